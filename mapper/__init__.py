@@ -1,0 +1,1 @@
+"""From an intent to calls: the catalog, retrieval, proposals, the vote, least scopes."""

@@ -1,0 +1,98 @@
+"""Accounts: where a credential may go. Only the person writes these, and the vault seals them in.
+
+An origin is `scheme://host[:port]`, normalised. Private, loopback and metadata addresses are refused unless the
+account names the origin with `private`; plain `http` is possible only for such an account.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import urlsplit
+
+from policies.errors import InvalidInput
+
+_DEFAULT_PORTS = {"https": 443, "http": 80}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Origin:
+    """Scheme, host (lower case, IDNA, no trailing dot) and port, always explicit."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Origin:
+        """Parse an origin or URL. Raises InvalidInput for user info, odd schemes, empty hosts, bad ports."""
+        try:
+            parts = urlsplit(text)
+            port = parts.port
+        except ValueError as error:
+            raise InvalidInput(f"{text[:100]!r} isn't a URL: {error}.") from error
+        if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
+            raise InvalidInput(
+                f"{text[:100]!r} isn't an http(s) URL.", next_step="Write it like https://chat.example.org."
+            )
+        if parts.username is not None or parts.password is not None:
+            raise InvalidInput("A URL with a user name or password in it isn't taken.")
+        return cls(parts.scheme, normal_host(parts.hostname), port or _DEFAULT_PORTS[parts.scheme])
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = "" if self.port == _DEFAULT_PORTS[self.scheme] else f":{self.port}"
+        return f"{self.scheme}://{host}{port}"
+
+
+def normal_host(host: str) -> str:
+    """The one spelling of a host name or address. Raises InvalidInput when it is neither."""
+    host = host.rstrip(".").lower()
+    try:
+        return str(ipaddress.ip_address(host.strip("[]")))
+    except ValueError:
+        pass
+    try:
+        spelled = host.encode("idna").decode("ascii").lower()
+    except UnicodeError as error:
+        raise InvalidInput(f"{host[:100]!r} isn't a host name.") from error
+    labels = spelled.split(".")
+    # "0x7f.1" and "2130706433" are addresses to a resolver though not to us: a name must not end in a number.
+    if not all(labels) or labels[-1].isdigit() or labels[-1].startswith("0x") or len(spelled) > 253:
+        raise InvalidInput(f"{host[:100]!r} isn't a host name.")
+    if not all(char.isalnum() or char in "-_" for label in labels for char in label):
+        raise InvalidInput(f"{host[:100]!r} isn't a host name.")
+    return spelled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """One account of one service: everything about a credential but the secret itself.
+
+    `format` is `string` (a token) or `file` (a credential file; the thesis's two formats). `private` allows
+    addresses that aren't public for exactly these origins; `ca_pem` is trusted for them instead of the system's.
+    """
+
+    service: str
+    name: str
+    origins: tuple[Origin, ...]
+    base_url: str
+    format: Literal["string", "file"] = "string"
+    private: bool = False
+    ca_pem: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.origins:
+            raise InvalidInput("An account without an origin could never be used.")
+        if Origin.parse(self.base_url) not in self.origins:
+            raise InvalidInput("An account's base URL must be within its own origins.")
+        if not self.private and any(origin.scheme == "http" for origin in self.origins):
+            raise InvalidInput(
+                "Plain http would show the credential to the network.",
+                next_step="Use https, or --private for a server on this machine or network.",
+            )
+
+    @property
+    def id(self) -> str:
+        return f"{self.service}/{self.name}"

@@ -1,0 +1,225 @@
+"""What will run: actions, their plans and outcomes.
+
+Only frozen types travel. Whatever came from outside was parsed into these once; from there on the digest
+(`policies.digest`) binds what was shown to what runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+from policies.catalog import Risk
+from policies.jsonvalue import JsonObject, JsonValue
+
+
+class UndoClass(StrEnum):
+    """What undo can promise. EXACT is a stated equality; COMPENSATING leaves traces; IRREVERSIBLE has none.
+
+    NOTHING is for reads: there is nothing to take back.
+    """
+
+    EXACT = "exact"
+    COMPENSATING = "compensating"
+    IRREVERSIBLE = "irreversible"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """A person's request in words."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call of a catalogued method. Validated against the catalog before it becomes part of an action.
+
+    An argument may be `{"$from": N, "path": "$.a.b"}`: the value at that path in the answer to call N (0-based,
+    earlier than this one).
+    """
+
+    service: str
+    method: str
+    arguments: JsonObject
+    account: str = ""  # "": the service's only account; the daemon resolves it before the digest
+
+    @property
+    def id(self) -> str:
+        return f"{self.service}.{self.method}"
+
+    def to_json(self) -> JsonValue:
+        return {
+            "service": self.service,
+            "method": self.method,
+            "arguments": dict(self.arguments),
+            "account": self.account,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiCalls:
+    """Catalogued calls, in order."""
+
+    calls: tuple[Call, ...]
+    kind: Literal["calls"] = "calls"
+
+    def to_json(self) -> JsonValue:
+        return {"kind": self.kind, "calls": [call.to_json() for call in self.calls]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """A program that works on one folder, which it sees alone, as `/work`."""
+
+    folder: str  # as asked for; resolved and pinned (device, inode) when it is assessed
+    language: Literal["shell", "python"]
+    program: str
+    kind: Literal["files"] = "files"
+
+    def to_json(self) -> JsonValue:
+        return {
+            "kind": self.kind,
+            "folder": self.folder,
+            "language": self.language,
+            "program": self.program,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revert:
+    """Undo, redo or commit of an earlier action: an action itself, on the same path."""
+
+    verb: Literal["undo", "redo", "commit"]
+    target: str  # the earlier action's id
+    kind: Literal["revert"] = "revert"
+
+    def to_json(self) -> JsonValue:
+        return {"kind": self.kind, "verb": self.verb, "target": self.target}
+
+
+Action = ApiCalls | Files | Revert
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """One permission that an action needs: one scope of one account, for named methods."""
+
+    service: str
+    account: str
+    scope: str
+    risk: Risk
+    methods: tuple[str, ...]
+    arguments: tuple[JsonObject, ...] = ()  # of each such call, for grants with argument constraints
+    why: Literal["action", "pre-read", "read-back", "undo", "probe"] = "action"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What assessment found: everything that is shown, granted and digested. Assessing has no effect.
+
+    `resolved` is the request as it will run (for calls: every HTTP request with its references; for files: the
+    folder's path, device and inode, owner, the program's bytes as a hash). `bounds` are upper limits that
+    execution must stay in. `lines` say all of it in words, foreign text escaped.
+    """
+
+    action: Action
+    needs: tuple[Need, ...]
+    undo_class: UndoClass
+    undo_text: str  # what undo will do, and what it needs, in plain words
+    resolved: JsonObject
+    bounds: Mapping[str, int]
+    catalog_hash: str  # over the catalog entries used; "" when none is
+    image_id: str
+    limits: JsonObject
+    lines: tuple[str, ...]
+    undo: JsonObject = field(default_factory=dict)  # templates or strategy, digested
+
+    @property
+    def risk(self) -> Risk:
+        return max((need.risk for need in self.needs), default=Risk.DELETE)
+
+
+class Ended(StrEnum):
+    """How a run in the sandbox ended."""
+
+    EXITED = "exited"
+    TIMEOUT = "timeout"
+    OUT_OF_MEMORY = "out of memory"
+    OUTPUT_CAP = "output cap"
+    KILLED = "killed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What happened. Everything in it is redacted and safe to hand to the agent; none of it is trusted."""
+
+    ok: bool
+    summary: str  # one line
+    ended: Ended = Ended.EXITED
+    exit_code: int | None = None
+    results: tuple[JsonValue, ...] = ()  # calls: one for each, {"status", "body"}
+    stdout: str = ""
+    stderr: str = ""
+    cut: int = 0  # bytes of output left out
+    changes: tuple[str, ...] = ()  # files: "created a.txt", ...
+    changes_cut: int = 0
+    touched: bool = True  # False only when it is known that nothing was changed
+
+    def to_json(self) -> JsonValue:
+        return {
+            "ok": self.ok,
+            "summary": self.summary,
+            "ended": self.ended.value,
+            "exit_code": self.exit_code,
+            "results": list(self.results),
+            "stdout": self.stdout,
+            "stderr": self.stderr,
+            "cut": self.cut,
+            "changes": list(self.changes),
+            "changes_cut": self.changes_cut,
+            "touched": self.touched,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """A proposal that didn't survive validation, and why."""
+
+    sample: int
+    reason: str
+    klass: Literal["format", "arguments", "unknown tool", "hallucination", "error", "limits"] = "format"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """One candidate of a mapping: calls, their least scopes, and how many samples voted for it."""
+
+    calls: tuple[Call, ...]
+    scopes: tuple[str, ...]  # "service:scope"
+    votes: int
+    score: float  # 0..1, comparable within one mapping only
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntentMapping:
+    """The vote's result. `agreement` is votes for the winner over samples asked.
+
+    *Mapping* in prose; in code that name belongs to collections.abc.
+    """
+
+    intent: Intent
+    alternatives: tuple[Alternative, ...]  # best first; empty: nothing fits
+    agreement: float
+    samples: int
+    rejected: tuple[Rejected, ...]
+    proposer: str  # "embedded", or the model's name
+    sure: bool  # False: the person must choose
+    notes: tuple[str, ...] = ()
+
+    @property
+    def best(self) -> Alternative | None:
+        return self.alternatives[0] if self.alternatives else None

@@ -1,0 +1,140 @@
+"""Services, their methods and scopes: what can be asked for at all.
+
+A scope has a description and unlocks a set of methods; a method names the scopes of which *any one* suffices.
+What isn't in the catalog can't be called. All of this is frozen; `mapper.catalog` loads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Literal
+
+from policies.jsonvalue import JsonObject, JsonValue
+
+Location = Literal["path", "query", "body", "header"]
+BodyFormat = Literal["json", "form", "none"]
+Source = Literal["bundled", "developer", "imported", "model"]
+
+
+class Risk(IntEnum):
+    """How much harm a method or scope can do. Unknown risk counts as DELETE."""
+
+    READ = 1
+    WRITE = 2
+    DELETE = 3
+    ADMIN = 4
+
+    @classmethod
+    def parse(cls, text: str) -> Risk:
+        """The risk of that name; anything unknown is DELETE, since absence of knowledge isn't safety."""
+        return cls.__members__.get(text.upper(), cls.DELETE)
+
+    @property
+    def word(self) -> str:
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """One permission as the provider cuts it (or a *virtual* one, cut by us and enforced at the gateway)."""
+
+    service: str
+    name: str
+    description: str  # plain words: what it lets someone see, change, destroy
+    risk: Risk
+    virtual: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expect:
+    """A condition on one answer, checked by the gateway, never by the code in the container.
+
+    `op`: `equals`, `not_equals` (missing counts as not equal), `exists`, `absent`, `status` (value: list of ints).
+    `value` may be a template string (see `CallTemplate`).
+    """
+
+    op: Literal["equals", "not_equals", "exists", "absent", "status"]
+    path: str = "$"
+    value: JsonValue = None
+    says: str = ""  # what it means to the person when this doesn't hold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallTemplate:
+    """A call whose arguments are filled from what happened.
+
+    A string argument that starts with `$request.`, `$response.`, `$pre.` or equals `$action.key` is a reference:
+    the arguments of the action's call, the answer to it, the answer to its pre-read, and a key that is unique to
+    this action. `$$` at the start stands for a literal `$`. Everything else is a literal.
+    """
+
+    method: str  # of the same service
+    arguments: JsonObject
+    expect: tuple[Expect, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndoTemplate:
+    """How a method is taken back: an entry of the reversion set (thesis, 4.3).
+
+    `pre` is read before the action; `guard` is read before the undo, and its expectations are the compare of
+    compare-and-set; `calls` undo, newest first; `verify` reads back. `source` says who claims that this works.
+    """
+
+    calls: tuple[CallTemplate, ...]
+    pre: CallTemplate | None = None
+    guard: CallTemplate | None = None
+    verify: CallTemplate | None = None
+    source: Source = "bundled"
+    note: str = ""  # what remains all the same, in plain words ("others may have read it")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """One callable operation. `service` and `name` together are its identity (`slack.chat.postMessage`)."""
+
+    service: str
+    name: str
+    description: str
+    http: str  # GET, POST, ...
+    path: str  # below the service's base URL; {name} stands for one encoded segment
+    parameters: JsonObject  # JSON Schema of the arguments object
+    locations: Mapping[str, Location]
+    scopes: tuple[str, ...]  # any one suffices; empty: not callable
+    risk: Risk
+    body: BodyFormat = "none"
+    words: tuple[str, ...] = ()  # how people ask for it
+    undo: UndoTemplate | None = None  # None: irreversible unless risk is READ
+    probe: CallTemplate | None = None  # after a crash: expectations hold if the effect happened
+    defaults: JsonObject = field(default_factory=dict)  # arguments filled when absent (templates, as above)
+
+    @property
+    def id(self) -> str:
+        return f"{self.service}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """The one place that a credential goes: a header, written as `format` with `{secret}` in it."""
+
+    header: str = "Authorization"
+    format: str = "Bearer {secret}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """A provider's API. `base_url` may be "" where only an account can know it (a homeserver of one's own)."""
+
+    name: str
+    title: str
+    description: str
+    base_url: str
+    methods: Mapping[str, Method]
+    scopes: Mapping[str, Scope]
+    placement: Placement = Placement()
+    success: tuple[Expect, ...] = ()  # what every good answer shows, for services that fail with status 200
+    words: tuple[str, ...] = ()  # how people speak about it ("inbox", "channel")
+    headers: Mapping[str, str] = field(default_factory=dict)  # fixed ones that this API wants
+    source: Source = "bundled"

@@ -1,0 +1,86 @@
+"""Grants: what the person allowed, and for how long.
+
+*Once* belongs to one digest and is consumed when it is used. *Session* ends with the session it was given in.
+*Permanent* lasts until it expires or is revoked. A grant never covers more than it says: another agent, account,
+scope, or arguments outside its constraints, and it doesn't apply. Matching compares fields, never text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from policies.actions import Need
+from policies.jsonvalue import JsonValue, canonical
+
+ANONYMOUS = "anonymous"
+PERSON = "person"  # the agent name of what the person types at the command line
+
+
+class Width(StrEnum):
+    """How far an approval reaches."""
+
+    ONCE = "once"
+    SESSION = "session"
+    PERMANENT = "permanent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """One permission of one agent on one account, with its history.
+
+    `constraints` maps an argument's name to the only value it may have; every call that uses the scope must
+    match. `digest` is set exactly for once-grants, `session` exactly for session grants.
+    """
+
+    id: str
+    agent: str
+    service: str
+    account: str
+    scope: str
+    width: Width
+    created: datetime
+    expires: datetime | None
+    by: str  # who decided, as the daemon saw it: user, terminal
+    why: str  # the action that it was asked for
+    constraints: Mapping[str, JsonValue] = field(default_factory=dict)
+    digest: str = ""
+    session: str = ""
+    revoked: datetime | None = None
+    used: datetime | None = None  # for once-grants: consumed
+
+    def covers(self, need: Need, *, agent: str, digest: str, session: str, now: datetime) -> bool:
+        """Whether this grant alone satisfies `need` now."""
+        if self.revoked is not None or (self.expires is not None and now >= self.expires):
+            return False
+        if (self.agent, self.service, self.account, self.scope) != (
+            agent,
+            need.service,
+            need.account,
+            need.scope,
+        ):
+            return False
+        match self.width:
+            case Width.ONCE:
+                if self.used is not None or not digest or self.digest != digest:
+                    return False
+            case Width.SESSION:
+                if not session or self.session != session or agent == ANONYMOUS:
+                    return False
+            case Width.PERMANENT:
+                if agent == ANONYMOUS:
+                    return False
+        return self._arguments_match(need)
+
+    def _arguments_match(self, need: Need) -> bool:
+        if not self.constraints:
+            return True
+        if not need.arguments:
+            return False
+        return all(
+            name in arguments and canonical(arguments[name]) == canonical(value)
+            for arguments in need.arguments
+            for name, value in self.constraints.items()
+        )

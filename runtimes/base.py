@@ -1,0 +1,99 @@
+"""The contract that every kind of action keeps, so that one engine can drive them all.
+
+The engine calls, in this order and with a journal row before each: `assess` (no effect), `prepare` (the inverse is
+durable when it returns), `execute`. After a crash: `settle`. Taking back is an action of its own, assessed by the
+runtime of its target (`assess_revert`) and then executed on the same path (`execute_revert`).
+
+A runtime keeps nothing in memory that a crash may not take: what it needs later goes through `Records`, which seals
+it in the vault's name and writes it durably before it returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from policies.accounts import Account
+from policies.actions import Action, Outcome, Plan, Revert
+from policies.jsonvalue import JsonObject
+from vault.lease import Lease
+
+
+class Records(Protocol):
+    """Durable, sealed notes of one action (undo payloads: bodies, rows, captures). The journal keeps their hashes.
+
+    Names are short words ("captured", "manifest"). `put` returns when the bytes are on disk.
+    """
+
+    def put(self, name: str, data: bytes) -> None: ...
+
+    def get(self, name: str) -> bytes | None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What the engine gives a runtime for one action. Nothing in it reaches a decision or the vault.
+
+    `leases` is empty until the decision is made. `note(kind, facts)` writes a journal row before it returns;
+    `progress(text)` shows a line to whoever waits; `output(stream, data)` hands on redacted output as it comes.
+    """
+
+    action_id: str
+    agent: str
+    accounts: Mapping[tuple[str, str], Account]  # (service, account name)
+    leases: tuple[Lease, ...]
+    records: Records
+    note: Callable[[str, JsonObject], None]
+    progress: Callable[[str], None]
+    output: Callable[[str, bytes], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """What a probe found after a crash. `outcome` None: it can't be known, and `evidence` is what the person gets."""
+
+    outcome: Outcome | None
+    evidence: tuple[str, ...] = ()
+
+
+class Runtime(Protocol):
+    """One kind of action."""
+
+    kind: str
+
+    async def assess(self, action: Action, context: Context) -> Plan:
+        """What `action` will touch, need, and how it is taken back. Has no effect. Raises InvalidInput."""
+        ...
+
+    async def prepare(self, plan: Plan, context: Context) -> None:
+        """Make the inverse durable. Nothing has happened yet if this raises."""
+        ...
+
+    async def execute(self, plan: Plan, context: Context) -> Outcome:
+        """Run it. Raises only when nothing was touched; every other failure is an Outcome."""
+        ...
+
+    async def settle(self, plan: Plan, context: Context) -> Settlement:
+        """After a crash between `prepare` and the outcome: find out what happened. Reads only. Idempotent."""
+        ...
+
+    async def assess_revert(self, revert: Revert, plan: Plan, context: Context) -> Plan:
+        """The plan that takes back (or does again) the action of `plan`; `context` is the *target's*.
+
+        Raises Unsupported when it can't be done, Conflict when the state changed since.
+        """
+        ...
+
+    async def execute_revert(
+        self, revert: Revert, revert_plan: Plan, plan: Plan, target: Context, context: Context
+    ) -> Outcome:
+        """Run a revert. Compare-and-set: raises Conflict, having touched nothing, when the state changed since.
+
+        Idempotent after a crash: run again, it finishes what was begun.
+        """
+        ...
+
+    async def forget(self, plan: Plan, context: Context) -> None:
+        """Commit: drop what undo would need. Idempotent."""
+        ...

@@ -1,0 +1,1 @@
+"""Programs that work on one folder: snapshot before, exact undo after."""

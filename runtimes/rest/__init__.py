@@ -1,0 +1,1 @@
+"""Catalogued calls over REST: run through the gateway, taken back by the reversion set."""

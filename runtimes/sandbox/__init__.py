@@ -1,0 +1,1 @@
+"""Single-use, hardened containers behind one small contract."""

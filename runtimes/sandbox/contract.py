@@ -1,0 +1,108 @@
+"""The sandbox contract: what a provider must keep, whatever engine is below.
+
+Every job gets an environment of its own, used once: no network, not root, no capabilities, read-only root, limits,
+a deadline that is kept inside and outside. The provider's own failure (`SandboxFailed`) is another thing than the
+command's (`Result`). What comes out is an attacker's text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from policies.actions import Ended
+from policies.errors import Unavailable
+from policies.jsonvalue import JsonObject
+
+
+class SandboxFailed(Unavailable):
+    """The provider couldn't run the job; the command never began, unless `began` says otherwise."""
+
+    code = "sandbox"
+
+    def __init__(self, message: str, *, next_step: str = "", began: bool = False) -> None:
+        super().__init__(message, next_step=next_step)
+        self.began = began
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Upper bounds of one job. Bytes and seconds."""
+
+    memory: int = 256 * 2**20
+    cpus: float = 1.0
+    pids: int = 64
+    tmp: int = 64 * 2**20  # size of the tmpfs at /tmp
+    file_size: int = 512 * 2**20
+    seconds: float = 60.0
+    output: int = 1_000_000  # stdout and stderr, each
+
+    def to_json(self) -> JsonObject:
+        return {
+            "memory": self.memory,
+            "cpus": self.cpus,
+            "pids": self.pids,
+            "tmp": self.tmp,
+            "file_size": self.file_size,
+            "seconds": self.seconds,
+            "output": self.output,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """An image, its limits and the container runtime, which is honoured or refused."""
+
+    image: str = "base"  # a folder of sandbox-images/
+    limits: Limits = field(default_factory=Limits)
+    runtime: Literal["runc", "runsc"] = "runc"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One run. `files` appear read-only under /goex/job; `socket_dir` (host path) read-only at /goex/gateway;
+    `folder` (host path) read-write at /work, which is then the working directory."""
+
+    action_id: str
+    argv: Sequence[str]
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+    socket_dir: str | None = None
+    folder: str | None = None
+    uid: int = 65534
+    gid: int = 65534
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """How the command ended. `cut` counts the bytes of output that were left out of stdout and stderr."""
+
+    ended: Ended
+    exit_code: int | None
+    stdout: bytes
+    stderr: bytes
+    cut: int
+    seconds: float
+
+
+class Sandbox(Protocol):
+    """A provider of single-use environments."""
+
+    async def image_id(self, profile: Profile) -> str:
+        """The content id of the profile's image. Raises Unavailable naming the command that builds it."""
+        ...
+
+    async def run(self, job: Job, profile: Profile, output: Callable[[str, bytes], None] | None = None) -> Result:
+        """Run `job` in an environment of its own and destroy it. Cancelling the task destroys it too."""
+        ...
+
+    async def kill(self, action_id: str) -> None:
+        """End whatever runs for that action. Idempotent."""
+        ...
+
+    async def reap(self) -> tuple[str, ...]:
+        """Destroy every environment that an earlier daemon of this state folder left; returns their action ids."""
+        ...
+
+    async def close(self) -> None: ...
