@@ -35,13 +35,15 @@ class Records(Protocol):
 class Context:
     """What the engine gives a runtime for one action. Nothing in it reaches a decision or the vault.
 
-    `leases` is empty until the decision is made. `note(kind, facts)` writes a journal row before it returns;
+    `granted` are the (service, account, scope) that standing grants of this agent already cover, so that a plan can
+    prefer them. `leases` is empty until the decision is made. `note(kind, facts)` writes a journal row before it returns;
     `progress(text)` shows a line to whoever waits; `output(stream, data)` hands on redacted output as it comes.
     """
 
     action_id: str
     agent: str
     accounts: Mapping[tuple[str, str], Account]  # (service, account name)
+    granted: frozenset[tuple[str, str, str]]
     leases: tuple[Lease, ...]
     records: Records
     note: Callable[[str, JsonObject], None]
