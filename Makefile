@@ -1,0 +1,64 @@
+# Every target can be run again at any time, does only what is missing, and works from a fresh clone.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+BIN := .venv/bin
+ARGS ?=
+export PYTHON
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: services ## Set everything up, and show an action asked for, approved, run and undone
+	@$(BIN)/python tests/demo/demo.py $(ARGS)
+
+.PHONY: test
+test: services ## Run the tests (ARGS="-k name" for some of them)
+	@$(BIN)/pytest $(ARGS)
+
+.PHONY: setup
+setup: ## Make the virtual environment .venv from the locks
+	@.ci/setup
+
+.PHONY: services
+services: setup ## See to Docker, the sandbox image and the homeserver's environment
+	@.ci/services
+
+.PHONY: lint
+lint: setup ## Check style, types and who imports whom
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+.PHONY: format
+format: setup ## Rewrite the code in the one style
+	@$(BIN)/ruff check --fix --quiet .
+	@$(BIN)/ruff format --quiet .
+
+.PHONY: protos
+protos: setup ## Generate goex/rpc/ from protos/
+	@$(BIN)/python protos/generate.py
+
+.PHONY: check-protos
+check-protos: setup ## See whether goex/rpc/ is what protos/ says
+	@$(BIN)/python protos/generate.py --check
+
+.PHONY: bench
+bench: services ## Measure, print a table, write bench.json
+	@$(BIN)/python -m tests.bench.run $(ARGS)
+
+.PHONY: crash
+crash: services ## Kill the daemon in every state, more rounds than the tests do
+	@$(BIN)/python -m tests.crash.run $(ARGS)
+
+.PHONY: lock
+lock: ## Write the locks anew (ARGS=--upgrade for the newest versions)
+	@.ci/lock $(ARGS)
+
+.PHONY: clean
+clean: ## Remove environments, caches and what was built (Docker keeps its images)
+	@rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist build bench.json
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
