@@ -53,14 +53,13 @@ class Terminal:
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
         try:
             self._process = subprocess.Popen(
-                self._argv,
+                # Not preexec_fn: code between fork and exec, in a process with gRPC's threads, may hang.
+                ["setsid", "--ctty", *self._argv],
                 stdin=terminal,
                 stdout=terminal,
                 stderr=terminal,
                 env=dict(env) if env is not None else None,
                 cwd=cwd,
-                start_new_session=True,
-                preexec_fn=_take_terminal,
             )
         except BaseException:
             os.close(self._screen)
@@ -143,7 +142,3 @@ class Terminal:
         if self._shown is not None and piece:
             self._shown(piece)
         return True
-
-
-def _take_terminal() -> None:
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)

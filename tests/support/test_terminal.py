@@ -47,6 +47,7 @@ def test_a_hidden_answer_is_not_on_the_screen() -> None:
 
 
 def test_a_closed_window_ends_the_command() -> None:
-    with shell("trap 'exit 7' HUP; while :; do sleep 0.05; done") as terminal:
+    with shell("trap 'exit 7' HUP; echo ready; while :; do sleep 0.05; done") as terminal:
+        terminal.expect("ready")
         terminal.hang_up()
         assert terminal.wait() in (7, -1)

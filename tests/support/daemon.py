@@ -1,0 +1,271 @@
+"""A real daemon for a test: the `goex` command, in a home of its own, with sockets of its own.
+
+Rules: nothing of the machine's own GoEx is read or touched (HOME and every XDG variable point into a fresh folder,
+and the keyring is one that refuses); the vault is keyed by a passphrase; the daemon is started, ended and killed as
+a process, from outside. The folder's path is short, because a socket's path has 107 bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from goex.rpc import goex_pb2 as pb
+from tests.support.terminal import Terminal
+
+GOEX = Path(sys.executable).with_name("goex")
+VAULT_PASSPHRASE = "the vault's passphrase in tests"
+APPROVAL_PASSPHRASE = "the approval passphrase in tests"
+
+# What of the caller's environment a daemon may see. All else (tokens, XDG, GOEX_…) stays out.
+_PASSED_ON = ("PATH", "LANG", "LC_ALL", "DOCKER_HOST", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY", "TMPDIR")
+
+
+class DaemonError(AssertionError):
+    """The daemon didn't start or end as it should. The text holds the end of its log."""
+
+
+class Daemon:
+    """One home and the daemon in it. A context manager: started on entry; ended, and all removed, on exit.
+
+    `config` is the text of config.toml. `start` works again after `stop` and `kill`: the home stays.
+    """
+
+    def __init__(self, *, config: str = "", env: Mapping[str, str] | None = None, init: bool = True) -> None:
+        self.home = Path(tempfile.mkdtemp(prefix="goex-t-"))
+        self._init = init
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channels: dict[tuple[Path, str], grpc.Channel] = {}
+        self.config_dir, self.state_dir, self.run_dir = (
+            self.home / name / "goex" for name in ("config", "state", "run")
+        )
+        for folder in (self.config_dir, self.state_dir, self.run_dir):
+            folder.parent.mkdir(mode=0o700)
+            folder.mkdir(mode=0o700)
+        self.env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        self.env |= {
+            "HOME": str(self.home),
+            "XDG_CONFIG_HOME": str(self.config_dir.parent),
+            "XDG_STATE_HOME": str(self.state_dir.parent),
+            "XDG_RUNTIME_DIR": str(self.run_dir.parent),
+            "XDG_DATA_HOME": str(self.home / "data"),
+            "XDG_CACHE_HOME": str(self.home / "cache"),
+            "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "TERM": "xterm-256color",
+            **(env or {}),
+        }
+        if config:
+            self.configure(config)
+
+    # Places.
+
+    @property
+    def agent_socket(self) -> Path:
+        return self.run_dir / "agent.sock"
+
+    @property
+    def user_socket(self) -> Path:
+        return self.run_dir / "user.sock"
+
+    @property
+    def log(self) -> Path:
+        """What the daemon wrote to its standard output and error."""
+        return self.home / "daemon.out"
+
+    def configure(self, text: str) -> None:
+        """Write config.toml (read at the next start)."""
+        file = self.config_dir / "config.toml"
+        file.write_text(text)
+        file.chmod(0o600)
+
+    # The process.
+
+    @property
+    def pid(self) -> int:
+        if self._process is None:
+            raise DaemonError("The daemon isn't running.")
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self, *, seconds: float = 30.0) -> None:
+        """Start it and wait until it answers on both sockets. Raises DaemonError with the end of its output."""
+        if self.running:
+            return
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [str(GOEX), "daemon", "run"],
+                env=self.env,
+                cwd=self.home,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + seconds
+        while not (self._answers(self.user_socket) and self._answers(self.agent_socket)):
+            if self._process.poll() is not None:
+                raise DaemonError(f"The daemon ended with {self._process.returncode}.\n{self.tail()}")
+            if time.monotonic() > deadline:
+                self.kill()
+                raise DaemonError(f"The daemon didn't answer in {seconds:g} s.\n{self.tail()}")
+            time.sleep(0.02)
+
+    def stop(self, *, seconds: float = 30.0) -> int:
+        """SIGTERM, and wait until it has drained. Returns its exit status. Raises DaemonError when it stays."""
+        self.disconnect()
+        if self._process is None:
+            return 0
+        process, self._process = self._process, None
+        if process.poll() is None:
+            process.terminate()
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise DaemonError(f"The daemon didn't end in {seconds:g} s after SIGTERM.\n{self.tail()}") from None
+
+    def kill(self) -> None:
+        """SIGKILL: what a crash leaves is left."""
+        self.disconnect()
+        if self._process is not None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+    def restart(self, *, unlock: bool = True) -> None:
+        """Stop it (in order), start it, and unlock its vault."""
+        self.stop()
+        self.start()
+        if unlock:
+            self.unlock()
+
+    def close(self) -> None:
+        """End it and remove its home. Idempotent."""
+        try:
+            self.stop()
+        finally:
+            shutil.rmtree(self.home, ignore_errors=True)
+
+    def __enter__(self) -> Daemon:
+        try:
+            self.start()
+            if self._init:
+                self.init()
+        except BaseException:
+            self.kill()
+            shutil.rmtree(self.home, ignore_errors=True)
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def tail(self, most: int = 4000) -> str:
+        """The end of what it said, on its output and in its own log."""
+        said = ""
+        for file in (self.log, self.state_dir / "daemon.log"):
+            if file.exists():
+                said += file.read_text(errors="replace")[-most:]
+        return said.strip() or "It said nothing."
+
+    # The vault.
+
+    def init(self) -> None:
+        """Make the vault, keyed by a passphrase; it is unsealed afterwards."""
+        self.person(
+            "VaultInit",
+            pb.VaultInitRequest(
+                keyed_by="passphrase", passphrase=VAULT_PASSPHRASE, approval_passphrase=APPROVAL_PASSPHRASE
+            ),
+        )
+
+    def unlock(self) -> None:
+        self.person("VaultUnlock", pb.VaultUnlockRequest(passphrase=VAULT_PASSPHRASE))
+
+    def add_agent(self, name: str) -> str:
+        """Name an agent; returns its token."""
+        reply = self.person("AddAgent", pb.AddAgentRequest(name=name, passphrase=APPROVAL_PASSPHRASE))
+        return str(reply.token)
+
+    # The wire. A method's reply type is found by its name in the proto, so that each call is one line in a test.
+
+    def person(self, method: str, request: Any, *, seconds: float = 60.0) -> Any:
+        """One unary call of the Person service on user.sock. Raises grpc.RpcError."""
+        return self.call(self.user_socket, "Person", method, request, seconds=seconds)
+
+    def actions(self, method: str, request: Any, *, token: str = "", socket: Path | None = None) -> Any:
+        """One unary call of the Actions service, by default on agent.sock. Raises grpc.RpcError."""
+        return self.call(socket or self.agent_socket, "Actions", method, request, token=token)
+
+    def call(
+        self, socket: Path, service: str, method: str, request: Any, *, token: str = "", seconds: float = 60.0
+    ) -> Any:
+        described = pb.DESCRIPTOR.services_by_name[service].methods_by_name[method]
+        reply = getattr(pb, described.output_type.name)
+        channel = self.channel(socket, token)
+        kind = channel.unary_stream if described.server_streaming else channel.unary_unary
+        call = kind(
+            f"/goex.v1.{service}/{method}",
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=reply.FromString,
+        )
+        metadata = (("authorization", f"Bearer {token}"),) if token else ()
+        return call(request, timeout=seconds, metadata=metadata)
+
+    def channel(self, socket: Path, session: str = "") -> grpc.Channel:
+        """A connection, kept until the daemon ends: a session lasts as long as its connection."""
+        key = (socket, session)
+        if key not in self._channels:
+            options = (("grpc.use_local_subchannel_pool", 1), ("grpc.default_authority", "localhost"))
+            self._channels[key] = grpc.insecure_channel(f"unix:{socket}", options=options)
+        return self._channels[key]
+
+    def disconnect(self) -> None:
+        """Close every connection that was made here."""
+        for channel in self._channels.values():
+            channel.close()
+        self._channels.clear()
+
+    # The command.
+
+    def goex(self, *arguments: str, stdin: str = "", seconds: float = 120.0) -> subprocess.CompletedProcess[str]:
+        """Run `goex` without a terminal and return what it printed and its exit status."""
+        return subprocess.run(
+            [str(GOEX), *arguments],
+            env=self.env,
+            cwd=self.home,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+
+    def terminal(self, *arguments: str, shown: Callable[[str], None] | None = None) -> Terminal:
+        """Run `goex` on a terminal of its own."""
+        return Terminal([str(GOEX), *arguments], env=self.env, cwd=self.home, shown=shown)
+
+    def _answers(self, socket: Path) -> bool:
+        if not socket.exists():
+            return False
+        try:
+            self.call(socket, "Actions", "Whoami", pb.WhoamiRequest(), seconds=5.0)
+        except grpc.RpcError:
+            self.disconnect()
+            return False
+        return True
