@@ -1,0 +1,110 @@
+"""Who imports whom: the contracts hold and can fail; and what must not be loaded isn't, however it would come in."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("goex", "vault", "mapper", "runtimes", "policies")
+
+
+def lint(root: Path) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    for name in PACKAGES:
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def test_the_contracts_hold() -> None:
+    done = lint(ROOT)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("module", "imported"),
+    [
+        ("policies", "goex.cli"),
+        ("runtimes", "goex"),
+        ("policies", "vault.secret"),
+        ("vault", "mapper"),
+        ("mapper", "vault.secret"),
+        ("mapper", "runtimes.base"),
+        ("runtimes", "vault.store"),
+        ("runtimes.gateway", "vault.keys"),
+    ],
+)
+def test_a_contract_fails_on_what_it_forbids(copy: Path, module: str, imported: str) -> None:
+    bad = copy / Path(*module.split(".")) / "zz_bad.py"
+    bad.write_text(f"import {imported}\n")
+    done = lint(copy)
+    assert done.returncode != 0
+    assert "BROKEN" in done.stdout
+    assert f"{module}.zz_bad" in done.stdout
+
+
+def loaded_by(program: str) -> set[str]:
+    """The modules that `program` loads in a fresh interpreter, above those that any program has."""
+    source = f"""
+        import json, sys
+        before = set(sys.modules)
+        {textwrap.dedent(program).strip().replace(chr(10), chr(10) + "        ")}
+        print("\\n" + json.dumps(sorted(set(sys.modules) - before)))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(source)], capture_output=True, text=True, timeout=60, check=True
+    )
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def tops(modules: set[str]) -> set[str]:
+    return {name.split(".")[0] for name in modules}
+
+
+def test_decisions_load_nothing_but_policies_and_the_standard_library() -> None:
+    loaded = tops(loaded_by("import policies.decisions"))
+    assert "policies" in loaded
+    assert loaded - sys.stdlib_module_names == {"policies"}
+
+
+def test_the_gateway_process_cannot_reach_the_vault() -> None:
+    loaded = loaded_by("import runtimes.gateway.process")
+    assert "runtimes.gateway.process" in loaded
+    ours = {name for name in loaded if name.split(".")[0] in PACKAGES}
+    assert {name for name in ours if name.startswith("vault.")} <= {"vault.secret", "vault.lease", "vault.hardening"}
+    assert not {name for name in ours if name.split(".")[0] in ("goex", "mapper")}
+    assert not tops(loaded) & {"keyring", "sqlalchemy", "openai", "grpc", "docker", "argon2", "git"}
+
+
+def test_help_is_quick_because_it_loads_no_engine() -> None:
+    loaded = tops(
+        loaded_by(
+            """
+            sys.argv = ["goex", "--help"]
+            from goex.cli.main import main
+            try:
+                main()
+            except SystemExit:
+                pass
+            """
+        )
+    )
+    assert "typer" in loaded
+    assert not loaded & {"grpc", "docker", "openai", "sqlalchemy", "keyring", "cryptography", "git"}
+
+
+def test_the_probe_sees_what_is_loaded() -> None:
+    assert "sqlalchemy" in tops(loaded_by("import sqlalchemy"))
+    assert "json.tool" in loaded_by("import json.tool")

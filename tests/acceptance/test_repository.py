@@ -1,0 +1,186 @@
+"""The repository keeps its own rules: its folders, its locks, its generated code, and what no file may say."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = ("goex", "vault", "mapper", "runtimes", "policies", "protos", "sandbox-images", "tests")
+FILES = (
+    "pyproject.toml",
+    "README.md",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "SECURITY.md",
+    "LICENSE",
+    "Makefile",
+    ".ci/run",
+    "requirements.lock",
+    "requirements-dev.lock",
+    "requirements-synapse.lock",
+)
+LOCKS = sorted(ROOT.glob("requirements*.lock"))
+
+# Written so that no pattern matches its own line.
+REGISTRIES = re.compile(
+    r"py[p]i[.](org|python[.]org)|python[h]osted[.]org|registry[.]n[p]mjs|registry-1[.]docker|index[.]docker[.]io"
+    r"|deb[.]debian[.]org|security[.]debian[.]org|ghc[r][.]io|q[u]ay[.]io|static[.]crates[.]io|proxy[.]golang"
+)
+SOMEBODYS_FOLDER = re.compile(r"/(home|Users)/(?!you/|user/|agent/|runner/)[a-z]\w+/|/ro[o]t/\w|[.]py[e]nv")
+
+
+def tracked() -> list[Path]:
+    if not (ROOT / ".git").exists() or shutil.which("git") is None:
+        pytest.skip("not a git checkout, so what belongs to the project can't be told from what lies around")
+    done = subprocess.run(
+        ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return [ROOT / name for name in done.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+def texts(files: list[Path]) -> Iterator[tuple[Path, int, str]]:
+    for file in files:
+        try:
+            lines = file.read_text("utf-8").splitlines()
+        except UnicodeDecodeError:
+            continue
+        for number, line in enumerate(lines, 1):
+            yield file.relative_to(ROOT), number, line
+
+
+def findings(pattern: re.Pattern[str], files: list[Path]) -> list[str]:
+    return [f"{file}:{number}: {line.strip()[:120]}" for file, number, line in texts(files) if pattern.search(line)]
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_the_fixed_folders_are_there(name: str) -> None:
+    assert (ROOT / name).is_dir()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_fixed_files_are_there_and_say_something(name: str) -> None:
+    assert len((ROOT / name).read_text()) > 200
+
+
+def test_there_is_no_other_code_at_the_top() -> None:
+    top = {file.relative_to(ROOT).parts[0] for file in tracked() if len(file.relative_to(ROOT).parts) > 1}
+    assert top - {".ci"} <= set(FOLDERS)
+
+
+def test_no_file_names_a_registry() -> None:
+    assert findings(REGISTRIES, tracked()) == []
+
+
+def test_no_file_names_a_folder_of_the_machine_where_it_was_written() -> None:
+    places = [str(place) for place in (ROOT, Path(sys.prefix)) if len(place.parts) > 2]
+    here = re.compile("|".join(re.escape(place) + r"\b" for place in places))
+    files = tracked()
+    assert findings(SOMEBODYS_FOLDER, files) == []
+    assert not places or findings(here, files) == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line"),
+    [
+        (REGISTRIES, "--index-url https://" + "py" + "pi.org/simple"),
+        (REGISTRIES, "http://deb" + ".debian.org/debian bookworm main"),
+        (SOMEBODYS_FOLDER, "sys.path.insert(0, '/home/" + "alex/src')"),
+        (SOMEBODYS_FOLDER, "/ro" + "ot/src/x"),
+    ],
+)
+def test_the_patterns_find_what_they_are_for(pattern: re.Pattern[str], line: str, tmp_path: Path) -> None:
+    assert pattern.search(line)
+
+
+def test_every_folder_of_tests_is_a_package() -> None:
+    folders = {file.parent for file in tracked() if file.parts[len(ROOT.parts)] == "tests" and file.suffix == ".py"}
+    assert [str(folder) for folder in sorted(folders) if not (folder / "__init__.py").exists()] == []
+
+
+def test_our_packages_say_that_they_are_typed() -> None:
+    assert [name for name in FOLDERS[:5] if not (ROOT / name / "py.typed").exists()] == []
+
+
+def test_packages_re_export_nothing() -> None:
+    """A re-export would load what an import contract forbids, while the contract stays green."""
+    inits = [file for name in FOLDERS[:5] for file in (ROOT / name).rglob("__init__.py")]
+    assert len(inits) >= 5
+    for file in inits:
+        imports = [
+            node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)
+        ]
+        assert all(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in imports), file
+
+
+# Locks.
+
+
+def pinned(lock: Path) -> dict[str, str]:
+    """Requirement → version, of every requirement line. Fails on a line that is neither pin, hash nor comment."""
+    found = {}
+    for line in lock.read_text().replace("\\\n", " ").splitlines():
+        line = line.split("#")[0].strip()
+        if not line:
+            continue
+        matched = re.fullmatch(r"([A-Za-z0-9._-]+)==(\S+)((?:\s+--hash=sha256:[0-9a-f]{64})+)", line)
+        assert matched, f"{lock.name}: {line[:100]}"
+        found[matched[1].lower().replace("_", "-").replace(".", "-")] = matched[2]
+    return found
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
+def test_a_lock_holds_versions_and_hashes_and_no_address(lock: Path) -> None:
+    assert len(pinned(lock)) > 20
+    assert "://" not in lock.read_text()
+    assert not re.search(r"^\s*-", lock.read_text().replace("\\\n", ""), re.MULTILINE)
+
+
+def test_the_development_lock_agrees_with_the_run_time_lock() -> None:
+    run_time, development = pinned(ROOT / "requirements.lock"), pinned(ROOT / "requirements-dev.lock")
+    assert run_time.items() <= development.items()
+
+
+def test_the_locks_hold_what_the_project_declares() -> None:
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+    def names(requirements: list[str]) -> set[str]:
+        return {re.match(r"[A-Za-z0-9._-]+", one)[0].lower().replace("_", "-") for one in requirements}  # type: ignore[index]
+
+    assert names(project["dependencies"]) <= pinned(ROOT / "requirements.lock").keys()
+    declared = names(project["dependencies"] + project["optional-dependencies"]["dev"]) | {"hatchling"}
+    assert declared <= pinned(ROOT / "requirements-dev.lock").keys()
+
+
+# Generated code.
+
+
+def check_protos(root: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(root / "protos" / "generate.py"), "--check"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_the_generated_code_is_what_the_proto_says() -> None:
+    assert check_protos(ROOT).returncode == 0
+
+
+def test_a_changed_proto_is_noticed() -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        shutil.copytree(ROOT / "protos", Path(scratch) / "protos")
+        shutil.copytree(ROOT / "goex" / "rpc", Path(scratch) / "goex" / "rpc")
+        assert check_protos(Path(scratch)).returncode == 0
+        proto = Path(scratch) / "protos" / "goex" / "v1" / "goex.proto"
+        proto.write_text(proto.read_text().replace("string message = 2;", "string text = 2;", 1))
+        done = check_protos(Path(scratch))
+        assert done.returncode == 1
+        assert "make protos" in done.stderr
