@@ -1,0 +1,174 @@
+"""Arguments against a method's schema: what reaches an action was checked here.
+
+Rules: nothing is converted (a number in quotes isn't a number); what the caller may leave out and has a plain default
+is filled in, so that the person sees it; `{"$from": N, "path": …}` may stand in place of any value and is checked for
+its form alone, since the value isn't known yet. Sizes are bounded before anything is judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+
+from mapper import templates
+from policies.catalog import Method
+from policies.errors import InvalidInput
+from policies.jsonvalue import JsonObject, JsonValue, canonical, steps
+
+MAX_ARGUMENTS = 200_000  # bytes of canonical JSON
+MAX_CALLS = 20  # in one action
+
+_KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (bool, "true or false"),
+    (str, "text"),
+    (int, "a whole number"),
+    (float, "a number"),
+    (list, "a list"),
+    (dict, "an object"),
+    (type(None), "null"),
+)
+_TYPES = {
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
+
+
+class InvalidArguments(InvalidInput):
+    """The arguments don't fit the method. The message names the argument, what is expected and what came."""
+
+    code = "arguments"
+
+
+def is_reference(value: JsonValue) -> bool:
+    """Whether `value` stands for a value of an earlier answer. A malformed one is none (and fits no schema)."""
+    if not isinstance(value, Mapping) or set(value) != {"$from", "path"}:
+        return False
+    index = value["$from"]
+    if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < MAX_CALLS:
+        return False
+    try:
+        steps(value["path"])
+    except (InvalidInput, ValueError, TypeError, AttributeError):
+        return False
+    return True
+
+
+def references(value: JsonValue) -> Iterator[tuple[int, str]]:
+    """Every (call, path) that `value` refers to, at any depth."""
+    if is_reference(value):
+        yield value["$from"], value["path"]
+    elif isinstance(value, Mapping):
+        for child in value.values():
+            yield from references(child)
+    elif isinstance(value, list):
+        for child in value:
+            yield from references(child)
+
+
+def checker(method: Method) -> Draft202012Validator:
+    """A compiled validator of the method's arguments: worth keeping."""
+    return Draft202012Validator(dict(method.parameters))
+
+
+def check(method: Method, arguments: JsonObject, validator: Draft202012Validator) -> dict[str, JsonValue]:
+    """The arguments with plain defaults filled in. Raises InvalidArguments about the first thing that doesn't fit."""
+    if not isinstance(arguments, dict) or not all(isinstance(name, str) for name in arguments):
+        raise InvalidArguments(f"{method.id}: the arguments must be an object, but came as {kind_of(arguments)}.")
+    try:
+        size = len(canonical(arguments))
+    except InvalidInput as error:
+        raise InvalidArguments(f"{method.id}: {error.message}") from error
+    if size > MAX_ARGUMENTS:
+        raise InvalidArguments(f"{method.id}: the arguments are {size} bytes long; at most {MAX_ARGUMENTS} are taken.")
+    _refuse_nul(method, arguments)
+    whole = dict(arguments)
+    for name, default in method.defaults.items():
+        if name not in whole and name in method.parameters["properties"] and not any(templates.references(default)):
+            whole[name] = templates.fill({name: default}, {})[name]
+    problems = [error for error in validator.iter_errors(whole) if not is_reference(error.instance)]
+    if problems:
+        worst = min(problems, key=lambda error: ([str(part) for part in error.absolute_path], str(error.validator)))
+        raise InvalidArguments(f"{method.id}: {_words(worst)}.", next_step=_usage(method))
+    return whole
+
+
+def _refuse_nul(method: Method, value: JsonValue) -> None:
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            if "\0" in item:
+                raise InvalidArguments(f"{method.id}: an argument holds a NUL character.")
+        elif isinstance(item, Mapping):
+            stack.extend(item.keys())
+            stack.extend(item.values())
+        elif isinstance(item, list):
+            stack.extend(item)
+
+
+def _words(error: ValidationError) -> str:
+    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path).lstrip(".")
+    name = f'"{where[:80]}"' if where else "the arguments"
+    wanted: Any = error.validator_value
+    instance: Any = error.instance
+    got = shown(error.instance)
+    match error.validator:
+        case "type":
+            kinds = [wanted] if isinstance(wanted, str) else list(wanted)
+            return f"{name} must be {' or '.join(_TYPES.get(kind, kind) for kind in kinds)}, but is {got}"
+        case "required":
+            present = error.instance if isinstance(error.instance, Mapping) else {}
+            return f"{_list(name_ for name_ in wanted if name_ not in present)} must be given"
+        case "additionalProperties":
+            known = error.schema.get("properties", {}) if isinstance(error.schema, Mapping) else {}
+            return f"{_list(sorted(set(instance) - set(known)))} isn't an argument that is known here"
+        case "enum":
+            return f"{name} must be one of {_list(wanted)}, but is {got}"
+        case "const":
+            return f"{name} must be {shown(wanted)}, but is {got}"
+        case "pattern":
+            hint = error.schema.get("description", "") if isinstance(error.schema, Mapping) else ""
+            return f"{name} has the wrong form ({hint or wanted}), it is {got}".replace(".)", ")")
+        case "minLength" | "minItems" | "minProperties":
+            return f"{name} must have a length of at least {wanted}, but is {got}"
+        case "maxLength" | "maxItems" | "maxProperties":
+            return f"{name} must have a length of at most {wanted}, but has {len(instance)}"
+        case "minimum":
+            return f"{name} must be at least {wanted}, but is {got}"
+        case "maximum":
+            return f"{name} must be at most {wanted}, but is {got}"
+    return f"{name} doesn't fit ({error.validator}), it is {got}"
+
+
+def _list(names: Any) -> str:
+    return ", ".join(f'"{str(name)[:60]}"' for name in list(names)[:12])
+
+
+def _usage(method: Method) -> str:
+    required = set(method.parameters["required"])
+    names = [name if name in required else f"[{name}]" for name in method.parameters["properties"]]
+    return f"It takes {', '.join(names)}." if names else "It takes no arguments."
+
+
+def kind_of(value: JsonValue) -> str:
+    """What kind of JSON value this is, in words."""
+    return next((word for kind, word in _KINDS if isinstance(value, kind)), type(value).__name__)
+
+
+def shown(value: JsonValue) -> str:
+    """A short rendering of a value for an error message."""
+    if isinstance(value, str):
+        return f"the text {value[:40]!r}{'…' if len(value) > 40 else ''}"
+    if isinstance(value, bool) or value is None:
+        return str(value).lower().replace("none", "null")
+    if isinstance(value, int | float):
+        return f"the number {str(value)[:40]}"
+    return kind_of(value)
