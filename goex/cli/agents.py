@@ -1,0 +1,69 @@
+"""`goex agents`: names for agents, each with a token that is shown once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from goex.cli.output import Json, Output, shown
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Agents that have a name, and so can hold grants.")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.")]
+
+
+@app.command("add")
+def add(name: Name, as_json: Json = False) -> None:
+    """Give an agent a name, and print its token: once, never again."""
+    out = Output(as_json)
+    from goex.cli.connect import connect
+    from goex.cli.prompt import with_presence
+    from goex.rpc import goex_pb2 as pb
+
+    with connect(out) as client:
+        reply = with_presence(
+            lambda passphrase: client.call(
+                "Person/AddAgent", pb.AddAgentRequest(name=name, passphrase=passphrase), pb.AddAgentReply
+            )
+        )
+    out.message(reply)
+    if not as_json:
+        out.progress("The agent sends this token as `authorization: Bearer …`. It isn't shown again.")
+        out.say(shown(reply.token))
+
+
+@app.command("list")
+def list_agents(as_json: Json = False) -> None:
+    """The agents that have a name."""
+    out = Output(as_json)
+    from goex.cli.connect import connect
+    from goex.rpc import goex_pb2 as pb
+
+    with connect(out) as client:
+        reply = client.call("Person/ListAgents", pb.ListAgentsRequest(), pb.ListAgentsReply)
+    out.message(reply)
+    if as_json:
+        return
+    if not reply.agents:
+        out.say("No agent has a name yet.")
+        out.progress("Give one with: goex agents add NAME")
+        return
+    out.table(
+        ("agent", "since", "last seen"),
+        [(agent.name, agent.created[:19], agent.last_seen[:19] or "never") for agent in reply.agents],
+    )
+
+
+@app.command("remove")
+def remove(name: Name, as_json: Json = False) -> None:
+    """Take an agent's name away: its token stops working and its grants end."""
+    out = Output(as_json)
+    from goex.cli.connect import connect
+    from goex.rpc import goex_pb2 as pb
+
+    with connect(out) as client:
+        reply = client.call("Person/RemoveAgent", pb.RemoveAgentRequest(name=name), pb.RemoveAgentReply)
+    out.message(reply)
+    if not as_json:
+        out.say(f"Removed {shown(name)}.")

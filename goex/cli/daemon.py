@@ -1,0 +1,103 @@
+"""`goex daemon`: the daemon by hand. The other commands start it when they need it."""
+
+from __future__ import annotations
+
+import importlib
+import time
+
+import typer
+
+from goex.cli.output import Json, Output, shown
+from policies.errors import ExitStatus, Unavailable
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The daemon, by hand.")
+STOP_SECONDS = 60.0
+
+
+@app.command("run")
+def run() -> None:
+    """Run the daemon in the foreground, until SIGTERM or Ctrl-C."""
+    importlib.import_module("goex.daemon.main").main()
+
+
+@app.command("start")
+def start(as_json: Json = False) -> None:
+    """Start the daemon when it isn't running."""
+    out = Output(as_json)
+    from goex.cli.connect import connect
+
+    with connect(out) as client:
+        reply = client.status()
+    out.message(reply)
+    if not as_json:
+        out.say(f"The daemon runs (process {reply.pid}).")
+
+
+@app.command("stop")
+def stop(as_json: Json = False) -> None:
+    """Let the daemon finish what runs, and stop it."""
+    out = Output(as_json)
+    from goex.cli.connect import connect, paths
+    from goex.client import NotRunning, running
+    from goex.rpc import goex_pb2 as pb
+
+    try:
+        client = connect(out, start=False)
+    except NotRunning:
+        out.json({"stopped": False})
+        if not as_json:
+            out.say("The daemon isn't running.")
+        return
+    with client:
+        client.call("Person/Shutdown", pb.ShutdownRequest(), pb.ShutdownReply, seconds=STOP_SECONDS)
+    deadline = time.monotonic() + STOP_SECONDS
+    while running(paths().user_socket):
+        if time.monotonic() > deadline:
+            raise Unavailable(
+                f"The daemon still runs after {STOP_SECONDS:.0f} s; an action may be under way.",
+                next_step="See it with: goex log",
+            )
+        time.sleep(0.05)
+    out.json({"stopped": True})
+    if not as_json:
+        out.say("The daemon has stopped.")
+
+
+@app.command("status")
+def status(as_json: Json = False) -> None:
+    """What the daemon says about itself. Doesn't start it."""
+    out = Output(as_json)
+    from goex.cli.connect import connect
+    from goex.client import NotRunning
+
+    try:
+        client = connect(out, start=False)
+    except NotRunning:
+        out.json({"running": False})
+        if not as_json:
+            out.say("The daemon isn't running.")
+            out.progress("Start it with: goex daemon start")
+        raise typer.Exit(int(ExitStatus.UNAVAILABLE)) from None
+    with client:
+        reply = client.status()
+    if as_json:
+        from goex.cli.output import to_json
+
+        out.json({"running": True, **to_json(reply)})
+        return
+    out.fields(
+        (
+            ("process", str(reply.pid)),
+            ("version", reply.version),
+            ("vault", reply.vault + (f", keyed by {reply.keyed_by}" if reply.keyed_by else "")),
+            ("docker", reply.docker or "answers"),
+            ("image", reply.image or "built"),
+            ("model", reply.model or "none: the embedded proposer"),
+            ("waiting", str(reply.pending)),
+            ("for you", reply.user_socket),
+            ("for agents", ", ".join(reply.agent_sockets) or reply.agent_socket),
+            ("state", reply.state_dir),
+        )
+    )
+    if reply.pending:
+        out.progress(shown(f"{reply.pending} waiting for you: goex approve"))

@@ -1,0 +1,266 @@
+"""`goex doctor`: what is missing, and the command that mends it.
+
+Rules: it changes nothing and starts nothing, and it works without the daemon. Each check is a function that returns
+a `Check`; one that fails in an unforeseen way is a failed check, not the end of the others.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from goex.cli.output import Json, Output, shown
+from policies.errors import ExitStatus, GoexError
+
+if TYPE_CHECKING:
+    from goex.paths import Paths
+    from goex.rpc import goex_pb2 as pb
+
+_KEYRING_SECONDS = 5.0
+_DOCKER_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing that GoEx needs. `mend` is the command, or what to do; `needed` False: nice to have."""
+
+    name: str
+    ok: bool
+    says: str
+    mend: str = ""
+    needed: bool = True
+
+
+def run(
+    quick: Annotated[bool, typer.Option("--quick", help="Leave out what may take seconds (Docker, keyring).")] = False,
+    as_json: Json = False,
+) -> None:
+    """Check what GoEx needs, and name the command that mends what is missing. Changes nothing."""
+    out = Output(as_json)
+    found = checks(os.environ, quick=quick)
+    well = all(check.ok or not check.needed for check in found)
+    if as_json:
+        from dataclasses import asdict
+
+        out.json({"ok": well, "checks": [asdict(check) for check in found]})
+    else:
+        _print(out, found)
+    raise typer.Exit(int(ExitStatus.OK if well else ExitStatus.UNAVAILABLE))
+
+
+def checks(env: Mapping[str, str], *, quick: bool = False) -> list[Check]:
+    """All of them, in the order in which one would mend them."""
+    from goex.paths import Paths
+
+    found = [_guard("python", _python), _guard("git", _git)]
+    if not quick:
+        found += _guarded("docker", _docker)
+    try:
+        paths = Paths.from_env(env)
+    except GoexError as error:
+        return [*found, Check(name="folders", ok=False, says=error.message, mend=error.next_step)]
+    found += [_guard("folders", lambda: _folders(paths)), _guard("config", lambda: _config(paths))]
+    status: list[pb.StatusReply] = []
+    found.append(_guard("daemon", lambda: _daemon(paths, status)))
+    found.append(_guard("vault", lambda: _vault(paths, status[0] if status else None)))
+    if not quick:
+        found.append(_guard("keyring", lambda: keyring(env)))
+    found += [_guard("model", lambda: _model(paths)), _guard("terminal", _terminal)]
+    return found
+
+
+def keyring(env: Mapping[str, str]) -> Check:
+    """Whether the system's keyring can hold the master key. Asks it for an entry that isn't there."""
+    from vault.errors import KeyringError, KeyringKeyMissing
+    from vault.keyring_client import fetch
+
+    try:
+        fetch("goex", "doctor", timeout=_KEYRING_SECONDS)
+    except KeyringKeyMissing:
+        return Check(name="keyring", ok=True, says="answers, and keeps secrets", needed=False)
+    except KeyringError as error:
+        return Check(name="keyring", ok=False, says=error.message, mend=error.next_step, needed=False)
+    return Check(name="keyring", ok=True, says="answers, and keeps secrets", needed=False)
+
+
+def _python() -> Check:
+    version = platform.python_version()
+    missing = [name for name in ("grpc", "docker", "cryptography", "sqlalchemy") if not importlib.util.find_spec(name)]
+    if missing:
+        return Check(
+            name="python",
+            ok=False,
+            says=f"{version}, without {', '.join(missing)}",
+            mend=f"{sys.executable} -m pip install goex",
+        )
+    good = (3, 11) <= sys.version_info < (3, 14)
+    return Check(name="python", ok=good, says=version, mend="" if good else "Install Python 3.11, 3.12 or 3.13.")
+
+
+def _git() -> Check:
+    program = shutil.which("git")
+    if program is None:
+        return Check(name="git", ok=False, says="isn't installed", mend=_install("git"))
+    said = subprocess.run([program, "--version"], capture_output=True, timeout=10, check=False)
+    return Check(
+        name="git",
+        ok=said.returncode == 0,
+        says=said.stdout.decode("utf-8", "replace").strip() or "doesn't run",
+        mend="" if said.returncode == 0 else _install("git"),
+    )
+
+
+def _docker() -> list[Check]:
+    from runtimes.sandbox import images
+    from runtimes.sandbox.engine import connect
+
+    try:
+        client = connect(_DOCKER_SECONDS)
+    except GoexError as error:
+        return [Check(name="docker", ok=False, says=error.message, mend=_mend_docker(error))]
+    try:
+        version = str(client.version().get("Version", "?"))
+        found = [Check(name="docker", ok=True, says=f"answers, version {version}")]
+        try:
+            image = images.find(client, "base")
+            found.append(Check(name="image", ok=True, says=f"base is built ({image[7:19]})"))
+        except GoexError as error:
+            found.append(Check(name="image", ok=False, says=error.message, mend="goex images build"))
+        return found
+    finally:
+        client.close()
+
+
+def _mend_docker(error: GoexError) -> str:
+    socket = Path("/var/run/docker.sock")
+    if os.environ.get("DOCKER_HOST"):
+        return error.next_step
+    if shutil.which("dockerd") is None and not socket.exists():
+        return _install("docker.io")
+    if socket.exists() and not os.access(socket, os.W_OK):
+        return "sudo usermod -aG docker $USER   (then log in anew; that group is as powerful as root)"
+    return f"{_sudo()}systemctl start docker   (without systemd: {_sudo()}service docker start)"
+
+
+def _folders(paths: Paths) -> Check:
+    paths.check()
+    there = [folder for folder in paths.folders if folder.exists()]
+    parent = next(folder for folder in (paths.state_dir, *paths.state_dir.parents) if folder.exists())
+    if not os.access(parent, os.W_OK):
+        return Check(name="folders", ok=False, says=f"{parent} can't be written", mend=f"{_sudo()}chown $USER {parent}")
+    free = shutil.disk_usage(parent).free
+    if free < 100 * 2**20:
+        return Check(name="folders", ok=False, says=f"only {free >> 20} MiB are free in {parent}", mend="Free some.")
+    says = f"private; state in {paths.state_dir}" if there else "not made yet; the first command makes them"
+    return Check(name="folders", ok=True, says=says)
+
+
+def _config(paths: Paths) -> Check:
+    from goex.config import load
+
+    load(paths.config_file)
+    return Check(
+        name="config", ok=True, says=str(paths.config_file) if paths.config_file.exists() else "none: the defaults"
+    )
+
+
+def _daemon(paths: Paths, status: list[pb.StatusReply]) -> Check:
+    from goex.client import NotRunning, connect
+
+    try:
+        with connect(paths, start=False) as client:
+            status.append(client.status())
+    except NotRunning as error:
+        if not os.path.lexists(paths.user_socket):
+            return Check(name="daemon", ok=False, says="isn't running", mend="goex daemon start", needed=False)
+        return Check(name="daemon", ok=False, says=error.message, mend="goex daemon start", needed=False)
+    reply = status[0]
+    return Check(name="daemon", ok=True, says=f"process {reply.pid}, {reply.pending} waiting, {paths.user_socket}")
+
+
+def _vault(paths: Paths, status: pb.StatusReply | None) -> Check:
+    if status is None:
+        there = paths.vault_db.exists()
+        return Check(
+            name="vault",
+            ok=there,
+            says="is there" if there else "isn't made yet",
+            mend="" if there else "goex vault init",
+        )
+    if status.vault == "unsealed":
+        return Check(name="vault", ok=True, says=f"unsealed, keyed by {status.keyed_by}")
+    mend = "goex vault unlock" if status.vault == "sealed" else "goex vault init"
+    return Check(name="vault", ok=False, says=status.vault or "unknown", mend=mend)
+
+
+def _model(paths: Paths) -> Check:
+    from goex.config import load
+
+    model = load(paths.config_file).model
+    if model.configured:
+        return Check(name="model", ok=True, says=f"{model.name} at {model.base_url}", needed=False)
+    return Check(name="model", ok=True, says="none: the embedded proposer maps catalogued calls", needed=False)
+
+
+def _terminal() -> Check:
+    from goex.cli.prompt import Terminal
+
+    if Terminal.find() is None:
+        return Check(
+            name="terminal",
+            ok=False,
+            says="none here, so nothing can be approved from here",
+            mend="Run goex approve in a terminal.",
+            needed=False,
+        )
+    encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
+    if encoding != "utf8":
+        return Check(name="terminal", ok=False, says=f"{encoding}, not UTF-8", mend="export LANG=C.UTF-8", needed=False)
+    return Check(name="terminal", ok=True, says="yes, UTF-8", needed=False)
+
+
+def _guard(name: str, check: Callable[[], Check]) -> Check:
+    return _guarded(name, lambda: [check()])[0]
+
+
+def _guarded(name: str, check: Callable[[], list[Check]]) -> list[Check]:
+    try:
+        return [replace(found, mend="" if found.ok else found.mend) for found in check()]
+    except GoexError as error:
+        return [Check(name=name, ok=False, says=error.message, mend=error.next_step)]
+    except Exception as error:  # noqa: BLE001  a check that breaks is a finding
+        return [Check(name=name, ok=False, says=f"can't be checked: {type(error).__name__}: {error}")]
+
+
+def _install(package: str) -> str:
+    if shutil.which("apt-get"):
+        return f"{_sudo()}apt-get install {package}"
+    return f"Install {package} with your system's package manager."
+
+
+def _sudo() -> str:
+    return "" if os.geteuid() == 0 else "sudo "
+
+
+def _print(out: Output, found: list[Check]) -> None:
+    from rich.text import Text
+
+    width = max(len(check.name) for check in found)
+    for check in found:
+        mark, style = ("ok", "green") if check.ok else ("missing", "bold red") if check.needed else ("note", "yellow")
+        line = Text(f"{check.name:<{width}}  ")
+        line.append(f"{mark:<7}", style=style)
+        line.append("  " + shown(check.says))
+        out.say(line)
+        if check.mend:
+            out.say(f"{'':<{width}}           mend it: {shown(check.mend)}")

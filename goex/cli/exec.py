@@ -1,0 +1,173 @@
+"""`goex exec`: have something done."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+import typer.core
+
+from goex.cli import calls as calls_
+from goex.cli.output import Json, Output
+from policies.errors import ExitStatus, InvalidInput
+
+if TYPE_CHECKING:
+    from goex.client import Client
+    from goex.rpc import goex_pb2 as pb
+
+MAX_TEXT = 1_000_000
+
+
+class ExecCommand(typer.core.TyperCommand):
+    """Folds what follows each `--call` into it before the options are read."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, calls_.gather(args))
+
+
+def run(
+    words: Annotated[list[str] | None, typer.Argument(help="What you want, in words.", show_default=False)] = None,
+    call: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SERVICE.METHOD KEY=VALUE…",
+            help="A call, with its arguments after it: key=text, key:=json, key=@0.$.path (from the answer to call 0). "
+            "Several run in order.",
+        ),
+    ] = None,
+    shell: Annotated[str, typer.Option(metavar="COMMAND", help="A shell command to run on --folder.")] = "",
+    python: Annotated[Path | None, typer.Option(metavar="FILE", help="A Python file to run on --folder.")] = None,
+    folder: Annotated[Path | None, typer.Option(metavar="DIR", help="The one folder that the program sees.")] = None,
+    proposal: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What a model wrote (JSON), from FILE or - for stdin.")
+    ] = None,
+    account: Annotated[str, typer.Option(metavar="NAME", help="The account for each --call.")] = "",
+    detach: Annotated[bool, typer.Option("--detach", help="Leave it running and print its id.")] = False,
+    ask: Annotated[int, typer.Option(metavar="SECONDS", min=0, help="How long you may take to decide.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Have something done: in words, as calls, or as a program on one folder.
+
+    With --json each event is one JSON object on a line of its own; the last one holds "finished".
+    """
+    out = Output(as_json)
+    request = build(words or [], call or [], shell, python, folder, proposal, account)
+    request.detach, request.ask_seconds = detach, ask
+    from goex.cli.connect import connect
+
+    with connect(out) as client:
+        raise typer.Exit(execute(client, request, out))
+
+
+def execute(client: Client, request: pb.ExecuteRequest, out: Output) -> int:
+    """Run a request to its end; for one that is ambiguous, offer the candidates on a terminal."""
+    from goex.cli.follow import exit_code, follow
+
+    ended = follow(client, client.execute(request), out, detach=request.detach)
+    problem = ended.finished.problem if ended.finished is not None else None
+    if problem is not None and problem.code == "ambiguous" and ended.mapped is not None:
+        choice = _choose(ended.mapped, out)
+        if choice:
+            request.choice = choice
+            ended = follow(client, client.execute(request), out, detach=request.detach)
+        else:
+            return int(ExitStatus.AMBIGUOUS)
+    return exit_code(ended)
+
+
+def _choose(mapped: pb.MapReply, out: Output) -> int:
+    """The candidate that the person picks by its number; 0 for none. Picking isn't approving."""
+    from goex.cli.follow import show_candidates
+    from goex.cli.prompt import Terminal
+
+    show_candidates(out, mapped, all_of_them=True)
+    terminal = None if out.as_json else Terminal.find()
+    if terminal is None or not mapped.candidates:
+        return 0
+    said = terminal.ask(f"Which one do you mean (1-{len(mapped.candidates)}) [none]: ")
+    if said and said.isascii() and said.isdigit() and 1 <= int(said) <= len(mapped.candidates):
+        return int(said)
+    return 0
+
+
+def build(
+    words: list[str],
+    call: list[str],
+    shell: str,
+    python: Path | None,
+    folder: Path | None,
+    proposal: Path | None,
+    account: str,
+) -> pb.ExecuteRequest:
+    """The request that the options describe. Raises InvalidInput unless they describe exactly one."""
+    from goex.rpc import goex_pb2 as pb
+
+    kinds = [bool(words), bool(call), bool(shell), python is not None, proposal is not None]
+    if sum(kinds) != 1:
+        raise InvalidInput(
+            "Say one thing to do: words, --call, --shell, --python or --proposal."
+            if not any(kinds)
+            else "Words, --call, --shell, --python and --proposal exclude each other.",
+            next_step='For example: goex exec "send slack msg hi to #ops"',
+        )
+    if (folder is not None) != (bool(shell) or python is not None):
+        raise InvalidInput(
+            "--shell and --python need --folder, and nothing else takes it.",
+            next_step="For example: goex exec --shell 'rm *.tmp' --folder ~/notes",
+        )
+    if account and not call:
+        raise InvalidInput("--account belongs to --call.", next_step="Leave it out, or write the calls.")
+    if words:
+        return pb.ExecuteRequest(intent=_text(" ".join(words), "The request"))
+    if call:
+        made = [
+            pb.Call(
+                service=one["service"],
+                method=one["method"],
+                arguments_json=_text(json.dumps(one["arguments"], ensure_ascii=False), "The arguments"),
+                account=one["account"],
+            )
+            for one in calls_.parse(call, account)
+        ]
+        return pb.ExecuteRequest(calls=pb.Calls(calls=made))
+    if proposal is not None:
+        return pb.ExecuteRequest(proposal=read_text(proposal, "The proposal"))
+    program = read_text(python, "The program") if python is not None else _text(shell, "The command")
+    return pb.ExecuteRequest(
+        files=pb.FilesProgram(
+            # Not resolved: whether a symlink is meant is for the daemon to judge, and for the person to see.
+            folder=_text(str(Path.cwd() / folder.expanduser()) if folder else "", "The folder"),
+            language="python" if python is not None else "shell",
+            program=program,
+        )
+    )
+
+
+def read_text(path: Path, what: str) -> str:
+    """UTF-8 text from a file, or from stdin for "-". Raises InvalidInput."""
+    try:
+        if str(path) == "-":
+            data = sys.stdin.buffer.read(MAX_TEXT + 1)
+        else:
+            with path.open("rb") as file:
+                data = file.read(MAX_TEXT + 1)
+        return _text(data.decode("utf-8"), what)
+    except OSError as error:
+        raise InvalidInput(f"{path} can't be read: {error.strerror}.", next_step="Name another file.") from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{what} isn't UTF-8 text.", next_step="Save it as UTF-8.") from error
+
+
+def _text(text: str, what: str) -> str:
+    if len(text.encode("utf-8", "surrogateescape")) > MAX_TEXT:
+        raise InvalidInput(f"{what} is longer than {MAX_TEXT} bytes.", next_step="Make it shorter.")
+    if "\0" in text:
+        raise InvalidInput(f"{what} holds a NUL byte.", next_step="Remove it.")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InvalidInput(f"{what} isn't UTF-8 text.", next_step="Write it in UTF-8.") from None
+    return text

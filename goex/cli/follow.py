@@ -1,0 +1,274 @@
+"""Following one action from its request to its end.
+
+Rules: the stream is read by a thread of its own, so that a question on the terminal notices when it was settled
+elsewhere or ran out. On a terminal the question is asked right here; otherwise a line says where to answer, and we
+wait. Ctrl-C cancels the action. Every event is one JSON line with `--json`.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import queue
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from goex.cli.output import Output, print_error, shown, to_json
+from goex.cli.prompt import Terminal, Verdict, decide
+from policies.errors import ExitStatus, GoexError
+
+if TYPE_CHECKING:
+    from goex.client import Client, Events
+    from goex.rpc import goex_pb2 as pb
+
+_BEFORE_DETACHING = ("received", "mapped", "assessed")
+_STATE_WORDS = {
+    "mapped": "The words became calls.",
+    "asking": "Waiting for your decision.",
+    "allowed": "Allowed.",
+    "prepared": "Undo is prepared.",
+    "running": "Running.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How following ended. `finished` is None when it was left alone (`--detach`)."""
+
+    action_id: str
+    finished: pb.Finished | None
+    mapped: pb.MapReply | None
+
+
+class Follower:
+    """One stream, shown to the person."""
+
+    def __init__(self, client: Client, events: Events, out: Output, *, detach: bool = False) -> None:
+        self._client, self._events, self._out, self._detach = client, events, out, detach
+        self._terminal = None if out.as_json or detach else Terminal.find()
+        self._queue: queue.SimpleQueue[pb.Event | GoexError | None] = queue.SimpleQueue()
+        self._seen: deque[pb.Event | GoexError | None] = deque()
+        self._decoders: dict[str, Any] = {}
+        self._status: Any = None
+        self._settled: set[str] = set()
+        self._printed = False
+
+    def run(self) -> Ended:
+        """Follow to the end. Raises GoexError when the stream fails, KeyboardInterrupt after cancelling."""
+        threading.Thread(target=self._pump, daemon=True).start()
+        mapped, finished = None, None
+        try:
+            for event in self._arriving():
+                what = event.WhichOneof("what")
+                if self._out.as_json:
+                    self._out.json(to_json(event))
+                self._show(event, what)
+                if what == "mapped":
+                    mapped = event.mapped
+                elif what == "finished":
+                    finished = event.finished
+                elif self._detach and (what == "asking" or _under_way(event)):
+                    break
+        except KeyboardInterrupt:
+            self._quiet()
+            self._cancel()
+            raise
+        finally:
+            self._quiet()
+            self._events.cancel()
+        return Ended(self._events.action_id, finished, mapped)
+
+    def _pump(self) -> None:
+        try:
+            for event in self._events:
+                self._queue.put(event)
+        except GoexError as error:
+            self._queue.put(error)
+        except Exception as error:  # noqa: BLE001  carried to the thread that can say it
+            self._queue.put(GoexError(f"The stream broke: {type(error).__name__}: {error}.", next_step="See: goex log"))
+        self._queue.put(None)
+
+    def _arriving(self) -> Iterator[pb.Event]:
+        while True:
+            item = self._seen.popleft() if self._seen else self._queue.get()
+            if item is None:
+                return
+            if isinstance(item, GoexError):
+                raise item
+            yield item
+
+    def _gone(self, approval_id: str) -> str:
+        """Whether what arrived meanwhile makes the question idle."""
+        with suppress(queue.Empty):
+            while True:
+                self._seen.append(self._queue.get_nowait())
+        for item in self._seen:
+            if item is None or isinstance(item, GoexError):
+                return "The daemon went away."
+            if item.HasField("finished"):
+                return "The action has ended meanwhile."
+            if item.HasField("asking") and item.asking.id == approval_id and item.asking.state != "pending":
+                return f"It was settled elsewhere: {item.asking.state}."
+        return ""
+
+    def _show(self, event: pb.Event, what: str | None) -> None:
+        if what == "progress":
+            self._progress(event.progress)
+        elif what == "state" and event.state.to in _STATE_WORDS:
+            self._progress(_STATE_WORDS[event.state.to])
+        elif what == "mapped":
+            self._quiet()
+            show_candidates(self._out, event.mapped, all_of_them=False)
+        elif what == "output":
+            self._quiet()
+            self._output(event.output)
+        elif what == "asking":
+            self._quiet()
+            self._asking(event.asking)
+
+    def _asking(self, approval: pb.Approval) -> None:
+        if approval.state not in ("", "pending") or approval.id in self._settled:
+            return
+        self._settled.add(approval.id)
+        if self._terminal is not None:
+            verdict = decide(self._terminal, self._client, approval, lambda: self._gone(approval.id))
+            if verdict is not Verdict.LATER:
+                return
+        self._out.progress(f"Waiting for approval: run `goex approve {approval.id}` in a terminal.")
+
+    def _output(self, output: pb.Output) -> None:
+        if self._out.as_json:
+            return
+        self._printed = True
+        decoder = self._decoders.setdefault(output.stream, codecs.getincrementaldecoder("utf-8")("replace"))
+        stream = sys.stderr if output.stream == "stderr" else sys.stdout
+        stream.write(shown(decoder.decode(output.data), newlines=True))
+        stream.flush()
+
+    def _progress(self, text: str) -> None:
+        console = self._out.console
+        if self._out.as_json or not console.is_terminal:
+            self._out.progress(text)
+        elif self._status is None:
+            from rich.text import Text
+
+            self._status = console.status(Text(shown(text)))
+            self._status.start()
+        else:
+            from rich.text import Text
+
+            self._status.update(Text(shown(text)))
+
+    def _quiet(self) -> None:
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
+    def _cancel(self) -> None:
+        if not self._events.action_id:
+            return
+        try:
+            self._client.cancel(self._events.action_id)
+            self._out.progress(f"Cancelled {self._events.action_id}.")
+        except GoexError as error:
+            print_error(error, as_json=False)
+
+    @property
+    def printed(self) -> bool:
+        """Whether output of the action was shown as it came."""
+        return self._printed
+
+
+def follow(client: Client, events: Events, out: Output, *, detach: bool = False) -> Ended:
+    """Follow to the end and show how it ended."""
+    follower = Follower(client, events, out, detach=detach)
+    ended = follower.run()
+    if ended.finished is not None:
+        show_finished(out, ended.finished, printed=follower.printed)
+    elif detach:
+        out.progress(f"Left running as {ended.action_id}. See: goex show {ended.action_id}")
+        if not out.as_json:
+            out.say(ended.action_id)
+    return ended
+
+
+def exit_code(ended: Ended) -> int:
+    """The exit status that belongs to how it ended."""
+    from goex.client import exit_status
+
+    if ended.finished is not None and ended.finished.HasField("problem"):
+        return int(exit_status(ended.finished.problem))
+    return int(ExitStatus.OK)
+
+
+def show_finished(out: Output, finished: pb.Finished, *, printed: bool) -> None:
+    """The outcome, the answer in words, the undo hint, and what went wrong."""
+    action = finished.action
+    show_outcome(out, action, printed=printed)
+    if finished.answer and not out.as_json:
+        out.say("In words (by the model, from what the services answered):", "dim")
+        out.say(shown(finished.answer, newlines=True))
+    if finished.HasField("problem"):
+        from goex.client import Refused
+
+        print_error(Refused(finished.problem), as_json=False)
+    if action.can_undo:
+        out.progress(f"Take it back with: goex undo {action.id}")
+    elif action.can_redo:
+        out.progress(f"Do it again with: goex redo {action.id}")
+
+
+def show_outcome(out: Output, action: pb.ActionView, *, printed: bool) -> None:
+    """An action's outcome for a person; nothing with `--json`, where the events hold it."""
+    if out.as_json or not action.outcome_json:
+        return
+    try:
+        outcome = json.loads(action.outcome_json)
+    except ValueError:
+        outcome = None
+    if not isinstance(outcome, dict):
+        out.say(shown(action.outcome_json))
+        return
+    out.say(shown(str(outcome.get("summary", ""))), "bold")
+    for change in _list(outcome.get("changes")):
+        out.say("  " + shown(str(change)))
+    if outcome.get("changes_cut"):
+        out.say(f"  … and {shown(str(outcome['changes_cut']))} more changes.", "dim")
+    for result in _list(outcome.get("results")):
+        text = json.dumps(result, ensure_ascii=False, indent=2)
+        out.say(shown(text, newlines=True), "dim")
+    if not printed:
+        for name in ("stdout", "stderr"):
+            if outcome.get(name):
+                out.say(shown(str(outcome[name]), newlines=True))
+    if outcome.get("cut"):
+        out.say(f"{shown(str(outcome['cut']))} bytes of output were left out.", "dim")
+
+
+def show_candidates(out: Output, mapped: pb.MapReply, *, all_of_them: bool) -> None:
+    """What the words were mapped to."""
+    for number, candidate in enumerate(mapped.candidates if all_of_them else mapped.candidates[:1], start=1):
+        head = f"{number}. " if all_of_them else ""
+        votes = f"{candidate.votes} of {mapped.samples} votes" if mapped.samples else ""
+        out.say(f"{head}{shown(', '.join(candidate.scopes)) or 'no scope'}  {votes}".rstrip(), "bold")
+        for call in candidate.calls:
+            account = f" on {call.account}" if call.account else ""
+            out.say("   " + shown(f"{call.service}.{call.method}{account} {call.arguments_json}"))
+    for rejection in mapped.rejected if all_of_them else ():
+        out.say(shown(f"sample {rejection.sample} refused ({rejection.klass}): {rejection.reason}"), "dim")
+    for note in mapped.notes:
+        out.say(shown(note), "dim")
+    out.say(shown(f"Mapped by {mapped.proposer}; agreement {mapped.agreement:.0%}."), "dim")
+
+
+def _under_way(event: pb.Event) -> bool:
+    return event.HasField("state") and event.state.to not in _BEFORE_DETACHING
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

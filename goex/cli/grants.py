@@ -1,0 +1,64 @@
+"""`goex grants` and `goex revoke`: what is allowed already, and taking that back."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from goex.cli.output import Json, Output
+from policies.errors import InvalidInput
+
+
+def list_grants(
+    every: Annotated[bool, typer.Option("--all", help="Also used, expired and revoked ones.")] = False,
+    as_json: Json = False,
+) -> None:
+    """What you have allowed, to whom, and until when."""
+    out = Output(as_json)
+    from goex.cli.connect import connect
+    from goex.rpc import goex_pb2 as pb
+
+    with connect(out) as client:
+        reply = client.call("Person/Grants", pb.GrantsRequest(all=every), pb.GrantsReply)
+    out.message(reply)
+    if as_json:
+        return
+    if not reply.grants:
+        out.say("Nothing is granted.")
+        return
+    out.table(
+        ("grant", "agent", "scope", "account", "width", "only when", "until", "state"),
+        [
+            (
+                grant.id,
+                grant.agent,
+                f"{grant.service}:{grant.scope}",
+                grant.account,
+                grant.width,
+                "" if grant.constraints_json in ("", "{}") else grant.constraints_json,
+                grant.expires[:19],
+                "revoked" if grant.revoked else "used" if grant.used else "live",
+            )
+            for grant in reply.grants
+        ],
+    )
+
+
+def revoke(
+    grant_ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", show_default=False)] = None,
+    agent: Annotated[str, typer.Option(metavar="NAME", help="Every grant of this agent.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Take grants back, at once, in running sessions too."""
+    out = Output(as_json)
+    if bool(grant_ids) == bool(agent):
+        raise InvalidInput("Name grants, or an agent with --agent.", next_step="See them with: goex grants")
+    from goex.cli.connect import connect
+    from goex.rpc import goex_pb2 as pb
+
+    with connect(out) as client:
+        reply = client.call("Person/Revoke", pb.RevokeRequest(grant_ids=grant_ids, agent=agent), pb.RevokeReply)
+    out.message(reply)
+    if not as_json:
+        out.say(f"Revoked {len(reply.grants)} grant{'' if len(reply.grants) == 1 else 's'}.")

@@ -1,0 +1,121 @@
+"""The `goex` command.
+
+Rules: every error ends as two lines on stderr (what is wrong, what to do) and an exit status of
+`policies.errors.ExitStatus`; a traceback is shown only when GOEX_TRACEBACK is set, and never with local variables,
+which may hold secrets. Nothing heavy is imported until a command needs it, so that help and completion are quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+import typer.core
+
+from goex.cli import agents, approve, daemon, doctor, exec, grants, history, images, mapping, services, vault
+from policies.errors import ExitStatus, GoexError
+
+INTERRUPTED = 130
+# The root of the option parser's own errors, wherever this version of typer keeps it.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+class Root(typer.core.TyperGroup):
+    """The top command: turns errors into words and exit statuses."""
+
+    _as_json = False
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        # Known before any option is read, so that even a malformed command answers in JSON.
+        self._as_json = "--json" in args
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except GoexError as error:
+            code = int(error.exit_status)
+            failure = error
+        except _UsageError as error:
+            if not self._as_json:
+                raise
+            failure = GoexError(str(getattr(error, "message", error)), next_step="See: goex --help")
+            failure.code, code = "usage", int(ExitStatus.USAGE)
+            failure.exit_status = ExitStatus.USAGE
+        except KeyboardInterrupt:
+            sys.stderr.write("\n")
+            raise typer.Exit(INTERRUPTED) from None
+        except (typer.Exit, typer.Abort, BrokenPipeError):
+            raise
+        except Exception as error:  # the outermost edge
+            if os.environ.get("GOEX_TRACEBACK"):
+                raise
+            failure = GoexError(
+                f"Something unforeseen happened: {type(error).__name__}: {error}",
+                next_step="GOEX_TRACEBACK=1 before the command shows where.",
+            )
+            code = int(ExitStatus.FAILED)
+        from goex.cli.output import print_error
+
+        print_error(failure, as_json=self._as_json)
+        raise typer.Exit(code)
+
+
+app = typer.Typer(
+    name="goex",
+    cls=Root,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Runs what an LLM proposes: asked for, in a container without secrets, and taken back when you say so.",
+    epilog="Exit status: 0 done, 1 failed, 2 usage, 3 denied, 4 nobody answered, 5 ambiguous, 6 changed since, "
+    "7 sealed, 8 unavailable, 9 unknown, 10 unsupported, 130 interrupted.",
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        from goex import __version__
+
+        typer.echo(f"goex {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+app.command("exec", cls=exec.ExecCommand)(exec.run)
+app.command("map")(mapping.run)
+app.command("approve")(approve.approve)
+app.command("deny")(approve.deny)
+app.command("log")(history.log)
+app.command("show")(history.show)
+app.command("undo")(history.undo)
+app.command("redo")(history.redo)
+app.command("commit")(history.commit)
+app.command("grants")(grants.list_grants)
+app.command("revoke")(grants.revoke)
+app.add_typer(agents.app, name="agents")
+app.add_typer(vault.app, name="vault")
+app.add_typer(daemon.app, name="daemon")
+app.add_typer(services.app, name="catalog")
+app.add_typer(images.app, name="images")
+app.command("doctor")(doctor.run)
+
+
+def main() -> None:
+    """The console script."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

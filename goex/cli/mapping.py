@@ -1,0 +1,34 @@
+"""`goex map`: a dry run of the mapping. Nothing is asked for, and nothing runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from goex.cli.output import Json, Output
+from policies.errors import ExitStatus
+
+
+def run(
+    words: Annotated[list[str], typer.Argument(help="What you want, in words.")],
+    as_json: Json = False,
+) -> None:
+    """Show which calls your words become, with which scopes, and how sure that is. Runs nothing."""
+    out = Output(as_json)
+    from goex.cli.connect import connect
+    from goex.cli.exec import build
+    from goex.cli.follow import show_candidates
+
+    intent = build(words, [], "", None, None, None, "").intent
+    with connect(out) as client:
+        out.progress("Mapping.")
+        reply = client.map(intent)
+    out.message(reply)
+    if not out.as_json:
+        show_candidates(out, reply, all_of_them=True)
+    if not reply.candidates:
+        out.progress("Nothing in the catalog fits. See: goex catalog list")
+    elif not reply.sure:
+        out.progress("It isn't sure enough: goex exec would ask you to choose.")
+    raise typer.Exit(0 if reply.candidates and reply.sure else int(ExitStatus.AMBIGUOUS))

@@ -1,0 +1,156 @@
+"""What the commands print.
+
+Rules: with `--json`, stdout holds exactly one JSON document (streams: one JSON object a line) in plain ASCII, and
+words for people go to stderr. Without it, words go to stdout. Text from outside (agents, services, providers, file
+names) passes `shown` before a person sees it, and no markup is ever interpreted: only `Text` objects and plain
+strings with markup off reach the console.
+
+JSON shapes are the messages of goex.proto: field names as they are there, absent values included, and a field
+`x_json` appears as `x`, parsed (or as `x_json`, a string, when it isn't JSON).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from policies.errors import GoexError
+from policies.text import escape
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+    from rich.console import Console
+    from rich.text import Text
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, words on stderr.")]
+
+
+def shown(text: str, *, newlines: bool = False) -> str:
+    """Foreign text, fit for a terminal."""
+    return escape(text, newlines=newlines)
+
+
+class Output:
+    """One command's output."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json = as_json
+
+    @cached_property
+    def console(self) -> Console:
+        """Where words for a person go."""
+        return _console(stderr=self.as_json)
+
+    def say(self, text: str | Text = "", style: str = "") -> None:
+        """A line of words. Foreign parts must have passed `shown`. Long lines are folded, never cut."""
+        self.console.print(text, style=style or None, overflow="fold", soft_wrap=not self.console.is_terminal)
+
+    def json(self, value: Any) -> None:
+        """One JSON document, on a line of its own. Nothing without `--json`."""
+        if self.as_json:
+            sys.stdout.write(json.dumps(value, ensure_ascii=True, separators=(", ", ": ")) + "\n")
+            sys.stdout.flush()
+
+    def message(self, message: Message) -> None:
+        """`message` as the JSON document."""
+        if self.as_json:
+            self.json(to_json(message))
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """A table of foreign text: every cell is escaped here."""
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+        for column in columns:
+            table.add_column(Text(column), overflow="fold")
+        for row in rows:
+            table.add_row(*(Text(shown(cell)) for cell in row))
+        self.console.print(table)
+
+    def fields(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Names and values, one a line. Values are escaped here; empty ones are left out."""
+        kept = [(name, value) for name, value in pairs if value]
+        width = max((len(name) for name, _ in kept), default=0)
+        for name, value in kept:
+            self.say(f"{name:<{width}}  {shown(value)}")
+
+    def progress(self, text: str) -> None:
+        """A line about what takes time: on stderr, so that stdout stays the result."""
+        _console(stderr=True).print(shown(text), style="dim", soft_wrap=True)
+
+
+def problem_json(error: GoexError) -> dict[str, Any]:
+    """The `problem` object of an error: the fields of goex.v1.Problem."""
+    details: Iterable[str] = getattr(error, "details", ()) or getattr(error, "difference", ())
+    return {
+        "code": error.code,
+        "message": error.message,
+        "next_step": error.next_step,
+        "exit_status": int(error.exit_status),
+        "details": [str(line) for line in details],
+    }
+
+
+def print_error(error: GoexError, *, as_json: bool) -> None:
+    """Two lines on stderr (what is wrong, what to do), then details; with `as_json` also a JSON document."""
+    from rich.text import Text
+
+    console = _console(stderr=True)
+    problem = problem_json(error)
+    line = Text("goex: ", style="bold red")
+    line.append(shown(error.message), style="not bold default")
+    console.print(line, overflow="fold", soft_wrap=True)
+    if error.next_step:
+        console.print(Text("      " + shown(error.next_step)), overflow="fold", soft_wrap=True)
+    for detail in problem["details"]:
+        console.print(Text("      " + shown(detail), style="dim"), overflow="fold", soft_wrap=True)
+    if as_json:
+        Output(True).json({"problem": problem})
+
+
+def to_json(message: Message) -> dict[str, Any]:
+    """A protobuf message as JSON values, by the rules above."""
+    return dict(_fields(message))
+
+
+def _fields(message: Message) -> Iterator[tuple[str, Any]]:
+    for field in message.DESCRIPTOR.fields:
+        name = field.name
+        if field.containing_oneof is not None and not message.HasField(name):
+            continue
+        value = getattr(message, name)
+        if field.message_type is not None and not field.is_repeated:
+            yield name, to_json(value) if message.HasField(name) else None
+        elif field.is_repeated:
+            yield name, [to_json(item) if field.message_type is not None else item for item in value]
+        elif isinstance(value, bytes):
+            yield name, value.decode("utf-8", "replace")
+        elif name.endswith("_json"):
+            yield _parsed(name, value)
+        else:
+            yield name, value
+
+
+def _parsed(name: str, text: str) -> tuple[str, Any]:
+    if not text:
+        return name.removesuffix("_json"), None
+    try:
+        return name.removesuffix("_json"), json.loads(text)
+    except ValueError:
+        return name, text
+
+
+def _console(*, stderr: bool) -> Console:
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
+    return Console(file=stream, markup=False, highlight=False, emoji=False, force_terminal=terminal)

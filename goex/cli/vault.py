@@ -1,0 +1,244 @@
+"""`goex vault`: credentials, sealed.
+
+A secret is typed without echo, piped to stdin, or read from a file with --file; it never stands in the command.
+Adding, replacing and removing a credential ask for the approval passphrase, at a terminal.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from goex.cli.output import Json, Output, shown
+from policies.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from goex.rpc import goex_pb2 as pb
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Credentials, sealed, each for named origins only.")
+
+Service = Annotated[str, typer.Argument(metavar="SERVICE", help="A service of the catalog, or: model.")]
+AccountName = Annotated[str, typer.Option("--account", metavar="NAME", help="Which account of the service.")]
+DEFAULT_ACCOUNT = "default"
+
+
+@app.command("init")
+def init(
+    keyring: Annotated[bool, typer.Option("--keyring", help="Keep the master key in the system's keyring.")] = False,
+    passphrase: Annotated[bool, typer.Option("--passphrase", help="Derive the master key from a passphrase.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Make the vault, and set the approval passphrase.
+
+    Piped to stdin: one line for the vault's passphrase (with --passphrase), then one for the approval passphrase.
+    """
+    out = Output(as_json)
+    from goex.cli.connect import connect
+    from goex.cli.secretinput import read_passphrase
+    from goex.rpc import goex_pb2 as pb
+
+    if keyring and passphrase:
+        raise InvalidInput("--keyring and --passphrase exclude each other.", next_step="Choose one.")
+    keyed_by = "keyring" if keyring or (not passphrase and _keyring_works(out)) else "passphrase"
+    with connect(out) as client:
+        request = pb.VaultInitRequest(keyed_by=keyed_by)
+        if keyed_by == "passphrase":
+            request.passphrase = read_passphrase("Vault passphrase: ", what="The vault's passphrase", confirm=True)
+        request.approval_passphrase = read_passphrase(
+            "Approval passphrase (asked for when you allow a change): ", what="The approval passphrase", confirm=True
+        )
+        reply = client.call("Person/VaultInit", request, pb.VaultStatus)
+    _status(out, reply)
+
+
+@app.command("unlock")
+def unlock(as_json: Json = False) -> None:
+    """Unseal the vault for the running daemon."""
+    out = Output(as_json)
+    from goex.cli.connect import connect
+    from goex.cli.secretinput import read_passphrase
+    from goex.rpc import goex_pb2 as pb
+
+    with connect(out) as client:
+        request = pb.VaultUnlockRequest()
+        if client.status().keyed_by == "passphrase":
+            request.passphrase = read_passphrase("Vault passphrase: ", what="The vault's passphrase")
+        reply = client.call("Person/VaultUnlock", request, pb.VaultStatus)
+    _status(out, reply)
+
+
+@app.command("seal")
+def seal(as_json: Json = False) -> None:
+    """Seal the vault: the daemon forgets its keys."""
+    out = Output(as_json)
+    from goex.cli.connect import connect
+    from goex.rpc import goex_pb2 as pb
+
+    with connect(out) as client:
+        reply = client.call("Person/VaultSeal", pb.VaultSealRequest(), pb.VaultStatus)
+    _status(out, reply)
+
+
+@app.command("put")
+def put(
+    service: Service,
+    account: AccountName = DEFAULT_ACCOUNT,
+    base_url: Annotated[str, typer.Option(metavar="URL", help="Where the service is; left out, its own place.")] = "",
+    origin: Annotated[
+        list[str] | None, typer.Option(metavar="URL", help="One more place that the credential may be sent to.")
+    ] = None,
+    private: Annotated[
+        bool, typer.Option("--private", help="These places are on this machine or network (plain http may be used).")
+    ] = False,
+    ca: Annotated[Path | None, typer.Option(metavar="FILE", help="Trust this CA (PEM) for these places alone.")] = None,
+    file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The credential is this file's content, not a token.")
+    ] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace the account's credential.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Seal a credential: typed without echo, piped to stdin, or from --file."""
+    out = Output(as_json)
+    from goex.cli.connect import connect
+    from goex.cli.exec import read_text
+    from goex.cli.prompt import with_presence
+    from goex.cli.secretinput import read_secret
+    from goex.rpc import goex_pb2 as pb
+
+    request = pb.VaultPutRequest(
+        service=service,
+        account=account,
+        format="file" if file is not None else "string",
+        base_url=base_url,
+        origins=origin or (),
+        private=private,
+        ca_pem=read_text(ca, "The CA") if ca is not None else "",
+        replace=replace,
+    )
+    with connect(out) as client:
+        if file is not None:
+            request.secret = _file(file)
+        else:
+            label = f"{service}/{account}"
+            request.secret = read_secret(f"Credential for {shown(label)}: ", what="The credential").reveal()
+
+        def send(passphrase: str) -> pb.AccountView:
+            request.passphrase = passphrase
+            return client.call("Person/VaultPut", request, pb.AccountView)
+
+        reply = with_presence(send)
+    out.message(reply)
+    if not as_json:
+        out.say(shown(f"Sealed {reply.service}/{reply.account}, for {', '.join(reply.origins)} only."))
+
+
+@app.command("list")
+def list_accounts(as_json: Json = False) -> None:
+    """Which credentials there are, and where each may go. Never the credentials."""
+    out = Output(as_json)
+    from goex.cli.connect import connect
+    from goex.rpc import goex_pb2 as pb
+
+    with connect(out) as client:
+        reply = client.call("Person/VaultList", pb.VaultListRequest(), pb.VaultListReply)
+    out.message(reply)
+    if as_json:
+        return
+    if not reply.accounts:
+        out.say("The vault holds no credential.")
+        out.progress("Seal one with: goex vault put SERVICE")
+        return
+    out.table(
+        ("service", "account", "kind", "goes to", "private", "own CA", "last used"),
+        [
+            (
+                one.service,
+                one.account,
+                one.format,
+                ", ".join(one.origins),
+                "yes" if one.private else "",
+                "yes" if one.ca else "",
+                one.last_used[:19] or "never",
+            )
+            for one in reply.accounts
+        ],
+    )
+
+
+@app.command("remove")
+def remove(service: Service, account: AccountName = DEFAULT_ACCOUNT, as_json: Json = False) -> None:
+    """Forget a credential."""
+    out = Output(as_json)
+    from goex.cli.connect import connect
+    from goex.cli.prompt import with_presence
+    from goex.rpc import goex_pb2 as pb
+
+    with connect(out) as client:
+        reply = with_presence(
+            lambda passphrase: client.call(
+                "Person/VaultRemove",
+                pb.VaultRemoveRequest(service=service, account=account, passphrase=passphrase),
+                pb.VaultRemoveReply,
+            )
+        )
+    out.message(reply)
+    if not as_json:
+        out.say(shown(f"Removed {service}/{account}."))
+
+
+@app.command("rotate")
+def rotate(as_json: Json = False) -> None:
+    """Make a new master key and seal every record anew; for a passphrase vault, also change the passphrase."""
+    out = Output(as_json)
+    from goex.cli.connect import connect
+    from goex.cli.prompt import with_presence
+    from goex.cli.secretinput import read_passphrase
+    from goex.rpc import goex_pb2 as pb
+
+    with connect(out) as client:
+        request = pb.VaultRotateRequest()
+        if client.status().keyed_by == "passphrase":
+            request.passphrase = read_passphrase(
+                "New vault passphrase (Enter keeps the old one): ",
+                what="The vault's passphrase",
+                confirm=True,
+                empty=True,
+            )
+
+        def send(passphrase: str) -> pb.VaultStatus:
+            request.approval_passphrase = passphrase
+            return client.call("Person/VaultRotate", request, pb.VaultStatus, seconds=300.0)
+
+        reply = with_presence(send)
+    _status(out, reply)
+
+
+def _status(out: Output, reply: pb.VaultStatus) -> None:
+    out.message(reply)
+    if not out.as_json:
+        out.say(shown(f"The vault is {reply.state}, keyed by {reply.keyed_by}, with {reply.records} records."))
+
+
+def _file(path: Path) -> bytes:
+    from goex.cli.secretinput import MAX_SECRET
+
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_SECRET + 1)
+    except OSError as error:
+        raise InvalidInput(f"{path} can't be read: {error.strerror}.", next_step="Name another file.") from error
+    if not data or len(data) > MAX_SECRET:
+        raise InvalidInput(f"{path} is empty, or longer than {MAX_SECRET} bytes.", next_step="Name the right file.")
+    return data
+
+
+def _keyring_works(out: Output) -> bool:
+    from goex.cli.doctor import keyring
+
+    found = keyring(os.environ)
+    if not found.ok:
+        out.progress(f"No keyring that can be used ({found.says}), so a passphrase keys the vault.")
+    return found.ok

@@ -1,0 +1,268 @@
+"""config.toml, parsed once and strictly.
+
+Rules: a missing file means the defaults; an unknown key, a wrong type or a value out of bounds is an error that
+names the key and the file, because a setting that is silently ignored is one that someone relies on. No secret
+stands in this file: the model's key is a vault record (service `model`). A file that others may write is refused.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from policies.errors import InvalidInput
+from runtimes.sandbox.contract import Limits, Profile
+
+MAX_BYTES = 1_000_000
+LEVELS = ("debug", "info", "warning", "error")
+
+
+class BadConfig(InvalidInput):
+    """config.toml says something that GoEx doesn't understand."""
+
+    code = "config"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """`seconds`: the longest that a person may take. `presence_seconds`: how long the approval passphrase is
+    remembered for a terminal; 0 asks for it each time."""
+
+    seconds: int = 300
+    presence_seconds: int = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """The model that maps intents. Without `base_url` and `name` the embedded proposer does it.
+
+    `account` is the vault record `model/<account>` that holds the key; "" asks without one.
+    """
+
+    base_url: str = ""
+    name: str = ""
+    account: str = ""
+    samples: int = 10
+    temperature: float = 0.3
+    threshold: float = 0.6
+
+    @property
+    def configured(self) -> bool:
+        return bool(self.base_url and self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sandbox:
+    """Which container runtime, and the limits of one job. Bytes and seconds."""
+
+    runtime: Literal["runc", "runsc"] = "runc"
+    limits: Limits = field(default_factory=Limits)
+
+    def profile(self, image: str = "base") -> Profile:
+        """The sandbox profile of that image with these limits."""
+        return Profile(image=image, limits=self.limits, runtime=self.runtime)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSocket:
+    """One more agent socket, at `path`, for these user ids (empty: the person's own alone)."""
+
+    path: Path
+    uids: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """How large a folder may be for a files action, which takes a snapshot of it first."""
+
+    max_bytes: int = 2 * 2**30
+    max_entries: int = 200_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Everything that the person has set."""
+
+    ask: Ask = field(default_factory=Ask)
+    model: Model = field(default_factory=Model)
+    sandbox: Sandbox = field(default_factory=Sandbox)
+    agent_sockets: tuple[AgentSocket, ...] = ()
+    files: Files = field(default_factory=Files)
+    log_level: str = "info"
+
+
+def load(path: Path) -> Config:
+    """The configuration in `path`, or the defaults where there is no such file. Raises BadConfig."""
+    try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise BadConfig(f"{path} isn't a file.", next_step="Move it away.")
+        if found.st_uid not in (os.geteuid(), 0) or found.st_mode & 0o022:
+            raise BadConfig(f"Others may write {path}.", next_step=f"Close it with: chmod go-w {path}")
+        if found.st_size > MAX_BYTES:
+            raise BadConfig(f"{path} is larger than {MAX_BYTES} bytes.")
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return Config()
+    except OSError as error:
+        raise BadConfig(f"{path} can't be read: {error.strerror}.") from error
+    try:
+        table = tomllib.loads(data.decode("utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadConfig(f"{path} isn't TOML: {error}.", next_step="Mend that line, or move the file away.") from error
+    return parse(table, where=str(path))
+
+
+def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
+    """Check a parsed table and freeze it. Raises BadConfig naming the key and `where`."""
+    top = _Section(table, "", where)
+    ask, model, sandbox = top.section("ask"), top.section("model"), top.section("sandbox")
+    files, log = top.section("files"), top.section("log")
+    limits = Limits()
+    made = Config(
+        ask=Ask(
+            seconds=ask.integer("seconds", 300, 1, 86_400),
+            presence_seconds=ask.integer("presence_seconds", 300, 0, 3600),
+        ),
+        model=Model(
+            base_url=model.text("base_url"),
+            name=model.text("name"),
+            account=model.text("account"),
+            samples=model.integer("samples", 10, 1, 100),
+            temperature=model.number("temperature", 0.3, 0.0, 2.0),
+            threshold=model.number("threshold", 0.6, 0.0, 1.0),
+        ),
+        sandbox=Sandbox(
+            runtime=cast(Literal["runc", "runsc"], sandbox.choice("runtime", "runc", ("runc", "runsc"))),
+            limits=Limits(
+                memory=sandbox.size("memory", limits.memory, 16 * 2**20),
+                cpus=sandbox.number("cpus", limits.cpus, 0.1, 256.0),
+                pids=sandbox.integer("pids", limits.pids, 4, 32_768),
+                tmp=sandbox.size("tmp", limits.tmp, 2**20),
+                file_size=sandbox.size("file_size", limits.file_size, 2**20),
+                seconds=sandbox.number("seconds", limits.seconds, 1.0, 86_400.0),
+                output=sandbox.size("output", limits.output, 1024),
+            ),
+        ),
+        agent_sockets=tuple(_agent_socket(item) for item in top.sections("agent_socket")),
+        files=Files(
+            max_bytes=files.size("max_bytes", Files().max_bytes, 2**20),
+            max_entries=files.integer("max_entries", Files().max_entries, 100, 10_000_000),
+        ),
+        log_level=log.choice("level", "info", LEVELS),
+    )
+    for section in (top, ask, model, sandbox, files, log):
+        section.refuse_unknown()
+    if bool(made.model.base_url) != bool(made.model.name):
+        raise BadConfig(
+            f"[model] in {where} needs both base_url and name.",
+            next_step="Add the one that is missing, or remove both to use the embedded proposer.",
+        )
+    return made
+
+
+def _agent_socket(section: _Section) -> AgentSocket:
+    path = Path(section.text("path"))
+    users = section.take("users", list, [])
+    section.refuse_unknown()
+    if not path.is_absolute():
+        raise section.wrong("path", "must be an absolute path, like /run/goex/agent.sock")
+    return AgentSocket(path=path, uids=frozenset(_uid(section, user) for user in users))
+
+
+def _uid(section: _Section, user: Any) -> int:
+    import pwd
+
+    if isinstance(user, int) and not isinstance(user, bool) and 0 <= user < 2**32 - 1:
+        return user
+    if isinstance(user, str):
+        try:
+            return pwd.getpwnam(user).pw_uid
+        except (KeyError, ValueError):
+            raise section.wrong("users", f"names {user[:60]!r}, and there is no such user") from None
+    raise section.wrong("users", "must be a list of user names or numbers")
+
+
+class _Section:
+    """One table while it is read: remembers which keys were asked for, so that the rest is unknown."""
+
+    def __init__(self, table: Any, name: str, where: str) -> None:
+        self._name, self._where = name, where
+        if not isinstance(table, Mapping):
+            raise BadConfig(f"[{name}] in {where} must be a table.", next_step=f"Write it as [{name}].")
+        self._table = table
+        self._known: list[str] = []
+
+    def section(self, key: str) -> _Section:
+        self._known.append(key)
+        return _Section(self._table.get(key, {}), key, self._where)
+
+    def sections(self, key: str) -> Iterable[_Section]:
+        for item in self.take(key, list, []):
+            yield _Section(item, key, self._where)
+
+    def take(self, key: str, kind: type | tuple[type, ...], default: Any) -> Any:
+        self._known.append(key)
+        value = self._table.get(key, default)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            kinds = kind if isinstance(kind, tuple) else (kind,)
+            names = {str: "text", int: "a whole number", float: "a number", list: "a list"}
+            raise self.wrong(key, "must be " + " or ".join(names.get(one, one.__name__) for one in kinds))
+        return value
+
+    def text(self, key: str) -> str:
+        return str(self.take(key, str, ""))
+
+    def integer(self, key: str, default: int, least: int, most: int) -> int:
+        value = int(self.take(key, int, default))
+        if not least <= value <= most:
+            raise self.wrong(key, f"must be between {least} and {most}")
+        return value
+
+    def number(self, key: str, default: float, least: float, most: float) -> float:
+        value = float(self.take(key, (int, float), default))
+        if not least <= value <= most:
+            raise self.wrong(key, f"must be between {least:g} and {most:g}")
+        return value
+
+    def choice(self, key: str, default: str, among: tuple[str, ...]) -> str:
+        value = str(self.take(key, str, default))
+        if value not in among:
+            raise self.wrong(key, "must be one of " + ", ".join(among))
+        return value
+
+    def size(self, key: str, default: int, least: int) -> int:
+        """Bytes: a whole number, or text like "256 MiB"."""
+        value = self.take(key, (int, str), default)
+        if isinstance(value, str):
+            match = re.fullmatch(r"(\d{1,12}) ?(KiB|MiB|GiB)", value)
+            if match is None:
+                raise self.wrong(key, 'must be bytes, or a size like "256 MiB"')
+            value = int(match[1]) * {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}[match[2]]
+        if not least <= value <= 2**50:
+            raise self.wrong(key, f"must be at least {least} bytes")
+        return int(value)
+
+    def wrong(self, key: str, says: str) -> BadConfig:
+        return BadConfig(f"{self._spell(key)} in {self._where} {says}.", next_step="Change it, then try again.")
+
+    def refuse_unknown(self) -> None:
+        for key in self._table:
+            if key not in self._known:
+                close = difflib.get_close_matches(key, self._known, n=2)
+                raise BadConfig(
+                    f"{self._spell(key)} in {self._where} isn't a setting of GoEx.",
+                    next_step=f"Did you mean {' or '.join(close)}?"
+                    if close
+                    else f"These are: {', '.join(self._known)}.",
+                )
+
+    def _spell(self, key: str) -> str:
+        return f"[{self._name}] {key}" if self._name else key

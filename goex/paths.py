@@ -1,0 +1,174 @@
+"""Where GoEx keeps its things, and whether those places are private.
+
+Rules: the places follow the XDG variables, and a relative one is ignored, as that standard says. Every folder of
+ours is 0700, owned by us, and no symlink; `create` makes what is missing and refuses what isn't so, rather than
+mending it silently: a folder that was open may have been read or prepared by somebody else. Nothing here reads
+`os.environ`; the environment is passed in.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from policies.errors import Unavailable
+
+# sun_path holds 108 bytes with its final NUL.
+MAX_SOCKET_PATH = 107
+
+
+class UnsafePlace(Unavailable):
+    """A folder, file or socket of GoEx's isn't private, or isn't ours."""
+
+    code = "unsafe-place"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paths:
+    """Every place on disk, all absolute."""
+
+    config_dir: Path
+    state_dir: Path
+    run_dir: Path
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> Paths:
+        """The places for this environment. Touches nothing. Raises UnsafePlace when a socket's path is too long."""
+        home = _absolute(env.get("HOME", "")) or Path(pwd.getpwuid(os.geteuid()).pw_dir)
+        config = _absolute(env.get("XDG_CONFIG_HOME", "")) or home / ".config"
+        state = _absolute(env.get("XDG_STATE_HOME", "")) or home / ".local" / "state"
+        runtime = _absolute(env.get("XDG_RUNTIME_DIR", ""))
+        made = cls(
+            config_dir=config / "goex",
+            state_dir=state / "goex",
+            run_dir=runtime / "goex" if runtime else state / "goex" / "run",
+        )
+        longest = max(made.agent_socket, made.user_socket, key=lambda path: len(os.fsencode(path)))
+        if len(os.fsencode(longest)) > MAX_SOCKET_PATH:
+            raise UnsafePlace(
+                f"{longest} is too long for a socket: {len(os.fsencode(longest))} bytes, at most {MAX_SOCKET_PATH}.",
+                next_step="Point XDG_RUNTIME_DIR at a private folder with a shorter path.",
+            )
+        return made
+
+    @property
+    def config_file(self) -> Path:
+        return self.config_dir / "config.toml"
+
+    @property
+    def state_db(self) -> Path:
+        return self.state_dir / "state.db"
+
+    @property
+    def vault_db(self) -> Path:
+        return self.state_dir / "vault.db"
+
+    @property
+    def catalog_db(self) -> Path:
+        return self.state_dir / "catalog.db"
+
+    @property
+    def snapshots(self) -> Path:
+        return self.state_dir / "snapshots"
+
+    @property
+    def journal_head(self) -> Path:
+        return self.state_dir / "journal.head"
+
+    @property
+    def log_file(self) -> Path:
+        return self.state_dir / "daemon.log"
+
+    @property
+    def lock_file(self) -> Path:
+        """Held by the running daemon; holds its process id."""
+        return self.run_dir / "daemon.pid"
+
+    @property
+    def agent_socket(self) -> Path:
+        return self.run_dir / "agent.sock"
+
+    @property
+    def user_socket(self) -> Path:
+        return self.run_dir / "user.sock"
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders that must be private, outermost first."""
+        return (self.config_dir, self.state_dir, self.snapshots, self.run_dir)
+
+    def create(self) -> None:
+        """Make every folder that is missing and check all of them.
+
+        Raises UnsafePlace for one that isn't private, Unavailable for one that can't be made.
+        """
+        for folder in self.folders:
+            try:
+                folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                folder.mkdir(mode=0o700)
+            except FileExistsError:
+                pass
+            except OSError as error:
+                raise Unavailable(
+                    f"The folder {folder} can't be made: {error.strerror}.",
+                    next_step=f"Make it with: mkdir -p -m 700 {folder}",
+                ) from error
+            check_folder(folder)
+
+    def check(self) -> None:
+        """Check every folder that exists. Raises UnsafePlace."""
+        for folder in self.folders:
+            if os.path.lexists(folder):
+                check_folder(folder)
+
+
+def check_folder(folder: Path) -> None:
+    """Raise UnsafePlace unless `folder` is a real folder of ours that nobody else can enter."""
+    found = _lstat(folder)
+    if stat.S_ISLNK(found.st_mode):
+        raise UnsafePlace(
+            f"{folder} is a symlink, and GoEx keeps its things in real folders only.",
+            next_step=f"Remove the link, or move its target to {folder}.",
+        )
+    if not stat.S_ISDIR(found.st_mode):
+        raise UnsafePlace(f"{folder} isn't a folder.", next_step="Move it away.")
+    _check_owner(folder, found)
+    if found.st_mode & 0o077:
+        raise UnsafePlace(
+            f"{folder} is open to others (mode {stat.S_IMODE(found.st_mode):04o}).",
+            next_step=f"Close it with: chmod 700 {folder}",
+        )
+
+
+def check_socket(socket: Path) -> None:
+    """Raise UnsafePlace unless `socket` is a socket of ours in a private folder of ours."""
+    check_folder(socket.parent)
+    found = _lstat(socket)
+    if not stat.S_ISSOCK(found.st_mode):
+        raise UnsafePlace(f"{socket} isn't a socket.", next_step="Move it away, then try again.")
+    _check_owner(socket, found)
+
+
+def _check_owner(path: Path, found: os.stat_result) -> None:
+    if found.st_uid != os.geteuid():
+        raise UnsafePlace(
+            f"{path} belongs to user {found.st_uid}, not to you (user {os.geteuid()}).",
+            next_step="Run goex as its owner, or point the XDG variables at folders of your own.",
+        )
+
+
+def _lstat(path: Path) -> os.stat_result:
+    try:
+        return path.lstat()
+    except OSError as error:
+        raise UnsafePlace(
+            f"{path} can't be looked at: {error.strerror}.", next_step="See what is wrong with: goex doctor"
+        ) from error
+
+
+def _absolute(text: str) -> Path | None:
+    return Path(text) if text.startswith("/") else None
