@@ -1,0 +1,189 @@
+"""The header: what must be read before there is a key, and the sealed ledger behind it.
+
+Rules: the checksum tells a damaged header from a wrong passphrase (anyone can compute it, so it proves nothing more).
+What must not change is bound by keys: the parameters to the wrapped master key, everything else in the ledger, which
+is sealed under the master key for one generation of the file. The ledger lists every record with a digest of its
+row, so that a row that was changed, put back, added or removed shows when the vault is unlocked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from policies.errors import InvalidInput
+from policies.jsonvalue import JsonObject, canonical, parse
+from vault.approval import Approval
+from vault.keys import KeyedBy
+from vault.schema import broken
+from vault.sealing import KEY_BYTES, Random, Unopened, bound_to_ledger, bound_to_master, seal, unseal
+from vault.secret import Secret
+
+_LEDGER_LIMIT = 50_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """The header row, parsed."""
+
+    vault_id: str
+    generation: int
+    keyed_by: KeyedBy
+    parameters: JsonObject
+    wrapped_master: bytes
+    ledger: bytes
+
+    @classmethod
+    def from_row(cls, row: Sequence[Any]) -> Header:
+        """Parse and check the row. Raises VaultBroken."""
+        one, vault_id, generation, keyed_by, parameters, wrapped, ledger, checksum = row
+        types = (int, str, int, str, str, bytes, bytes, bytes)
+        if one != 1 or any(type(value) is not kind for value, kind in zip(row, types, strict=True)):
+            raise broken("The vault's header is damaged.")
+        if not hmac.compare_digest(_checksum(row[:-1]), checksum):
+            raise broken("The vault's header is damaged.")
+        try:
+            read = parse(parameters, limit=10_000)
+        except InvalidInput:
+            read = None
+        if not isinstance(read, dict) or keyed_by not in ("keyring", "passphrase"):
+            raise broken("The vault's header makes no sense.")
+        return cls(
+            vault_id=vault_id,
+            generation=generation,
+            keyed_by=keyed_by,
+            parameters=read,
+            wrapped_master=wrapped,
+            ledger=ledger,
+        )
+
+    def to_row(self) -> dict[str, Any]:
+        """The row's columns, checksum included."""
+        columns: dict[str, Any] = {
+            "id": 1,
+            "vault_id": self.vault_id,
+            "generation": self.generation,
+            "keyed_by": self.keyed_by,
+            "parameters": canonical(dict(self.parameters)).decode("utf-8"),
+            "wrapped_master": self.wrapped_master,
+            "ledger": self.ledger,
+        }
+        return {**columns, "checksum": _checksum(tuple(columns.values()))}
+
+    def open_master(self, key: Secret) -> Secret:
+        """The master key. Raises Unopened when `key` isn't the one that wrapped it."""
+        return unseal(key, self.wrapped_master, bound_to_master(self.vault_id, self.keyed_by, self.parameters))
+
+    def open_ledger(self, master: Secret) -> Ledger:
+        """Raises VaultBroken: with the right master key only an altered ledger stays closed."""
+        try:
+            return Ledger.from_secret(unseal(master, self.ledger, bound_to_ledger(self.vault_id, self.generation)))
+        except (Unopened, InvalidInput, KeyError, TypeError, ValueError):
+            raise broken("The vault's ledger was altered.") from None
+
+    def next(self, master: Secret, ledger: Ledger, random: Random) -> Header:
+        """The header of the next generation, with `ledger` in it."""
+        number = self.generation + 1
+        sealed = seal(master, ledger.to_secret(), bound_to_ledger(self.vault_id, number), random)
+        return replace(self, generation=number, ledger=sealed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What the ledger knows of one record: whose it is, which version, a digest of its row, its last use."""
+
+    service: str
+    name: str
+    version: int
+    digest: str
+    last_used: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """The sealed state of a vault: the root secret, the approval passphrase's verifier, and every record's entry."""
+
+    root: Secret
+    approval: Approval
+    entries: Mapping[str, Entry] = field(default_factory=dict)  # by record id
+
+    def find(self, service: str, name: str) -> tuple[str, Entry] | None:
+        """The entry of an account, with its record id."""
+        for record_id, entry in self.entries.items():
+            if (entry.service, entry.name) == (service, name):
+                return record_id, entry
+        return None
+
+    def used(self, uses: Mapping[str, datetime]) -> Ledger:
+        """The ledger with last uses noted."""
+        if not uses:
+            return self
+        noted = {
+            record_id: replace(entry, last_used=uses.get(record_id, entry.last_used))
+            for record_id, entry in self.entries.items()
+        }
+        return replace(self, entries=noted)
+
+    def to_secret(self) -> Secret:
+        return Secret(
+            canonical(
+                {
+                    "root": self.root.reveal().hex(),
+                    "approval": self.approval.to_json(),
+                    "entries": {
+                        record_id: [
+                            entry.service,
+                            entry.name,
+                            entry.version,
+                            entry.digest,
+                            entry.last_used.isoformat() if entry.last_used else None,
+                        ]
+                        for record_id, entry in self.entries.items()
+                    },
+                }
+            )
+        )
+
+    @classmethod
+    def from_secret(cls, secret: Secret) -> Ledger:
+        read = parse(secret.reveal(), limit=_LEDGER_LIMIT, what="The ledger")
+        root = Secret(bytes.fromhex(read["root"]))
+        if len(root) != KEY_BYTES:
+            raise ValueError("no root secret")
+        return cls(
+            root=root,
+            approval=Approval.from_json(read["approval"]),
+            entries={
+                record_id: Entry(
+                    service=service,
+                    name=name,
+                    version=version,
+                    digest=digest,
+                    last_used=datetime.fromisoformat(last_used) if last_used else None,
+                )
+                for record_id, (service, name, version, digest, last_used) in read["entries"].items()
+            },
+        )
+
+
+def row_digest(row: Sequence[Any]) -> str:
+    """A digest over a row as it lies in the file: each value with its type and length, so that none can pass for
+    another."""
+    return _hash(row).hex()
+
+
+def _checksum(row: Sequence[Any]) -> bytes:
+    return _hash(("goex vault v1 header", *row))
+
+
+def _hash(values: Sequence[Any]) -> bytes:
+    made = hashlib.sha256()
+    for value in values:
+        raw = value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogateescape")
+        made.update(f"{type(value).__name__} {len(raw)} ".encode())
+        made.update(raw)
+    return made.digest()

@@ -1,0 +1,384 @@
+"""The vault: every secret that GoEx keeps, sealed on disk, opened for one lease at a time.
+
+Rules: sealed, it shows which accounts there are, unproven, and nothing else. Unsealed, it holds the master key, the
+root secret and the wrapping key in memory, and no record's secret. Each write is one transaction: old state or new.
+A row that isn't the one that the ledger knows is never used, and is told apart from a wrong key and a broken file.
+What can't be noticed is the whole file put back as it was at an earlier time: `generation` lets the caller compare.
+
+All calls are safe from several threads. `create`, `unlock`, `rotate` and the approval passphrase take as long as
+Argon2id or the keyring does, and others write to disk: call them from a thread, never on an event loop. `lease` reads
+one row and runs no Argon2id.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from sqlalchemy import Connection, insert
+
+from policies.accounts import Account
+from policies.errors import GoexError, InvalidInput
+from vault import errors, schema
+from vault.approval import Approval
+from vault.errors import AccountExists, ApprovalBackoff, PayloadAltered, VaultSealed, WrongPassphrase
+from vault.header import Header, Ledger
+from vault.keys import Cost, KeyedBy, Protector, check_passphrase, same_passphrase
+from vault.lease import Lease
+from vault.record import Damage, Record, SealedRecord, by_name, check_account, check_secret, choose_account
+from vault.schema import VaultFile
+from vault.sealing import Random, Unopened, derive, open_payload, seal_payload
+from vault.secret import Secret
+from vault.unsealed import (
+    LiveLease,
+    Unsealed,
+    Work,
+    delete_rows,
+    discard,
+    make,
+    nothing,
+    read_header,
+    read_rows,
+    unlock_file,
+)
+
+_log = logging.getLogger("goex.vault")
+
+Clock = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    """The time now, in UTC."""
+    return datetime.now(UTC)
+
+
+class Vault:
+    """One vault file. Made by `create` or `open`."""
+
+    def __init__(self, path: Path, header: Header, *, clock: Clock, random: Random) -> None:
+        self._path = path
+        self._clock = clock
+        self._random = random
+        self._header = header
+        self._unsealed: Unsealed | None = None
+        self._lock = threading.RLock()
+        self._approving = threading.Lock()
+
+    # ---- making, opening, sealing ----
+
+    @classmethod
+    def create(
+        cls,
+        path: Path,
+        protector: Protector,
+        approval_passphrase: Secret,
+        *,
+        clock: Clock = utc_now,
+        random: Random = os.urandom,
+        approval_cost: Cost | None = None,
+    ) -> Vault:
+        """A new vault, unsealed. The file appears whole or not at all; its folder is made with mode 0700.
+
+        Raises VaultExists, InvalidInput (a poor passphrase, or one for both uses), VaultExposed, VaultUnwritable,
+        KeyringError.
+        """
+        fresh = make(path, protector, approval_passphrase, cost=approval_cost or Cost(), random=random)
+        made = cls(path, fresh.header, clock=clock, random=random)
+        made._unsealed = fresh
+        return made
+
+    @classmethod
+    def open(cls, path: Path, *, clock: Clock = utc_now, random: Random = os.urandom) -> Vault:
+        """An existing vault, sealed. Raises VaultAbsent, VaultBroken, VaultTooNew, VaultExposed, VaultUnwritable."""
+        file = VaultFile(path)
+        try:
+            with file.reading() as connection:
+                header = read_header(connection)
+        finally:
+            file.close()
+        return cls(path, header, clock=clock, random=random)
+
+    @property
+    def state(self) -> Literal["sealed", "unsealed"]:
+        return "sealed" if self._unsealed is None else "unsealed"
+
+    @property
+    def keyed_by(self) -> KeyedBy:
+        return self._header.keyed_by
+
+    @property
+    def generation(self) -> int:
+        """Grows with every write. A file whose number is smaller than one seen before was put back."""
+        return self._header.generation
+
+    def unlock(self, protector: Protector) -> tuple[Damage, ...]:
+        """Unseal. Returns the records that were altered outside of GoEx: they stay unusable until put again or removed.
+
+        Raises WrongPassphrase, WrongKey, VaultBroken and what `open` raises, KeyringError, InvalidInput when the
+        vault is keyed by something else. Unlocking an unsealed vault checks the key and changes nothing.
+        """
+        fresh = unlock_file(self._path, protector, self._random)
+        try:
+            with self._lock:
+                if self._unsealed is None:
+                    fresh.check_header()
+                    damage = fresh.compared()[1]
+                    self._unsealed, self._header = fresh, fresh.header
+                    return damage
+                return self.damage()
+        finally:
+            if self._unsealed is not fresh:
+                fresh.file.close()
+
+    def seal(self) -> None:
+        """Forget the keys and end the leases' listing. Idempotent; never fails."""
+        with self._lock:
+            if self._unsealed is None:
+                return
+            try:
+                self.flush_uses()
+            except GoexError as error:
+                _log.warning("the times of last use weren't written: %s", error.message)
+            file, self._unsealed = self._unsealed.file, None
+            file.close()
+
+    # ---- records ----
+
+    def put(self, account: Account, secret: Secret, *, replace: bool = False) -> None:
+        """Store a secret, together with where it may go. On disk when it returns.
+
+        Raises AccountExists without `replace`; InvalidInput for what can't be stored; VaultUnwritable (nothing has
+        changed then); VaultSealed, VaultChanged.
+        """
+        check_account(account)
+        check_secret(account, secret)
+        with self._lock:
+            now = self._need()
+            known = now.ledger.find(account.service, account.name)
+            good, damage = now.compared()
+            there = known is not None or any(each.names(account.service, account.name) for each in damage)
+            if there and not replace:
+                raise AccountExists(
+                    f"There is an account {account.id} already.", next_step="Use --replace, or another account name."
+                )
+            record_id, version = (known[0], known[1].version + 1) if known else (self._random(16).hex(), 1)
+            at = self._clock().astimezone(UTC).isoformat()
+            row = SealedRecord.make(
+                account,
+                secret,
+                now.master,
+                vault_id=now.header.vault_id,
+                record_id=record_id,
+                version=version,
+                created=good[record_id].created if record_id in good else at,
+                updated=at,
+                random=self._random,
+            )
+            entry = row.entry(known[1].last_used if known else None)
+            ledger = dataclasses.replace(now.ledger, entries={**now.ledger.entries, record_id: entry})
+
+            def work(connection: Connection) -> None:
+                delete_rows(connection, record_id, account.service, account.name)
+                connection.execute(insert(schema.records), row.to_row())
+
+            self._write(now, ledger, work)
+
+    def remove(self, service: str, name: str) -> None:
+        """Remove an account and its secret (also an altered one). Raises NoAccount, VaultUnwritable, VaultSealed."""
+        with self._lock:
+            now = self._need()
+            known = now.ledger.find(service, name)
+            damage = now.compared()[1]
+            if known is None and not any(each.names(service, name) for each in damage):
+                raise errors.no_account(service, name)
+            record_id = known[0] if known else ""
+            entries = {key: entry for key, entry in now.ledger.entries.items() if key != record_id}
+            self._write(
+                now,
+                dataclasses.replace(now.ledger, entries=entries),
+                lambda connection: delete_rows(connection, record_id, service, name),
+            )
+
+    def records(self) -> tuple[Record, ...]:
+        """Every account, by service and name. Sealed, nothing of it is proven (`Record.verified`); unsealed, altered
+        records are left out: `damage` names them."""
+        with self._lock:
+            now = self._unsealed
+            if now is None:
+                return self._unproven()
+            good = now.compared()[0]
+            ledger = now.ledger.used(now.uses)
+            shown = [row.show(last_used=ledger.entries[key].last_used, verified=True) for key, row in good.items()]
+        return by_name(shown)
+
+    def damage(self) -> tuple[Damage, ...]:
+        """The records that aren't what the vault wrote. Raises VaultSealed."""
+        with self._lock:
+            now = self._need()
+            return now.compared()[1]
+
+    def resolve(self, service: str, name: str = "") -> Account:
+        """The account of that name, or the service's only one. Proven: raises VaultSealed while sealed.
+
+        Raises NoAccount, AccountUnclear (it lists them), RecordAltered.
+        """
+        with self._lock:
+            now = self._need()
+            good, damage = now.compared()
+        return choose_account(service, name, good.values(), damage)
+
+    # ---- leases ----
+
+    def lease(self, service: str, name: str, *, action_id: str, expires: datetime) -> Lease:
+        """The account's secret, for one action, until `expires`. The time of use is noted in memory, and written with
+        the next write, by `flush_uses`, or when the vault is sealed.
+
+        Raises VaultSealed, NoAccount, RecordAltered, VaultChanged; InvalidInput for an end that has passed.
+        """
+        with self._lock:
+            now = self._need()
+            at = self._clock()
+            if expires <= at:
+                raise InvalidInput("A lease must end in the future.")
+            record = now.fetch(service, name)
+            lease = Lease(
+                action_id=action_id,
+                account=record.account,
+                secret=record.open(now.master, now.header.vault_id),
+                expires=expires,
+            )
+            now.uses[record.id] = at
+            now.leases.append(LiveLease(action_id=action_id, service=service, name=name, expires=expires))
+            return lease
+
+    def end_leases(self, action_id: str) -> None:
+        """The action has ended, and so have its leases. Idempotent."""
+        with self._lock:
+            if self._unsealed is not None:
+                self._unsealed.leases = [each for each in self._unsealed.leases if each.action_id != action_id]
+
+    def live_leases(self) -> tuple[LiveLease, ...]:
+        """The leases that neither ended nor expired, oldest first."""
+        with self._lock:
+            if self._unsealed is None:
+                return ()
+            at = self._clock()
+            self._unsealed.leases = [each for each in self._unsealed.leases if each.expires > at]
+            return tuple(self._unsealed.leases)
+
+    def flush_uses(self) -> None:
+        """Write the times of last use. Raises VaultUnwritable, VaultSealed, VaultChanged."""
+        with self._lock:
+            now = self._need()
+            if now.uses:
+                self._write(now, now.ledger)
+
+    # ---- keys ----
+
+    def rotate(self, protector: Protector | None = None) -> None:
+        """A new master key; every data key is wrapped anew, in one transaction. With a protector it also gets a new
+        wrapping (another passphrase, another keyring entry, or from one to the other).
+
+        Raises RecordAltered when any record was altered, InvalidInput for a poor passphrase or the approval
+        passphrase, KeyringError, VaultUnwritable (then everything is as before).
+        """
+        with self._lock:
+            approval = self._need().ledger.approval
+        if protector is not None and protector.rests_on(approval.matches):
+            raise errors.one_passphrase_twice()
+        established = protector.establish() if protector is not None else None
+        try:
+            with self._lock:
+                now = self._need()
+                old = now.wrapping
+                now.rotate(established or old)
+                self._header = now.header
+        except BaseException:
+            if established is not None:
+                discard(established)
+            raise
+        if established is not None:
+            discard(old)
+
+    def derive(self, purpose: str) -> bytes:
+        """A 32-byte key for `purpose`: the same for the life of the vault, over every rotation."""
+        with self._lock:
+            return derive(self._need().ledger.root, purpose)
+
+    def seal_payload(self, name: str, data: bytes) -> bytes:
+        """Seal bytes that are kept elsewhere, bound to `name`; they open over every rotation."""
+        with self._lock:
+            root = self._need().ledger.root
+        return seal_payload(root, name, data, self._random)
+
+    def open_payload(self, name: str, sealed: bytes) -> bytes:
+        """Open what `seal_payload` made for the same name. Raises PayloadAltered, VaultSealed."""
+        with self._lock:
+            root = self._need().ledger.root
+        try:
+            return open_payload(root, name, sealed)
+        except Unopened:
+            raise PayloadAltered(f"The sealed data {name!r} was altered, or isn't this vault's.") from None
+
+    # ---- the approval passphrase ----
+
+    def check_approval(self, passphrase: Secret) -> bool:
+        """Whether this is the approval passphrase. Counted on disk before it is looked at.
+
+        Raises ApprovalBackoff after repeated mistakes, VaultUnwritable when the attempt can't be counted,
+        VaultSealed.
+        """
+        with self._approving:
+            with self._lock:
+                now = self._need()
+                at = self._clock()
+                wait = now.ledger.approval.wait(at)
+                if wait > 0:
+                    raise ApprovalBackoff(wait)
+                approval = now.ledger.approval.attempted(at)
+                self._write(now, dataclasses.replace(now.ledger, approval=approval))
+            if not approval.matches(passphrase):
+                return False
+            with self._lock:
+                now = self._need()
+                self._write(now, dataclasses.replace(now.ledger, approval=approval.proved()))
+            return True
+
+    def change_approval(self, current: Secret, new: Secret, *, cost: Cost | None = None) -> None:
+        """Replace the approval passphrase. Raises WrongPassphrase, InvalidInput, and what `check_approval` raises."""
+        check_passphrase(new, "approval passphrase")
+        if not self.check_approval(current):
+            raise WrongPassphrase("That isn't the approval passphrase.", next_step="Try again.")
+        with self._lock:
+            wrapping = self._need().wrapping
+        if same_passphrase(wrapping, new):
+            raise errors.one_passphrase_twice()
+        approval = Approval.of(new, cost or Cost(), self._random)
+        with self._lock:
+            now = self._need()
+            self._write(now, dataclasses.replace(now.ledger, approval=approval))
+
+    # ---- inside ----
+
+    def _need(self) -> Unsealed:
+        if self._unsealed is None:
+            raise VaultSealed("The vault is sealed.", next_step="Run: goex vault unlock.")
+        return self._unsealed
+
+    def _write(self, now: Unsealed, ledger: Ledger, work: Work = nothing) -> None:
+        now.write(ledger, work)
+        self._header = now.header
+
+    def _unproven(self) -> tuple[Record, ...]:
+        file = VaultFile(self._path)
+        try:
+            rows = read_rows(file)
+        finally:
+            file.close()
+        return by_name([SealedRecord.from_row(row).show(last_used=None, verified=False) for row in rows.values()])

@@ -1,0 +1,284 @@
+"""A vault while it is unsealed: its keys and ledger in memory, and the transactions that move it forward.
+
+Rules: nothing here takes the lock, the vault does. Memory follows the disk: what a transaction was to change is
+adopted after it has been committed, never before. Before every write the header on disk must be the one in memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, and_, delete, insert, or_, select, update
+
+from policies.errors import GoexError, InvalidInput
+from vault import errors, schema
+from vault.approval import Approval
+from vault.errors import RecordAltered, VaultChanged, VaultUnwritable
+from vault.header import Header, Ledger, row_digest
+from vault.keys import Cost, Protector, Wrapping, normal_passphrase
+from vault.record import Damage, SealedRecord, altered
+from vault.schema import VaultFile, broken, create_file
+from vault.sealing import Random, Unopened, bound_to_master, new_key, seal
+from vault.secret import Secret
+
+_log = logging.getLogger("goex.vault")
+
+Work = Callable[[Connection], None]
+Rows = Mapping[str, tuple[Any, ...]]
+Compared = tuple[dict[str, SealedRecord], tuple[Damage, ...]]
+
+
+def nothing(_: Connection) -> None:
+    """No work but the header's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveLease:
+    """A lease that hasn't ended, without its secret."""
+
+    action_id: str
+    service: str
+    name: str
+    expires: datetime
+
+
+@dataclass(slots=True, kw_only=True)
+class Unsealed:
+    """What is in memory only while the vault is unsealed."""
+
+    file: VaultFile
+    header: Header
+    master: Secret
+    wrapping: Wrapping
+    ledger: Ledger
+    random: Random
+    leases: list[LiveLease] = field(default_factory=list)
+    uses: dict[str, datetime] = field(default_factory=dict)  # by record id; not yet on disk
+
+    def compared(self) -> Compared:
+        """The records that are as they were written, by id, and what is wrong with the others."""
+        return compare(read_rows(self.file), self.ledger)
+
+    def fetch(self, service: str, name: str) -> SealedRecord:
+        """One record, proven by its row's digest. Raises NoAccount, RecordAltered, VaultChanged."""
+        known = self.ledger.find(service, name)
+        if known is None:
+            raise errors.no_account(service, name)
+        record_id, entry = known
+        with self.file.reading() as connection:
+            row = connection.execute(_ONE_RECORD, {"wanted": record_id}).one_or_none()
+        if row is None or not hmac.compare_digest(row_digest(tuple(row)), entry.digest):
+            self.check_header()
+            raise altered(service, name, _GONE if row is None else _OTHER)
+        return SealedRecord.from_row(tuple(row))
+
+    def write(
+        self, ledger: Ledger, work: Work = nothing, *, header: Header | None = None, master: Secret | None = None
+    ) -> None:
+        """One transaction: `work`, and a header of the next generation with `ledger` and the noted uses in it."""
+        ledger = ledger.used(self.uses)
+        following = (header or self.header).next(master or self.master, ledger, self.random)
+        with self.file.writing() as connection:
+            self._check_header(connection)
+            work(connection)
+            connection.execute(update(schema.header), following.to_row())
+        self.header = following
+        self.ledger = ledger
+        self.master = master or self.master
+        self.uses.clear()
+
+    def rotate(self, wrapping: Wrapping) -> None:
+        """A new master key under `wrapping`. Raises RecordAltered: a record that isn't proven isn't carried over."""
+        good, damage = self.compared()
+        for each in damage:
+            raise each.error()
+        master = new_key(self.random)
+        vault_id = self.header.vault_id
+        rows = {key: row.rewrap(self.master, master, vault_id, self.random) for key, row in good.items()}
+        entries = {key: row.entry(self.ledger.entries[key].last_used) for key, row in rows.items()}
+        bound = bound_to_master(vault_id, wrapping.keyed_by, dict(wrapping.parameters))
+        header = replace(
+            self.header,
+            keyed_by=wrapping.keyed_by,
+            parameters=wrapping.parameters,
+            wrapped_master=seal(wrapping.key, master, bound, self.random),
+        )
+
+        def work(connection: Connection) -> None:
+            for row in rows.values():
+                changed = update(schema.records).where(schema.records.c.id == row.id)
+                connection.execute(changed, {"wrapped_key": row.wrapped_key})
+
+        self.write(replace(self.ledger, entries=entries), work, header=header, master=master)
+        self.wrapping = wrapping
+
+    def check_header(self) -> None:
+        """Raises VaultChanged when the file isn't as this memory left it."""
+        with self.file.reading() as connection:
+            self._check_header(connection)
+
+    def _check_header(self, connection: Connection) -> None:
+        if read_header(connection) != self.header:
+            raise VaultChanged(
+                f"{self.file.path} was written to by somebody else while the vault was in use.",
+                next_step="Find out by whom; then seal and unlock it.",
+            )
+
+
+_GONE = "it is gone"
+_OTHER = "its row isn't the one that was written"
+_ONE_RECORD = select(schema.records).where(schema.records.c.id == schema.wanted)
+_ALL_RECORDS = select(schema.records)
+_HEADER = select(schema.header)
+
+
+def compare(rows: Rows, ledger: Ledger) -> Compared:
+    """Hold the rows against the ledger."""
+    good: dict[str, SealedRecord] = {}
+    damage: list[Damage] = []
+    for record_id, entry in ledger.entries.items():
+        row = rows.get(record_id)
+        what = ""
+        if row is None:
+            what = _GONE
+        elif not hmac.compare_digest(row_digest(row), entry.digest):
+            what = _OTHER
+        else:
+            with contextlib.suppress(RecordAltered):
+                good[record_id] = SealedRecord.from_row(row)
+        if record_id not in good:
+            damage.append(Damage(service=entry.service, name=entry.name, what=what or _OTHER))
+    for record_id, row in rows.items():
+        if record_id not in ledger.entries:
+            columns = dict(zip(schema.records.c.keys(), row, strict=True))
+            damage.append(
+                Damage(service=str(columns["service"]), name=str(columns["name"]), what="the vault didn't write it")
+            )
+    return good, tuple(damage)
+
+
+def read_header(connection: Connection) -> Header:
+    """The header row. Raises VaultBroken."""
+    rows = connection.execute(_HEADER).all()
+    if len(rows) != 1:
+        raise broken("The vault has no header.")
+    return Header.from_row(tuple(rows[0]))
+
+
+def read_rows(file: VaultFile) -> Rows:
+    """Every record's row, by its id."""
+    with file.reading() as connection:
+        return {str(row[0]): tuple(row) for row in connection.execute(_ALL_RECORDS)}
+
+
+def delete_rows(connection: Connection, record_id: str, service: str, name: str) -> None:
+    """Delete an account's row, by its id and by its name (they differ when someone altered it)."""
+    columns = schema.records.c
+    connection.execute(
+        delete(schema.records).where(
+            or_(columns.id == record_id, and_(columns.service == service, columns.name == name))
+        )
+    )
+
+
+def make(path: Path, protector: Protector, approval_passphrase: Secret, *, cost: Cost, random: Random) -> Unsealed:
+    """A new vault at `path`, where there must be none. What `Vault.create` raises."""
+    if path.exists() or path.is_symlink():
+        raise errors.vault_exists(path)
+    approval = Approval.of(approval_passphrase, cost, random)
+    if protector.rests_on(lambda known: normal_passphrase(known) == normal_passphrase(approval_passphrase)):
+        raise errors.one_passphrase_twice()
+    wrapping = protector.establish()
+    try:
+        vault_id = random(16).hex()
+        master = new_key(random)
+        bound = bound_to_master(vault_id, wrapping.keyed_by, dict(wrapping.parameters))
+        ledger = Ledger(root=new_key(random), approval=approval)
+        header = Header(
+            vault_id=vault_id,
+            generation=0,
+            keyed_by=wrapping.keyed_by,
+            parameters=wrapping.parameters,
+            wrapped_master=seal(wrapping.key, master, bound, random),
+            ledger=b"",
+        ).next(master, ledger, random)
+        _place(path, header, random)
+        file = VaultFile(path)
+    except BaseException:
+        discard(wrapping)
+        raise
+    return Unsealed(file=file, header=header, master=master, wrapping=wrapping, ledger=ledger, random=random)
+
+
+def unlock_file(path: Path, protector: Protector, random: Random) -> Unsealed:
+    """Open the file and its keys. What `Vault.unlock` raises."""
+    file = VaultFile(path)
+    try:
+        with file.reading() as connection:
+            header = read_header(connection)
+        if protector.keyed_by != header.keyed_by:
+            raise InvalidInput(
+                f"This vault is keyed by the {header.keyed_by}.",
+                next_step="Run goex vault unlock, and type its passphrase there."
+                if header.keyed_by == "passphrase"
+                else "Run goex vault unlock without a passphrase.",
+            )
+        wrapping = protector.recall(header.parameters)
+        try:
+            master = header.open_master(wrapping.key)
+        except Unopened:
+            raise errors.wrong_key(header.keyed_by) from None
+        ledger = header.open_ledger(master)
+    except BaseException:
+        file.close()
+        raise
+    return Unsealed(file=file, header=header, master=master, wrapping=wrapping, ledger=ledger, random=random)
+
+
+def discard(wrapping: Wrapping) -> None:
+    """Forget a wrapping that no vault uses. It may stay behind in a keyring that doesn't answer: it opens nothing of
+    the present file."""
+    try:
+        wrapping.discard()
+    except GoexError as error:
+        _log.warning("an unused key stays in the keyring: %s", error.message)
+
+
+def _place(path: Path, header: Header, random: Random) -> None:
+    """Make the file beside its place, whole, then give it its name: never over another one."""
+    fresh = path.with_name(f".{path.name}.{random(8).hex()}")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            file = create_file(fresh)
+            try:
+                with file.writing() as connection:
+                    connection.execute(insert(schema.header), header.to_row())
+            finally:
+                file.close()
+            os.link(fresh, path)
+            _sync_folder(path.parent)
+        finally:
+            fresh.unlink(missing_ok=True)
+    except FileExistsError:
+        raise errors.vault_exists(path) from None
+    except OSError as error:
+        raise VaultUnwritable(
+            f"The vault can't be made at {path}: {error.strerror}.", next_step="Check the folder and the disk."
+        ) from None
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
