@@ -2,8 +2,9 @@
 
 python python_client.py STUBS UID SOCKET TOKEN COMMAND ARGUMENT… — prints one JSON object a line. STUBS is the folder
 with goex_pb2.py and goex_pb2_grpc.py. With a UID other than "" the process becomes that user after its imports and
-before it touches anything. Commands: whoami; execute FOLDER PROGRAM ASK-SECONDS; person [METHOD…] (calls each, or every
-method of the Person service with an empty request, and prints how it ended); get ACTION-ID; reach PATH… (whether this user can list, open, connect).
+before it touches anything. Commands: whoami; execute FOLDER PROGRAM ASK-SECONDS; person [METHOD…] (calls each, or
+every method of the Person service with an empty request, and prints how it ended); get ACTION-ID; reach PATH…
+(whether this user can list, open or connect to it).
 """
 
 from __future__ import annotations
