@@ -1,0 +1,215 @@
+"""What models write, turned into validated calls or a classed rejection. All of it is untrusted text.
+
+Rules: nothing is ever evaluated or imported; sizes and nesting are bounded before anything is parsed; a proposal is
+taken whole or not at all, since half of a plan is another plan; a key that isn't part of a call (a host, a header, a
+scope) rejects it, because what a model tries to add must be seen, not dropped. A sample may also say that nothing
+fits: an empty list of calls.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from mapper import python_calls
+from mapper.catalog import Catalog, UnknownName
+from mapper.validation import InvalidArguments
+from policies.actions import Call, Rejected
+from policies.errors import InvalidInput
+from policies.jsonvalue import JsonValue, parse
+
+MAX_PROPOSAL = 200_000  # characters
+MAX_NESTING = 60
+
+Klass = Literal["format", "arguments", "unknown tool", "hallucination", "error", "limits"]
+
+_FENCE = re.compile(r"```[ \t]*([A-Za-z0-9_+-]*)[ \t]*\r?\n(.*?)(?:```|\Z)", re.DOTALL)
+_CALL_KEYS = {"service", "method", "name", "tool", "function", "arguments", "args", "parameters", "input", "account"}
+# What function-calling formats wrap around a call, and what models like to say beside it.
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_IGNORED = {"id", "type", "index", "thought", "reason", "reasoning", "explanation", "call_id"}
+_WRAPPERS = ("calls", "tool_calls", "actions")
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed(Exception):
+    """A proposal that can't be taken, with its class."""
+
+    reason: str
+    klass: Klass = "format"
+
+
+def parse_proposal(text: str, catalog: Catalog, sample: int = 0) -> tuple[Call, ...] | Rejected:
+    """The calls that `text` proposes, in order; () when it says that nothing fits; else why it was rejected.
+
+    Understands JSON (an object, a list, fenced or not, with words around it), function-calling objects, and Python
+    calls (`slack.chat.postMessage(channel="#ops", text="hi")`), by their syntax alone.
+    """
+    try:
+        return _checked(_read(text, catalog), catalog)
+    except Malformed as error:
+        return Rejected(sample=sample, reason=error.reason, klass=error.klass)
+
+
+def parse_tool_calls(
+    tool_calls: Iterable[tuple[str, str]], catalog: Catalog, sample: int = 0
+) -> tuple[Call, ...] | Rejected:
+    """The same for native tool calls: each a name and its arguments as JSON text."""
+    try:
+        calls: list[Call] = []
+        for name, arguments in tool_calls:
+            if len(calls) > 50:
+                raise Malformed("More tool calls than an action may have.", "limits")
+            calls.append(_call({"name": name, "arguments": arguments}, catalog))
+        return _checked(calls, catalog)
+    except Malformed as error:
+        return Rejected(sample=sample, reason=error.reason, klass=error.klass)
+
+
+def _checked(calls: list[Call], catalog: Catalog) -> tuple[Call, ...]:
+    if not calls:
+        return ()
+    try:
+        return catalog.validate_all(calls)
+    except UnknownName as error:
+        raise Malformed(str(error), "unknown tool") from error
+    except InvalidArguments as error:
+        raise Malformed(str(error), "arguments") from error
+    except InvalidInput as error:
+        raise Malformed(str(error), "format") from error
+
+
+def _read(text: str, catalog: Catalog) -> list[Call]:
+    if len(text) > MAX_PROPOSAL:
+        raise Malformed(f"The proposal is {len(text)} characters long; at most {MAX_PROPOSAL} are read.", "limits")
+    if "\0" in text:
+        raise Malformed("The proposal holds a NUL character.")
+    if not text.strip():
+        raise Malformed("The proposal is empty.")
+    reason = "There is neither JSON nor a call in it."
+    for kind, candidate in _candidates(text):
+        if _nesting(candidate) > MAX_NESTING:
+            raise Malformed(f"The proposal is nested deeper than {MAX_NESTING} levels.", "limits")
+        if kind == "json":
+            try:
+                value = parse(candidate, limit=MAX_PROPOSAL, what="The proposal")
+            except InvalidInput as error:
+                reason = error.message
+                continue
+            return _calls(value, catalog)
+        try:
+            written = python_calls.parse(candidate)
+        except python_calls.NotCalls as error:
+            reason = str(error)
+            continue
+        return [_call({"name": name, "arguments": arguments}, catalog) for name, arguments in written]
+    raise Malformed(reason)
+
+
+def _candidates(text: str) -> Iterator[tuple[Literal["json", "python"], str]]:
+    """The parts of `text` that may be the proposal, likeliest first: fenced blocks, the whole, JSON among words."""
+    parts = [match[2].strip() for match in list(_FENCE.finditer(text))[:5]] or [text.strip()]
+    for part in parts:
+        if part[:1] in ("{", "["):
+            yield "json", part
+    for part in parts:
+        if part[:1] not in ("{", "["):
+            yield "python", part
+    inner = _embedded_json(text)
+    if inner is not None:
+        yield "json", inner
+
+
+def _embedded_json(text: str) -> str | None:
+    """The first balanced `{…}` or `[…]` in running words."""
+    start = re.search(r"[\[{]", text)
+    if start is None:
+        return None
+    depth, quoted, skip = 0, False, False
+    for position in range(start.start(), len(text)):
+        char = text[position]
+        if skip:
+            skip = False
+        elif quoted:
+            skip = char == "\\"
+            quoted = char != '"'
+        elif char == '"':
+            quoted = True
+        elif char in "[{":
+            depth += 1
+        elif char in "]}":
+            depth -= 1
+            if depth == 0:
+                return text[start.start() : position + 1]
+    return None
+
+
+def _nesting(text: str) -> int:
+    """How deep brackets nest outside double quotes. Parsers keep bounds of their own; this one is cheap and clear."""
+    depth = most = 0
+    for char in re.findall(r"[\[\](){}]", _STRING.sub("", text)):
+        depth = depth + 1 if char in "[({" else max(depth - 1, 0)
+        most = max(most, depth)
+    return most
+
+
+def _calls(value: JsonValue, catalog: Catalog) -> list[Call]:
+    if isinstance(value, Mapping):
+        for wrapper in _WRAPPERS:
+            if wrapper in value:
+                odd = set(value) - _IGNORED - {wrapper, "role", "content", "intent"}
+                if odd:
+                    raise Malformed(f"A proposal has no {_names(odd)}.")
+                return _calls(value[wrapper], catalog)
+        return [_call(value, catalog)]
+    if not isinstance(value, list):
+        raise Malformed("The proposal must be an object or a list.")
+    if len(value) > 50:
+        raise Malformed("The proposal has more calls than an action may have.", "limits")
+    return [_call(item, catalog) for item in value]
+
+
+def _call(item: JsonValue, catalog: Catalog) -> Call:
+    if not isinstance(item, Mapping):
+        raise Malformed("Each call must be an object.")
+    odd = set(item) - _CALL_KEYS - _IGNORED
+    if odd:
+        raise Malformed(f"A call has no {_names(odd)}: it is a service, a method, arguments and an account.")
+    inner = item.get("function")
+    if isinstance(inner, Mapping):  # {"type": "function", "function": {"name", "arguments"}}
+        return _call(inner, catalog)
+    given: Any = next((item[key] for key in ("arguments", "args", "parameters", "input") if key in item), {})
+    if isinstance(given, str):
+        try:
+            given = parse(given or "{}", limit=MAX_PROPOSAL, what="The arguments")
+        except InvalidInput as error:
+            raise Malformed(error.message) from error
+    if not isinstance(given, Mapping):
+        raise Malformed("The arguments must be an object.", "arguments")
+    account = item.get("account", "")
+    if not isinstance(account, str):
+        raise Malformed("The account must be text.")
+    service, method = _resolve(item, catalog)
+    return Call(service=service, method=method, arguments=dict(given), account=account)
+
+
+def _resolve(item: Mapping[str, Any], catalog: Catalog) -> tuple[str, str]:
+    service = item.get("service")
+    name = next((item[key] for key in ("method", "name", "tool", "function") if key in item), None)
+    if not isinstance(name, str) or not (service is None or isinstance(service, str)):
+        raise Malformed("A call needs the name of its method, as text.")
+    if service is not None and not name.startswith(f"{service}."):
+        name = f"{service}.{name}"
+    known = catalog.by_tool_name(name)
+    if known is None:
+        try:
+            known = catalog.method(name)
+        except UnknownName as error:
+            raise Malformed(str(error), "unknown tool") from error
+    return known.service, known.name
+
+
+def _names(keys: Iterable[object]) -> str:
+    return ", ".join(repr(str(key)[:40]) for key in sorted(map(str, keys))[:5])

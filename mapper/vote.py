@@ -1,0 +1,140 @@
+"""Self-consistency: what most samples agree on, and how much they do.
+
+First the structure (which methods, on which accounts, in which order where it matters), then each argument within the
+winning structure. Agreement is the weakest link: the share of *all* samples, rejected ones too, that stand behind the
+structure and behind every single argument. Below the threshold, at a tie, or when nothing fits, the result isn't sure,
+and the person chooses. Everything is deterministic: equal samples in any order give one result.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from mapper.validation import references
+from policies.actions import Alternative, Call, Rejected
+from policies.errors import InvalidInput
+from policies.jsonvalue import JsonValue, canonical
+
+DEFAULT_THRESHOLD = 0.6
+MAX_ALTERNATIVES = 5
+
+Sample = tuple[Call, ...] | Rejected
+_ABSENT = b"\0absent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vote:
+    """The result over all samples. `alternatives` best first; none of them when most say that nothing fits."""
+
+    alternatives: tuple[Alternative, ...]
+    agreement: float
+    samples: int
+    rejected: tuple[Rejected, ...]
+    sure: bool
+    notes: tuple[str, ...] = ()
+
+
+def vote(
+    samples: Sequence[Sample],
+    *,
+    scopes_of: Callable[[tuple[Call, ...]], tuple[str, ...]],
+    check: Callable[[tuple[Call, ...]], tuple[Call, ...]],
+    threshold: float = DEFAULT_THRESHOLD,
+) -> Vote:
+    """Vote over validated samples.
+
+    `scopes_of` gives the least scopes of calls as "service:scope"; `check` validates a combination that no sample
+    wrote as a whole (InvalidInput: the most frequent whole sample is taken instead).
+    """
+    total = len(samples)
+    rejected = tuple(sample for sample in samples if isinstance(sample, Rejected))
+    taken = sorted((_ordered(sample) for sample in samples if not isinstance(sample, Rejected)), key=_key)
+    if not taken:
+        note = "No proposal could be taken." if total else "There was no proposal."
+        return Vote(alternatives=(), agreement=0.0, samples=total, rejected=rejected, sure=False, notes=(note,))
+
+    structures = Counter(_structure(sample) for sample in taken)
+    best = max(structures, key=lambda structure: (structures[structure], structure != (), structure))
+    tie = sum(votes == structures[best] for votes in structures.values()) > 1
+    group = [sample for sample in taken if _structure(sample) == best]
+    winner, votes = _merge(group, check)
+    agreement = votes / total
+    if not winner:
+        note = "The proposals say that nothing in the catalog fits."
+        return Vote(alternatives=(), agreement=agreement, samples=total, rejected=rejected, sure=False, notes=(note,))
+    whole = Counter(_key(sample) for sample in taken)
+    by_key = {_key(sample): sample for sample in taken}
+    ranked = sorted(whole, key=lambda key: (-whole[key], key))
+    others = [by_key[key] for key in ranked if key != _key(winner) and by_key[key]]
+    alternatives = [Alternative(calls=winner, scopes=scopes_of(winner), votes=votes, score=agreement)]
+    for calls in others[: MAX_ALTERNATIVES - 1]:
+        count = whole[_key(calls)]
+        alternatives.append(Alternative(calls=calls, scopes=scopes_of(calls), votes=count, score=count / total))
+    notes = []
+    if tie:
+        notes.append("Two readings have equally many votes.")
+    elif agreement < threshold:
+        notes.append(f"Only {votes} of {total} proposals agree.")
+    return Vote(
+        alternatives=tuple(alternatives),
+        agreement=agreement,
+        samples=total,
+        rejected=rejected,
+        sure=not tie and agreement >= threshold,
+        notes=tuple(notes),
+    )
+
+
+def _merge(
+    group: Sequence[tuple[Call, ...]], check: Callable[[tuple[Call, ...]], tuple[Call, ...]]
+) -> tuple[tuple[Call, ...], int]:
+    """The majority's value for each argument of calls of one structure, and the votes of its weakest choice."""
+    whole = Counter(_key(sample) for sample in group)
+    frequent = max(group, key=lambda sample: (whole[_key(sample)], _key(sample)))
+    weakest = len(group)
+    merged: list[Call] = []
+    for position, call in enumerate(frequent):
+        arguments: dict[str, JsonValue] = {}
+        for name in sorted({name for sample in group for name in sample[position].arguments}):
+            values = [sample[position].arguments.get(name, _ABSENT) for sample in group]
+            counts = Counter(_bytes(value) for value in values)
+            preferred = _bytes(call.arguments.get(name, _ABSENT))
+            winner = max(counts, key=lambda key: (counts[key], key == preferred, key))
+            rivals = sum(count == counts[winner] for count in counts.values())
+            weakest = min(weakest, counts[winner] if rivals == 1 else counts[winner] - 1)
+            if winner != _ABSENT:
+                arguments[name] = next(value for value in values if _bytes(value) == winner)
+        merged.append(replace(call, arguments=arguments))
+    made = tuple(merged)
+    if _key(made) == _key(frequent):
+        return frequent, weakest
+    try:
+        return check(made), weakest
+    except InvalidInput:
+        return frequent, min(weakest, whole[_key(frequent)])
+
+
+def _bytes(value: JsonValue) -> bytes:
+    return _ABSENT if value is _ABSENT else canonical(value)
+
+
+def _ordered(calls: tuple[Call, ...]) -> tuple[Call, ...]:
+    """Calls that don't build on each other, and are all reads, in one order: there their order means nothing.
+
+    Calls are kept as they were written wherever a value or an effect could depend on their order.
+    """
+    if len(calls) < 2 or any(True for call in calls for _ in references(call.arguments)):
+        return calls
+    if len({call.id for call in calls}) != 1:
+        return calls
+    return tuple(sorted(calls, key=lambda call: canonical(call.to_json())))
+
+
+def _structure(calls: tuple[Call, ...]) -> tuple[tuple[str, str], ...]:
+    return tuple((call.id, call.account) for call in calls)
+
+
+def _key(calls: tuple[Call, ...]) -> bytes:
+    return canonical([call.to_json() for call in calls])
