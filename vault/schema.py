@@ -201,11 +201,13 @@ def translated() -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
+        raise _translate(error.orig) from None
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # while connecting; a message that quotes damaged bytes
         raise _translate(error) from None
 
 
-def _translate(error: DBAPIError) -> GoexError:
-    code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
+def _translate(error: BaseException | None) -> GoexError:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     told = {
         sqlite3.SQLITE_FULL: ("The disk is full.", "Free some space, then retry."),
         sqlite3.SQLITE_READONLY: ("The vault's file can't be written to.", "Make it and its folder writable."),
@@ -217,7 +219,7 @@ def _translate(error: DBAPIError) -> GoexError:
     }.get(code)
     if told is not None:
         return VaultUnwritable(f"{told[0]} What the vault held is intact.", next_step=told[1])
-    name = getattr(error.orig, "sqlite_errorname", type(error.orig).__name__)
+    name = getattr(error, "sqlite_errorname", type(error).__name__)
     return broken(f"SQLite can't read the vault's file ({name}).")
 
 

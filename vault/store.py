@@ -244,8 +244,8 @@ class Vault:
         with self._lock:
             now = self._need()
             at = self._clock()
-            if expires <= at:
-                raise InvalidInput("A lease must end in the future.")
+            if expires.tzinfo is None or expires <= at:
+                raise InvalidInput("A lease must end in the future, at a time with a zone.")
             record = now.fetch(service, name)
             lease = Lease(
                 action_id=action_id,
