@@ -1,0 +1,186 @@
+"""Echoes of a secret, taken out of what a service answers.
+
+Found are: the secret itself, with any of its characters percent-encoded (also several times over), JSON-, hex- or
+HTML-escaped; base64 in all three alignments, both alphabets, wrapped or not; hex in either case; UTF-16. What is
+found goes whole: partial base64 characters at the borders too. A service that wants to pass the secret on in a
+cipher of its own can't be stopped here; it was given the secret, after all.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterable
+
+from policies.jsonvalue import JsonValue
+from vault.secret import Secret
+
+_MASKS = (b"[redacted]", b"******", b"~~", b"")
+_ROUNDS = 8
+_SHORTEST_ENCODED = 3  # bytes; of less than that, base64 and hex say nothing
+
+_JSON_SHORT = {0x08: b"b", 0x0C: b"f", 0x0A: b"n", 0x0D: b"r", 0x09: b"t", 0x22: b'"', 0x2F: b"/"}
+_HTML_NAMES = {0x26: b"amp", 0x3C: b"lt", 0x3E: b"gt", 0x22: b"quot", 0x27: b"apos"}
+_WRAP = rb"(?:[\r\n\t ]|\\[rnt])*"
+_BASE64_CHARS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_="
+
+
+class Redactor:
+    """Takes every encoding of some secrets out of bytes. Holds the secrets: drop it with the lease."""
+
+    def __init__(self, secrets: Iterable[Secret | bytes]) -> None:
+        self._patterns: list[tuple[re.Pattern[bytes], bool]] = []
+        values = {one.reveal() if isinstance(one, Secret) else bytes(one) for one in secrets}
+        for value in sorted(values - {b""}, key=len, reverse=True):
+            self._patterns += _patterns(value)
+        self._masks = [mask for mask in _MASKS if not self._spans(mask)]
+
+    def clean(self, data: bytes) -> bytes:
+        """`data` without any echo. What is returned holds none, whatever the masks and the rest make together."""
+        for mask in self._masks:
+            found = data
+            for _ in range(_ROUNDS):
+                spans = self._spans(found)
+                if not spans:
+                    return found
+                found = _splice(found, spans, mask)
+        return b""
+
+    def text(self, text: str) -> str:
+        data = text.encode("utf-8", "surrogatepass")
+        redacted = self.clean(data)
+        return text if redacted == data else redacted.decode("utf-8", "replace")
+
+    def value(self, value: JsonValue) -> JsonValue:
+        """A parsed JSON value without any echo in its strings and keys, however they were written before."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list):
+            return [self.value(child) for child in value]
+        if isinstance(value, dict):
+            return {self.text(key): self.value(child) for key, child in value.items()}
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            written = json.dumps(value)
+            return value if self.text(written) == written else "[redacted]"
+        return value
+
+    def _spans(self, data: bytes) -> list[tuple[int, int]]:
+        spans: list[tuple[int, int]] = []
+        for pattern, grows in self._patterns:
+            for match in pattern.finditer(data):
+                start, end = match.span()
+                if grows:
+                    start, end = _grow(data, start, end)
+                spans.append((start, end))
+        return spans
+
+
+def redact(data: bytes, secrets: Iterable[Secret | bytes]) -> bytes:
+    """`data` without any echo of `secrets`."""
+    return Redactor(secrets).clean(data)
+
+
+def _splice(data: bytes, spans: list[tuple[int, int]], mask: bytes) -> bytes:
+    out, position = [], 0
+    for start, end in sorted(spans):
+        if start >= position:
+            out += [data[position:start], mask]
+        position = max(position, end)
+    out.append(data[position:])
+    return b"".join(out)
+
+
+def _grow(data: bytes, start: int, end: int) -> tuple[int, int]:
+    """Take in the base64 characters at the borders that hold a part of the secret's bits."""
+    if start and data[start - 1] in _BASE64_CHARS:
+        start -= 1
+    while end < len(data) and data[end : end + 1] == b"=":
+        end += 1
+    if end < len(data) and data[end] in _BASE64_CHARS:
+        end += 1
+    while end < len(data) and data[end : end + 1] == b"=":
+        end += 1
+    return start, end
+
+
+def _patterns(secret: bytes) -> list[tuple[re.Pattern[bytes], bool]]:
+    """Patterns for one secret, and whether a match takes in its neighbours."""
+    found = [(re.compile(re.escape(secret)), False), (re.compile(_escaped(secret)), False)]
+    try:
+        text = secret.decode("utf-8")
+    except UnicodeDecodeError:
+        text = secret.decode("latin-1")
+    for encoding in ("utf-16-le", "utf-16-be"):
+        found.append((re.compile(re.escape(text.encode(encoding))), False))
+    whole = json.dumps(text)[1:-1].encode("ascii")
+    found.append((re.compile(re.escape(whole)), False))
+    if len(secret) >= _SHORTEST_ENCODED:
+        found.append((re.compile(rb"(?:[ :,\-]|\\x|%|0x)*".join(_hex(byte) for byte in secret)), False))
+        found += [(re.compile(core), True) for core in _base64_cores(secret)]
+    return found
+
+
+def _base64_cores(secret: bytes) -> list[bytes]:
+    """The characters that the secret alone decides, for each place at which it can begin within three bytes."""
+    cores = []
+    for shift in range(3):
+        written = base64.b64encode(b"\0" * shift + secret)
+        core = written[(shift * 8 + 5) // 6 : (shift + len(secret)) * 8 // 6]
+        if len(core) >= 3:
+            cores.append(_WRAP.join(_base64_char(byte) for byte in core))
+    return cores
+
+
+def _base64_char(byte: int) -> bytes:
+    if byte == 0x2B:
+        return rb"(?:[+\-]|%(?:25)*2[bB]|\\+u002[bB])"
+    if byte == 0x2F:
+        return rb"(?:\\*/|_|%(?:25)*2[fF]|\\+u002[fF])"
+    return bytes([byte])
+
+
+def _escaped(secret: bytes) -> bytes:
+    """The secret with each character plain or escaped, independently of the others."""
+    try:
+        units = [(char.encode("utf-8"), ord(char)) for char in secret.decode("utf-8")]
+    except UnicodeDecodeError:
+        units = [(bytes([byte]), byte) for byte in secret]
+    return b"".join(_unit(raw, point) for raw, point in units)
+
+
+def _unit(raw: bytes, point: int) -> bytes:
+    """One character in each of its spellings."""
+    ways = [b"".join(rb"(?:%(?:25)*" + _hex(byte) + b"|" + re.escape(bytes([byte])) + b")" for byte in raw)]
+    ways.append(b"".join(rb"\\+u" + b"".join(_hex(byte) for byte in half) for half in _utf16(point)))
+    if point < 0x100:
+        ways.append(rb"\\+x" + _hex(point))
+    if point in _JSON_SHORT:
+        ways.append(rb"\\+" + re.escape(_JSON_SHORT[point]))
+    if point == 0x5C:
+        return rb"(?>\\\\|\\|%(?:25)*5[cC]|\\+u005[cC]|&#0*92;?|&#[xX]0*5[cC];?)"
+    if point == 0x20:
+        ways.append(rb"\+")
+    ways.append(rb"&#(?:0*%d|[xX]0*%s);?" % (point, b"".join(_any_case(char) for char in b"%x" % point)))
+    if point in _HTML_NAMES:
+        ways.append(b"&" + _HTML_NAMES[point] + b";")
+    return b"(?:" + b"|".join(ways) + b")"
+
+
+def _utf16(point: int) -> list[bytes]:
+    data = chr(point).encode("utf-16-be", "surrogatepass")
+    return [data[index : index + 2] for index in range(0, len(data), 2)]
+
+
+def _hex(byte: int) -> bytes:
+    return b"".join(_any_case(char) for char in b"%02x" % byte)
+
+
+def _any_case(char: int) -> bytes:
+    one = bytes([char])
+    return b"[" + one + one.upper() + b"]" if one.isalpha() else one
+
+
+def forget_patterns() -> None:
+    """Empty the pattern cache of `re`, whose keys spell out secrets. For when a lease ends."""
+    re.purge()

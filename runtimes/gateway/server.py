@@ -1,0 +1,286 @@
+"""One action's socket: what arrives on it, and what becomes of it.
+
+Whoever connects to this socket is this action; nothing else identifies it. Inside, the socket is an HTTP/1.1 proxy:
+CONNECT, then TLS that ends here, for https origins of the plan; absolute-form requests for its http origins. Each
+request runs the same gauntlet: head, overrides, credentials, origin, host, body, plan. What falls out of it is
+refused to the container and reported to the daemon; what passes is delivered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+from policies.accounts import Origin
+from policies.errors import GoexError
+from policies.jsonvalue import canonical
+from policies.text import escape, shorten
+from runtimes.gateway.contract import Observer
+from runtimes.gateway.delivery import Delivery, secrets_of
+from runtimes.gateway.head import BadHead, Head, check_credentials, check_overrides, parse_head
+from runtimes.gateway.opening import AccountKey
+from runtimes.gateway.place import Place
+from runtimes.gateway.plan import GatewayPlan, Refusal
+from runtimes.gateway.policy import Asked, No, Policy
+from runtimes.gateway.redact import Redactor, forget_patterns
+from runtimes.gateway.streams import Messages, PlainStream, Stream, TlsStream
+from runtimes.gateway.tls import Authority
+from runtimes.gateway.upstream import Upstream
+from runtimes.gateway.urls import BadTarget, authority
+from vault.lease import Lease
+
+MAX_CONNECTIONS = 8
+MAX_REFUSALS = 100
+_IDLE_SECONDS = 120.0
+_SLOW_SECONDS = 30.0
+_PLAIN = "http://"
+
+
+class Refused(GoexError):
+    """A request that doesn't pass. `status` is what the container gets."""
+
+    code = "refused"
+
+    def __init__(self, message: str, *, status: int = 403, target: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.target = target
+
+
+class ActionServer:
+    """Serves one action from `start` until `close`."""
+
+    def __init__(
+        self,
+        plan: GatewayPlan,
+        leases: Mapping[AccountKey, Lease],
+        place: Place,
+        authority: Authority,
+        observer: Observer,
+    ) -> None:
+        self._plan = plan
+        self._place = place
+        self._authority = authority
+        self._observer = observer
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._connections = 0
+        self._refusals = 0
+        self._policy = self.make_policy(plan)
+        self._upstream = self.make_upstream()
+        self._names = tuple({request.credential_header for request in plan.requests})
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + plan.seconds
+        # Patterns take a while to build: in a thread, while the container starts.
+        redactor = asyncio.ensure_future(asyncio.to_thread(self.make_redactor, secrets_of(plan, leases)))
+        redactor.add_done_callback(lambda future: future.cancelled() or future.exception())
+        self._delivery: Delivery | None = Delivery(
+            plan, leases, self._policy, self._upstream, redactor, observer, deadline
+        )
+
+    def make_policy(self, plan: GatewayPlan) -> Policy:
+        return Policy(plan)
+
+    def make_upstream(self) -> Upstream:
+        return Upstream()
+
+    def make_redactor(self, secrets: list[bytes]) -> Redactor:
+        return Redactor(secrets)
+
+    async def start(self) -> None:
+        self._server = await asyncio.start_unix_server(self._connected, sock=self._place.listen())
+        self._start(self._expire())
+
+    async def close(self) -> None:
+        """End every connection, drop the leases, remove the socket. Idempotent."""
+        self._delivery = None
+        self._policy.stop("the action has ended")
+        self._server.close()
+        self._place.remove()
+        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._upstream.close()
+        forget_patterns()
+
+    async def _expire(self) -> None:
+        await asyncio.sleep(self._plan.seconds + 2)
+        await self.close()
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._start(self._serve(reader, writer))
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._connections >= MAX_CONNECTIONS or self._delivery is None:
+            writer.transport.abort()
+            return
+        self._connections += 1
+        try:
+            await self._proxy(PlainStream(reader, writer))
+        except (OSError, TimeoutError, ssl.SSLError):
+            pass  # the container broke off; it has nobody to tell but itself
+        except GoexError:
+            pass  # the daemon doesn't listen any more, so there is nothing that may be said
+        finally:
+            self._connections -= 1
+            with contextlib.suppress(OSError, RuntimeError):
+                writer.close()
+
+    async def _proxy(self, stream: Stream) -> None:
+        messages = Messages(stream)
+        while (raw := await self._next(messages)) is not None:
+            try:
+                head = self.parse(raw)
+                if head.method == "CONNECT":
+                    origin = self.connect_origin(head)
+                    break
+                origin, target = self.absolute(head)
+            except GoexError as error:
+                await self._refuse_raw(messages, raw, error)
+                return
+            if not await self._request(messages, raw, head, origin, target):
+                return
+        else:
+            return
+        await stream.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        mismatched: list[str] = []
+        tls = TlsStream(stream, self.server_context(origin, mismatched), messages.rest())
+        try:
+            async with asyncio.timeout(_SLOW_SECONDS):
+                await tls.handshake()
+        except ssl.SSLError:
+            if mismatched:
+                named = mismatched[0] or "no name"
+                await self._report("CONNECT", str(origin), f"the TLS handshake named {named}, not the host of CONNECT")
+            raise
+        await self._tunnel(Messages(tls), origin)
+
+    async def _tunnel(self, messages: Messages, origin: Origin) -> None:
+        while (raw := await self._next(messages)) is not None:
+            try:
+                head = self.parse(raw)
+                target = self.within(head, origin)
+            except GoexError as error:
+                await self._refuse_raw(messages, raw, error, origin)
+                return
+            if not await self._request(messages, raw, head, origin, target):
+                return
+
+    async def _next(self, messages: Messages) -> bytes | None:
+        try:
+            async with asyncio.timeout(_IDLE_SECONDS):
+                return await messages.read_head()
+        except BadHead as error:
+            await self._refuse_raw(messages, b"", error)
+            return None
+
+    async def _request(self, messages: Messages, raw: bytes, head: Head, origin: Origin, target: str) -> bool:
+        """One request from its head to its answer. Returns whether the connection goes on."""
+        where = f"{origin}{target.partition('?')[0]}"
+        try:
+            async with asyncio.timeout(_SLOW_SECONDS):
+                body = await messages.read_body(raw, head, self._plan.max_request_bytes)
+        except BadHead as error:
+            await self._refuse_raw(messages, raw, error, origin)
+            return False
+        delivery = self._delivery
+        if delivery is None:
+            return False
+        decision = self._policy.admit(Asked(origin=origin, head=head, target=target, body=body))
+        if not isinstance(decision, No):
+            given = await delivery.deliver(decision)
+            if not isinstance(given, No):
+                return await messages.respond(given.status, list(given.headers), given.body)
+            decision = given
+        await self._report(head.method, where, decision.reason)
+        return await messages.respond(decision.status, _JSON, _refusal_body(decision.reason))
+
+    def parse(self, raw: bytes) -> Head:
+        """The head, checked. Raises BadHead."""
+        head = parse_head(raw)
+        check_overrides(head)
+        self.check_credentials(head)
+        return head
+
+    def check_credentials(self, head: Head) -> None:
+        check_credentials(head, *self._names)
+
+    def connect_origin(self, head: Head) -> Origin:
+        """The origin that CONNECT names. Raises Refused, BadTarget, BadHead; nothing is looked up."""
+        if head.length or head.chunked:
+            raise BadHead("smuggling", "CONNECT with a body")
+        host, port = authority(head.target)
+        named = head.get("host")
+        if named is not None and authority(named, port) != (host, port):
+            raise Refused("the Host header isn't the host of CONNECT")
+        return self.known(Origin("https", host, port))
+
+    def known(self, origin: Origin) -> Origin:
+        if not self._policy.knows(origin):
+            raise Refused(f"the plan has no request to {origin.scheme}://{origin.host}:{origin.port}")
+        return origin
+
+    def absolute(self, head: Head) -> tuple[Origin, str]:
+        """Origin and target of a plain proxy request. Raises Refused, BadTarget."""
+        if head.target[: len(_PLAIN)].lower() != _PLAIN:
+            raise BadTarget("a proxy takes CONNECT for https, and http:// requests")
+        rest = head.target[len(_PLAIN) :]
+        site, slash, tail = rest.partition("/")
+        if not slash:
+            raise BadTarget("the target has no path")
+        host, port = authority(site, 80)
+        origin = self.known(Origin("http", host, port))
+        self.check_host(head, origin, 80)
+        return origin, slash + tail
+
+    def within(self, head: Head, origin: Origin) -> str:
+        """The target of a request within a tunnel to `origin`. Raises Refused, BadTarget."""
+        if not head.target.startswith("/") or head.target.startswith("//"):
+            raise BadTarget("within a tunnel, a request's target is a path")
+        self.check_host(head, origin, 443)
+        return head.target
+
+    def check_host(self, head: Head, origin: Origin, default_port: int) -> None:
+        named = head.get("host")
+        if named is None or authority(named, default_port) != (origin.host, origin.port):
+            raise Refused("the Host header isn't the host that the connection is for")
+
+    def server_context(self, origin: Origin, mismatched: list[str]) -> ssl.SSLContext:
+        return self._authority.context(origin.host, mismatched)
+
+    async def _refuse_raw(self, messages: Messages, raw: bytes, error: GoexError, origin: Origin | None = None) -> None:
+        """Refuse what may not even be a request, and end the connection."""
+        first = raw.partition(b"\r\n")[0].decode("latin-1").split(" ")
+        target = (first[1] if len(first) > 1 else "").partition("?")[0]
+        await self._report(first[0], f"{origin or ''}{target}", error.message)
+        status = error.status if isinstance(error, Refused) else 403
+        await messages.respond(status, _JSON, _refusal_body(error.message), close=True)
+
+    async def _report(self, method: str, target: str, reason: str) -> None:
+        self._refusals += 1
+        if self._refusals > MAX_REFUSALS:
+            return
+        if self._refusals == MAX_REFUSALS:
+            reason = f"{reason}; that was the {MAX_REFUSALS}th refusal, and nothing more is taken"
+            self._policy.stop("too much was refused")
+        refusal = Refusal(
+            reason=shorten(escape(reason), 300)[0],
+            method=shorten(escape(method), 20)[0],
+            target=shorten(escape(target), 200)[0],
+        )
+        await self._observer.refused(refusal)
+
+
+_JSON = [("content-type", "application/json")]
+
+
+def _refusal_body(reason: str) -> bytes:
+    return canonical({"error": "goex-refused", "reason": escape(reason)})

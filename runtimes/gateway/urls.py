@@ -1,0 +1,123 @@
+"""Targets of requests: read strictly, once; and written by us from decoded parts.
+
+Paths are compared as decoded segments, queries as decoded multisets. What a server could read in another way than we
+do is refused: dot segments (encoded or not), empty segments, backslashes, semicolons, bad percent signs, control
+characters, anything beyond ASCII that isn't percent-encoded UTF-8.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from urllib.parse import quote, unquote_to_bytes
+
+from policies.accounts import normal_host
+from policies.errors import GoexError, InvalidInput
+
+MAX_SEGMENT = 1024
+MAX_QUERY_VALUE = 65_536
+
+_SAFE_PATH = "!$'()*,:@"  # legal in a segment, and read alike everywhere
+_RAW_PATH = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,=:@%/]*")
+_RAW_QUERY = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,=:@%/?\[\]]*")
+_BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_AUTHORITY = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9\-_.]{1,253})(?::(?P<port>[0-9]{1,5}))?")
+
+
+class BadTarget(GoexError):
+    """A target that can't be read in exactly one way."""
+
+    code = "target"
+
+
+def authority(text: str, default_port: int | None = None) -> tuple[str, int]:
+    """`host[:port]` as (host, port). Raises BadTarget for user info, odd spellings, and a port that is missing."""
+    match = _AUTHORITY.fullmatch(text)
+    if match is None:
+        raise BadTarget("the host isn't written as host:port")
+    host = match["host"].lower()
+    try:
+        normal = normal_host(host)
+    except InvalidInput as error:
+        raise BadTarget("the host isn't a name or address") from error
+    if normal != host.strip("[]"):
+        raise BadTarget("the host isn't written in its one normal form")
+    port = int(match["port"]) if match["port"] else default_port
+    if port is None or not 0 < port < 65536:
+        raise BadTarget("the host needs a port")
+    return normal, port
+
+
+def split_target(target: str) -> tuple[str, str]:
+    """An origin-form target as (path, query), raw. Raises BadTarget."""
+    if not target.startswith("/"):
+        raise BadTarget("the target isn't a path")
+    path, _, query = target.partition("?")
+    return path, query
+
+
+def decode_path(path: str) -> tuple[str, ...]:
+    """The decoded segments of a raw path. A path that ends with `/` has "" as its last one. Raises BadTarget."""
+    if not path.startswith("/"):
+        raise BadTarget("the path doesn't begin with a slash")
+    if "\\" in path or ";" in path or not _RAW_PATH.fullmatch(path):
+        raise BadTarget("the path holds a character that servers read in different ways")
+    segments = tuple(_decode(part, plus=False) for part in path[1:].split("/"))
+    if path == "/":
+        return ()
+    if any(not segment for segment in segments[:-1]):
+        raise BadTarget("the path holds an empty segment")
+    for segment in segments:
+        check_segment(segment, may_be_empty=True)
+    return segments
+
+
+def encode_path(segments: Sequence[str]) -> str:
+    """The path of decoded segments, each encoded as exactly one."""
+    return "/" + "/".join(quote(segment, safe=_SAFE_PATH) for segment in segments)
+
+
+def check_segment(segment: str, *, may_be_empty: bool = False) -> str:
+    """Return `segment` when it can be one path segment. Raises BadTarget for what a server could read as more.
+
+    A slash within it is sent encoded; a server that decodes before it splits must still not find a dot segment.
+    """
+    if not segment and not may_be_empty:
+        raise BadTarget("a path segment is empty")
+    if len(segment) > MAX_SEGMENT:
+        raise BadTarget("a path segment is too long")
+    if _CONTROL.search(segment):
+        raise BadTarget("a path segment holds a control character")
+    if any(piece in (".", "..") for piece in re.split(r"[/\\]", segment)):
+        raise BadTarget("a path segment is a dot segment")
+    return segment
+
+
+def decode_query(query: str, *, form: bool = False) -> tuple[tuple[str, str], ...]:
+    """The decoded pairs of a raw query (or of a form body), sorted. Raises BadTarget."""
+    if not query:
+        return ()
+    if not form and not _RAW_QUERY.fullmatch(query):
+        raise BadTarget("the query holds a character that servers read in different ways")
+    pairs = []
+    for part in query.split("&"):
+        name, _, value = part.partition("=")
+        if not name:
+            raise BadTarget("the query holds a pair without a name")
+        pairs.append((_decode(name, plus=True), _decode(value, plus=True)))
+    return tuple(sorted(pairs))
+
+
+def encode_query(pairs: Iterable[tuple[str, str]]) -> str:
+    """Pairs as a query or a form body; everything but unreserved characters is encoded."""
+    return "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in pairs)
+
+
+def _decode(text: str, *, plus: bool) -> str:
+    if _BAD_PERCENT.search(text):
+        raise BadTarget("a percent sign without two hex digits")
+    try:
+        return unquote_to_bytes(text.replace("+", " ") if plus else text).decode("utf-8")
+    except UnicodeError as error:
+        raise BadTarget("percent-encoded bytes that aren't UTF-8") from error
