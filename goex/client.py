@@ -2,9 +2,9 @@
 
 Rules: before it connects to the person's socket it checks that socket and folder are private and ours, so that
 nobody else can pose as the daemon. Errors of gRPC end here: what the daemon said becomes a `Refused` with its own
-code and exit status, what the transport said becomes `Unavailable` or its like. A stream of events survives a restart of the
-daemon: it attaches again by `Watch`, and says so with a progress event. Agents use `Client(path, token=…)`, which
-reaches only what the agent's socket offers.
+code and exit status, what the transport said becomes `Unavailable` or its like. A stream of events survives a
+restart of the daemon: it attaches again by `Watch`, and says so with a progress event. Agents use
+`Client(path, token=…)`, which reaches only what the agent's socket offers.
 """
 
 from __future__ import annotations
@@ -49,9 +49,13 @@ class Refused(GoexError):
 
 
 class NotRunning(Unavailable):
-    """The daemon isn't there."""
+    """The daemon isn't there. `details` holds the end of its log, when it couldn't be started."""
 
     code = "daemon"
+
+    def __init__(self, message: str, *, next_step: str = "", details: tuple[str, ...] = ()) -> None:
+        super().__init__(message, next_step=next_step)
+        self.details = details
 
 
 def exit_status(problem: pb.Problem) -> ExitStatus:
@@ -324,10 +328,10 @@ def start_daemon(paths: Paths, *, progress: Progress | None = None, seconds: flo
             progress(f"Waiting for the daemon ({now - began:.0f} s).")
         time.sleep(0.02)
     how = f"ended with exit status {daemon.returncode}" if daemon.poll() is not None else f"isn't up in {seconds:.0f} s"
-    tail = log_tail(paths.log_file, begin)
     raise NotRunning(
-        f"The daemon {how}." + (f" It said: {tail}" if tail else ""),
-        next_step=f"Its log is {paths.log_file}; goex doctor says what is missing.",
+        f"The daemon {how}.",
+        next_step=f"Its log is {paths.log_file}, and ends as below; goex doctor says what is missing.",
+        details=tuple(log_tail(paths.log_file, begin).splitlines()[-12:]),
     )
 
 

@@ -49,7 +49,7 @@ class Output:
 
     def say(self, text: str | Text = "", style: str = "") -> None:
         """A line of words. Foreign parts must have passed `shown`. Long lines are folded, never cut."""
-        self.console.print(text, style=style or None, overflow="fold", soft_wrap=not self.console.is_terminal)
+        _print(self.console, text, style)
 
     def json(self, value: Any) -> None:
         """One JSON document, on a line of its own. Nothing without `--json`."""
@@ -84,7 +84,7 @@ class Output:
 
     def progress(self, text: str) -> None:
         """A line about what takes time: on stderr, so that stdout stays the result."""
-        _console(stderr=True).print(shown(text), style="dim", soft_wrap=True)
+        _print(_console(stderr=True), shown(text), "dim")
 
 
 def problem_json(error: GoexError) -> dict[str, Any]:
@@ -107,11 +107,11 @@ def print_error(error: GoexError, *, as_json: bool) -> None:
     problem = problem_json(error)
     line = Text("goex: ", style="bold red")
     line.append(shown(error.message), style="not bold default")
-    console.print(line, overflow="fold", soft_wrap=True)
+    _print(console, line)
     if error.next_step:
-        console.print(Text("      " + shown(error.next_step)), overflow="fold", soft_wrap=True)
+        _print(console, "      " + shown(error.next_step))
     for detail in problem["details"]:
-        console.print(Text("      " + shown(detail), style="dim"), overflow="fold", soft_wrap=True)
+        _print(console, "      " + shown(detail), "dim")
     if as_json:
         Output(True).json({"problem": problem})
 
@@ -146,6 +146,11 @@ def _parsed(name: str, text: str) -> tuple[str, Any]:
         return name.removesuffix("_json"), json.loads(text)
     except ValueError:
         return name, text
+
+
+def _print(console: Console, text: str | Text, style: str = "") -> None:
+    # Soft wrap leaves folding to the terminal: nothing is cut, and a copied line is one line.
+    console.print(text, style=style or None, soft_wrap=True)
 
 
 def _console(*, stderr: bool) -> Console:

@@ -1,0 +1,290 @@
+"""A daemon's gRPC surface with scripted answers, for what the command line shows.
+
+It keeps the proto and the convention for errors (`goex-problem-bin`), and nothing else of the daemon.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from goex.rpc import goex_pb2 as pb
+from goex.rpc import goex_pb2_grpc as rpc
+
+PASSPHRASE = "open sesame"
+
+
+def refuse(
+    context: Any, code: str, message: str, step: str = "", status: int = 3, details: tuple[str, ...] = ()
+) -> Any:
+    problem = pb.Problem(code=code, message=message, next_step=step, exit_status=status, details=details)
+    context.set_trailing_metadata((("goex-problem-bin", problem.SerializeToString()),))
+    return context.abort(grpc.StatusCode.FAILED_PRECONDITION, message)
+
+
+def approval(**changes: Any) -> pb.Approval:
+    facts: dict[str, Any] = {
+        "id": "ap-0001",
+        "action_id": "ac-0001",
+        "agent": "helper",
+        "digest": "d" * 64,
+        "lines": ["slack.chat.postMessage", 'channel = "#ops"', 'text = "hi"'],
+        "needs": [
+            pb.NeedView(
+                service="slack",
+                account="work",
+                scope="chat:write",
+                risk="write",
+                description="send messages as you",
+                also=["slack.chat.update"],
+                methods=["slack.chat.postMessage"],
+                why="action",
+            )
+        ],
+        "undo_class": "compensating",
+        "undo_text": "deletes the message; others may have read it",
+        "risk": "write",
+        "widths": ["once", "session", "permanent"],
+        "reason": "slack:chat:write is not granted to helper.",
+        "deadline": "2999-01-01T00:00:00+00:00",
+        "intent": "send slack msg hi to #ops",
+        "state": "pending",
+        "arguments": ["channel", "text"],
+        "source": "agent.sock, user 1000, process 7, /usr/bin/python3",
+    }
+    return pb.Approval(**{**facts, **changes})
+
+
+def view(**changes: Any) -> pb.ActionView:
+    facts: dict[str, Any] = {
+        "id": "ac-0001",
+        "agent": "person",
+        "state": "done",
+        "kind": "calls",
+        "request_json": '{"intent": "send"}',
+        "undo_class": "compensating",
+        "undo_text": "deletes the message",
+        "lines": ["slack.chat.postMessage"],
+        "outcome_json": '{"ok": true, "summary": "Sent.", "results": [{"status": 200, "body": {"ts": "1"}}]}',
+        "created": "2026-01-02T03:04:05+00:00",
+        "updated": "2026-01-02T03:04:06+00:00",
+        "can_undo": True,
+        "risk": "write",
+    }
+    return pb.ActionView(**{**facts, **changes})
+
+
+def state(before: str, event: str, after: str) -> pb.Event:
+    return pb.Event(action_id="ac-0001", state=pb.StateChange(**{"from": before, "event": event, "to": after}))
+
+
+def finished(**changes: Any) -> pb.Event:
+    return pb.Event(action_id="ac-0001", finished=pb.Finished(**{"action": view(), **changes}))
+
+
+def problem(code: str, status: int, message: str = "It didn't work.", step: str = "Try another.") -> pb.Problem:
+    return pb.Problem(code=code, message=message, next_step=step, exit_status=status)
+
+
+def mapped() -> pb.Event:
+    calls = [
+        pb.Call(service="slack", method="chat.postMessage", arguments_json='{"channel": "#ops"}'),
+        pb.Call(service="matrix", method="rooms.send", arguments_json='{"room": "#ops"}'),
+    ]
+    candidates = [pb.Candidate(calls=[c], scopes=[f"{c.service}:write"], votes=3, score=0.3) for c in calls]
+    return pb.Event(
+        action_id="ac-0001",
+        mapped=pb.MapReply(candidates=candidates, agreement=0.3, samples=10, proposer="embedded"),
+    )
+
+
+class Fake(rpc.ActionsServicer, rpc.PersonServicer):
+    """Scripts, and what came in. `events` is what Execute, Revert and Watch send; the item WAIT waits for a decision."""
+
+    WAIT = "wait"
+
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+        self.scripts: list[list[Any]] = []
+        self.pending: list[pb.Approval] = [approval()]
+        self.decided: list[pb.DecideRequest] = []
+        self.settled: queue.Queue[pb.DecideRequest] = queue.Queue()
+        self.requests: list[Any] = []
+        self.cancelled: list[str] = []
+        self.presence = False
+        self.failure: grpc.StatusCode | None = None
+        self.metadata: list[dict[str, Any]] = []
+        self.list: list[pb.ActionView] = [view()]
+        self.verify = pb.VerifyLogReply(good=True, rows=7, head="ab" * 32, authenticated=True)
+        self.status = pb.StatusReply(version="0.1.0", pid=77, vault="unsealed", keyed_by="passphrase")
+
+    # ---- Actions
+
+    def Execute(self, request: Any, context: Any) -> Iterator[pb.Event]:
+        self.requests.append(request)
+        yield from self._play(context)
+
+    Revert = Execute
+
+    def Watch(self, request: Any, context: Any) -> Iterator[pb.Event]:
+        self.requests.append(request)
+        yield from self._play(context)
+
+    def _play(self, context: Any) -> Iterator[pb.Event]:
+        script = self.scripts.pop(0) if self.scripts else self.events
+        for item in script:
+            if item == self.WAIT:
+                while context.is_active():
+                    try:
+                        self.settled.get(timeout=0.05)
+                        break
+                    except queue.Empty:
+                        continue
+            elif isinstance(item, grpc.StatusCode):
+                context.abort(item, "socket closed")
+            else:
+                yield item
+
+    def Map(self, request: Any, context: Any) -> pb.MapReply:
+        self.requests.append(request)
+        return mapped().mapped
+
+    def Get(self, request: Any, context: Any) -> pb.ActionView:
+        if request.id != "ac-0001":
+            return refuse(context, "invalid", "There is no such action.", "See: goex log", 2)
+        return self.list[0]
+
+    def List(self, request: Any, context: Any) -> pb.ListReply:
+        if self.failure is not None:
+            context.abort(self.failure, "because")
+        return pb.ListReply(actions=self.list)
+
+    def Whoami(self, request: Any, context: Any) -> pb.WhoamiReply:
+        self.metadata.append(dict(context.invocation_metadata()))
+        return pb.WhoamiReply(agent="helper")
+
+    def Cancel(self, request: Any, context: Any) -> pb.ActionView:
+        self.cancelled.append(request.id)
+        return view(state="withdrawn")
+
+    # ---- Person
+
+    def Status(self, request: Any, context: Any) -> pb.StatusReply:
+        return self.status
+
+    def Approvals(self, request: Any, context: Any) -> pb.ApprovalsReply:
+        return pb.ApprovalsReply(approvals=self.pending)
+
+    def Decide(self, request: Any, context: Any) -> pb.DecideReply:
+        if request.approve:
+            self._present(request.passphrase, context)
+        self.decided.append(request)
+        self.settled.put(request)
+        return pb.DecideReply(approval=approval(state="approved" if request.approve else "denied"))
+
+    def _present(self, passphrase: str, context: Any) -> None:
+        if self.presence and passphrase != PASSPHRASE:
+            refuse(context, "presence", "That isn't the approval passphrase." if passphrase else "Show yourself.")
+
+    def Grants(self, request: Any, context: Any) -> pb.GrantsReply:
+        return pb.GrantsReply(
+            grants=[
+                pb.GrantView(
+                    id="gr-1",
+                    agent="helper",
+                    service="slack",
+                    account="work",
+                    scope="chat:write",
+                    width="permanent",
+                    constraints_json='{"channel": "#ops"}',
+                    expires="2026-02-01T00:00:00+00:00",
+                )
+            ]
+        )
+
+    def Revoke(self, request: Any, context: Any) -> pb.RevokeReply:
+        self.requests.append(request)
+        return pb.RevokeReply(grants=[pb.GrantView(id=one) for one in request.grant_ids])
+
+    def AddAgent(self, request: Any, context: Any) -> pb.AddAgentReply:
+        self._present(request.passphrase, context)
+        return pb.AddAgentReply(name=request.name, token="goex_token")
+
+    def ListAgents(self, request: Any, context: Any) -> pb.ListAgentsReply:
+        return pb.ListAgentsReply(agents=[pb.AgentView(name="helper", created="2026-01-02T03:04:05+00:00")])
+
+    def RemoveAgent(self, request: Any, context: Any) -> pb.RemoveAgentReply:
+        return pb.RemoveAgentReply()
+
+    def VaultInit(self, request: Any, context: Any) -> pb.VaultStatus:
+        self.requests.append(request)
+        return pb.VaultStatus(state="unsealed", keyed_by=request.keyed_by)
+
+    def VaultUnlock(self, request: Any, context: Any) -> pb.VaultStatus:
+        self.requests.append(request)
+        return pb.VaultStatus(state="unsealed", keyed_by="passphrase", records=2)
+
+    def VaultSeal(self, request: Any, context: Any) -> pb.VaultStatus:
+        return pb.VaultStatus(state="sealed", keyed_by="passphrase")
+
+    def VaultRotate(self, request: Any, context: Any) -> pb.VaultStatus:
+        self.requests.append(request)
+        return pb.VaultStatus(state="unsealed", keyed_by="passphrase", records=2)
+
+    def VaultPut(self, request: Any, context: Any) -> pb.AccountView:
+        self._present(request.passphrase, context)
+        self.requests.append(request)
+        return pb.AccountView(service=request.service, account=request.account, origins=["https://slack.com"])
+
+    def VaultList(self, request: Any, context: Any) -> pb.VaultListReply:
+        return pb.VaultListReply(
+            accounts=[pb.AccountView(service="slack", account="work", format="string", origins=["https://slack.com"])]
+        )
+
+    def VaultRemove(self, request: Any, context: Any) -> pb.VaultRemoveReply:
+        self._present(request.passphrase, context)
+        return pb.VaultRemoveReply()
+
+    def Log(self, request: Any, context: Any) -> pb.LogReply:
+        row = pb.LogRow(
+            number=3,
+            at="2026-01-02T03:04:05.123456+00:00",
+            action_id="ac-0001",
+            agent="helper",
+            kind="finish",
+            to="done",
+            facts_json='{"ok": true}',
+            hash="ef" * 32,
+            **{"from": "running"},
+        )
+        return pb.LogReply(rows=[row])
+
+    def VerifyLog(self, request: Any, context: Any) -> pb.VerifyLogReply:
+        return self.verify
+
+    def Services(self, request: Any, context: Any) -> pb.ServicesReply:
+        method = pb.MethodView(
+            name="chat.postMessage",
+            description="Sends a message",
+            risk="write",
+            scopes=["chat:write"],
+            undo="deletes it",
+            parameters_json='{"type": "object"}',
+        )
+        service = pb.ServiceView(name="slack", title="Slack", base_url="https://slack.com/api", methods=[method])
+        return pb.ServicesReply(services=[service])
+
+
+def serve(socket: Path, fake: Fake) -> grpc.Server:
+    server = grpc.server(ThreadPoolExecutor(8))
+    rpc.add_ActionsServicer_to_server(fake, server)
+    rpc.add_PersonServicer_to_server(fake, server)
+    server.add_insecure_port(f"unix:{socket}")
+    server.start()
+    socket.chmod(0o600)
+    return server

@@ -1,0 +1,117 @@
+"""config.toml: strict, and every error names the key and the file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from goex.config import BadConfig, Config, load, parse
+
+WHOLE = """
+[ask]
+seconds = 60
+presence_seconds = 0
+[model]
+base_url = "http://127.0.0.1:8080/v1"
+name = "m"
+account = "local"
+samples = 5
+temperature = 0
+threshold = 0.5
+[sandbox]
+runtime = "runsc"
+memory = "512 MiB"
+cpus = 2
+seconds = 30
+[[agent_socket]]
+path = "/run/goex/agent.sock"
+users = ["root", 1000]
+[files]
+max_bytes = "1 GiB"
+[log]
+level = "debug"
+"""
+
+
+def written(folder: Path, text: str | bytes) -> Path:
+    path = folder / "config.toml"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    path.chmod(0o600)
+    return path
+
+
+def test_a_missing_or_empty_file_means_the_defaults(tmp_path: Path) -> None:
+    assert load(tmp_path / "config.toml") == Config()
+    assert load(written(tmp_path, "")) == Config()
+    assert Config().ask.seconds == Config().ask.presence_seconds == 300
+    assert (Config().model.samples, Config().model.temperature, Config().model.configured) == (10, 0.3, False)
+
+
+def test_a_whole_file(tmp_path: Path) -> None:
+    config = load(written(tmp_path, WHOLE))
+    assert (config.ask.seconds, config.ask.presence_seconds) == (60, 0)
+    assert config.model.configured
+    assert config.model.temperature == 0.0
+    assert config.sandbox.profile().runtime == "runsc"
+    assert config.sandbox.profile().limits.memory == 512 * 2**20
+    assert config.sandbox.profile().limits.pids == 64
+    assert config.agent_sockets[0].uids == {0, 1000}
+    assert config.files.max_bytes == 2**30
+    assert config.log_level == "debug"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[ask]\nsecond = 3", r"\[ask\] second in .*config.toml isn't a setting.*Did you mean seconds"),
+        ("[aks]\nseconds = 3", "aks in .*isn't a setting.*Did you mean ask"),
+        ("[model]\napi_key = 'k'", r"\[model\] api_key"),
+        ("ask = 3", r"\[ask\] in .* must be a table"),
+        ("[ask]\nseconds = '3'", "must be a whole number"),
+        ("[ask]\nseconds = true", "must be a whole number"),
+        ("[ask]\nseconds = 0", "between 1 and 86400"),
+        ("[ask]\npresence_seconds = -1", "between 0 and"),
+        ("[model]\nbase_url = 'https://x'", "needs both base_url and name"),
+        ("[model]\ntemperature = nan", "between 0 and 2"),
+        ("[sandbox]\nruntime = 'kata'", "one of runc, runsc"),
+        ("[sandbox]\nmemory = 'much'", "a size like"),
+        ("[sandbox]\nmemory = 1", "at least"),
+        ("[[agent_socket]]\npath = 'here'", "absolute path"),
+        ("[[agent_socket]]\npath = '/a'\nusers = ['no such user']", "no such user"),
+        ("[[agent_socket]]\npath = '/a'\nusers = [-1]", "user names or numbers"),
+        ("[[agent_socket]]\npath = '/a'\nuser = ['root']", "Did you mean users"),
+        ("[log]\nlevel = 'loud'", "one of debug"),
+        ("[ask", "isn't TOML"),
+        (b"\xff", "isn't TOML"),
+    ],
+)
+def test_a_wrong_setting_is_named(tmp_path: Path, text: str | bytes, says: str) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(BadConfig, match=says) as caught:
+        load(path)
+    assert "config.toml" in str(caught.value)
+    assert caught.value.next_step
+
+
+def test_a_file_that_others_may_write_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, "")
+    path.chmod(0o622)
+    with pytest.raises(BadConfig, match="Others may write"):
+        load(path)
+    path.chmod(0o600)
+    if os.geteuid() == 0:
+        os.chown(path, 1234, 1234)
+        with pytest.raises(BadConfig, match="Others may write"):
+            load(path)
+
+
+def test_a_folder_in_its_place_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadConfig, match="isn't a file"):
+        load(tmp_path)
+
+
+def test_a_wrong_key_deep_inside_is_found() -> None:
+    with pytest.raises(BadConfig, match="mem"):
+        parse({"sandbox": {"mem": 1}})

@@ -1,0 +1,154 @@
+"""Places on disk: where they are, and that one which isn't private is refused."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from goex.paths import Paths, UnsafePlace, check_folder, check_socket
+from policies.errors import Unavailable
+
+
+def as_nobody(work: Callable[[], None]) -> int:
+    """Run `work` as user 65534 in a child. 0: it returned; 1: it raised UnsafePlace; 2: something else."""
+    child = os.fork()
+    if child == 0:
+        code = 2
+        try:
+            if os.geteuid() == 0:
+                os.setgroups([])
+                os.setgid(65534)
+                os.setuid(65534)
+            work()
+            code = 0
+        except Unavailable as error:
+            code = 1 if isinstance(error, UnsafePlace) else 3
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def made(tmp_path: Path, **extra: str) -> Paths:
+    return Paths.from_env({"HOME": str(tmp_path), **extra})
+
+
+def test_the_xdg_variables_are_followed() -> None:
+    env = {"HOME": "/h", "XDG_CONFIG_HOME": "/c", "XDG_STATE_HOME": "/s", "XDG_RUNTIME_DIR": "/r"}
+    paths = Paths.from_env(env)
+    assert str(paths.config_file) == "/c/goex/config.toml"
+    assert str(paths.state_db) == "/s/goex/state.db"
+    assert str(paths.user_socket) == "/r/goex/user.sock"
+
+
+@pytest.mark.parametrize("value", ["", "relative/folder", "~/x"])
+def test_what_isnt_absolute_is_ignored(value: str) -> None:
+    paths = Paths.from_env({"HOME": "/h", "XDG_CONFIG_HOME": value, "XDG_STATE_HOME": value, "XDG_RUNTIME_DIR": value})
+    assert str(paths.config_dir) == "/h/.config/goex"
+    assert str(paths.state_dir) == "/h/.local/state/goex"
+    assert str(paths.run_dir) == "/h/.local/state/goex/run"
+
+
+def test_a_socket_path_that_the_kernel_would_cut_is_refused() -> None:
+    fits = "/" + "r" * (107 - len("/goex/agent.sock") - 1)
+    Paths.from_env({"HOME": "/h", "XDG_RUNTIME_DIR": fits})
+    with pytest.raises(UnsafePlace, match="too long"):
+        Paths.from_env({"HOME": "/h", "XDG_RUNTIME_DIR": fits + "r"})
+
+
+def test_folders_are_made_private_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        made(tmp_path).create()
+    finally:
+        os.umask(before)
+    for folder in made(tmp_path).folders:
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    made(tmp_path).create()
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o710, 0o701, 0o770])
+def test_an_open_folder_is_refused_and_the_command_named(tmp_path: Path, mode: int) -> None:
+    paths = made(tmp_path)
+    paths.create()
+    paths.state_dir.chmod(mode)
+    with pytest.raises(UnsafePlace) as caught:
+        paths.create()
+    assert f"chmod 700 {paths.state_dir}" in caught.value.next_step
+    assert stat.S_IMODE(paths.state_dir.stat().st_mode) == mode
+
+
+def test_a_symlink_is_refused(tmp_path: Path) -> None:
+    paths = made(tmp_path)
+    real = tmp_path / "real"
+    real.mkdir(mode=0o700)
+    paths.state_dir.parent.mkdir(parents=True)
+    paths.state_dir.symlink_to(real)
+    with pytest.raises(UnsafePlace, match="symlink"):
+        paths.create()
+
+
+def test_a_file_in_the_place_is_refused(tmp_path: Path) -> None:
+    paths = made(tmp_path)
+    paths.state_dir.parent.mkdir(parents=True)
+    paths.state_dir.write_text("")
+    with pytest.raises(UnsafePlace, match="isn't a folder"):
+        paths.create()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a second user")
+def test_somebody_elses_folder_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "theirs"
+    folder.mkdir(mode=0o700)
+    os.chown(folder, 1234, 1234)
+    with pytest.raises(UnsafePlace, match="belongs to user 1234"):
+        check_folder(folder)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+def test_as_an_unprivileged_user(tmp_path: Path) -> None:
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(folder.stat().st_mode | 0o055)
+    home = tmp_path / "home"
+    home.mkdir(mode=0o755)
+    assert as_nobody(made(home).create) == 3, "a home that isn't writable is a clear error"
+    os.chown(home, 65534, 65534)
+    assert as_nobody(made(home).create) == 0
+    assert as_nobody(made(home).check) == 0
+    root_made = tmp_path / "root"
+    made(root_made).create()
+    root_made.chmod(0o755)
+    for inner in (root_made / ".config", root_made / ".local", root_made / ".local" / "state"):
+        inner.chmod(0o755)
+    assert as_nobody(made(root_made).check) == 1
+
+
+def test_a_socket_must_be_one_of_ours_in_a_private_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir(mode=0o700)
+    path = folder / "user.sock"
+    path.write_text("")
+    with pytest.raises(UnsafePlace, match="isn't a socket"):
+        check_socket(path)
+    path.unlink()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        check_socket(path)
+        path.rename(folder / "real")
+        path.symlink_to(folder / "real")
+        with pytest.raises(UnsafePlace, match="isn't a socket"):
+            check_socket(path)
+        path.unlink()
+        (folder / "real").rename(path)
+        if os.geteuid() == 0:
+            os.chown(path, 1234, 1234)
+            with pytest.raises(UnsafePlace, match="belongs to user 1234"):
+                check_socket(path)
+            os.chown(path, 0, 0)
+        folder.chmod(0o755)
+        with pytest.raises(UnsafePlace, match="open to others"):
+            check_socket(path)
