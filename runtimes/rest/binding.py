@@ -1,0 +1,86 @@
+"""From a planned step to the request with literal values: what an answer may fill, and what it may not.
+
+Rules: a value that a service supplied is checked against the schema of the argument that it fills, as a caller's would
+be, and never read as a reference. In a path it is one short segment without a slash. The gateway fills references
+itself; this is the daemon's own look at the same values before it agrees to the sending, and what an undo is made from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from mapper.catalog import Catalog
+from mapper.validation import references
+from policies.accounts import Account
+from policies.errors import InvalidInput
+from policies.jsonvalue import JsonValue, MissingValue
+from runtimes.gateway.plan import Ref
+from runtimes.rest.answers import Answer
+from runtimes.rest.requests import check_segment, step_for
+from runtimes.rest.steps import Step
+from runtimes.rest.values import refs_in
+
+MAX_VALUE = 65_536  # characters of one text that an answer supplies
+
+
+def check_values(step: Step, answers: Mapping[str, Answer], catalog: Catalog) -> dict[str, Any]:
+    """The arguments of `step` with every reference filled. Raises InvalidInput when one may not be what it is."""
+    for ref in refs_in(step.arguments):
+        _check_size(step, _value(ref, answers))
+    for part in step.request.path:
+        if isinstance(part, Ref):
+            _check_path_value(step, _value(part, answers))
+    arguments: dict[str, Any] = literal(step.arguments, answers)
+    if refs_in(step.arguments) and any(references(arguments)):
+        raise InvalidInput(f"{step.method_id}: a service supplied something that reads as a reference.")
+    own = catalog.method(step.method_id).parameters["properties"]
+    call = replace(step.as_call(), arguments={name: value for name, value in arguments.items() if name in own})
+    catalog.validate(call)
+    return arguments
+
+
+def bind(step: Step, answers: Mapping[str, Answer], catalog: Catalog, account: Account) -> Step:
+    """`step` with literal values in place of its references. Raises InvalidInput (MissingValue where one is absent)."""
+    arguments = check_values(step, answers, catalog)
+    expect = tuple(replace(expect, value=literal(expect.value, answers)) for expect in step.request.expect)
+    bound = step_for(
+        id=step.id,
+        call=step.call,
+        role=step.role,
+        service=catalog.service(step.service),
+        method=catalog.method(step.method_id),
+        account=account,
+        arguments=arguments,
+        expect=expect,
+    )
+    return replace(bound, request=replace(bound.request, attempts=step.request.attempts))
+
+
+def literal(value: Any, answers: Mapping[str, Answer]) -> Any:
+    """`value` with each `Ref` replaced by what was answered. Raises MissingValue."""
+    if isinstance(value, Ref):
+        return _value(value, answers)
+    if isinstance(value, Mapping):
+        return {key: literal(item, answers) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [literal(item, answers) for item in value]
+    return value
+
+
+def _value(ref: Ref, answers: Mapping[str, Answer]) -> JsonValue:
+    if ref.request not in answers:
+        raise MissingValue(f"{ref.request} has no answer that a value could come from.")
+    return answers[ref.request].value(ref.path)
+
+
+def _check_path_value(step: Step, value: JsonValue) -> None:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise InvalidInput(f"{step.method_id}: what a service supplied for its path isn't a text or a number.")
+    check_segment(step.method_id, str(value), foreign=True)
+
+
+def _check_size(step: Step, value: JsonValue) -> None:
+    if isinstance(value, str) and len(value) > MAX_VALUE:
+        raise InvalidInput(f"{step.method_id}: a service supplied a value of {len(value)} characters.")

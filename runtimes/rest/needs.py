@@ -1,0 +1,67 @@
+"""Which permissions a list of steps needs. Pure.
+
+Rules: the least scopes are chosen over everything that is shown (calls, pre-reads, comparisons, undo, read-backs,
+probes) at once, so that one scope that is needed anyway isn't asked for beside a second one. Each need says what for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from mapper.catalog import Catalog
+from mapper.scopes import ScopeId, least_scopes
+from policies.actions import Call, Need
+from policies.jsonvalue import JsonObject
+from runtimes.rest.steps import Role, Step
+from runtimes.rest.values import plain
+
+Why = Literal["action", "pre-read", "read-back", "undo", "probe"]
+
+_WHY: dict[Role, Why] = {
+    "call": "action",
+    "pre": "pre-read",
+    "guard": "read-back",
+    "verify": "read-back",
+    "undo": "undo",
+    "probe": "probe",
+}
+
+
+def needs_of(steps: Iterable[Step], catalog: Catalog, granted: frozenset[ScopeId]) -> tuple[Need, ...]:
+    """One need for each account, scope and purpose, in the order in which they first come up."""
+    steps = tuple(steps)
+    calls = tuple(Call(service=s.service, method=s.method, arguments={}, account=s.account) for s in steps)
+    chosen = least_scopes(catalog, calls, granted)
+    groups: dict[tuple[ScopeId, Why], list[Step]] = {}
+    for step in steps:
+        groups.setdefault((_scope_of(step, catalog, chosen, granted), _WHY[step.role]), []).append(step)
+    return tuple(_need(scope, why, members, catalog) for (scope, why), members in groups.items())
+
+
+def _scope_of(step: Step, catalog: Catalog, chosen: tuple[ScopeId, ...], granted: frozenset[ScopeId]) -> ScopeId:
+    able = [
+        scope
+        for scope in chosen
+        if scope[:2] == (step.service, step.account) and scope[2] in catalog.method(step.method_id).scopes
+    ]
+    return min(able, key=lambda scope: (scope not in granted, catalog.scope(step.service, scope[2]).risk, scope))
+
+
+def _need(scope: ScopeId, why: Why, steps: list[Step], catalog: Catalog) -> Need:
+    service, account, name = scope
+    return Need(
+        service=service,
+        account=account,
+        scope=name,
+        risk=max(catalog.method(step.method_id).risk for step in steps),
+        methods=tuple(dict.fromkeys(step.method for step in steps)),
+        arguments=tuple(_arguments(step, catalog) for step in steps),
+        why=why,
+    )
+
+
+def _arguments(step: Step, catalog: Catalog) -> JsonObject:
+    """The arguments that a caller gives, so that a standing grant can be bound to their values."""
+    own = catalog.method(step.method_id).parameters["properties"]
+    return {name: plain(value) for name, value in step.arguments.items() if name in own}

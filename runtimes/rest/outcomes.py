@@ -1,0 +1,83 @@
+"""What a run amounts to, in one `Outcome`. Pure.
+
+Rules: a call is done when the gateway saw it answered well, whatever the container said. Nothing was touched only when
+no request that can change something ever left. A sent request without an answer is said to be just that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from policies.actions import Outcome
+from policies.jsonvalue import JsonValue, canonical
+from policies.text import escape
+from runtimes.rest.answers import Ledger
+from runtimes.rest.run import Report
+from runtimes.rest.steps import Step
+
+MAX_RESULTS = 500_000  # bytes of all results together: they are journaled, and handed to whoever asked
+NO_ANSWER = "was sent, but no answer to it is known, so it can't be known whether it happened"
+
+
+def forward(steps: Sequence[Step], ledger: Ledger, report: Report) -> Outcome:
+    """The outcome of an action (or of its redo): `steps` are all that were planned."""
+    calls = [step for step in steps if step.role == "call"]
+    done = [step for step in calls if ledger.done(step.id)]
+    failing = next((step for step in steps if not ledger.done(step.id)), None)
+    ok = failing is None or len(done) == len(calls)
+    return Outcome(
+        ok=ok,
+        summary=_well(calls, ledger) if ok or failing is None else _badly(calls, done, failing, ledger, report),
+        ended=report.ended,
+        exit_code=report.exit_code,
+        results=results(calls, ledger),
+        touched=bool(ledger.sent),
+    )
+
+
+def results(calls: Sequence[Step], ledger: Ledger) -> tuple[JsonValue, ...]:
+    """What the answered calls gave, in order; too large ones without their body."""
+    made: list[JsonValue] = []
+    room = MAX_RESULTS
+    for step in calls:
+        if step.id not in ledger.answers:
+            break
+        result = ledger.answers[step.id].result()
+        size = len(canonical(result))
+        if size > room:
+            result = {"status": result["status"], "body": None, "cut": True}
+            size = len(canonical(result))
+        room -= size
+        made.append(result)
+    return tuple(made)
+
+
+def why_not(step: Step, ledger: Ledger, report: Report) -> str:
+    """Why `step` isn't done, in words, escaped."""
+    answer = ledger.answers.get(step.id)
+    if answer is not None:
+        return escape(f"answered {answer.status}: {answer.failed or 'not as expected'}")
+    if step.id in ledger.sent or step.id in report.sent:
+        return NO_ANSWER if not step.read else "got no answer"
+    if report.trouble:
+        return escape(f"wasn't sent: {report.trouble}")
+    if report.refused:
+        return escape(f"was refused by the gateway: {report.refused[-1].reason}")
+    return "wasn't sent"
+
+
+def _well(calls: Sequence[Step], ledger: Ledger) -> str:
+    if len(calls) == 1:
+        status = ledger.answers[calls[0].id].status
+        return escape(f"{calls[0].method_id} went well" + (f" (status {status})." if status else "."))
+    return f"All {len(calls)} calls went well."
+
+
+def _badly(calls: Sequence[Step], done: Sequence[Step], failing: Step, ledger: Ledger, report: Report) -> str:
+    what = "What was to be read before" if failing.role == "pre" else "It"
+    reason = why_not(failing, ledger, report).rstrip(".")
+    call = next(step for step in calls if step.call == failing.call)
+    if len(calls) == 1:
+        return f"{escape(call.method_id)} failed. {what} {reason}."
+    went = f"{len(done)} of {len(calls)} calls went well"
+    return f"{went}; {escape(call.method_id)} (call {call.call + 1}) failed. {what} {reason}."

@@ -1,0 +1,266 @@
+"""From calls to a fixed list of requests. Pure: no network, no clock, no randomness.
+
+Rules: everything that will be sent is decided here, before an answer is read; an answer can later fill a value, never
+add a request. For each call: its pre-read (when its undo template has one), then the call. `$request` means the call's
+whole arguments, `$response` the answer to `call-N`, `$pre` the answer to `pre-N`. An undo that can't be filled is no
+undo: the call then counts as irreversible, and the words say why.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mapper.catalog import Catalog
+from mapper.templates import Reference, complete, expectations, substitute
+from policies.accounts import Account
+from policies.actions import ApiCalls, Call, UndoClass
+from policies.catalog import CallTemplate, Expect, Service, UndoTemplate
+from policies.errors import InvalidInput
+from policies.jsonvalue import JsonObject, MissingValue
+from runtimes.gateway.plan import Ref
+from runtimes.rest.requests import step_for
+from runtimes.rest.steps import Role, Step
+from runtimes.rest.values import look, with_refs
+
+Accounts = Mapping[tuple[str, str], Account]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedUndo:
+    """The undo of one call, with references where only an answer knows the value."""
+
+    call: int
+    guard: Step | None
+    calls: tuple[Step, ...]
+    verify: Step | None
+    source: str
+    note: str
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """In the order in which they are sent."""
+        around = (self.guard, *self.calls, self.verify)
+        return tuple(step for step in around if step is not None)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "call": self.call,
+            "guard": self.guard.to_json() if self.guard else None,
+            "calls": [step.to_json() for step in self.calls],
+            "verify": self.verify.to_json() if self.verify else None,
+            "source": self.source,
+            "note": self.note,
+        }
+
+    @classmethod
+    def from_json(cls, value: Any) -> PlannedUndo:
+        """Read what `to_json` wrote. Raises InvalidInput for anything else."""
+        try:
+            return cls(
+                call=value["call"],
+                guard=Step.from_json(value["guard"]) if value["guard"] else None,
+                calls=tuple(Step.from_json(step) for step in value["calls"]),
+                verify=Step.from_json(value["verify"]) if value["verify"] else None,
+                source=value["source"],
+                note=value["note"],
+            )
+        except (KeyError, TypeError) as error:
+            raise InvalidInput(f"This isn't a planned undo: {error!r}.") from error
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCall:
+    """One call of the action: what is sent for it, and how it is taken back (`undo` None: not at all)."""
+
+    index: int
+    call: Call  # as asked for, its account resolved
+    pre: Step | None
+    step: Step
+    probe: Step | None
+    undo: PlannedUndo | None
+    no_undo: str  # why there is none; "" for reads and where there is one
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCalls:
+    """All calls of an action, in order."""
+
+    calls: tuple[PlannedCall, ...]
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Everything that executing sends, in order."""
+        return tuple(step for call in self.calls for step in (call.pre, call.step) if step is not None)
+
+    @property
+    def probes(self) -> tuple[Step, ...]:
+        """What is sent after a crash only."""
+        return tuple(call.probe for call in self.calls if call.probe is not None)
+
+    @property
+    def undos(self) -> tuple[PlannedUndo, ...]:
+        """In the order of the calls; they run the other way round."""
+        return tuple(call.undo for call in self.calls if call.undo is not None)
+
+    @property
+    def action(self) -> ApiCalls:
+        return ApiCalls(calls=tuple(call.call for call in self.calls))
+
+    @property
+    def undo_class(self) -> UndoClass:
+        if all(call.step.read for call in self.calls):
+            return UndoClass.NOTHING
+        if all(call.step.read or call.undo is not None for call in self.calls):
+            return UndoClass.COMPENSATING
+        return UndoClass.IRREVERSIBLE
+
+
+def action_key(action_id: str, call: int, turn: str = "") -> str:
+    """A key for one call of one action: the same after a restart, at most 40 characters, not a secret.
+
+    `turn` tells repetitions and undos apart: a service must not take a second sending for the first.
+    """
+    text = f"goex.action.key\0{action_id}\0{call}\0{turn}"
+    return f"goex-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+
+
+def plan_calls(
+    action: ApiCalls, accounts: Accounts, catalog: Catalog, action_id: str, *, turn: str = ""
+) -> PlannedCalls:
+    """Plan every call of `action`. Raises InvalidInput for whatever can't be sent as asked."""
+    calls = catalog.validate_all(action.calls)
+    return PlannedCalls(
+        tuple(
+            _plan_call(index, call, account_of(call, accounts), catalog, (action_id, turn))
+            for index, call in enumerate(calls)
+        )
+    )
+
+
+def _plan_call(index: int, call: Call, account: Account, catalog: Catalog, run: tuple[str, str]) -> PlannedCall:
+    method, service = catalog.method(call.id), catalog.service(call.service)
+    action_id, turn = run
+    key = action_key(action_id, index, turn)
+    arguments = with_refs(complete(method, call.arguments, key), index)
+    step = step_for(
+        id=f"call-{index}",
+        call=index,
+        role="call",
+        service=service,
+        method=method,
+        account=account,
+        arguments=arguments,
+        expect=expectations(service),
+    )
+    during = StepMaker(catalog, service, account, index, arguments, key)
+    pre: Step | None = None
+    undo: PlannedUndo | None = None
+    no_undo = ""
+    if step.read:
+        pass
+    elif method.undo is None:
+        no_undo = "no way back is known for it"
+    else:
+        after = replace(during, key=action_key(action_id, index, f"{turn}/undo"))
+        try:
+            pre = during.one(method.undo.pre, "pre", f"pre-{index}")
+            undo = _plan_undo(method.undo, after)
+        except InvalidInput as error:
+            pre, no_undo = None, f"its undo can't be filled ({error.message.rstrip('.')})"
+    probe = None if step.read else during.one(method.probe, "probe", f"probe-{index}")
+    call = replace(call, account=account.name)
+    return PlannedCall(index, call, pre, step, probe, undo, no_undo)
+
+
+def account_of(call: Call, accounts: Accounts) -> Account:
+    """The account that a call names, or the service's only one. Raises InvalidInput."""
+    if call.account:
+        found = accounts.get((call.service, call.account))
+        if found is None:
+            raise InvalidInput(
+                f"There is no account {call.account} of {call.service}.", next_step="goex vault list shows them."
+            )
+        return found
+    of_service = [account for (service, _), account in sorted(accounts.items()) if service == call.service]
+    if not of_service:
+        raise InvalidInput(
+            f"There is no account of {call.service}.", next_step=f"Add one: goex vault put {call.service} NAME."
+        )
+    if len(of_service) > 1:
+        names = ", ".join(account.name for account in of_service)
+        raise InvalidInput(f"{call.service} has several accounts ({names}).", next_step="Name one of them.")
+    return of_service[0]
+
+
+@dataclass(frozen=True, slots=True)
+class StepMaker:
+    """Makes the steps around one call from its templates: references become `Ref`s to what will be answered."""
+
+    catalog: Catalog
+    service: Service
+    account: Account
+    index: int
+    request: JsonObject
+    key: str
+
+    def one(self, template: CallTemplate | None, role: Role, id: str) -> Step | None:
+        """The step of a template. Raises InvalidInput when it can't be filled, or isn't a call of its method."""
+        if template is None:
+            return None
+        method = self.catalog.method(f"{self.service.name}.{template.method}")
+        arguments = complete(method, self._fill(template.arguments), self.key)
+        for name in method.parameters.get("required", ()):
+            if name not in arguments:
+                raise InvalidInput(f"{method.id} needs {name}, and this call has none.")
+        return step_for(
+            id=id,
+            call=self.index,
+            role=role,
+            service=self.service,
+            method=method,
+            account=self.account,
+            arguments=arguments,
+            expect=tuple(self._expect(expect) for expect in expectations(self.service, template)),
+        )
+
+    def _fill(self, arguments: JsonObject) -> dict[str, Any]:
+        """An argument whose value the request never had is left out; whether it may be is checked afterwards."""
+        filled: dict[str, Any] = {}
+        for name, value in arguments.items():
+            try:
+                filled[name] = substitute(value, self._look_up)
+            except MissingValue:
+                if not isinstance(value, str) or not value.startswith("$request."):
+                    raise
+        return filled
+
+    def _expect(self, expect: Expect) -> Expect:
+        return replace(expect, value=substitute(expect.value, self._look_up))
+
+    def _look_up(self, reference: Reference) -> Any:
+        match reference.source:
+            case "request":
+                return look(self.request, reference.path)
+            case "response":
+                return look(Ref(f"call-{self.index}", "$"), reference.path)
+            case "pre":
+                return look(Ref(f"pre-{self.index}", "$"), reference.path)
+            case "action":
+                return self.key
+
+
+def _plan_undo(template: UndoTemplate, maker: StepMaker) -> PlannedUndo:
+    """The undo of one call. Its requests are `guard-N`, `undo-N-0` and so on, `verify-N`."""
+    index = maker.index
+    calls = (maker.one(call, "undo", f"undo-{index}-{place}") for place, call in enumerate(template.calls))
+    return PlannedUndo(
+        call=index,
+        guard=maker.one(template.guard, "guard", f"guard-{index}"),
+        calls=tuple(step for step in calls if step is not None),
+        verify=maker.one(template.verify, "verify", f"verify-{index}"),
+        source=template.source,
+        note=template.note,
+    )

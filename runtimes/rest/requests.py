@@ -1,0 +1,138 @@
+"""One call to one HTTP request: where each argument goes, and what may not go there.
+
+Rules: the host, the method and the shape of the path come from the catalog and the account alone; an argument fills
+one segment, one query or form value, one header value, or a place in a JSON body. What could be read as more than that
+by a server (dot segments, line ends) is refused here, before anyone is asked.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from policies.accounts import Account, Origin
+from policies.catalog import Expect, Method, Risk, Service
+from policies.errors import InvalidInput
+from policies.jsonvalue import JsonObject
+from runtimes.gateway.plan import PlannedRequest, Ref
+from runtimes.rest.steps import Role, Step
+from runtimes.rest.values import refs_in
+
+_HOLE = re.compile(r"\{([^{}]+)\}")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+# A read-back may be asked again while a service settles; a guard or a call is sent once.
+READ_BACK_ATTEMPTS = 5
+
+
+def step_for(
+    *,
+    id: str,
+    call: int,
+    role: Role,
+    service: Service,
+    method: Method,
+    account: Account,
+    arguments: JsonObject,
+    expect: tuple[Expect, ...],
+) -> Step:
+    """The step that sends `arguments` (which may hold `Ref`s) to `method` of `account`. Raises InvalidInput."""
+    placed: dict[str, dict[str, Any]] = {"path": {}, "query": {}, "body": {}, "header": {}}
+    usual = "body" if method.body != "none" else "query"
+    for name, value in arguments.items():
+        placed[method.locations.get(name, usual)][name] = value
+    if placed["body"] and method.body == "none":
+        raise InvalidInput(f"{method.id} has no body, so {', '.join(placed['body'])} can't be sent in one.")
+    base = urlsplit(account.base_url)
+    request = PlannedRequest(
+        id=id,
+        account=(account.service, account.name),
+        origin=Origin.parse(account.base_url),
+        base_path=tuple(unquote(segment) for segment in base.path.split("/") if segment),
+        method=method.http,
+        path=_path(method, placed["path"]),
+        query={name: _flat(method, name, value) for name, value in placed["query"].items()},
+        headers={**service.headers, **{name: _header(method, name, value) for name, value in placed["header"].items()}},
+        body=_body(method, placed["body"]),
+        body_format=method.body,
+        credential_header=service.placement.header,
+        credential_format=service.placement.format,
+        expect=expect,
+        attempts=READ_BACK_ATTEMPTS if role == "verify" and method.http in ("GET", "HEAD") else 1,
+        optional=role == "probe",
+    )
+    return Step(
+        call=call,
+        role=role,
+        service=service.name,
+        method=method.name,
+        account=account.name,
+        read=method.risk is Risk.READ,
+        arguments=arguments,
+        request=request,
+    )
+
+
+def check_segment(where: str, text: str, *, foreign: bool = False) -> None:
+    """Raise InvalidInput unless `text` is safe as one path segment.
+
+    Servers differ in when they decode `%2F` and fold `..`, so dot segments are refused even inside an encoded value;
+    a value that a service supplied (`foreign`) holds no slash at all and is at most 512 long.
+    """
+    parts = re.split(r"[/\\]", text)
+    if not text or any(part in ("", ".", "..") for part in parts) or _CONTROL.search(text):
+        raise InvalidInput(f"{where}: {text[:80]!r} can't stand in a path.")
+    if foreign and (len(parts) > 1 or len(text) > 512):
+        raise InvalidInput(f"{where}: {text[:80]!r}, which the service supplied, can't stand in a path.")
+
+
+def _path(method: Method, arguments: Mapping[str, Any]) -> tuple[str | Ref, ...]:
+    made: list[str | Ref] = []
+    for segment in method.path.removeprefix("/").split("/"):
+        hole = _HOLE.fullmatch(segment)
+        made.append(segment if hole is None else _segment(method, hole[1], arguments))
+    return tuple(made)
+
+
+def _segment(method: Method, name: str, arguments: Mapping[str, Any]) -> str | Ref:
+    where = f"{method.id}, {name}"
+    if name not in arguments:
+        raise InvalidInput(f"{where} is missing.")
+    value = arguments[name]
+    if isinstance(value, Ref):
+        return value
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise InvalidInput(f"{where} goes into the path, so it must be a text or a whole number.")
+    text = str(value)
+    check_segment(where, text)
+    return text
+
+
+def _flat(method: Method, name: str, value: Any) -> str | Ref:
+    """A value where only text can stand: booleans in lower case, lists joined by commas, objects as JSON."""
+    if isinstance(value, Ref):
+        return value
+    if refs_in(value):
+        raise InvalidInput(f"{method.id}, {name}: a part of a value can't come from an answer here, only all of it.")
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(item, str) and "," not in item for item in value):
+        return ",".join(value)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _header(method: Method, name: str, value: Any) -> str:
+    if not isinstance(value, str) or _CONTROL.search(value) or not value.isascii():
+        raise InvalidInput(f"{method.id}, {name} goes into a header: it must be ASCII text that is known beforehand.")
+    return value
+
+
+def _body(method: Method, arguments: Mapping[str, Any]) -> Any:
+    if method.body == "none":
+        return None
+    if method.body == "form":
+        return {name: _flat(method, name, value) for name, value in arguments.items()}
+    return dict(arguments)

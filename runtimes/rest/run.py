@@ -1,0 +1,215 @@
+"""One run: a gateway opened for a fixed list of requests, a container that makes them, and what was seen.
+
+Rules: the gateway's view counts, never what the container prints. Before a request leaves this machine it is noted, its
+values are checked, and if it can change something it is recorded durably; its answer is recorded before anything that
+follows it. The gateway is closed whatever happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mapper.catalog import Catalog
+from policies.actions import Ended
+from policies.errors import GoexError
+from policies.jsonvalue import JsonValue
+from policies.text import escape, shorten
+from runtimes.base import Context, Records
+from runtimes.gateway.contract import Gateway, GatewayFailed, Observer
+from runtimes.gateway.plan import Exchange, GatewayPlan, Refusal
+from runtimes.rest.answers import Answer, Ledger
+from runtimes.rest.binding import check_values
+from runtimes.rest.steps import Step, expect_to_json
+from runtimes.rest.values import plain, referring, refs_in
+from runtimes.sandbox.contract import Job, Profile, Sandbox, SandboxFailed
+
+PROGRAM = ("/usr/bin/python3", "-I", "/goex/bin/run_calls.py")
+MAX_NOTES = 40  # refusals that are noted one by one; a hostile program could cause any number
+
+
+@dataclass(slots=True)
+class Report:
+    """What one run did. `trouble` is why it stopped early, in words; "" when nothing went wrong outside of answers."""
+
+    ended: Ended = Ended.EXITED
+    exit_code: int | None = None
+    trouble: str = ""
+    refused: list[Refusal] = field(default_factory=list)
+    exchanges: dict[str, Exchange] = field(default_factory=dict)  # the last one of each request
+    sent: list[str] = field(default_factory=list)  # everything that left, reads too
+    error: GoexError | None = None  # the provider's own, when it failed
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """Runs steps in a container of their own."""
+
+    sandbox: Sandbox
+    gateway: Gateway
+    catalog: Catalog
+    profile: Profile
+
+    async def run(
+        self,
+        steps: Sequence[Step],
+        context: Context,
+        ledger: Ledger,
+        records: Records | None,
+        *,
+        wanted: Mapping[str, Iterable[str]] | None = None,
+        answered: Callable[[str], None] | None = None,
+    ) -> Report:
+        """Send `steps` in order until one doesn't go well. Never raises for what happens while it runs.
+
+        `ledger` is filled, and saved to `records` (None: not at all) around everything that isn't a read. `answered`
+        is called with a request's id after its answer was saved. `wanted` names, for each request, the paths that must
+        be kept even of a very large answer. Raises GoexError only when nothing was sent.
+        """
+        report = Report()
+        observer = _observe(_Watch(steps, context, ledger, records, report, self.catalog, wanted or {}, answered))
+        plan = GatewayPlan(
+            action_id=context.action_id,
+            requests=tuple(step.request for step in steps),
+            seconds=self.profile.limits.seconds,
+        )
+        folder = await self.gateway.open(plan, context.leases, observer)
+        try:
+            job = Job(
+                action_id=context.action_id,
+                argv=PROGRAM,
+                files={"requests.json": job_file(steps), "ca.pem": self.gateway.ca_pem.encode()},
+                socket_dir=folder,
+            )
+            result = await self.sandbox.run(job, self.profile)
+            report.ended, report.exit_code = result.ended, result.exit_code
+            if result.ended is not Ended.EXITED or result.exit_code != 0:
+                report.trouble = report.trouble or _ending(result.ended, result.exit_code, result.stderr)
+        except (SandboxFailed, GatewayFailed) as error:
+            report.error, report.trouble = error, error.message
+        finally:
+            await _finish(self.gateway.close(context.action_id))
+        if report.error is not None and not report.sent:
+            raise report.error
+        return report
+
+
+def job_file(steps: Sequence[Step]) -> bytes:
+    """What the container is told: no secret, no credential's place, nothing but the requests."""
+    return json.dumps({"requests": [_for_container(step) for step in steps]}).encode()
+
+
+def _for_container(step: Step) -> dict[str, JsonValue]:
+    request = step.request
+    return {
+        "id": request.id,
+        "origin": str(request.origin),
+        "method": request.method,
+        "path": plain([*request.base_path, *request.path]),
+        "query": plain(request.query),
+        "body": plain(request.body),
+        "body_format": request.body_format,
+        "expect": [expect_to_json(expect) for expect in request.expect] if request.attempts > 1 else [],
+        "attempts": request.attempts,
+        "optional": request.optional,
+    }
+
+
+@dataclass(slots=True)
+class _Watch:
+    steps: Sequence[Step]
+    context: Context
+    ledger: Ledger
+    records: Records | None
+    report: Report
+    catalog: Catalog
+    wanted: Mapping[str, Iterable[str]]
+    on_answer: Callable[[str], None] | None
+
+    def step(self, request: str) -> Step:
+        return next(step for step in self.steps if step.id == request)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether this run is recorded: a run of reads alone has nothing that could be taken back."""
+        return self.records is not None and any(not step.read for step in self.steps)
+
+    def save(self) -> None:
+        if self.records is not None and self.keeps:
+            self.ledger.save(self.records)
+
+    async def sending(self, request: str, target: str) -> None:
+        step = self.step(request)
+        try:
+            if refs_in(step.arguments):
+                check_values(step, self.ledger.answers, self.catalog)
+            if not step.read and request not in self.ledger.sent:
+                self.ledger.sent.append(request)
+                self.save()
+            self.context.note("request", {"request": request, "target": target})
+        except GoexError as error:
+            self.report.trouble = f"{request} wasn't sent: {error.message}"
+            if request in self.ledger.sent and not step.read:
+                self.ledger.sent.remove(request)
+            raise
+        self.report.sent.append(request)
+        self.context.progress(f"{escape(step.method_id)} ({request})")
+
+    async def answered(self, exchange: Exchange) -> None:
+        if exchange.status == 0:  # nothing came back: whether it happened isn't known, and that is no answer
+            self.report.trouble = exchange.failed or "no answer came back"
+            self.context.note("unanswered", {"request": exchange.request, "why": exchange.failed})
+            return
+        answer = Answer.of(exchange, self.wanted.get(exchange.request, ()))
+        self.report.exchanges[exchange.request] = exchange
+        self.ledger.answers[exchange.request] = answer
+        try:
+            self.save()
+            facts: dict[str, Any] = {"request": exchange.request, "status": exchange.status, "well": exchange.well}
+            self.context.note("answer", {**facts, "sha256": answer.sha256})
+            if self.on_answer is not None:
+                self.on_answer(exchange.request)
+        except GoexError as error:
+            self.report.trouble = f"The answer to {exchange.request} couldn't be recorded: {error.message}"
+            raise
+
+    async def refused(self, refusal: Refusal) -> None:
+        self.report.refused.append(refusal)
+        if len(self.report.refused) <= MAX_NOTES:
+            facts = {"reason": refusal.reason, "method": refusal.method, "target": refusal.target}
+            self.context.note("refused", facts)
+
+
+def wanted_paths(*plans: JsonValue) -> dict[str, set[str]]:
+    """Every path that a plan's JSON refers to, by request: what must be kept even of a very large answer."""
+    found: dict[str, set[str]] = {}
+    for plan in plans:
+        for ref in refs_in(referring(plan)):
+            found.setdefault(ref.request, set()).add(ref.path)
+    return found
+
+
+def _observe(watch: _Watch) -> Observer:
+    return Observer(sending=watch.sending, answered=watch.answered, refused=watch.refused)
+
+
+async def _finish(closing: Any) -> None:
+    """Close the gateway even while this task is being cancelled; one that died has nothing left to close."""
+    task = asyncio.ensure_future(closing)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+    except GatewayFailed:
+        return
+
+
+def _ending(ended: Ended, exit_code: int | None, stderr: bytes) -> str:
+    if ended is not Ended.EXITED:
+        return f"the container ended by: {ended.value}"
+    said, _ = shorten(escape(stderr.decode(errors="replace").strip().rpartition("\n")[2]), 200)
+    return f"the container ended with code {exit_code}" + (f": {said}" if said else "")

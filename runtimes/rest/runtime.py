@@ -1,0 +1,162 @@
+"""REST: catalogued calls, run in a container through the gateway, taken back by the catalog's reversion set.
+
+Rules: the plan is fixed before the first answer is read. What undo needs is durable before it can be needed: the
+templates before the first request, each answer before whatever follows it. Undo compares first, then sets, then reads
+back; it is an action like any other and goes the same way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from mapper.catalog import Catalog
+from policies.actions import Action, ApiCalls, Outcome, Plan, Revert
+from policies.errors import ExitStatus, GoexError, InvalidInput, Unsupported
+from policies.jsonvalue import canonical
+from runtimes.base import Context, Settlement
+from runtimes.gateway.contract import Gateway
+from runtimes.rest import answers as record
+from runtimes.rest.answers import Ledger
+from runtimes.rest.assessing import assess_calls, assess_commit, assess_redo, assess_undo
+from runtimes.rest.binding import bind
+from runtimes.rest.outcomes import forward
+from runtimes.rest.reverting import COMMITTED, planned_steps
+from runtimes.rest.revertruns import redo, undo
+from runtimes.rest.run import Report, Runner, wanted_paths
+from runtimes.rest.settling import Verdict, evidence, judge, settle_answer
+from runtimes.rest.steps import Step
+from runtimes.sandbox.contract import Profile, Sandbox
+
+TEMPLATES = "templates"
+
+
+@dataclass(frozen=True, slots=True)
+class RestRuntime:
+    """`runtimes.base.Runtime` for `ApiCalls`."""
+
+    sandbox: Sandbox
+    gateway: Gateway
+    catalog: Catalog
+    profile: Profile = field(default_factory=Profile)
+    kind: str = "calls"
+
+    async def assess(self, action: Action, context: Context) -> Plan:
+        """Plan the calls. Has no effect and asks no service. Raises InvalidInput, Unavailable without an image."""
+        if not isinstance(action, ApiCalls):
+            raise InvalidInput(f"An action of kind {action.kind!r} isn't made of calls.")
+        return assess_calls(action, context, self.catalog, self.profile, await self.sandbox.image_id(self.profile))
+
+    async def prepare(self, plan: Plan, context: Context) -> None:
+        """Write the undo templates down; the answers that fill them are recorded as they come."""
+        context.records.put(TEMPLATES, canonical({"resolved": dict(plan.resolved), "undo": dict(plan.undo)}))
+
+    async def execute(self, plan: Plan, context: Context) -> Outcome:
+        """Send the calls in order until one fails. Raises only when nothing was sent."""
+        steps, ledger = planned_steps(plan), Ledger()
+        report = await self._runner.run(
+            steps, context, ledger, context.records, wanted=wanted_paths(plan.resolved, plan.undo)
+        )
+        await self._ask_about_unanswered(plan, context, ledger)
+        return forward(steps, ledger, report)
+
+    async def settle(self, plan: Plan, context: Context) -> Settlement:
+        """Say what happened, from the record and, where that isn't enough, by the catalog's probe. Only reads."""
+        if not isinstance(plan.action, ApiCalls):
+            return Settlement(
+                outcome=None, evidence=("It stopped on its way; running it again finishes what was begun.",)
+            )
+        try:
+            ledger = Ledger.load(context.records)
+        except GoexError as error:
+            if error.exit_status is not ExitStatus.SEALED:
+                raise
+            return Settlement(
+                outcome=None, evidence=("What was sent is recorded in the vault, which is sealed.", _UNLOCK)
+            )
+        steps = planned_steps(plan)
+        if ledger is None or not ledger.sent:
+            outcome = Outcome(ok=False, summary="It was stopped before anything was sent.", touched=False)
+            return Settlement(outcome=outcome)
+        unknown = await self._ask_about_unanswered(plan, context, ledger)
+        if unknown:
+            return Settlement(outcome=None, evidence=unknown)
+        return Settlement(outcome=forward(steps, ledger, Report(trouble="GoEx was stopped before it")))
+
+    async def assess_revert(self, revert: Revert, plan: Plan, context: Context) -> Plan:
+        """The plan of an undo, redo or commit. Raises Unsupported."""
+        match revert.verb:
+            case "commit":
+                return assess_commit(revert, plan)
+            case "undo":
+                ledger = self._ledger(context)
+                image = await self.sandbox.image_id(self.profile)
+                return assess_undo(revert, plan, ledger, context, self.catalog, self.profile, image)
+            case "redo":
+                ledger = self._ledger(context)
+                image = await self.sandbox.image_id(self.profile)
+                return assess_redo(revert, plan, ledger, context, self.catalog, self.profile, image)
+
+    async def execute_revert(
+        self, revert: Revert, revert_plan: Plan, plan: Plan, target: Context, context: Context
+    ) -> Outcome:
+        """Run a revert. Raises Conflict, with the difference, when the service isn't as the action left it."""
+        match revert.verb:
+            case "commit":
+                await self.forget(plan, target)
+                return Outcome(ok=True, summary=f"Committed {revert.target}: what undo would need is gone.")
+            case "undo":
+                return await undo(self._runner, revert_plan, self._ledger(target), target, context)
+            case "redo":
+                own = Ledger.load(context.records) or Ledger()
+                unknown = await self._ask_about_unanswered(revert_plan, context, own)
+                if unknown:
+                    return Outcome(ok=False, summary=f"It can't be known how far it came. {' '.join(unknown)}")
+                return await redo(self._runner, revert_plan, own, target, context)
+
+    async def forget(self, plan: Plan, context: Context) -> None:
+        """Drop the recorded answers: there is no undo any more. Idempotent."""
+        record.forget(context.records)
+
+    @property
+    def _runner(self) -> Runner:
+        return Runner(self.sandbox, self.gateway, self.catalog, self.profile)
+
+    def _ledger(self, context: Context) -> Ledger:
+        if record.is_forgotten(context.records):
+            raise Unsupported(COMMITTED)
+        ledger = Ledger.load(context.records)
+        if ledger is None:
+            raise Unsupported("Nothing that it sent is recorded, so there is nothing to take back.")
+        return ledger
+
+    async def _ask_about_unanswered(self, plan: Plan, context: Context, ledger: Ledger) -> tuple[str, ...]:
+        """Probe for each sent request without an answer. Enters and saves what is found; returns what stays unknown."""
+        steps = {step.id: step for step in planned_steps(plan)}
+        probes = {probe.call: probe for probe in planned_steps(plan, "probes")}
+        unknown: list[str] = []
+        for request in ledger.unanswered:
+            step = steps[request]
+            probe = probes.get(step.call)
+            if probe is not None and not context.leases:
+                return (*evidence(step, None, None)[:1], _UNLOCK)
+            found = await self._probed(probe, context, ledger) if probe is not None else None
+            verdict = judge(probe, found, self.catalog.service(probe.service)) if probe is not None else Verdict.UNKNOWN
+            if verdict is Verdict.UNKNOWN:
+                unknown += evidence(step, probe, found)
+            else:
+                context.note("probe", {"request": request, "verdict": verdict.value})
+                settle_answer(ledger, request, verdict)
+                ledger.save(context.records)
+        return tuple(unknown)
+
+    async def _probed(self, probe: Step, context: Context, ledger: Ledger) -> record.Answer | None:
+        seen = replace(ledger, answers=dict(ledger.answers))
+        try:
+            account = context.accounts[probe.service, probe.account]
+            await self._runner.run((bind(probe, ledger.answers, self.catalog, account),), context, seen, None)
+        except GoexError as error:
+            context.note("probe-failed", {"request": probe.id, "why": error.message})
+        return seen.answers.get(probe.id)
+
+
+_UNLOCK = "Unlock the vault with: goex vault unlock. Then GoEx can find out."

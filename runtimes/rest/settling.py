@@ -1,0 +1,62 @@
+"""After a crash: what a probe's answer means. Pure.
+
+Rules: a probe is a read whose expectations hold exactly when the effect happened. An answer that is no answer to the
+question (the service failed, the credential isn't taken) leaves it unknown; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import Enum
+
+from policies.catalog import Service
+from policies.text import escape
+from runtimes.rest.answers import Answer, Ledger
+from runtimes.rest.expecting import holds
+from runtimes.rest.steps import Step
+from runtimes.rest.words import heading
+
+_NOBODY = Answer(status=0, well=True, failed="", body=None, text="It happened: a probe found it, its answer is lost.")
+
+
+class Verdict(Enum):
+    """What is known about one sent request."""
+
+    HAPPENED = "happened"
+    NOT = "did not happen"
+    UNKNOWN = "unknown"
+
+
+def judge(probe: Step, answer: Answer | None, service: Service) -> Verdict:
+    """What the answer to `probe` says."""
+    if answer is None or answer.status in (401, 403, 407, 408, 429) or answer.status >= 500:
+        return Verdict.UNKNOWN
+    about_status = any(expect.op == "status" for expect in probe.request.expect)
+    if not about_status and not 200 <= answer.status < 300:
+        return Verdict.NOT if answer.status in (404, 410) else Verdict.UNKNOWN
+    common = [expect for expect in probe.request.expect if expect in service.success]
+    if not all(holds(expect, answer.status, answer.body) for expect in common):
+        return Verdict.UNKNOWN
+    return Verdict.HAPPENED if answer.well else Verdict.NOT
+
+
+def settle_answer(ledger: Ledger, request: str, verdict: Verdict) -> None:
+    """Enter what a probe found about a sent request that has no answer."""
+    if verdict is Verdict.HAPPENED:
+        ledger.answers[request] = _NOBODY
+    elif verdict is Verdict.NOT:
+        ledger.sent.remove(request)
+        ledger.answers[request] = replace(_NOBODY, well=False, failed="a probe found that it did not happen", text="")
+
+
+def evidence(step: Step, probe: Step | None, answer: Answer | None) -> tuple[str, ...]:
+    """What a person needs to look for themselves."""
+    lines = [f"Sent, without a recorded answer: {heading(step)}"]
+    if probe is None:
+        lines.append("The catalog knows no way to ask the service whether it happened.")
+    elif answer is None:
+        lines.append(f"The service could be asked, but didn't answer: {heading(probe)}")
+    else:
+        said = answer.failed or f"status {answer.status}"
+        lines.append(escape(f"The service was asked, and its answer settles nothing: {said}"))
+    return tuple(lines)

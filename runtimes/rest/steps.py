@@ -1,0 +1,130 @@
+"""Steps: planned requests with the catalogued call that each one is, and their JSON form.
+
+The JSON form is what a digest is taken over and what is read back when the action runs, so both directions are exact:
+what was shown is what runs. In it a reference is `{"$ref": [request, path]}`, and nothing else may look like one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from policies.accounts import Origin
+from policies.actions import Call
+from policies.catalog import Expect
+from policies.errors import InvalidInput
+from policies.jsonvalue import JsonObject
+from runtimes.gateway.plan import PlannedRequest
+from runtimes.rest.values import plain, referring
+
+Role = Literal["pre", "call", "guard", "undo", "verify", "probe"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One request of a plan: for which call of the action (0-based), in which role, with which arguments.
+
+    `arguments` may hold `Ref`s at any depth; `request` is made of them and nothing else.
+    """
+
+    call: int
+    role: Role
+    service: str
+    method: str
+    account: str
+    read: bool
+    arguments: JsonObject
+    request: PlannedRequest
+
+    @property
+    def id(self) -> str:
+        return self.request.id
+
+    @property
+    def method_id(self) -> str:
+        return f"{self.service}.{self.method}"
+
+    def as_call(self) -> Call:
+        """The call that this step makes; only for steps without references."""
+        return Call(service=self.service, method=self.method, arguments=plain(self.arguments), account=self.account)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "call": self.call,
+            "role": self.role,
+            "service": self.service,
+            "method": self.method,
+            "account": self.account,
+            "read": self.read,
+            "arguments": plain(self.arguments),
+            "request": request_to_json(self.request),
+        }
+
+    @classmethod
+    def from_json(cls, value: Any) -> Step:
+        """Read what `to_json` wrote. Raises InvalidInput for anything else."""
+        try:
+            return cls(
+                call=int(value["call"]),
+                role=value["role"],
+                service=value["service"],
+                method=value["method"],
+                account=value["account"],
+                read=bool(value["read"]),
+                arguments=referring(value["arguments"]),
+                request=request_from_json(value["request"]),
+            )
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise InvalidInput(f"This isn't a planned request: {error!r}.") from error
+
+
+def request_to_json(request: PlannedRequest) -> dict[str, Any]:
+    """Every field of a planned request."""
+    return {
+        "id": request.id,
+        "account": list(request.account),
+        "origin": str(request.origin),
+        "base_path": list(request.base_path),
+        "method": request.method,
+        "path": plain(list(request.path)),
+        "query": plain(request.query),
+        "headers": dict(request.headers),
+        "body": plain(request.body),
+        "body_format": request.body_format,
+        "credential_header": request.credential_header,
+        "credential_format": request.credential_format,
+        "expect": [expect_to_json(expect) for expect in request.expect],
+        "attempts": request.attempts,
+        "optional": request.optional,
+    }
+
+
+def request_from_json(value: Any) -> PlannedRequest:
+    """The request that `request_to_json` wrote."""
+    return PlannedRequest(
+        id=value["id"],
+        account=(value["account"][0], value["account"][1]),
+        origin=Origin.parse(value["origin"]),
+        base_path=tuple(value["base_path"]),
+        method=value["method"],
+        path=tuple(referring(value["path"])),
+        query=referring(value["query"]),
+        headers=dict(value["headers"]),
+        body=referring(value["body"]),
+        body_format=value["body_format"],
+        credential_header=value["credential_header"],
+        credential_format=value["credential_format"],
+        expect=tuple(expect_from_json(expect) for expect in value["expect"]),
+        attempts=value["attempts"],
+        optional=value["optional"],
+    )
+
+
+def expect_to_json(expect: Expect) -> dict[str, Any]:
+    """Every field of an expectation."""
+    return {"op": expect.op, "path": expect.path, "value": plain(expect.value), "says": expect.says}
+
+
+def expect_from_json(value: Any) -> Expect:
+    """The expectation that `expect_to_json` wrote."""
+    return Expect(op=value["op"], path=value["path"], value=referring(value["value"]), says=value["says"])

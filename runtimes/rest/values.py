@@ -1,0 +1,87 @@
+"""Values with references in them: reading, writing, looking into, filling.
+
+Rules: a `Ref` is the only thing that an answer can replace. In JSON it is `{"$ref": [request, path]}`, and nothing
+else may look like one; what a caller writes is `{"$from": N, "path": …}`, which becomes a `Ref` to `call-N` once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from policies.errors import InvalidInput
+from policies.jsonvalue import JsonValue, find, steps
+from runtimes.gateway.plan import Ref
+
+
+def plain(value: Any) -> JsonValue:
+    """`value` with each `Ref` as its JSON form. Raises InvalidInput where something else looks like one."""
+    if isinstance(value, Ref):
+        return value.to_json()
+    if isinstance(value, Mapping):
+        if "$ref" in value:
+            raise InvalidInput("An argument with a key called $ref isn't taken: it would read as a reference.")
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
+
+
+def referring(value: JsonValue) -> Any:
+    """`value` with each JSON reference as a `Ref` again."""
+    if isinstance(value, Mapping):
+        if "$ref" in value:
+            request, path = value["$ref"]
+            if len(value) != 1 or not isinstance(request, str) or not isinstance(path, str):
+                raise InvalidInput("A reference names one request and one path.")
+            steps(path)
+            return Ref(request, path)
+        return {key: referring(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [referring(item) for item in value]
+    return value
+
+
+def refs_in(value: Any) -> tuple[Ref, ...]:
+    """Every reference in `value`, at any depth, in order."""
+    if isinstance(value, Ref):
+        return (value,)
+    if isinstance(value, Mapping):
+        return tuple(ref for item in value.values() for ref in refs_in(item))
+    if isinstance(value, list | tuple):
+        return tuple(ref for item in value for ref in refs_in(item))
+    return ()
+
+
+def with_refs(value: Any, index: int) -> Any:
+    """`value` with each `{"$from": N, "path": …}` as the `Ref` that it means. Raises InvalidInput."""
+    if isinstance(value, Mapping):
+        if "$from" in value:
+            source, path = value["$from"], value.get("path")
+            if set(value) != {"$from", "path"} or isinstance(source, bool) or not isinstance(source, int):
+                raise InvalidInput('A reference is written {"$from": N, "path": "$.a"}.')
+            if not isinstance(path, str):
+                raise InvalidInput("The path of a reference is a text.")
+            if not 0 <= source < index:
+                raise InvalidInput(f"Call {index} can refer to the answers of earlier calls only, not to {source}.")
+            steps(path)
+            return Ref(f"call-{source}", path)
+        return {key: with_refs(item, index) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [with_refs(item, index) for item in value]
+    return value
+
+
+def look(value: Any, path: str) -> Any:
+    """As `policies.jsonvalue.find`, in values that may hold a `Ref`: a path into one makes a longer `Ref`."""
+    todo = steps(path)
+    for place, step in enumerate(todo):
+        if isinstance(value, Ref):
+            return Ref(value.request, value.path + "".join(_spelled(rest) for rest in todo[place:]))
+        value = find(value, f"${_spelled(step)}")
+    return value
+
+
+def _spelled(step: str | int) -> str:
+    return f"[{step}]" if isinstance(step, int) else f"[{json.dumps(step, ensure_ascii=False)}]"

@@ -1,0 +1,147 @@
+"""A plan in plain words: what the person reads before deciding.
+
+Rules: every argument stands whole on lines of its own, never cut; all of it passes `policies.text.escape`; a text of
+several lines is drawn with a bar before each line, so that none of them can pass for a line of ours.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from policies.actions import UndoClass
+from policies.text import escape
+from runtimes.gateway.plan import PlannedRequest, Ref
+from runtimes.rest.planning import PlannedCall, PlannedCalls
+from runtimes.rest.steps import Step
+
+_ROLE = {
+    "pre": "first reads",
+    "call": "",
+    "guard": "compares first:",
+    "undo": "takes back by",
+    "verify": "reads back:",
+    "probe": "looks whether it happened:",
+}
+
+
+def target(request: PlannedRequest) -> str:
+    """Method and URL of a request as a person reads it: without query, references as {…}."""
+    segments = [*(_segment(part) for part in request.base_path), *(_segment(part) for part in request.path)]
+    return f"{request.method} {request.origin}/{'/'.join(segments)}"
+
+
+def call_lines(calls: PlannedCalls) -> tuple[str, ...]:
+    """Everything that executing sends, and what undo would send."""
+    lines: list[str] = []
+    several = len(calls.calls) > 1
+    for call in calls.calls:
+        number = f"{call.index + 1}. " if several else ""
+        lines += step_lines(call.step, before=number)
+        if call.pre is not None:
+            lines += _indented(step_lines(call.pre))
+        if call.undo is not None:
+            for step in call.undo.steps:
+                lines.append(f"    undo {heading(step)}")
+    return tuple(lines)
+
+
+def step_lines(step: Step, *, before: str = "") -> list[str]:
+    """One request: its heading, then each argument."""
+    lines = [before + heading(step)]
+    for name, value in step.arguments.items():
+        lines += _argument(name, value)
+    return lines
+
+
+def heading(step: Step) -> str:
+    """`slack.chat.postMessage as work → POST https://slack.com/api/chat.postMessage`."""
+    words = f"{_ROLE[step.role]} {step.method_id} as {step.account} → {target(step.request)}"
+    return escape(words.strip())
+
+
+def undo_text(calls: PlannedCalls) -> str:
+    """What undo will do and need, or which call can't be taken back."""
+    match calls.undo_class:
+        case UndoClass.NOTHING:
+            return "It only reads: there is nothing to take back."
+        case UndoClass.IRREVERSIBLE:
+            stuck = [call for call in calls.calls if not call.step.read and call.undo is None]
+            said = [f"{_named(call)} can't be taken back: {call.no_undo}." for call in stuck]
+            rest = [call for call in calls.calls if call.undo is not None]
+            if rest:
+                said.append(f"Undo would cover the others only: {', '.join(_named(call) for call in rest)}.")
+            return escape(" ".join(said))
+        case _:
+            return escape(" ".join(_undo_words(call) for call in reversed(calls.calls) if call.undo is not None))
+
+
+def _undo_words(call: PlannedCall) -> str:
+    assert call.undo is not None
+    by = ", then ".join(dict.fromkeys(step.method_id for step in call.undo.calls))
+    words = f"{_named(call)} is taken back by {by}"
+    words += ", after comparing that nobody changed it since" if call.undo.guard is not None else ""
+    words += ", and read back" if call.undo.verify is not None else ", without a read-back"
+    words += "."
+    if call.undo.note:
+        words += f" What remains: {call.undo.note.rstrip('.')}."
+    if call.undo.source in ("model", "imported"):
+        words += f" This way back was {'written by a model' if call.undo.source == 'model' else 'imported'}, not tried."
+    return words
+
+
+def _named(call: PlannedCall) -> str:
+    return f"{call.step.method_id} (call {call.index + 1})"
+
+
+def _argument(name: str, value: Any) -> list[str]:
+    shown = _value(value)
+    first, *rest = escape(shown, newlines=True).split("\n")
+    if not rest:
+        return [f"    {escape(name)}: {first}"]
+    return [f"    {escape(name)}:", *(f"    | {line}" for line in (first, *rest))]
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Ref):
+        return _reference(value)
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False) if _needs_quotes(value) else value
+    return json.dumps(_spoken(value), ensure_ascii=False)
+
+
+def _spoken(value: Any) -> Any:
+    if isinstance(value, Ref):
+        return f"← {_reference(value)}"
+    if isinstance(value, Mapping):
+        return {key: _spoken(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_spoken(item) for item in value]
+    return value
+
+
+def _reference(ref: Ref) -> str:
+    role, number = ref.request.split("-")[:2]
+    source = "the answer to" if role == "call" else "what was read before"
+    return f"from {source} call {int(number) + 1}, at {ref.path}"
+
+
+def _needs_quotes(text: str) -> bool:
+    """Whether the bare text could be taken for something else: a number, a reference, nothing, spaces at its ends."""
+    if not text or text != text.strip() or text.startswith(("from the answer", "from what was read")):
+        return True
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _segment(part: str | Ref) -> str:
+    return "{…}" if isinstance(part, Ref) else quote(part, safe="!$&'()*+,;=:@")
+
+
+def _indented(lines: Iterable[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
