@@ -36,7 +36,7 @@ class Context:
     """What the engine gives a runtime for one action. Nothing in it reaches a decision or the vault.
 
     `granted` are the (service, account, scope) that standing grants of this agent already cover, so that a plan can
-    prefer them. `leases` is empty until the decision is made. `note(kind, facts)` writes a journal row before it returns;
+    prefer them. `leases` is empty until the decision is made. `note(kind, facts)` writes a journal row first;
     `progress(text)` shows a line to whoever waits; `output(stream, data)` hands on redacted output as it comes.
     """
 
@@ -62,7 +62,8 @@ class Settlement:
 class Runtime(Protocol):
     """One kind of action."""
 
-    kind: str
+    @property
+    def kind(self) -> str: ...
 
     async def assess(self, action: Action, context: Context) -> Plan:
         """What `action` will touch, need, and how it is taken back. Has no effect. Raises InvalidInput."""

@@ -1,0 +1,1 @@
+"""The daemon: two sockets in front of one engine."""

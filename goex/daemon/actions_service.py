@@ -1,0 +1,226 @@
+"""`goex.v1.Actions`, on both sockets: what agents may do, and the person too. Nothing here can decide anything."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from goex import __version__
+from goex.daemon.calls import Callers, streaming, unary
+from goex.daemon.views import action_view, approval_view, mapping_view, problem_view
+from goex.engine.core import Asker, Wish
+from goex.engine.engine import Engine
+from goex.engine.events import Asked, Event, Finished, Mapped, Printed, Progressed, Stepped
+from goex.journal.states import UNDER_WAY, State
+from goex.rpc import goex_pb2 as pb
+from goex.rpc import goex_pb2_grpc as rpc
+from policies.actions import Action, ApiCalls, Call
+from policies.codec import action_from_json
+from policies.errors import InvalidInput
+from policies.grants import ANONYMOUS
+from policies.jsonvalue import parse
+
+LONGEST_INTENT = 10_000  # characters
+LONGEST_PROPOSAL = 1_000_000
+LONGEST_PROGRAM = 200_000
+MOST_CALLS = 32
+MOST_LISTED = 1000
+
+
+class ActionsService(rpc.ActionsServicer):
+    """One instance for each socket's server; who is calling comes with each call."""
+
+    def __init__(self, engine: Engine, callers: Callers) -> None:
+        self._engine = engine
+        self._callers = callers
+        self._leaving: set[asyncio.Task[None]] = set()
+
+    @unary
+    async def Map(self, request: pb.MapRequest, context: Any) -> pb.MapReply:
+        asker = self._callers.asker(context)
+        return mapping_view(await self._engine.mapping.map(_intent(request.intent), asker))
+
+    @streaming
+    async def Execute(self, request: pb.ExecuteRequest, context: Any) -> AsyncIterator[pb.Event]:
+        asker = self._callers.asker(context)
+        wish = _wish(request)
+        async for event in self._journey(wish, asker):
+            yield event
+
+    @streaming
+    async def Revert(self, request: pb.RevertRequest, context: Any) -> AsyncIterator[pb.Event]:
+        asker = self._callers.asker(context)
+        action = action_from_json({"kind": "revert", "verb": request.verb, "target": request.action_id})
+        wish = Wish(action=action, detach=request.detach, ask_seconds=request.ask_seconds)
+        async for event in self._journey(wish, asker):
+            yield event
+
+    @streaming
+    async def Watch(self, request: pb.ActionId, context: Any) -> AsyncIterator[pb.Event]:
+        asker = self._callers.asker(context)
+        row = self._owned(request.id, asker)
+        async for event in self._follow(row.id):
+            yield event
+
+    @unary
+    async def Get(self, request: pb.ActionId, context: Any) -> pb.ActionView:
+        return action_view(self._owned(request.id, self._callers.asker(context)))
+
+    @unary
+    async def List(self, request: pb.ListRequest, context: Any) -> pb.ListReply:
+        asker = self._callers.asker(context)
+        if request.before:
+            self._owned(request.before, asker)
+        agent = "" if asker.owns_all else asker.agent
+        session = asker.session if asker.agent == ANONYMOUS else ""
+        rows = self._engine.core.actions.newest(
+            agent=agent, session=session, before=request.before, limit=min(request.limit or 50, MOST_LISTED)
+        )
+        return pb.ListReply(actions=[action_view(row) for row in rows])
+
+    @unary
+    async def Cancel(self, request: pb.ActionId, context: Any) -> pb.ActionView:
+        row = self._owned(request.id, self._callers.asker(context))
+        return action_view(await self._engine.cancel(row.id, why="cancelled by who asked"))
+
+    @unary
+    async def Whoami(self, request: pb.WhoamiRequest, context: Any) -> pb.WhoamiReply:
+        peer, asker = self._callers.peer(context), self._callers.asker(context)
+        return pb.WhoamiReply(
+            agent=asker.agent,
+            session=asker.session,
+            uid=peer.uid,
+            pid=peer.pid,
+            socket=peer.socket,
+            version=__version__,
+        )
+
+    def _owned(self, id: str, asker: Asker) -> Any:
+        row = self._engine.core.actions.get(id)
+        if not asker.owns(row):
+            raise InvalidInput(f"There is no action {id[:60]!r}.", next_step="goex log lists them.")
+        return row
+
+    async def _journey(self, wish: Wish, asker: Asker) -> AsyncIterator[pb.Event]:
+        id = self._engine.begin(wish, asker)
+        async for event in self._follow(id, first=True):
+            yield event
+
+    async def _follow(self, id: str, *, first: bool = False) -> AsyncIterator[pb.Event]:
+        """Events until the action has ended. Leaving early is told to the engine."""
+        hub = self._engine.core.hub
+        queue = hub.watch(id)
+        try:
+            row = self._engine.core.actions.get(id)
+            change = pb.StateChange(event="receive" if first else "", to=row.state)
+            yield pb.Event(action_id=id, state=change)
+            if not self._engine.is_under_way(id) and row.state not in UNDER_WAY:
+                yield self._event(id, Finished(action_id=id, problem=self._engine.problem(row)))
+                return
+            if row.state is State.ASKING:
+                for question in self._engine.core.approvals.of_action(id):
+                    if question.state == "pending":
+                        yield self._event(id, Asked(question.id))
+            while True:
+                event = await queue.get()
+                yield self._event(id, event)
+                if isinstance(event, Finished):
+                    return
+        finally:
+            hub.unwatch(id, queue)
+            task = asyncio.ensure_future(self._engine.left(id))
+            self._leaving.add(task)
+            task.add_done_callback(self._leaving.discard)
+
+    def _event(self, id: str, event: Event) -> pb.Event:
+        made = pb.Event(action_id=id)
+        match event:
+            case Stepped(before, name, after):
+                made.state.CopyFrom(pb.StateChange(event=name, to=after, **{"from": before}))
+            case Printed(stream, data):
+                made.output.CopyFrom(pb.Output(stream=stream, data=data))
+            case Progressed(text):
+                made.progress = text
+            case Mapped(mapping):
+                made.mapped.CopyFrom(mapping_view(mapping))
+            case Asked(question):
+                made.asking.CopyFrom(self.approval(question))
+            case Finished():
+                row = self._engine.core.actions.get(id)
+                finished = pb.Finished(action=action_view(row), answer=event.answer)
+                if event.problem is not None:
+                    finished.problem.CopyFrom(problem_view(event.problem))
+                made.finished.CopyFrom(finished)
+        return made
+
+    def approval(self, question: str) -> pb.Approval:
+        """A question with all that the person is shown."""
+        core = self._engine.core
+        approval = core.approvals.get(question)
+        row = core.actions.get(approval.action_id)
+        return approval_view(approval, row, row.the_plan(), core.catalog, core.ledger.standing(row.agent, row.session))
+
+
+def _intent(text: str) -> str:
+    if len(text) > LONGEST_INTENT:
+        raise InvalidInput(
+            f"The request is {len(text)} characters long; at most {LONGEST_INTENT} are read.",
+            next_step="Say it shorter, or send finished calls.",
+        )
+    if "\0" in text:
+        raise InvalidInput("The request holds a NUL character.", next_step="Remove it.")
+    return text
+
+
+def _wish(request: pb.ExecuteRequest) -> Wish:
+    """Parse what is asked for; sizes first."""
+    action: Action | None = None
+    intent = proposal = ""
+    match request.WhichOneof("what"):
+        case "intent":
+            intent = _intent(request.intent)
+        case "calls":
+            if len(request.calls.calls) > MOST_CALLS:
+                raise InvalidInput(
+                    f"{len(request.calls.calls)} calls are too many for one action: {MOST_CALLS} at most."
+                )
+            action = ApiCalls(calls=tuple(_call(call) for call in request.calls.calls))
+        case "files":
+            action = _files(request.files)
+        case "proposal":
+            proposal = request.proposal
+            if len(proposal) > LONGEST_PROPOSAL:
+                raise InvalidInput(f"The proposal is {len(proposal)} characters long; at most {LONGEST_PROPOSAL}.")
+        case _:
+            raise InvalidInput("The request asks for nothing.", next_step="Set intent, calls, files or proposal.")
+    return Wish(
+        intent=intent,
+        action=action,
+        proposal=proposal,
+        choice=request.choice,
+        detach=request.detach,
+        ask_seconds=request.ask_seconds,
+    )
+
+
+def _call(call: pb.Call) -> Call:
+    arguments = parse(call.arguments_json or "{}", what=f"The arguments of {call.service[:60]}.{call.method[:60]}")
+    if not isinstance(arguments, dict):
+        raise InvalidInput("A call's arguments are a JSON object.", next_step='Write them like {"channel": "#ops"}.')
+    return Call(service=call.service, method=call.method, arguments=arguments, account=call.account)
+
+
+def _files(files: pb.FilesProgram) -> Action:
+    if files.language not in ("shell", "python"):
+        raise InvalidInput(
+            f"{files.language[:40]!r} isn't a language that runs on files.", next_step="shell or python."
+        )
+    if len(files.program) > LONGEST_PROGRAM:
+        raise InvalidInput(f"The program is {len(files.program)} characters long; at most {LONGEST_PROGRAM}.")
+    if "\0" in files.program or "\0" in files.folder:
+        raise InvalidInput("There is a NUL character in the program or in the folder's name.", next_step="Remove it.")
+    if not files.program.strip():
+        raise InvalidInput("The program is empty.")
+    made: dict[str, str] = {"kind": "files", "folder": files.folder, "language": files.language}
+    return action_from_json({**made, "program": files.program})

@@ -1,0 +1,310 @@
+"""The daemon's parts, put together; and what happens when the vault opens and closes.
+
+Order at the start: the journal's file, the catalog, the sockets; then, once the vault is open: the journal's key, the
+ledger, what the last daemon left (its containers first, then its actions). Until then every request is told to unlock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1.health import aio as health_aio
+from grpc_reflection.v1alpha import reflection
+from mapper.embedded import EmbeddedProposer
+from mapper.mapper import Mapper
+from mapper.model import ModelProposer
+
+from goex import __version__
+from goex.config import Config
+from goex.daemon.acceptor import Acceptor, Registry
+from goex.daemon.actions_service import ActionsService
+from goex.daemon.calls import Callers
+from goex.daemon.custody import Custody
+from goex.daemon.person_service import Daemon, PersonService
+from goex.engine.core import Core, Settings
+from goex.engine.engine import Engine
+from goex.engine.ledger import Ledger, LedgerAltered
+from goex.engine.mapping import Mappings
+from goex.engine.peers import Presence, Sessions
+from goex.engine.recovery import recover
+from goex.journal.chain import Journal, utc_now
+from goex.journal.states import State
+from goex.paths import Paths
+from goex.rpc import goex_pb2 as pb
+from goex.rpc import goex_pb2_grpc as rpc
+from mapper.catalog import Catalog
+from policies.errors import GoexError
+from runtimes.files.runtime import FilesRuntime
+from runtimes.gateway.client import GatewayClient
+from runtimes.rest.runtime import RestRuntime
+from runtimes.sandbox.docker import DockerSandbox
+from vault.secret import Secret
+
+log = logging.getLogger("goex.daemon")
+
+LARGEST_MESSAGE = 32 * 2**20  # bytes; requests have limits of their own below it, with a clearer error
+DRAIN_SECONDS = 60.0
+SWEEP_SECONDS = 30.0
+SEALED_BY = "Unlock the vault: goex vault unlock"
+
+
+@dataclass(slots=True)
+class App:
+    """One daemon."""
+
+    paths: Paths
+    config: Config
+    stop: Callable[[], None]
+    clock: Callable[[], datetime] = utc_now
+    journal: Journal = field(init=False)
+    ledger: Ledger = field(init=False)
+    custody: Custody = field(init=False)
+    catalog: Catalog = field(init=False)
+    sandbox: DockerSandbox = field(init=False)
+    gateway: GatewayClient = field(init=False)
+    engine: Engine = field(init=False)
+    sessions: Sessions = field(init=False)
+    presence: Presence = field(init=False)
+    registry: Registry = field(init=False)
+    _mapper: Mapper | None = None
+    _servers: list[Any] = field(default_factory=list)
+    _acceptors: list[Acceptor] = field(default_factory=list)
+    _sweeping: asyncio.Task[None] | None = None
+
+    def __post_init__(self) -> None:
+        self.journal = Journal(self.paths.state_db, self.paths.journal_head, self.clock)
+        self.ledger = Ledger(self.journal, self.clock)
+        self.custody = Custody(self.paths.vault_db)
+        self.custody.opened = self._opened
+        self.catalog = Catalog.bundled()
+        self.presence = Presence(self.config.ask.presence_seconds, self.clock)
+        self.sessions = Sessions(self.clock, self._session_ended)
+        self.registry = Registry(self.sessions.disconnected)
+        self.sandbox = DockerSandbox(_state_id(self.paths))
+        self.gateway = GatewayClient(self.paths.run_dir)
+        profile = self.config.sandbox.profile()
+        core = Core(
+            journal=self.journal,
+            ledger=self.ledger,
+            catalog=self.catalog,
+            vault=self.custody,
+            runtimes={
+                "calls": RestRuntime(self.sandbox, self.gateway, self.catalog, profile),
+                "files": FilesRuntime(self.sandbox, self.paths.snapshots, profile),
+            },
+            settings=Settings(ask_seconds=self.config.ask.seconds),
+            clock=self.clock,
+        )
+        self.engine = Engine(core, Mappings(core, self._the_mapper, self.custody.connected))
+
+    # ---- life
+
+    async def start(self) -> None:
+        """Reap, listen, and open the vault where the keyring can."""
+        with suppress(GoexError):  # Docker may not be there yet; actions then say so
+            reaped = await self.sandbox.reap()
+            log.info("reaped %d containers of an earlier daemon", len(reaped))
+        await self._listen()
+        if self.custody.state == "sealed" and self.custody.keyed_by == "keyring":
+            try:
+                await self.custody.unlock(Secret(b""))
+            except GoexError as error:
+                log.warning("the vault stays sealed: %s", error)
+        self._sweeping = asyncio.create_task(self._sweep())
+
+    async def close(self) -> None:
+        """Take nothing new, let what runs end, and leave nothing behind."""
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        await self.engine.drain(DRAIN_SECONDS)
+        for acceptor in self._acceptors:
+            await acceptor.stop()
+        for server in self._servers:
+            await server.stop(1.0)
+        await self.gateway.stop()
+        await self.sandbox.close()
+        if self.journal.unlocked:
+            with suppress(GoexError):
+                self.journal.append("daemon-stop", facts={"pid": os.getpid()})
+        self.custody.seal()
+        self.journal.close()
+
+    async def seal(self) -> None:
+        """Forget the keys: what runs loses its credentials and is killed; presence is forgotten."""
+        for row in self.engine.core.actions.in_states((State.ALLOWED, State.PREPARED, State.RUNNING)):
+            await self.engine.cancel(row.id, why="the vault was sealed")
+        if self.journal.unlocked:
+            self.journal.append("vault-seal")
+        self.presence.forget()
+        self.custody.seal()
+
+    async def _opened(self) -> None:
+        """The vault is open: now the journal can be written, grants believed, and the past settled."""
+        vault = self.custody.vault
+        first = not self.journal.unlocked
+        if not first:
+            self.journal.append("vault-unlock")
+            return
+        try:
+            self.journal.unlock(vault.derive("journal"))
+        except GoexError:
+            self.custody.seal()
+            raise
+        self.journal.append("daemon-start", facts={"pid": os.getpid(), "version": __version__})
+        try:
+            self.ledger.load(vault.derive("ledger"))
+        except LedgerAltered as error:
+            log.error("no grant is believed: %s", error)
+            self.journal.append("ledger-altered", facts={"problem": error.message})
+            self.ledger.distrust(vault.derive("ledger"))
+        for session in self.ledger.sessions():
+            if session.startswith("conn-"):  # that connection is gone; a terminal may still be there
+                self.ledger.end_session(session)
+        await recover(self.engine)
+
+    # ---- parts
+
+    async def _listen(self) -> None:
+        callers = Callers(self.registry, self.sessions, self.ledger)
+        actions = ActionsService(self.engine, callers)
+        daemon = Daemon(status=self._status, seal=self.seal, stop=self.stop)
+        person = PersonService(self.engine, callers, self.custody, self.presence, actions, daemon)
+        agent_backend = await self._serve("agent", actions, None)
+        user_backend = await self._serve("user", actions, person)
+        own = frozenset({os.geteuid()})
+        self._acceptors.append(
+            Acceptor(self.paths.agent_socket, "agent", own, agent_backend, self.registry, self._turned_away)
+        )
+        self._acceptors.append(
+            Acceptor(self.paths.user_socket, "user", own, user_backend, self.registry, self._turned_away)
+        )
+        for extra in self.config.agent_sockets:
+            extra.path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            # The mode lets everybody try; whom the socket is for is checked by what the kernel says of the peer.
+            mode = 0o666 if extra.uids - own else 0o600
+            self._acceptors.append(
+                Acceptor(extra.path, "agent", extra.uids or own, agent_backend, self.registry, self._turned_away, mode)
+            )
+        for acceptor in self._acceptors:
+            await acceptor.start()
+
+    async def _serve(self, kind: str, actions: ActionsService, person: PersonService | None) -> str:
+        """A gRPC server on a private socket, which only our acceptors join to."""
+        server = grpc.aio.server(
+            options=(
+                ("grpc.max_receive_message_length", LARGEST_MESSAGE),
+                ("grpc.max_send_message_length", LARGEST_MESSAGE),
+                ("grpc.so_reuseport", 0),
+            )
+        )
+        rpc.add_ActionsServicer_to_server(actions, server)
+        services = ["goex.v1.Actions", health_pb2.DESCRIPTOR.services_by_name["Health"].full_name]
+        if person is not None:
+            rpc.add_PersonServicer_to_server(person, server)
+            services.append("goex.v1.Person")
+        health = health_aio.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(health, server)
+        for name in ("", *services):
+            await health.set(name, health_pb2.HealthCheckResponse.SERVING)
+        reflection.enable_server_reflection((*services, reflection.SERVICE_NAME), server)
+        path = self.paths.run_dir / f"grpc-{kind}.sock"
+        with suppress(FileNotFoundError):
+            path.unlink()
+        server.add_insecure_port(f"unix:{path}")
+        await server.start()
+        path.chmod(0o600)
+        self._servers.append(server)
+        return str(path)
+
+    def _the_mapper(self) -> Mapper:
+        """Made when it is first needed: the model's client is slow to import, and many never use one."""
+        if self._mapper is None:
+            model = None
+            settings = self.config.model
+            if settings.configured:
+                model = ModelProposer(
+                    base_url=settings.base_url,
+                    model=settings.name,
+                    api_key=self._model_key,
+                    k=settings.samples,
+                    temperature=settings.temperature,
+                )
+            self._mapper = Mapper(self.catalog, EmbeddedProposer(self.catalog), model, threshold=settings.threshold)
+        return self._mapper
+
+    def _model_key(self) -> str:
+        """The model's key, from the vault, each time that it is needed."""
+        if not self.config.model.account:
+            return ""
+        from datetime import timedelta
+
+        lease = self.custody.lease(
+            "model", self.config.model.account, action_id="model", expires=self.clock() + timedelta(minutes=1)
+        )
+        self.custody.end_leases("model")
+        return lease.secret.reveal().decode("utf-8")
+
+    async def _status(self) -> pb.StatusReply:
+        docker, image = await self._docker()
+        return pb.StatusReply(
+            version=__version__,
+            pid=os.getpid(),
+            vault=self.custody.state,
+            keyed_by=self.custody.keyed_by,
+            docker=docker,
+            image=image,
+            pending=len(self.engine.core.approvals.pending()),
+            agent_socket=str(self.paths.agent_socket),
+            user_socket=str(self.paths.user_socket),
+            state_dir=str(self.paths.state_dir),
+            model=self.config.model.name,
+            agent_sockets=[str(extra.path) for extra in self.config.agent_sockets],
+        )
+
+    async def _docker(self) -> tuple[str, str]:
+        """What is wrong with Docker, and the command that builds the image; both "" when nothing is."""
+        try:
+            await self.sandbox.image_id(self.config.sandbox.profile())
+        except GoexError as error:
+            if "images build" in error.next_step:
+                return "", error.next_step
+            return str(error), ""
+        return "", ""
+
+    def _session_ended(self, session: str) -> None:
+        with suppress(GoexError):
+            self.ledger.end_session(session)
+
+    def _turned_away(self, who: str) -> None:
+        log.warning("refused %s", who)
+        if self.journal.unlocked:
+            with suppress(GoexError):
+                self.journal.append("peer-refused", facts={"who": who})
+
+    async def _sweep(self) -> None:
+        """Sessions end by themselves, also when nobody calls."""
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            self.sessions.sweep()
+
+
+def _state_id(paths: Paths) -> str:
+    """What this state folder's containers are labelled with: random, made once."""
+    file = paths.state_dir / "id"
+    try:
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return file.read_text().strip()
+    with os.fdopen(handle, "w") as opened:
+        opened.write(secrets.token_hex(8))
+    return file.read_text().strip()

@@ -1,0 +1,127 @@
+"""What every call has in common: who is calling, and how an error travels.
+
+An error goes out as a gRPC status with its message, and whole (with next step and exit status) in the trailing metadata
+`goex-problem-bin` as a `goex.v1.Problem`. An exception that nobody expected is logged here and says nothing of itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import grpc
+
+from goex.daemon.acceptor import Registry
+from goex.daemon.views import problem_view
+from goex.engine.core import Asker
+from goex.engine.events import Problem
+from goex.engine.ledger import Ledger
+from goex.engine.peers import Peer, Sessions
+from policies.errors import Denied, ExitStatus, GoexError
+from policies.grants import ANONYMOUS, PERSON
+
+log = logging.getLogger("goex.daemon")
+
+PROBLEM_KEY = "goex-problem-bin"
+
+_CODES = {
+    ExitStatus.FAILED: grpc.StatusCode.ABORTED,
+    ExitStatus.USAGE: grpc.StatusCode.INVALID_ARGUMENT,
+    ExitStatus.DENIED: grpc.StatusCode.PERMISSION_DENIED,
+    ExitStatus.TIMED_OUT: grpc.StatusCode.PERMISSION_DENIED,
+    ExitStatus.AMBIGUOUS: grpc.StatusCode.INVALID_ARGUMENT,
+    ExitStatus.CONFLICT: grpc.StatusCode.FAILED_PRECONDITION,
+    ExitStatus.SEALED: grpc.StatusCode.FAILED_PRECONDITION,
+    ExitStatus.UNAVAILABLE: grpc.StatusCode.ABORTED,  # UNAVAILABLE is the transport's own word, and clients retry it
+    ExitStatus.UNKNOWN: grpc.StatusCode.ABORTED,
+    ExitStatus.UNSUPPORTED: grpc.StatusCode.UNIMPLEMENTED,
+}
+
+
+class Unauthenticated(Denied):
+    """The caller isn't who it says, or came past the sockets."""
+
+    code = "unauthenticated"
+
+
+@dataclass(frozen=True, slots=True)
+class Callers:
+    """Finds out who is calling."""
+
+    registry: Registry
+    sessions: Sessions
+    ledger: Ledger
+
+    def peer(self, context: Any) -> Peer:
+        """Raises Unauthenticated for a call that no acceptor let in."""
+        found = self.registry.peer(context.peer())
+        if found is None:
+            raise Unauthenticated("This connection came past GoEx's sockets.", next_step="Use agent.sock or user.sock.")
+        return found
+
+    def asker(self, context: Any) -> Asker:
+        """Who asks. A token that isn't known is an error, never `anonymous`."""
+        peer = self.peer(context)
+        agent = PERSON if peer.socket == "user" else self._agent(context)
+        return Asker(agent=agent, session=self.sessions.of(peer, agent), source=peer.describe())
+
+    def _agent(self, context: Any) -> str:
+        for key, value in context.invocation_metadata() or ():
+            if key == "authorization":
+                text = value if isinstance(value, str) else ""
+                scheme, _, token = text.partition(" ")
+                name = self.ledger.agent_of(token.strip()) if scheme.lower() == "bearer" else None
+                if name is None:
+                    raise Unauthenticated(
+                        "This agent token isn't known.", next_step="The person makes one with: goex agents add NAME"
+                    )
+                return name
+        return ANONYMOUS
+
+
+async def abort(context: Any, error: GoexError) -> NoReturn:
+    """End a call with an error."""
+    code = _CODES.get(error.exit_status, grpc.StatusCode.ABORTED)
+    if isinstance(error, Unauthenticated):
+        code = grpc.StatusCode.UNAUTHENTICATED
+    view = problem_view(Problem.of(error))
+    # The status line must be printable ASCII on the wire; the whole text is in the metadata.
+    said = error.message.encode("ascii", "backslashreplace").decode("ascii")[:500]
+    await context.abort(code, said, trailing_metadata=((PROBLEM_KEY, view.SerializeToString()),))
+    raise AssertionError("abort returns never")
+
+
+def unary(function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """A unary call whose errors travel."""
+
+    @functools.wraps(function)
+    async def wrapped(self: Any, request: Any, context: Any) -> Any:
+        try:
+            return await function(self, request, context)
+        except GoexError as error:
+            await abort(context, error)
+        except Exception:
+            log.exception("%s met a defect", function.__name__)
+            await abort(context, GoexError("GoEx met a defect of its own.", next_step="See daemon.log."))
+
+    return wrapped
+
+
+def streaming(function: Callable[..., AsyncIterator[Any]]) -> Callable[..., AsyncIterator[Any]]:
+    """A streaming call whose errors travel."""
+
+    @functools.wraps(function)
+    async def wrapped(self: Any, request: Any, context: Any) -> AsyncIterator[Any]:
+        try:
+            async for item in function(self, request, context):
+                yield item
+        except GoexError as error:
+            await abort(context, error)
+        except Exception:
+            log.exception("%s met a defect", function.__name__)
+            await abort(context, GoexError("GoEx met a defect of its own.", next_step="See daemon.log."))
+
+    return wrapped

@@ -1,0 +1,87 @@
+"""The daemon's process: one for a state folder, hardened, ended by SIGTERM after what runs has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+
+from goex.config import Config, load
+from goex.paths import Paths
+from policies.errors import GoexError, Unavailable
+from vault.hardening import harden_process
+
+log = logging.getLogger("goex.daemon")
+
+
+class AlreadyRunning(Unavailable):
+    """Another daemon holds this state folder."""
+
+    code = "already-running"
+
+
+def lock(path: Path) -> int:
+    """Hold the daemon's lock for as long as this process lives. Raises AlreadyRunning."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        pid = os.pread(handle, 20, 0).decode("ascii", "replace").strip()
+        os.close(handle)
+        raise AlreadyRunning(
+            f"A daemon runs already for this state folder (process {pid}).",
+            next_step="Look at it with: goex daemon status",
+        ) from None
+    os.ftruncate(handle, 0)
+    os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+    return handle
+
+
+def main() -> None:
+    """Run until SIGTERM or SIGINT. Ends the process with the error's exit status when it can't start."""
+    os.umask(0o077)
+    hardening = harden_process()
+    try:
+        paths = Paths.from_env(os.environ)
+        paths.create()
+        config = load(paths.config_file)
+        held = lock(paths.lock_file)
+    except GoexError as error:
+        print(f"goex: {error.message}\n{error.next_step}".rstrip(), file=sys.stderr)
+        sys.exit(int(error.exit_status))
+    logging.basicConfig(
+        level=config.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s"
+    )
+    log.info("hardening: %s", hardening)
+    try:
+        asyncio.run(_serve(paths, config))
+    except GoexError as error:
+        log.error("%s", error)
+        sys.exit(int(error.exit_status))
+    finally:
+        os.close(held)
+
+
+async def _serve(paths: Paths, config: Config) -> None:
+    from goex.daemon.app import App  # the slow imports come after the lock, so that a second daemon is told at once
+
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    app = App(paths, config, stopping.set)
+    try:
+        await app.start()
+        log.info("listening on %s and %s", paths.agent_socket, paths.user_socket)
+        await stopping.wait()
+        log.info("stopping")
+    finally:
+        await app.close()
+
+
+if __name__ == "__main__":
+    main()

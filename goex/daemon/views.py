@@ -1,0 +1,210 @@
+"""Our nouns as the wire's messages. No decision is made here, and no secret can be reached from here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from goex.engine.asking import bindable
+from goex.engine.engine import REVERTIBLE
+from goex.engine.events import Approval, Problem
+from goex.journal.actions import ActionRow
+from goex.journal.chain import Row, stamp
+from goex.rpc import goex_pb2 as pb
+from mapper.catalog import Catalog
+from mapper.scopes import also
+from policies.actions import Call, IntentMapping, Need, Plan, UndoClass
+from policies.catalog import Method, Service
+from policies.grants import Grant
+from policies.jsonvalue import canonical
+from vault.record import Record
+
+
+def text(value: object) -> str:
+    return canonical(value).decode("utf-8")
+
+
+def problem_view(problem: Problem) -> pb.Problem:
+    return pb.Problem(
+        code=problem.code,
+        message=problem.message,
+        next_step=problem.next_step,
+        exit_status=problem.exit_status,
+        details=problem.details,
+    )
+
+
+def action_view(row: ActionRow) -> pb.ActionView:
+    plan = row.the_plan() if row.plan else None
+    undo_class = plan.undo_class if plan else None
+    takes_back = undo_class in (UndoClass.EXACT, UndoClass.COMPENSATING) and row.kind != "revert"
+    return pb.ActionView(
+        id=row.id,
+        agent=row.agent,
+        state=row.state,
+        kind=row.kind,
+        request_json=row.request,
+        digest=row.digest,
+        undo_class=undo_class or "",
+        undo_text=plan.undo_text if plan else "",
+        lines=plan.lines if plan else (),
+        outcome_json=row.outcome,
+        created=row.created,
+        updated=row.updated,
+        intent=row.intent,
+        target=row.target,
+        can_undo=takes_back and row.state in REVERTIBLE["undo"],
+        can_redo=takes_back and row.state in REVERTIBLE["redo"],
+        risk=plan.risk.word if plan else "",
+        session=row.session,
+    )
+
+
+def need_view(need: Need, catalog: Catalog, granted: bool) -> pb.NeedView:
+    """One scope in plain words, and what else it would allow."""
+    service = catalog.services.get(need.service)
+    scope = service.scopes.get(need.scope) if service else None
+    if service is not None and scope is not None:
+        description = scope.description
+        others = also(catalog, need.service, need.scope, set(need.methods))
+    elif need.service == "files":
+        description = f"Run a program that can read, change and delete everything in {need.account}."
+        others = ()
+    else:
+        description, others = "GoEx has no description of this permission.", ()
+    return pb.NeedView(
+        service=need.service,
+        account=need.account,
+        scope=need.scope,
+        risk=need.risk.word,
+        description=description,
+        also=others,
+        methods=need.methods,
+        why=need.why,
+        granted=granted,
+    )
+
+
+def approval_view(
+    approval: Approval, row: ActionRow, plan: Plan, catalog: Catalog, covered: frozenset[tuple[str, str, str]]
+) -> pb.Approval:
+    return pb.Approval(
+        id=approval.id,
+        action_id=approval.action_id,
+        agent=row.agent,
+        digest=approval.digest,
+        lines=plan.lines,
+        needs=[need_view(need, catalog, (need.service, need.account, need.scope) in covered) for need in plan.needs],
+        undo_class=plan.undo_class,
+        undo_text=plan.undo_text,
+        risk=plan.risk.word,
+        presence=approval.presence,
+        widths=approval.widths,
+        reason=approval.reason,
+        created=approval.created,
+        deadline=approval.deadline,
+        intent=row.intent,
+        state=approval.state,
+        settled_by=approval.settled_by,
+        arguments=bindable(plan),
+        source=row.source,
+    )
+
+
+def mapping_view(mapping: IntentMapping) -> pb.MapReply:
+    return pb.MapReply(
+        candidates=[
+            pb.Candidate(
+                calls=[call_view(call) for call in candidate.calls],
+                scopes=candidate.scopes,
+                votes=candidate.votes,
+                score=candidate.score,
+            )
+            for candidate in mapping.alternatives
+        ],
+        agreement=mapping.agreement,
+        samples=mapping.samples,
+        rejected=[pb.Rejection(sample=r.sample, klass=r.klass, reason=r.reason) for r in mapping.rejected],
+        proposer=mapping.proposer,
+        sure=mapping.sure,
+        notes=mapping.notes,
+    )
+
+
+def call_view(call: Call) -> pb.Call:
+    return pb.Call(
+        service=call.service, method=call.method, arguments_json=text(dict(call.arguments)), account=call.account
+    )
+
+
+def grant_view(grant: Grant) -> pb.GrantView:
+    return pb.GrantView(
+        id=grant.id,
+        agent=grant.agent,
+        service=grant.service,
+        account=grant.account,
+        scope=grant.scope,
+        width=grant.width,
+        constraints_json=text(dict(grant.constraints)),
+        created=stamp(grant.created),
+        expires=stamp(grant.expires) if grant.expires else "",
+        by=grant.by,
+        why=grant.why,
+        revoked=stamp(grant.revoked) if grant.revoked else "",
+        used=stamp(grant.used) if grant.used else "",
+        session=grant.session,
+        digest=grant.digest,
+    )
+
+
+def account_view(record: Record) -> pb.AccountView:
+    account = record.account
+    return pb.AccountView(
+        service=account.service,
+        account=account.name,
+        format=account.format,
+        base_url=account.base_url,
+        origins=[str(origin) for origin in account.origins],
+        private=account.private,
+        ca=bool(account.ca_pem),
+        created=stamp(record.created),
+        updated=stamp(record.updated),
+        last_used=stamp(record.last_used) if record.last_used else "",
+    )
+
+
+def log_row(row: Row) -> pb.LogRow:
+    return pb.LogRow(
+        number=row.number,
+        at=row.at,
+        action_id=row.action_id,
+        agent=row.agent,
+        kind=row.kind,
+        to=row.to_state,
+        facts_json=row.facts,
+        hash=row.hash.hex(),
+        **{"from": row.from_state},
+    )
+
+
+def service_view(service: Service, accounts: Iterable[str]) -> pb.ServiceView:
+    return pb.ServiceView(
+        name=service.name,
+        title=service.title,
+        base_url=service.base_url,
+        methods=[_method_view(method) for method in service.methods.values()],
+        accounts=sorted(accounts),
+    )
+
+
+def _method_view(method: Method) -> pb.MethodView:
+    undo = "nothing" if method.risk.word == "read" else "irreversible"
+    if method.undo is not None:
+        undo = "compensating: " + ", ".join(call.method for call in method.undo.calls)
+    return pb.MethodView(
+        name=method.name,
+        description=method.description,
+        risk=method.risk.word,
+        scopes=method.scopes,
+        undo=undo,
+        parameters_json=text(dict(method.parameters)),
+    )

@@ -1,0 +1,1 @@
+"""The one path that every action takes, whoever asks and however."""

@@ -1,0 +1,249 @@
+"""The engine: one path from a request to its outcome, for every kind of action and every way in.
+
+    receive -> map -> assess -> decide (and ask) -> lease -> prepare -> run -> outcome
+
+Rules: a step is on disk before its effect begins; nothing runs whose digest isn't the one that was decided on; what
+fails before `run` has changed nothing, and what fails after it is an outcome or unknown. Undo, redo and commit are
+actions too (`Revert`) and take the same path. Everything here is called on the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from goex.engine.asking import Asking
+from goex.engine.core import Asker, Core, Lost, Wish
+from goex.engine.events import Finished, Problem, Progressed
+from goex.engine.mapping import Mappings
+from goex.engine.running import Running
+from goex.journal.actions import ActionRow
+from goex.journal.chain import JournalFailed
+from goex.journal.states import BEFORE_DECISION, UNDER_WAY, Event, State
+from policies.actions import Action, ApiCalls, Plan, Revert
+from policies.errors import Conflict, Denied, ExitStatus, GoexError, InvalidInput
+from policies.jsonvalue import parse
+from runtimes.base import Runtime
+
+log = logging.getLogger("goex.engine")
+
+REVERTIBLE: Mapping[str, frozenset[State]] = {
+    "undo": frozenset({State.DONE, State.PARTIAL, State.UNKNOWN}),
+    "redo": frozenset({State.UNDONE}),
+    "commit": frozenset({State.DONE, State.PARTIAL, State.UNDONE, State.UNKNOWN}),
+}
+
+
+class Defect(GoexError):
+    """An exception that nobody expected."""
+
+    code = "defect"
+
+
+@dataclass(slots=True)
+class _Journey:
+    task: asyncio.Task[None]
+    effect: bool = False  # `run` was written: from here cancelling kills, it doesn't withdraw
+
+
+@dataclass(slots=True)
+class Engine:
+    """Starts, follows and ends journeys."""
+
+    core: Core
+    mapping: Mappings
+    asking: Asking = field(init=False)
+    running: Running = field(init=False)
+    draining: bool = False
+    _journeys: dict[str, _Journey] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.asking = Asking(self.core)
+        self.running = Running(self.core)
+
+    # ---- in
+
+    def begin(self, wish: Wish, asker: Asker) -> str:
+        """Record a wish and start it on its path; returns the action's id. Raises before anything is recorded."""
+        if self.draining:
+            raise Denied("The daemon is stopping.", next_step="Ask again when it is back: goex daemon start")
+        action = self.mapping.proposed(wish.proposal) if wish.proposal else wish.action
+        if isinstance(action, ApiCalls) and not action.calls:
+            raise InvalidInput("There is no call in this request.", next_step="goex exec --call SERVICE.METHOD …")
+        if action is None and not wish.intent.strip():
+            raise InvalidInput("There is nothing to do in this request.", next_step='goex exec "send …"')
+        if isinstance(action, Revert):
+            self._check_revertible(action, asker)
+        with self.core.journal.transaction() as transaction:
+            row = self.core.actions.create(
+                transaction,
+                id=f"a-{secrets.token_hex(6)}",
+                agent=asker.agent,
+                session=asker.session,
+                intent=wish.intent,
+                action=action,
+                source=asker.source,
+                detached=wish.detach,
+            )
+        self.start(row, self._travel(row, wish))
+        return row.id
+
+    def start(self, row: ActionRow, journey: Coroutine[Any, Any, str]) -> None:
+        """Let a journey run by itself to its end."""
+        self._journeys[row.id] = _Journey(asyncio.create_task(self._whole(row, journey), name=row.id))
+
+    def is_under_way(self, id: str) -> bool:
+        return id in self._journeys
+
+    @staticmethod
+    def problem(row: ActionRow) -> Problem | None:
+        """Why an action didn't end well; None when it did, or hasn't ended."""
+        return Problem.from_json(parse(row.problem)) if row.problem else None
+
+    async def cancel(self, id: str, *, why: str) -> ActionRow:
+        """Withdraw what hasn't begun; kill what runs. Idempotent."""
+        journey = self._journeys.get(id)
+        if journey is not None:
+            journey.task.cancel(why)
+            await asyncio.wait({journey.task})
+        return self.core.actions.get(id)
+
+    async def left(self, id: str) -> None:
+        """A client that waited for this action has gone: what nobody decided yet is then a denial."""
+        row = self.core.actions.get(id)
+        if not row.detached and not self.core.hub.watched(id) and row.state in {*BEFORE_DECISION, State.ASKING}:
+            await self.cancel(id, why="whoever asked has gone")
+
+    async def drain(self, seconds: float) -> None:
+        """Take nothing new; give what runs `seconds` to end, then kill it. Open questions stay open on disk."""
+        self.draining = True
+        acting = [journey.task for journey in self._journeys.values() if journey.effect]
+        if acting:
+            await asyncio.wait(acting, timeout=seconds)
+        left = [journey.task for journey in self._journeys.values()]
+        for task in left:
+            task.cancel("the daemon is stopping")
+        if left:
+            await asyncio.wait(left, timeout=30)
+
+    # ---- the path
+
+    async def _travel(self, row: ActionRow, wish: Wish) -> str:
+        action = row.action()
+        if action is None:
+            action = await self.mapping.calls_for(row, wish)
+            row = self.core.stepped(row, Event.MAP, action=action)
+        runtime, plan = await self.assess(row, action)
+        row = self.core.stepped(row, Event.ASSESS, plan=plan)
+        row = await self.asking.settle(row, plan, lambda: self._plan_again(row, action), wish.ask_seconds)
+        return await self.go_on(row, runtime, plan)
+
+    async def go_on(self, row: ActionRow, runtime: Runtime, plan: Plan) -> str:
+        """The rest of the path after the decision; returns the answer in words, if there is one."""
+        if row.state is not State.ALLOWED:
+            return ""
+        outcome = await self.running.carry_out(row, runtime, plan, lambda: self._begun(row.id))
+        if not (row.intent and outcome.ok):
+            return ""
+        self.core.hub.publish(row.id, Progressed("putting the result into words"))
+        with suppress(GoexError):  # the action is done; a model that can't be reached doesn't change that
+            return await self.mapping.words(row.intent, outcome.to_json())
+        return ""
+
+    async def assess(self, row: ActionRow, action: Action) -> tuple[Runtime, Plan]:
+        """What it will touch and need. Has no effect, and is done again after an approval."""
+        if isinstance(action, Revert):
+            target = self.core.target_of(action)
+            plan = target.the_plan()
+            runtime = self.core.runtime_of(plan.action)
+            return runtime, await runtime.assess_revert(action, plan, self.core.context(target))
+        runtime = self.core.runtime_of(action)
+        action = self.core.resolved(action)
+        return runtime, await runtime.assess(action, self.core.context(row, action))
+
+    async def _plan_again(self, row: ActionRow, action: Action) -> Plan:
+        return (await self.assess(row, action))[1]
+
+    def _begun(self, id: str) -> None:
+        if id in self._journeys:
+            self._journeys[id].effect = True
+
+    def _check_revertible(self, revert: Revert, asker: Asker) -> None:
+        target = self.core.target_of(revert)
+        if not asker.owns(target):
+            raise InvalidInput(f"There is no action {revert.target[:60]!r}.", next_step="goex log lists them.")
+        if target.state not in REVERTIBLE[revert.verb]:
+            raise Conflict(
+                f"Action {target.id} is {target.state}, so {revert.verb} isn't possible.",
+                next_step=f"See it with: goex show {target.id}",
+            )
+        for other in self.core.actions.reverts_of(target.id):
+            if self.is_under_way(other.id):
+                raise Conflict(f"Action {target.id} is being taken through {other.id} already.")
+
+    # ---- ends
+
+    async def _whole(self, row: ActionRow, journey: Coroutine[Any, Any, str]) -> None:
+        """Run a journey to its end, whatever end that is, and say so to whoever watches."""
+        problem: Problem | None = None
+        answer = ""
+        try:
+            answer = await journey
+        except asyncio.CancelledError as cancelled:
+            problem = self._withdrawn(row.id, str(cancelled) or "the daemon is stopping")
+        except GoexError as error:
+            problem = self._stopped(row.id, error)
+        except Exception:
+            log.exception("action %s met a defect", row.id)
+            problem = self._stopped(row.id, Defect("GoEx met a defect of its own.", next_step="See daemon.log."))
+        finally:
+            self._journeys.pop(row.id, None)
+            with suppress(GoexError):
+                self.core.vault.end_leases(row.id)
+        if problem is None:
+            problem = self.problem(self.core.actions.get(row.id))
+        self.core.hub.publish(row.id, Finished(action_id=row.id, problem=problem, answer=answer))
+
+    def _withdrawn(self, id: str, why: str) -> Problem:
+        row = self.core.actions.get(id)
+        problem = Problem(code="withdrawn", message=f"Withdrawn: {why}.", exit_status=ExitStatus.DENIED)
+        if self.draining and row.state is State.ASKING:
+            return problem  # the question stays open, and is taken up again at the next start
+        never_begun = {State.ALLOWED: Event.FAIL, State.PREPARED: Event.FAIL, State.RUNNING: Event.LOSE}
+        return self.end(row, problem, never_begun.get(row.state, Event.WITHDRAW))
+
+    def _stopped(self, id: str, error: GoexError) -> Problem:
+        row = self.core.actions.get(id)
+        by_state = {
+            State.RECEIVED: Event.REJECT,
+            State.MAPPED: Event.REJECT,
+            State.ASSESSED: Event.DENY,
+            State.ASKING: Event.DENY,
+            # A runtime raises while it runs only when nothing was touched. These say nothing of the kind.
+            State.RUNNING: Event.LOSE if isinstance(error, Lost | Defect | JournalFailed) else Event.FAIL,
+        }
+        return self.end(row, Problem.of(error), by_state.get(row.state, Event.FAIL))
+
+    def end(self, row: ActionRow, problem: Problem, event: Event) -> Problem:
+        """Write the end of an action that has none yet, and close its question."""
+        if row.state not in UNDER_WAY:
+            return problem
+        question = next((q.id for q in self.core.approvals.of_action(row.id) if q.state == "pending"), "")
+        try:
+            with self.core.journal.transaction() as transaction:
+                if question:
+                    self.core.approvals.settle(transaction, question, "withdrawn", by="goex")
+                self.core.step(transaction, row, event, problem=problem.to_json())
+                if row.plan:
+                    self.running.step_target(transaction, row.the_plan(), event, row.id)
+        except GoexError as error:
+            log.error("action %s stays %s until the next start: %s", row.id, row.state, error)
+            return Problem.of(error)
+        if question:
+            self.core.approvals.announce(question)
+        return problem

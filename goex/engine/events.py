@@ -1,0 +1,125 @@
+"""What happens to an action, for whoever watches: plain values, translated to the wire elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from policies.actions import IntentMapping, Need
+from policies.errors import GoexError
+from policies.jsonvalue import JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class Stepped:
+    before: str
+    event: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    stream: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Progressed:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    mapping: IntentMapping
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    approval_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Why it didn't end well."""
+
+    code: str
+    message: str
+    next_step: str = ""
+    exit_status: int = 1
+    details: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, error: GoexError) -> Problem:
+        return cls(
+            code=error.code,
+            message=error.message,
+            next_step=error.next_step,
+            exit_status=int(error.exit_status),
+            details=tuple(getattr(error, "difference", ())),
+        )
+
+    def to_json(self) -> dict[str, JsonValue]:
+        return {
+            "code": self.code,
+            "message": self.message,
+            "next_step": self.next_step,
+            "exit_status": self.exit_status,
+            "details": list(self.details),
+        }
+
+    @classmethod
+    def from_json(cls, value: JsonValue) -> Problem:
+        return cls(**{**value, "details": tuple(value["details"])})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    action_id: str
+    problem: Problem | None = None
+    answer: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """A question to the person, with what they are shown."""
+
+    id: str
+    action_id: str
+    digest: str
+    state: str  # pending, approved, denied, expired, withdrawn
+    created: str
+    deadline: str
+    reason: str
+    widths: tuple[str, ...]
+    presence: bool
+    needs: tuple[Need, ...] = field(default=())
+    settled_by: str = ""
+
+
+Event = Stepped | Printed | Progressed | Mapped | Asked | Finished
+
+
+class Hub:
+    """Hands each action's events to everyone who watches it. A watcher is a queue, and leaving is `unwatch`."""
+
+    def __init__(self) -> None:
+        self._watchers: dict[str, set[asyncio.Queue[Event]]] = defaultdict(set)
+
+    def watch(self, action_id: str) -> asyncio.Queue[Event]:
+        queue: asyncio.Queue[Event] = asyncio.Queue()
+        self._watchers[action_id].add(queue)
+        return queue
+
+    def unwatch(self, action_id: str, queue: asyncio.Queue[Event]) -> None:
+        watching = self._watchers.get(action_id, set())
+        watching.discard(queue)
+        if not watching:
+            self._watchers.pop(action_id, None)
+
+    def watched(self, action_id: str) -> bool:
+        return bool(self._watchers.get(action_id))
+
+    def publish(self, action_id: str, event: Event) -> None:
+        for queue in self._watchers.get(action_id, ()):
+            queue.put_nowait(event)

@@ -1,0 +1,356 @@
+"""Who is allowed what: grants and the agents that hold them, as the daemon believes them.
+
+Rules: memory is the authority while the daemon runs, the tables are its durable copy. Each row carries a MAC, and each
+change journals one hash over all live rows: a row that was edited, added, removed or put back from an older copy of
+the file shows when the tables are read, and then nothing in them is believed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import delete, desc, insert, select, update
+
+from goex.journal.chain import Journal, JournalLocked, Transaction, moment, stamp
+from goex.journal.schema import agents, grants, journal
+from policies.actions import Need
+from policies.errors import Conflict, InvalidInput
+from policies.grants import ANONYMOUS, PERSON, Grant, Width
+from policies.jsonvalue import canonical, parse
+
+TOKEN_PREFIX = "goex_"  # noqa: S105  how a token looks, not one
+
+
+class LedgerAltered(Conflict):
+    """The grants or agents in the state database aren't the ones that the daemon wrote."""
+
+    code = "ledger-altered"
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """A named agent. The token itself is kept nowhere."""
+
+    name: str
+    token_hash: bytes
+    created: str
+
+
+class Ledger:
+    """Grants and agents. Every change is one transaction with its journal row."""
+
+    def __init__(self, journal_: Journal, clock: Callable[[], datetime]) -> None:
+        self._journal = journal_
+        self._clock = clock
+        self._key: bytes | None = None
+        self._grants: dict[str, Grant] = {}
+        self._by_agent: dict[tuple[str, str, str, str], set[str]] = {}
+        self._agents: dict[str, Agent] = {}
+        self._macs: dict[str, bytes] = {}
+
+    # ---- reading
+
+    def load(self, key: bytes) -> None:
+        """Read the tables under `key`. Raises LedgerAltered, and then holds nothing."""
+        self._grants, self._by_agent, self._agents, self._macs = {}, {}, {}, {}
+        self._key = key
+        with self._journal.read() as connection:
+            found_grants = list(connection.execute(select(grants)))
+            found_agents = list(connection.execute(select(agents)))
+            last = connection.execute(
+                select(journal.c.facts)
+                .where(journal.c.kind.in_(("grant", "revoke", "consume", "agent-add", "agent-remove", "allow")))
+                .order_by(desc(journal.c.number))
+                .limit(1)
+            ).scalar()
+        try:
+            for row in found_grants:
+                grant = _grant_from(dict(row._mapping))
+                mac = self._mac(_grant_body(grant))
+                if not hmac.compare_digest(mac, row.mac):
+                    raise LedgerAltered(f"Grant {row.id} in the state database was altered.")
+                self._keep(grant, mac)
+            for row in found_agents:
+                agent = Agent(row.name, row.token_hash, row.created)
+                mac = self._mac(_agent_body(agent))
+                if not hmac.compare_digest(mac, row.mac):
+                    raise LedgerAltered(f"Agent {row.name!r} in the state database was altered.")
+                self._agents[agent.name] = agent
+                self._macs[f"agent/{agent.name}"] = mac
+            expected = parse(last).get("ledger", "") if last else self._root()
+            if expected != self._root():
+                raise LedgerAltered("Grants or agents in the state database were removed, or put back from a copy.")
+        except (LedgerAltered, ValueError, TypeError) as error:
+            self._grants, self._by_agent, self._agents, self._macs = {}, {}, {}, {}
+            self._key = None
+            if isinstance(error, LedgerAltered):
+                raise
+            raise LedgerAltered("The grants in the state database can't be read.") from error
+
+    def distrust(self, key: bytes) -> None:
+        """Start again with nobody allowed anything, and no agent named."""
+        self._key = key
+        with self.changing() as transaction:
+            transaction.connection.execute(delete(grants))
+            transaction.connection.execute(delete(agents))
+            transaction.append("revoke", facts={"grants": ["all"], "by": "goex", "ledger": self._root()})
+
+    def root(self) -> str:
+        """One hash over everything live, for the journal."""
+        return self._root()
+
+    def matching(self, agent: str, needs: Iterable[Need]) -> tuple[Grant, ...]:
+        """The grants that could concern these needs (`Grant.covers` decides)."""
+        found: dict[str, Grant] = {}
+        for need in needs:
+            for id in self._by_agent.get((agent, need.service, need.account, need.scope), ()):
+                found[id] = self._grants[id]
+        return tuple(found.values())
+
+    def standing(self, agent: str, session: str) -> frozenset[tuple[str, str, str]]:
+        """(service, account, scope) that this agent holds now without further asking and without constraints."""
+        now = self._clock()
+        return frozenset(
+            (grant.service, grant.account, grant.scope)
+            for grant in self._grants.values()
+            if grant.agent == agent
+            and not grant.constraints
+            and (grant.expires is None or now < grant.expires)
+            and (grant.width is Width.PERMANENT or (grant.width is Width.SESSION and grant.session == session))
+        )
+
+    def grants(self, *, everything: bool = False) -> tuple[Grant, ...]:
+        """Live grants, newest first; with `everything` also used, expired and revoked ones."""
+        now = self._clock()
+        if everything:
+            with self._journal.read() as connection:
+                found = [_grant_from(dict(row._mapping)) for row in connection.execute(select(grants))]
+        else:
+            found = [grant for grant in self._grants.values() if grant.expires is None or now < grant.expires]
+        return tuple(sorted(found, key=lambda grant: grant.created, reverse=True))
+
+    def agents(self) -> tuple[Agent, ...]:
+        return tuple(sorted(self._agents.values(), key=lambda agent: agent.name))
+
+    def agent_of(self, token: str) -> str | None:
+        """The name behind a token, or None when no agent has it."""
+        wanted = _token_hash(token)
+        found = None
+        for agent in self._agents.values():
+            if hmac.compare_digest(agent.token_hash, wanted):
+                found = agent.name
+        return found
+
+    # ---- changing
+
+    def grant(self, transaction: Transaction, made: Iterable[Grant], *, by: str) -> tuple[Grant, ...]:
+        """Add grants."""
+        added = tuple(made)
+        for grant in added:
+            if grant.width is not Width.ONCE and grant.agent == ANONYMOUS:
+                raise InvalidInput(
+                    "An agent without a name gets once-grants only.", next_step="goex agents add NAME gives it one."
+                )
+            mac = self._mac(_grant_body(grant))
+            transaction.connection.execute(insert(grants).values(**_grant_row(grant), mac=mac))
+            self._keep(grant, mac)
+        transaction.append(
+            "grant",
+            action_id=added[0].why if added else "",
+            agent=added[0].agent if added else "",
+            facts={"grants": [_grant_facts(grant) for grant in added], "by": by, "ledger": self._root()},
+        )
+        return added
+
+    def consume(self, transaction: Transaction, used: Iterable[Grant]) -> None:
+        """Mark once-grants as used, in the transaction of the caller's own journal row (which holds `root()`)."""
+        for grant in used:
+            if grant.width is not Width.ONCE:
+                continue
+            known = self._grants.get(grant.id)
+            if known is None:
+                raise Conflict(f"Grant {grant.id} was used or revoked meanwhile.")
+            self._replace(transaction, replace(known, used=self._clock()))
+
+    def revoke(self, ids: Iterable[str], *, by: str, why: str = "") -> tuple[Grant, ...]:
+        """Revoke grants at once. Unknown ids raise InvalidInput and nothing is revoked."""
+        wanted = tuple(dict.fromkeys(ids))
+        for id in wanted:
+            if id not in self._grants:
+                raise InvalidInput(f"There is no live grant {id[:40]!r}.", next_step="goex grants lists them.")
+        live = [self._grants[id] for id in wanted]
+        if not live:
+            return ()
+        now = self._clock()
+        with self.changing() as transaction:
+            done = tuple(self._replace(transaction, replace(grant, revoked=now)) for grant in live)
+            transaction.append(
+                "revoke",
+                agent=done[0].agent,
+                facts={"grants": [grant.id for grant in done], "by": by, "why": why, "ledger": self._root()},
+            )
+        return done
+
+    def end_session(self, session: str) -> None:
+        """Revoke what was granted for that session."""
+        ids = [g.id for g in self._grants.values() if g.session == session]
+        if ids:
+            self.revoke(ids, by="goex", why="the session ended")
+
+    def sessions(self) -> frozenset[str]:
+        """Sessions that live session grants belong to."""
+        return frozenset(g.session for g in self._grants.values() if g.session)
+
+    def add_agent(self, name: str, *, by: str) -> str:
+        """Name an agent; returns its token, which is shown once and kept nowhere."""
+        if not (name.replace("-", "").replace("_", "").isalnum() and name.isascii() and 1 <= len(name) <= 40):
+            raise InvalidInput("An agent's name is 1 to 40 ASCII letters, digits, '-' or '_'.")
+        if name in (ANONYMOUS, PERSON):
+            raise InvalidInput(f"{name!r} is a name of GoEx's own.")
+        if name in self._agents:
+            raise InvalidInput(f"There is an agent {name!r} already.", next_step=f"goex agents remove {name}")
+        token = TOKEN_PREFIX + secrets.token_urlsafe(32)
+        agent = Agent(name, _token_hash(token), stamp(self._clock()))
+        mac = self._mac(_agent_body(agent))
+        with self.changing() as transaction:
+            transaction.connection.execute(
+                insert(agents).values(name=name, token_hash=agent.token_hash, created=agent.created, mac=mac)
+            )
+            self._agents[name] = agent
+            self._macs[f"agent/{name}"] = mac
+            transaction.append("agent-add", agent=name, facts={"by": by, "ledger": self._root()})
+        return token
+
+    def remove_agent(self, name: str, *, by: str) -> None:
+        """Forget an agent: its token stops working and its grants are revoked."""
+        if name not in self._agents:
+            raise InvalidInput(f"There is no agent {name[:40]!r}.", next_step="goex agents list")
+        self.revoke([g.id for g in self._grants.values() if g.agent == name], by=by, why="the agent was removed")
+        with self.changing() as transaction:
+            transaction.connection.execute(delete(agents).where(agents.c.name == name))
+            del self._agents[name]
+            self._macs.pop(f"agent/{name}", None)
+            transaction.append("agent-remove", agent=name, facts={"by": by, "ledger": self._root()})
+
+    def changing(self) -> _Changing:
+        """A journal transaction after whose failure memory is what it was before."""
+        return _Changing(self)
+
+    # ---- inside
+
+    def _keep(self, grant: Grant, mac: bytes) -> None:
+        """Memory holds what is live; used and revoked grants are history, in the table."""
+        key = (grant.agent, grant.service, grant.account, grant.scope)
+        if grant.revoked is None and grant.used is None:
+            self._grants[grant.id] = grant
+            self._by_agent.setdefault(key, set()).add(grant.id)
+            self._macs[f"grant/{grant.id}"] = mac
+        else:
+            self._grants.pop(grant.id, None)
+            self._macs.pop(f"grant/{grant.id}", None)
+            self._by_agent.get(key, set()).discard(grant.id)
+
+    def _replace(self, transaction: Transaction, grant: Grant) -> Grant:
+        mac = self._mac(_grant_body(grant))
+        transaction.connection.execute(
+            update(grants).where(grants.c.id == grant.id).values(**_grant_row(grant), mac=mac)
+        )
+        self._keep(grant, mac)
+        return grant
+
+    def _mac(self, body: bytes) -> bytes:
+        if self._key is None:
+            raise JournalLocked("The vault is sealed.", next_step="Unlock it: goex vault unlock")
+        return hmac.digest(self._key, body, hashlib.sha256)
+
+    def _root(self) -> str:
+        total = hashlib.sha256()
+        for name in sorted(self._macs):
+            total.update(self._macs[name])
+        return total.hexdigest()
+
+
+class _Changing:
+    """Reads the ledger again when its transaction fails: memory never says more than the disk."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def __enter__(self) -> Transaction:
+        self._manager = self._ledger._journal.transaction()
+        return self._manager.__enter__()
+
+    def __exit__(self, *error: Any) -> bool | None:
+        failed = error[0] is not None
+        try:
+            return self._manager.__exit__(*error)
+        except BaseException:
+            failed = True
+            raise
+        finally:
+            if failed and self._ledger._key is not None:
+                self._ledger.load(self._ledger._key)
+
+
+def _token_hash(token: str) -> bytes:
+    return hashlib.sha256(b"goex.v1.agent\0" + token.encode("utf-8", "surrogatepass")).digest()
+
+
+def _agent_body(agent: Agent) -> bytes:
+    return canonical(["agent", agent.name, agent.token_hash.hex(), agent.created])
+
+
+def _grant_body(grant: Grant) -> bytes:
+    return canonical(["grant", _grant_row(grant)])
+
+
+def _grant_row(grant: Grant) -> dict[str, Any]:
+    return {
+        "id": grant.id,
+        "agent": grant.agent,
+        "service": grant.service,
+        "account": grant.account,
+        "scope": grant.scope,
+        "width": grant.width.value,
+        "constraints": canonical(dict(grant.constraints)).decode("utf-8"),
+        "digest": grant.digest,
+        "session": grant.session,
+        "created": stamp(grant.created),
+        "expires": stamp(grant.expires) if grant.expires else "",
+        "by": grant.by,
+        "why": grant.why,
+        "revoked": stamp(grant.revoked) if grant.revoked else "",
+        "used": stamp(grant.used) if grant.used else "",
+    }
+
+
+def _grant_from(row: Mapping[str, Any]) -> Grant:
+    return Grant(
+        id=row["id"],
+        agent=row["agent"],
+        service=row["service"],
+        account=row["account"],
+        scope=row["scope"],
+        width=Width(row["width"]),
+        constraints=json.loads(row["constraints"]),
+        digest=row["digest"],
+        session=row["session"],
+        created=moment(row["created"]),
+        expires=moment(row["expires"]) if row["expires"] else None,
+        by=row["by"],
+        why=row["why"],
+        revoked=moment(row["revoked"]) if row["revoked"] else None,
+        used=moment(row["used"]) if row["used"] else None,
+    )
+
+
+def _grant_facts(grant: Grant) -> dict[str, Any]:
+    row = _grant_row(grant)
+    return {name: row[name] for name in ("id", "service", "account", "scope", "width", "expires", "constraints")}

@@ -1,0 +1,108 @@
+"""From words to calls, for one asker, with a memory of the alternatives that were shown."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from mapper.mapper import Mapper
+
+from goex.engine.core import Asker, Core, Wish
+from goex.engine.events import Mapped
+from goex.journal.actions import ActionRow
+from policies.actions import ApiCalls, Intent, IntentMapping
+from policies.errors import ExitStatus, InvalidInput
+from policies.jsonvalue import JsonObject, canonical
+
+CHOICES_KEPT = 200
+
+
+class Ambiguous(InvalidInput):
+    """The mapping isn't sure enough to go on without the person."""
+
+    code = "ambiguous"
+    exit_status = ExitStatus.AMBIGUOUS
+
+
+class NothingFits(InvalidInput):
+    """Nothing in the catalog fits the words."""
+
+    code = "nothing-fits"
+    exit_status = ExitStatus.AMBIGUOUS
+
+
+@dataclass(slots=True)
+class Mappings:
+    """Maps intents, and keeps each session's latest alternatives so that one of them can be chosen."""
+
+    core: Core
+    mapper: Callable[[], Mapper]
+    connected: Callable[[], frozenset[str]]
+    _shown: dict[tuple[str, str], IntentMapping] = field(default_factory=dict)
+
+    async def map(self, text: str, asker: Asker) -> IntentMapping:
+        """Which calls, which least scopes, how sure. Has no effect."""
+        mapping = await self.mapper().map(
+            Intent(text=text),
+            connected=self.connected(),
+            granted=self.core.ledger.standing(asker.agent, asker.session),
+        )
+        self._shown.pop((asker.session, text), None)
+        if len(self._shown) >= CHOICES_KEPT:
+            del self._shown[next(iter(self._shown))]
+        self._shown[asker.session, text] = mapping
+        return mapping
+
+    def proposed(self, text: str) -> ApiCalls:
+        """The calls in a model's own proposal. Raises InvalidInput with every rejection."""
+        return ApiCalls(calls=self.mapper().parse(text))
+
+    async def calls_for(self, row: ActionRow, wish: Wish) -> ApiCalls:
+        """The calls for an action's intent. Raises Ambiguous or NothingFits; every vote is journaled."""
+        if wish.choice:
+            shown = self._shown.get((row.session, wish.intent))
+            if shown is None or not 1 <= wish.choice <= len(shown.alternatives):
+                raise InvalidInput("There is no such candidate for these words.", next_step="Map them again: goex map")
+            chosen = shown.alternatives[wish.choice - 1]
+            self.core.journal.append(
+                "choice", action_id=row.id, agent=row.agent, facts={"choice": wish.choice, **_votes(shown)}
+            )
+            return ApiCalls(calls=chosen.calls)
+        mapping = await self.map(wish.intent, Asker(agent=row.agent, session=row.session, source=row.source))
+        self.core.hub.publish(row.id, Mapped(mapping))
+        self.core.journal.append("votes", action_id=row.id, agent=row.agent, facts=_votes(mapping))
+        if mapping.best is None:
+            raise NothingFits(
+                "Nothing in the catalog fits these words.", next_step="See what there is: goex catalog list"
+            )
+        if not mapping.sure:
+            raise Ambiguous(
+                f"These words aren't clear enough to act on; {len(mapping.alternatives)} readings were found.",
+                next_step="Choose one, or say it more exactly; `goex map` shows them.",
+            )
+        return ApiCalls(calls=mapping.best.calls)
+
+    async def words(self, intent: str, outcome: JsonObject) -> str:
+        """The configured model's answer over a redacted outcome; "" without a model."""
+        return await self.mapper().answer(Intent(text=intent), outcome)
+
+
+def _votes(mapping: IntentMapping) -> dict[str, object]:
+    """For the journal: arguments as hashes, since they are in the action's own request once one is chosen."""
+    return {
+        "proposer": mapping.proposer,
+        "samples": mapping.samples,
+        "agreement": mapping.agreement,
+        "sure": mapping.sure,
+        "candidates": [
+            {
+                "calls": [call.id for call in candidate.calls],
+                "sha256": hashlib.sha256(canonical([call.to_json() for call in candidate.calls])).hexdigest(),
+                "scopes": list(candidate.scopes),
+                "votes": candidate.votes,
+            }
+            for candidate in mapping.alternatives
+        ],
+        "rejected": [{"sample": r.sample, "class": r.klass, "reason": r.reason[:300]} for r in mapping.rejected],
+    }

@@ -1,0 +1,145 @@
+"""Who is at the other end of a socket, as the kernel says; sessions; presence.
+
+Rules: SO_PEERCRED is read once, when the connection is accepted. A terminal is known by its device, its session leader
+and when that leader started, so that a reused process id isn't taken for it. Presence is remembered for one terminal,
+for a few minutes, and never without a terminal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Literal
+
+from policies.text import escape
+
+IDLE = timedelta(minutes=30)
+LONGEST = timedelta(hours=8)
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """A controlling terminal: device number, session leader, and the leader's start (clock ticks since boot)."""
+
+    device: int
+    leader: int
+    started: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """One connection's other end."""
+
+    socket: Literal["agent", "user"]
+    uid: int
+    gid: int
+    pid: int
+    connection: str
+    terminal: Terminal | None
+    program: str
+
+    def describe(self) -> str:
+        """For the journal and the prompt: never what the peer says of itself but its program's name."""
+        where = f"the {self.socket} socket"
+        return f"user {self.uid}, process {self.pid} ({escape(self.program) or 'gone'}), on {where}"
+
+
+def look_up(socket: Literal["agent", "user"], pid: int, uid: int, gid: int, connection: str) -> Peer:
+    """What /proc says about a peer. A process that is gone, or lives in another namespace, has no terminal."""
+    terminal, program = None, ""
+    stat = _stat(pid) if pid > 0 else None
+    if stat is not None:
+        program, fields = stat
+        leader, device = int(fields[3]), int(fields[4])
+        led = _stat(leader) if device else None
+        if led is not None:
+            terminal = Terminal(device, leader, int(led[1][19]))
+    return Peer(socket=socket, uid=uid, gid=gid, pid=pid, connection=connection, terminal=terminal, program=program)
+
+
+def _stat(pid: int) -> tuple[str, list[str]] | None:
+    """Name and the fields after it (state is number 0) of /proc/PID/stat; a name may hold anything."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return None
+    match = re.fullmatch(r"\d+ \((.*)\) (\S .*)", text.rstrip("\n"), re.DOTALL)
+    return (match[1], match[2].split()) if match else None
+
+
+class Presence:
+    """Which terminals showed the approval passphrase lately."""
+
+    def __init__(self, seconds: int, clock: Callable[[], datetime]) -> None:
+        self._seconds = seconds
+        self._clock = clock
+        self._until: dict[tuple[int, Terminal], datetime] = {}
+
+    def remember(self, peer: Peer) -> int:
+        """Returns for how many seconds it is remembered here: 0 without a terminal, or where it is switched off."""
+        if peer.terminal is None or self._seconds == 0:
+            return 0
+        self._until[peer.uid, peer.terminal] = self._clock() + timedelta(seconds=self._seconds)
+        return self._seconds
+
+    def holds(self, peer: Peer) -> bool:
+        if peer.socket != "user" or peer.terminal is None:
+            return False
+        until = self._until.get((peer.uid, peer.terminal))
+        return until is not None and self._clock() < until
+
+    def forget(self) -> None:
+        self._until.clear()
+
+
+@dataclass(slots=True)
+class _Session:
+    id: str
+    began: datetime
+    active: datetime
+
+
+class Sessions:
+    """One agent's conversation: ends at disconnect, after 30 idle minutes, or after 8 hours.
+
+    An agent's session is its connection; the person's is the terminal. `ended` is told each id that has ended.
+    """
+
+    def __init__(self, clock: Callable[[], datetime], ended: Callable[[str], None]) -> None:
+        self._clock = clock
+        self._ended = ended
+        self._open: dict[str, _Session] = {}
+
+    def of(self, peer: Peer, agent: str) -> str:
+        """The id of the session that this peer is in, which is active now."""
+        self.sweep()
+        if peer.socket == "user" and peer.terminal is not None:
+            terminal = peer.terminal
+            base = f"tty-{peer.uid}-{terminal.device}-{terminal.leader}-{terminal.started}"
+        else:
+            base = f"conn-{peer.connection}-{agent}"
+        now = self._clock()
+        session = self._open.get(base)
+        if session is None:
+            session = self._open[base] = _Session(f"{base}-{now.timestamp():.0f}", now, now)
+        session.active = now
+        return session.id
+
+    def disconnected(self, connection: str) -> None:
+        for base in [base for base in self._open if base.startswith(f"conn-{connection}-")]:
+            self._end(base)
+
+    def sweep(self) -> None:
+        now = self._clock()
+        for base, session in list(self._open.items()):
+            if now - session.active > IDLE or now - session.began > LONGEST:
+                self._end(base)
+
+    def is_open(self, id: str) -> bool:
+        return any(session.id == id for session in self._open.values())
+
+    def _end(self, base: str) -> None:
+        self._ended(self._open.pop(base).id)

@@ -1,0 +1,75 @@
+"""Sealed notes of one action: what its undo needs. The chain holds their hashes, the vault their key.
+
+An older sealed version that is put back by hand decrypts well, so `get` also asks the chain which version is current.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Protocol
+
+from sqlalchemy import delete, desc, select
+from sqlalchemy.dialects.sqlite import insert
+
+from goex.journal.chain import Journal
+from goex.journal.schema import journal, records
+from policies.errors import Conflict
+from policies.jsonvalue import parse
+
+
+class PayloadSealer(Protocol):
+    """The part of the vault that seals payloads."""
+
+    def seal_payload(self, name: str, data: bytes) -> bytes: ...
+
+    def open_payload(self, name: str, sealed: bytes) -> bytes: ...
+
+
+class SealedRecords:
+    """`runtimes.base.Records` for one action."""
+
+    def __init__(self, journal_: Journal, vault: PayloadSealer, action_id: str, agent: str) -> None:
+        self._journal = journal_
+        self._vault = vault
+        self._action_id = action_id
+        self._agent = agent
+
+    def put(self, name: str, data: bytes) -> None:
+        sealed = self._vault.seal_payload(f"{self._action_id}/{name}", data)
+        with self._journal.transaction() as transaction:
+            statement = insert(records).values(action_id=self._action_id, name=name, sealed=sealed)
+            transaction.connection.execute(
+                statement.on_conflict_do_update(index_elements=["action_id", "name"], set_={"sealed": sealed})
+            )
+            transaction.append(
+                "record",
+                action_id=self._action_id,
+                agent=self._agent,
+                facts={"name": name, "sha256": hashlib.sha256(sealed).hexdigest()},
+            )
+
+    def get(self, name: str) -> bytes | None:
+        with self._journal.read() as connection:
+            sealed = connection.execute(
+                select(records.c.sealed).where(records.c.action_id == self._action_id, records.c.name == name)
+            ).scalar()
+            noted = connection.execute(
+                select(journal.c.facts)
+                .where(journal.c.action_id == self._action_id, journal.c.kind == "record")
+                .order_by(desc(journal.c.number))
+            ).scalars()
+            expected = next((facts["sha256"] for facts in map(parse, noted) if facts["name"] == name), None)
+        if sealed is None:
+            return None
+        if hashlib.sha256(sealed).hexdigest() != expected:
+            raise Conflict(
+                f"What undo needs for action {self._action_id} ({name}) isn't what was written.",
+                next_step="goex log --verify",
+            )
+        return self._vault.open_payload(f"{self._action_id}/{name}", sealed)
+
+    def forget(self) -> None:
+        """Drop all of them (commit): the chain keeps their hashes."""
+        with self._journal.transaction() as transaction:
+            transaction.connection.execute(delete(records).where(records.c.action_id == self._action_id))
+            transaction.append("forget", action_id=self._action_id, agent=self._agent)

@@ -1,0 +1,136 @@
+"""After a restart: every action that was under way is settled, taken up again, or said to be unknown.
+
+Rules: what hadn't begun never begins by itself, except that a question which is still open, or was answered with yes,
+goes on; what had begun is probed by its runtime, which reads only; a revert finishes what it began, since reverts are
+idempotent. Containers of the earlier daemon are gone before any of this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+
+from goex.engine.core import Lost
+from goex.engine.engine import Engine
+from goex.engine.events import Approval, Finished, Problem
+from goex.journal.actions import ActionRow
+from goex.journal.states import BEFORE_DECISION, UNDER_WAY, Event, State
+from policies.actions import Plan, Revert
+from policies.errors import GoexError
+
+log = logging.getLogger("goex.engine")
+
+FOLLOWED_WITHIN = 60.0  # seconds in which a client that isn't detached must be back
+
+
+async def recover(engine: Engine, follow_within: float = FOLLOWED_WITHIN) -> None:
+    """Settle what an earlier daemon left. Call it once the vault is unlocked and the ledger is loaded."""
+    rows = engine.core.actions.in_states({*UNDER_WAY, State.UNKNOWN})
+    for row in rows:
+        if engine.is_under_way(row.id):
+            continue
+        try:
+            await _one(engine, row, follow_within)
+        except GoexError as error:
+            log.error("action %s stays %s: %s", row.id, row.state, error)
+
+
+async def _one(engine: Engine, row: ActionRow, follow_within: float) -> None:
+    if row.state in BEFORE_DECISION:
+        _never_began(engine, row, Event.WITHDRAW)
+    elif row.state is State.ASKING:
+        _take_up(engine, row, follow_within)
+    elif row.state in (State.ALLOWED, State.PREPARED):
+        if row.state is State.PREPARED and row.kind != "revert":
+            plan = row.the_plan()
+            with suppress(GoexError):
+                await engine.core.runtime_of(plan.action).forget(plan, engine.core.context(row))
+        _never_began(engine, row, Event.FAIL)
+    else:
+        plan = row.the_plan()
+        if isinstance(plan.action, Revert):
+            if row.state is State.RUNNING:
+                await _finish_revert(engine, row, plan)
+        else:
+            await _probe(engine, row, plan)
+    if not engine.is_under_way(row.id):
+        engine.core.hub.publish(
+            row.id, Finished(action_id=row.id, problem=engine.problem(engine.core.actions.get(row.id)))
+        )
+
+
+def _never_began(engine: Engine, row: ActionRow, event: Event) -> None:
+    engine.end(
+        row,
+        Problem(
+            code="interrupted",
+            message="The daemon stopped before this began: nothing was changed.",
+            next_step="Ask for it again.",
+        ),
+        event,
+    )
+
+
+def _take_up(engine: Engine, row: ActionRow, follow_within: float) -> None:
+    """A question that was open when the daemon stopped is still open; whoever asked has a minute to be back."""
+    question = _question(engine, row)
+    if question is None or question.state not in ("pending", "approved"):
+        _never_began(engine, row, Event.WITHDRAW)
+        return
+    plan, action = row.the_plan(), row.action()
+    assert action is not None
+
+    async def journey() -> str:
+        async def again() -> Plan:
+            return (await engine.assess(row, action))[1]
+
+        decided = await engine.asking.await_answer(row, plan, again, question.id)
+        runtime = engine.core.runtime_of(engine.core.subject(plan.action))
+        return await engine.go_on(decided, runtime, plan)
+
+    engine.start(row, journey())
+    if not row.detached and question.state == "pending":
+        asyncio.get_running_loop().call_later(follow_within, _unfollowed, engine, row.id)
+
+
+def _unfollowed(engine: Engine, id: str) -> None:
+    task = asyncio.ensure_future(engine.left(id))
+    _leaving.add(task)
+    task.add_done_callback(_leaving.discard)
+
+
+_leaving: set[asyncio.Task[None]] = set()  # asyncio keeps only weak references to tasks
+
+
+def _question(engine: Engine, row: ActionRow) -> Approval | None:
+    found = engine.core.approvals.of_action(row.id)
+    return found[-1] if found else None
+
+
+async def _probe(engine: Engine, row: ActionRow, plan: Plan) -> None:
+    runtime = engine.core.runtime_of(plan.action)
+    try:
+        context = engine.core.context(row, plan.action, engine.core.leases(row, plan))
+        settlement = await runtime.settle(plan, context)
+    finally:
+        engine.core.vault.end_leases(row.id)
+    if settlement.outcome is not None:
+        engine.running.finish(row, plan, settlement.outcome)
+    elif row.state is State.RUNNING:
+        lost = Lost("The daemon stopped while this ran, and it can't be known what it did.", settlement.evidence)
+        engine.end(row, Problem.of(lost), Event.LOSE)
+
+
+async def _finish_revert(engine: Engine, row: ActionRow, plan: Plan) -> None:
+    runtime = engine.core.runtime_of(engine.core.subject(plan.action))
+    try:
+        context = engine.core.context(row, engine.core.subject(plan.action), engine.core.leases(row, plan))
+        outcome = await engine.running.effect(runtime, plan, context)
+    except GoexError as error:
+        evidence = (str(error), *getattr(error, "difference", ()))
+        engine.end(row, Problem.of(Lost("The daemon stopped while this ran.", evidence)), Event.LOSE)
+    else:
+        engine.running.finish(row, plan, outcome)
+    finally:
+        engine.core.vault.end_leases(row.id)

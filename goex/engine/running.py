@@ -1,0 +1,94 @@
+"""From ALLOWED to the outcome: prepare, run, finish; and what the end of a revert does to its target.
+
+Rules: the inverse is durable before `run` is written, and `run` is written before the effect begins; whatever is raised
+before that changed nothing; a cancelled run is looked at as a crashed one is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from goex.engine.core import Core, Lost
+from goex.engine.events import Problem
+from goex.journal.actions import ActionRow
+from goex.journal.chain import Transaction
+from goex.journal.states import Event, State
+from policies.actions import Outcome, Plan, Revert
+from policies.digest import digest
+from policies.errors import Conflict
+from runtimes.base import Context, Runtime
+
+MOST_AT_ONCE = 8
+
+
+@dataclass(slots=True)
+class Running:
+    """Carries out what was allowed."""
+
+    core: Core
+    slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_AT_ONCE))
+
+    async def carry_out(self, row: ActionRow, runtime: Runtime, plan: Plan, begun: Callable[[], None]) -> Outcome:
+        """Run an ALLOWED action to its outcome, which is on disk when this returns. `begun` is called at `run`."""
+        async with self.slots:
+            if digest(plan, agent=row.agent) != row.digest:
+                raise Conflict("The plan changed after it was decided on.")
+            context = self.core.context(row, self.core.subject(plan.action), self.core.leases(row, plan))
+            if not isinstance(plan.action, Revert):
+                await runtime.prepare(plan, context)
+            row = self.core.stepped(row, Event.PREPARE)
+            row = self.core.stepped(row, Event.RUN)
+            begun()
+            try:
+                outcome = await self.effect(runtime, plan, context)
+            except asyncio.CancelledError:
+                outcome = await self._after_cancel(runtime, plan, context)
+            self.finish(row, plan, outcome)
+            return outcome
+
+    async def effect(self, runtime: Runtime, plan: Plan, context: Context) -> Outcome:
+        """The effect itself; for a revert also after a crash, since reverts finish what they began."""
+        if not isinstance(plan.action, Revert):
+            return await runtime.execute(plan, context)
+        target = self.core.target_of(plan.action)
+        target_context = self.core.context(target)
+        if plan.action.verb == "commit":
+            await runtime.forget(target.the_plan(), target_context)
+            self.core.records(target).forget()
+            return Outcome(ok=True, summary=f"Committed {target.id}: what undo would need is gone.")
+        return await runtime.execute_revert(plan.action, plan, target.the_plan(), target_context, context)
+
+    def finish(self, row: ActionRow, plan: Plan, outcome: Outcome) -> ActionRow:
+        """Write the outcome, and in the same transaction what it does to a revert's target."""
+        event = Event.FINISH if outcome.ok else Event.PART if outcome.touched else Event.FAIL
+        problem = None
+        if not outcome.ok:
+            can = outcome.touched and not isinstance(plan.action, Revert)
+            undo = f"Something was changed; take it back with: goex undo {row.id}" if can else ""
+            problem = Problem(code="failed", message=outcome.summary, next_step=undo).to_json()
+        with self.core.journal.transaction() as transaction:
+            row = self.core.step(transaction, row, event, outcome=outcome, problem=problem)
+            self.step_target(transaction, plan, event, row.id)
+        return row
+
+    def step_target(self, transaction: Transaction, plan: Plan, event: Event, by: str) -> None:
+        """What the end of a revert does to its target: its success steps it, a doubtful end makes it unknown, and a
+        failure that touched nothing leaves it as it is."""
+        if not isinstance(plan.action, Revert):
+            return
+        target = self.core.target_of(plan.action)
+        if event is Event.FINISH:
+            done = {"undo": Event.UNDO, "redo": Event.REDO, "commit": Event.COMMIT}[plan.action.verb]
+            self.core.step(transaction, target, done, facts={"by": by})
+        elif event in (Event.PART, Event.LOSE) and target.state is not State.UNKNOWN:
+            self.core.step(transaction, target, Event.LOSE, facts={"by": by})
+
+    async def _after_cancel(self, runtime: Runtime, plan: Plan, context: Context) -> Outcome:
+        if isinstance(plan.action, Revert):
+            raise Lost(f"The {plan.action.verb} was cancelled while it ran.")
+        settlement = await runtime.settle(plan, context)
+        if settlement.outcome is None:
+            raise Lost("It was cancelled while it ran, and it can't be known what it did.", settlement.evidence)
+        return replace(settlement.outcome, ok=False, summary=f"Cancelled. {settlement.outcome.summary}")

@@ -1,0 +1,199 @@
+"""The rows of actions: their present state, changed only together with a row of the chain."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import desc, insert, select, update
+
+from goex.journal.chain import Journal, Transaction
+from goex.journal.schema import actions
+from goex.journal.states import Event, State, step
+from policies.actions import Action, Outcome, Plan
+from policies.codec import action_from_json, outcome_from_json, plan_from_json, plan_to_json
+from policies.digest import digest
+from policies.errors import Conflict, InvalidInput
+from policies.jsonvalue import JsonObject, canonical, parse
+
+_LIMIT = 64 * 2**20  # our own texts come back from the database whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionRow:
+    """One action as it is now. `source` says who asked, as the daemon saw it."""
+
+    id: str
+    number: int
+    agent: str
+    session: str
+    kind: str
+    state: State
+    created: str
+    updated: str
+    intent: str
+    request: str
+    plan: str
+    digest: str
+    outcome: str
+    problem: str
+    target: str
+    source: str
+    detached: bool
+
+    def action(self) -> Action | None:
+        """What was asked for; None while an intent isn't mapped yet."""
+        return action_from_json(parse(self.request, limit=_LIMIT)) if self.request else None
+
+    def the_plan(self) -> Plan:
+        """The plan as it was decided on. Raises Conflict when the stored text isn't what was journaled."""
+        if not self.plan:
+            raise InvalidInput(f"Action {self.id} has no plan.")
+        plan = plan_from_json(parse(self.plan, limit=_LIMIT))
+        if digest(plan, agent=self.agent) != self.digest:
+            raise Conflict(
+                f"The stored plan of action {self.id} isn't the one that was decided on.",
+                next_step="goex log --verify",
+            )
+        return plan
+
+    def the_outcome(self) -> Outcome | None:
+        return outcome_from_json(parse(self.outcome, limit=_LIMIT)) if self.outcome else None
+
+
+class Actions:
+    """Reads and steps actions."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    def create(
+        self,
+        transaction: Transaction,
+        *,
+        id: str,
+        agent: str,
+        session: str,
+        intent: str,
+        action: Action | None,
+        source: str,
+        detached: bool,
+    ) -> ActionRow:
+        """Record an action as received."""
+        request = _text(action.to_json()) if action else ""
+        number = transaction.append(
+            "receive",
+            action_id=id,
+            agent=agent,
+            to_state=State.RECEIVED,
+            facts={"intent": intent, "request_sha256": _hash(request), "source": source, "session": session},
+        )
+        row = ActionRow(
+            id=id,
+            number=number,
+            agent=agent,
+            session=session,
+            kind=action.kind if action else "intent",
+            state=State.RECEIVED,
+            created=transaction.now,
+            updated=transaction.now,
+            intent=intent,
+            request=request,
+            plan="",
+            digest="",
+            outcome="",
+            problem="",
+            target=getattr(action, "target", ""),
+            source=source,
+            detached=detached,
+        )
+        transaction.connection.execute(
+            insert(actions).values(**{name: getattr(row, name) for name in ActionRow.__dataclass_fields__})
+        )
+        return row
+
+    def step(
+        self,
+        transaction: Transaction,
+        row: ActionRow,
+        event: Event,
+        *,
+        facts: JsonObject | None = None,
+        action: Action | None = None,
+        plan: Plan | None = None,
+        outcome: Outcome | None = None,
+        problem: JsonObject | None = None,
+    ) -> ActionRow:
+        """Take one step of the table. Raises IllegalStep for any other, Conflict when the row moved meanwhile."""
+        after = step(row.state, event)
+        changed: dict[str, Any] = {"state": after, "updated": transaction.now}
+        noted: dict[str, Any] = dict(facts or {})
+        if action is not None:
+            changed |= {"request": _text(action.to_json()), "kind": action.kind}
+            noted["request_sha256"] = _hash(changed["request"])
+        if plan is not None:
+            changed |= {"plan": _text(plan_to_json(plan)), "digest": digest(plan, agent=row.agent)}
+            noted["digest"] = changed["digest"]
+        if outcome is not None:
+            changed["outcome"] = _text(outcome.to_json())
+            noted |= {"outcome_sha256": _hash(changed["outcome"]), "ok": outcome.ok, "summary": outcome.summary}
+        if problem is not None:
+            changed["problem"] = _text(dict(problem))
+            noted["problem"] = dict(problem)
+        transaction.append(event, action_id=row.id, agent=row.agent, from_state=row.state, to_state=after, facts=noted)
+        moved = transaction.connection.execute(
+            update(actions).where(actions.c.id == row.id, actions.c.state == row.state).values(**changed)
+        )
+        if moved.rowcount != 1:
+            raise Conflict(f"Action {row.id} is no longer {row.state}.")
+        return self._get(transaction.connection, row.id)
+
+    def get(self, id: str) -> ActionRow:
+        """The action of that id. Raises InvalidInput when there is none."""
+        with self._journal.read() as connection:
+            return self._get(connection, id)
+
+    def in_states(self, states: Iterable[State]) -> tuple[ActionRow, ...]:
+        """Oldest first."""
+        query = select(actions).where(actions.c.state.in_([*states])).order_by(actions.c.number)
+        with self._journal.read() as connection:
+            return tuple(_row(found) for found in connection.execute(query))
+
+    def reverts_of(self, target: str) -> tuple[ActionRow, ...]:
+        query = select(actions).where(actions.c.target == target).order_by(actions.c.number)
+        with self._journal.read() as connection:
+            return tuple(_row(found) for found in connection.execute(query))
+
+    def newest(self, *, agent: str = "", session: str = "", before: str = "", limit: int = 50) -> tuple[ActionRow, ...]:
+        """Newest first; `before` is an action's id."""
+        query = select(actions).order_by(desc(actions.c.number)).limit(limit)
+        if agent:
+            query = query.where(actions.c.agent == agent)
+        if session:
+            query = query.where(actions.c.session == session)
+        if before:
+            query = query.where(actions.c.number < self.get(before).number)
+        with self._journal.read() as connection:
+            return tuple(_row(found) for found in connection.execute(query))
+
+    def _get(self, connection: Any, id: str) -> ActionRow:
+        found = connection.execute(select(actions).where(actions.c.id == id)).first()
+        if found is None:
+            raise InvalidInput(f"There is no action {id[:60]!r}.", next_step="goex log lists them.")
+        return _row(found)
+
+
+def _row(found: Any) -> ActionRow:
+    values = dict(found._mapping)
+    values["state"] = State(values["state"])
+    return ActionRow(**values)
+
+
+def _text(value: Any) -> str:
+    return canonical(value).decode("utf-8")
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()

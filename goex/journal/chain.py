@@ -1,0 +1,301 @@
+"""Appending to the chain, and verifying it.
+
+Rules: one writer; a row and whatever it speaks of (a state, a consumed grant, a sealed record) are one transaction
+with `synchronous=FULL`; the head follows each commit; when the head can't be written, nothing more is appended. Row n's
+hash covers row n-1's hash and every column, so an edit, a gap or another order shows. Without the vault's key rows can
+be read, and nothing can be appended.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, desc, event, func, insert, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from goex.journal.head import Head, Mark
+from goex.journal.schema import actions, journal, migrate
+from policies.errors import ExitStatus, GoexError, Unavailable
+from policies.jsonvalue import JsonObject, canonical, parse
+
+_GENESIS = hashlib.sha256(b"goex.v1.journal").digest()
+
+
+class JournalBroken(GoexError):
+    """The journal isn't what was written. Nothing is appended to it any more."""
+
+    code = "journal-broken"
+    exit_status = ExitStatus.CONFLICT
+
+
+class JournalFailed(Unavailable):
+    """The disk or the database refused: the step wasn't written."""
+
+    code = "state"
+
+
+class JournalLocked(Unavailable):
+    """No key yet: the vault hasn't been unlocked since the daemon started."""
+
+    code = "sealed"
+    exit_status = ExitStatus.SEALED
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def stamp(moment: datetime) -> str:
+    """RFC 3339 in UTC with microseconds: sorts as text."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def moment(text: str) -> datetime:
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    number: int
+    at: str
+    action_id: str
+    agent: str
+    kind: str
+    from_state: str
+    to_state: str
+    facts: str
+    hash: bytes
+
+    def seal(self, previous: bytes) -> bytes:
+        """The hash that this row must have after a row with `previous`."""
+        body = [self.number, self.at, self.action_id, self.agent, self.kind, self.from_state, self.to_state, self.facts]
+        return hashlib.sha256(previous + canonical(body)).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What a check of the whole chain found. `authenticated`: the head's MAC was checked too."""
+
+    good: bool
+    rows: int
+    head: str
+    problem: str
+    authenticated: bool
+
+
+class Transaction:
+    """One transaction of the journal: rows, and the changes that they speak of."""
+
+    def __init__(self, connection: Connection, mark: Mark, now: str) -> None:
+        self.connection = connection
+        self.now = now
+        self.mark = mark
+
+    def append(
+        self,
+        kind: str,
+        *,
+        action_id: str = "",
+        agent: str = "",
+        facts: JsonObject | None = None,
+        from_state: str = "",
+        to_state: str = "",
+    ) -> int:
+        """Append a row; returns its number."""
+        text = canonical(dict(facts or {})).decode("utf-8")
+        number = self.mark.count + 1
+        row = Row(number, self.now, action_id, agent, kind, from_state, to_state, text, b"")
+        row_hash = row.seal(self.mark.hash)
+        self.connection.execute(
+            insert(journal).values(
+                number=number,
+                at=self.now,
+                action_id=action_id,
+                agent=agent,
+                kind=kind,
+                from_state=from_state,
+                to_state=to_state,
+                facts=text,
+                hash=row_hash,
+            )
+        )
+        self.mark = Mark(number, row_hash)
+        return number
+
+
+class Journal:
+    """The daemon's state database, and the chain in it."""
+
+    def __init__(self, path: Path, head: Path, clock: Callable[[], datetime] = utc_now) -> None:
+        """Open or create. Raises Unavailable when the file can't be used."""
+        self.clock = clock
+        self._head = Head(head)
+        self._key: bytes | None = None
+        self._head_is_behind = False
+        self._lock = threading.RLock()  # runtimes work in threads; rows are written one at a time
+        self.engine = _open(path)
+        try:
+            migrate(self.engine)
+            self._mark = self._last()
+        except SQLAlchemyError as error:
+            raise _translated(error, path) from error
+        self._path = path
+
+    @property
+    def unlocked(self) -> bool:
+        return self._key is not None
+
+    @property
+    def count(self) -> int:
+        return self._mark.count
+
+    def unlock(self, key: bytes) -> None:
+        """Take the MAC key, compare the head with the chain's end, and write a head if it was one row behind.
+
+        Raises JournalBroken when rows are missing, or aren't the ones that the head speaks of.
+        """
+        mark = self._head.read(key)
+        if mark is None and (self._head.exists() or self._mark.count > 1):
+            raise JournalBroken(
+                "The journal's head is missing or isn't authentic.",
+                next_step="See `goex log --verify`; restore the state folder from a backup, or move it away.",
+            )
+        problem = "" if mark is None else self._compare(mark)
+        if problem:
+            raise JournalBroken(problem, next_step="Restore the state folder from a backup, or move it away.")
+        self._key = key
+        if self._mark.count:
+            self._write_head()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Rows and the changes that they speak of, all or nothing. Raises Unavailable when the disk refuses.
+
+        When the block raises, nothing of it stays.
+        """
+        with self._lock:
+            if self._key is None:
+                raise JournalLocked("The vault is sealed.", next_step="Unlock it: goex vault unlock")
+            if self._head_is_behind:
+                self._write_head()
+            try:
+                with self.engine.begin() as connection:
+                    opened = Transaction(connection, self._mark, stamp(self.clock()))
+                    yield opened
+            except SQLAlchemyError as error:
+                raise _translated(error, self._path) from error
+            if opened.mark.count != self._mark.count:
+                self._mark = opened.mark
+                self._write_head()
+
+    def append(self, kind: str, **columns: Any) -> int:
+        """One row in a transaction of its own."""
+        with self.transaction() as transaction:
+            return transaction.append(kind, **columns)
+
+    def read(self) -> Connection:
+        """A connection for reading; close it."""
+        return self.engine.connect()
+
+    def rows(self, *, action_id: str = "", agent: str = "", before: int = 0, limit: int = 50) -> tuple[Row, ...]:
+        """The newest rows first."""
+        query = select(journal).order_by(desc(journal.c.number)).limit(limit)
+        if action_id:
+            query = query.where(journal.c.action_id == action_id)
+        if agent:
+            query = query.where(journal.c.agent == agent)
+        if before:
+            query = query.where(journal.c.number < before)
+        with self.engine.connect() as connection:
+            return tuple(Row(*row) for row in connection.execute(query))
+
+    def verify(self) -> Verification:
+        """Recompute the whole chain, compare its end with the head, and each action with its newest row."""
+        previous, number, states, digests = _GENESIS, 0, {}, {}
+        with self.engine.connect() as connection:
+            for raw in connection.execution_options(yield_per=2000).execute(select(journal).order_by(journal.c.number)):
+                row = Row(*raw)
+                number += 1
+                if row.number != number:
+                    return self._bad(number, f"Row {number} is missing: row {row.number} follows.")
+                if row.seal(previous) != row.hash:
+                    return self._bad(number, f"Row {number} isn't what was written.")
+                previous = row.hash
+                if row.to_state:
+                    states[row.action_id] = row.to_state
+                if row.kind == "assess":
+                    digests[row.action_id] = parse(row.facts).get("digest", "")
+            for found in connection.execute(select(actions.c.id, actions.c.state, actions.c.digest)):
+                if states.get(found.id) != found.state or digests.get(found.id, "") != found.digest:
+                    return self._bad(number, f"Action {found.id} isn't in the state that the journal left it in.")
+        mark = self._head.read(self._key) if self._key is not None else None
+        if self._key is not None:
+            if mark is None and number:
+                return self._bad(number, "The head is missing or isn't authentic.")
+            problem = self._compare(mark) if mark else ""
+            if problem:
+                return self._bad(number, problem)
+        return Verification(True, number, previous.hex(), "", self._key is not None)
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    def _bad(self, rows: int, problem: str) -> Verification:
+        return Verification(False, rows, "", problem, self._key is not None)
+
+    def _compare(self, mark: Mark) -> str:
+        """Why the chain's end doesn't fit `mark`; "" when it does. One row more than the mark is a crash's trace."""
+        with self.engine.connect() as connection:
+            count = connection.execute(select(func.max(journal.c.number))).scalar() or 0
+            found = connection.execute(select(journal.c.hash).where(journal.c.number == mark.count)).scalar()
+        if mark.count and found != mark.hash:
+            return f"Row {mark.count} is missing or isn't the one that was written: the journal was cut or edited."
+        if count > mark.count + 1:
+            return f"{count - mark.count} rows were added behind the journal's back."
+        return ""
+
+    def _write_head(self) -> None:
+        assert self._key is not None
+        self._head_is_behind = True
+        self._head.write(self._mark, self._key)
+        self._head_is_behind = False
+
+    def _last(self) -> Mark:
+        with self.engine.connect() as connection:
+            newest = connection.execute(
+                select(journal.c.number, journal.c.hash).order_by(desc(journal.c.number)).limit(1)
+            ).first()
+        return Mark(newest.number, newest.hash) if newest else Mark(0, _GENESIS)
+
+
+def _open(path: Path) -> Engine:
+    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": 5.0})
+
+    @event.listens_for(engine, "connect")
+    def _pragmas(connection: Any, _: object) -> None:
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    return engine
+
+
+def _translated(error: SQLAlchemyError, path: Path) -> JournalFailed:
+    cause = getattr(error, "orig", None) or error
+    text = str(cause)
+    if "full" in text:
+        return JournalFailed(
+            "The disk that holds GoEx's state is full: nothing was written.",
+            next_step=f"Free some space below {path.parent}, then ask again.",
+        )
+    if "locked" in text:
+        return JournalFailed("Another process holds the state database.", next_step="goex daemon status")
+    return JournalFailed(
+        f"The state database can't be used: {text.splitlines()[0][:200]}.", next_step="goex doctor says what is wrong."
+    )
