@@ -184,7 +184,7 @@ def create_file(path: Path) -> VaultFile:
     os.close(descriptor)
     engine = _engine(path)
     try:
-        with translated(), engine.connect() as connection:
+        with translated(), engine.connect().execution_options(immediate=True) as connection:
             for text in _DDL.values():
                 connection.exec_driver_sql(text)
             connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -285,7 +285,7 @@ def _check_schema(connection: Connection) -> None:
         raise VaultTooNew(
             f"This vault has format {version}; this GoEx reads up to {SCHEMA_VERSION}.", next_step="Update GoEx."
         )
-    if connection.exec_driver_sql("PRAGMA quick_check(1)").scalar() != "ok":
+    if connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar() != "ok":
         raise broken("The vault's file is damaged.")
     found = {tuple(row) for row in connection.exec_driver_sql("SELECT type, name, sql FROM sqlite_master")}
     if found != _SCHEMA:

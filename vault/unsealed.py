@@ -257,6 +257,8 @@ def _place(path: Path, header: Header, random: Random) -> None:
     fresh = path.with_name(f".{path.name}.{random(8).hex()}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for left in path.parent.glob(f".{path.name}.*"):  # by an attempt that was killed; it opens nothing
+            left.unlink()
         try:
             file = create_file(fresh)
             try:

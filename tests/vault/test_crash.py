@@ -1,0 +1,242 @@
+"""Killed at any point, or out of disk: the vault opens, and holds the old state or the new one."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import event
+
+from tests.vault.support import account, create, protector, reopen, secret_of
+from vault.errors import VaultAbsent, VaultUnwritable
+from vault.secret import Secret
+from vault.store import Vault
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+
+
+def in_child(work: Callable[[int], None]) -> tuple[int, int]:
+    """Fork; `work` gets a descriptor to report to. Returns the child's pid and the reading end."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(reading)
+            work(writing)
+        finally:
+            os._exit(0)
+    os.close(writing)
+    return pid, reading
+
+
+def churn(path: Path, begin: int) -> Callable[[int], None]:
+    """Put, replace, rotate, for ever; report each step after it has returned."""
+
+    def work(report: int) -> None:
+        vault = reopen(path)
+        os.write(report, b".\n")
+        for step in range(begin, begin + 10_000):
+            vault.put(account(name=f"n{step % 5}"), Secret(f"value {step}"), replace=True)
+            os.write(report, f"{step}\n".encode())
+            if step % 3 == 0:
+                vault.rotate(protector() if step % 2 else None)
+
+    return work
+
+
+def test_kill_9_at_random_points(path: Path) -> None:
+    create(path).seal()
+    chance = random.Random(20300102)
+    reached = 0
+    acknowledged: dict[str, int] = {}
+    for _ in range(40):
+        pid, reading = in_child(churn(path, reached))
+        os.read(reading, 2)
+        time.sleep(chance.uniform(0.0, 0.08))
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        with os.fdopen(reading) as lines:
+            done = [int(line) for line in lines if line.endswith("\n") and line.strip().isdigit()]
+        for step in done:
+            acknowledged[f"n{step % 5}"] = step
+        reached = done[-1] + 1 if done else reached
+        vault = reopen(path)
+        assert vault.damage() == ()
+        found = {record.account.name for record in vault.records()}
+        assert found >= set(acknowledged), "an acknowledged secret was lost"
+        for name in found:
+            value = int(secret_of(vault, "slack", name).decode().removeprefix("value "))
+            if value == reached:  # the step under way when it was killed
+                acknowledged[name] = value
+            else:
+                assert value == acknowledged[name]
+        if acknowledged.get(f"n{reached % 5}") == reached:
+            reached += 1
+        vault.seal()
+    assert reached > 40, "too few steps were made for the kills to mean anything"
+    assert [each.name for each in path.parent.iterdir() if each.suffix != ".db-journal"] == ["vault.db"]
+
+
+@pytest.mark.parametrize("what", ["put", "replace", "remove", "rotate", "rotate to another", "approval", "change"])
+def test_kill_9_before_every_statement(path: Path, what: str) -> None:
+    """Each statement of each write, and each commit, is the last thing that happens once."""
+    vault = create(path)
+    vault.put(account(), Secret("old"))
+    vault.seal()
+    kept = path.read_bytes()
+    other = "another passphrase"
+    jobs: dict[str, Callable[[Vault], object]] = {
+        "put": lambda vault: vault.put(account(name="home"), Secret("new")),
+        "replace": lambda vault: vault.put(account(), Secret("new"), replace=True),
+        "remove": lambda vault: vault.remove("slack", "work"),
+        "rotate": lambda vault: vault.rotate(),
+        "rotate to another": lambda vault: vault.rotate(protector(other)),
+        "approval": lambda vault: vault.check_approval(Secret("not the right one")),
+        "change": lambda vault: vault.change_approval(Secret("yes it is really me"), Secret("a new one, really")),
+    }
+    survived, killed = False, 0
+    for limit in range(1, 60):
+        path.write_bytes(kept)
+
+        def work(report: int, limit: int = limit) -> None:
+            vault = reopen(path)
+            seen = 0
+
+            def count(*_: object) -> None:
+                nonlocal seen
+                seen += 1
+                if seen == limit:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+            engine = vault._unsealed.file._engine  # type: ignore[union-attr]
+            event.listen(engine, "before_cursor_execute", count)
+            event.listen(engine, "commit", count)
+            jobs[what](vault)
+            os.write(report, b"done\n")
+
+        pid, reading = in_child(work)
+        _, status = os.waitpid(pid, 0)
+        with os.fdopen(reading) as lines:
+            survived = lines.read() == "done\n"
+        killed += os.WIFSIGNALED(status)
+        try:
+            again = reopen(path)
+        except Exception:
+            assert what == "rotate to another"
+            again = reopen(path, other)
+        assert again.damage() == ()
+        values = {record.account.name: secret_of(again, "slack", record.account.name) for record in again.records()}
+        assert values in ({"work": b"old"}, {"work": b"new"}, {"work": b"old", "home": b"new"}, {})
+        if not survived and what not in ("approval", "change"):
+            assert values == {"work": b"old"}, "nothing had been committed"
+        again.seal()
+        if survived:
+            break
+    assert survived
+    assert killed >= 3
+
+
+def test_kill_9_while_it_is_made(path: Path) -> None:
+    """The file appears whole or not at all, and a next attempt works."""
+    chance = random.Random(7)
+    begun = time.monotonic()
+    create(path).seal()
+    usual = time.monotonic() - begun
+    appeared, absent = 0, 0
+    for _ in range(20):
+        path.unlink(missing_ok=True)
+        pid, reading = in_child(lambda report: create(path).seal())
+        time.sleep(chance.uniform(0.0, usual * 1.8))
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(reading)
+        try:
+            reopen(path).seal()
+            appeared += 1
+        except VaultAbsent:
+            absent += 1
+            create(path).seal()
+            reopen(path).seal()
+            assert [each.name for each in path.parent.iterdir()] == ["vault.db"]
+    assert appeared > 0
+    assert absent > 0
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 200 KiB."""
+    place = tmp_path / "small"
+    place.mkdir(mode=0o700)
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=200k,mode=0700", "tmpfs", str(place)], capture_output=True, check=False
+    )
+    if made.returncode != 0:
+        pytest.skip("this user can't mount a small file system")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_a_full_disk_leaves_the_old_state(small_disk: Path, tmp_path: Path) -> None:
+    path = small_disk / "vault.db"
+    vault = create(path)
+    big = account(name="big", format="file")
+    vault.put(account(), Secret("old"))
+    with pytest.raises(VaultUnwritable) as caught:
+        vault.put(big, Secret(b"x" * 900_000))
+    assert "full" in caught.value.message
+    assert "space" in caught.value.next_step
+    assert [record.account.name for record in vault.records()] == ["work"]
+    assert secret_of(vault) == b"old"
+
+    filler = small_disk / "filler"
+    with filler.open("wb", buffering=0) as file, pytest.raises(OSError) as full:
+        while True:
+            file.write(b"x" * 1000)
+    assert full.value.errno == errno.ENOSPC
+    for refused in (
+        lambda: vault.put(account(), Secret("new"), replace=True),
+        lambda: vault.rotate(),
+        lambda: vault.rotate(protector("another passphrase")),
+        lambda: vault.remove("slack", "work"),
+        lambda: vault.check_approval(Secret("yes it is really me")),
+        lambda: vault.flush_uses(),
+    ):
+        with pytest.raises(VaultUnwritable):
+            refused()
+        assert secret_of(vault) == b"old"
+    vault.seal()  # even though the time of use can't be written
+    assert vault.state == "sealed"
+    with pytest.raises(VaultUnwritable):
+        create(small_disk / "second.db")
+    assert sorted(each.name for each in small_disk.iterdir()) == ["filler", "vault.db"]
+
+    shutil.copy(path, tmp_path / "as-it-was")
+    filler.unlink()
+    again = reopen(path)
+    assert secret_of(again) == b"old"
+    again.rotate()
+    again.put(account(), Secret("new"), replace=True)
+    assert secret_of(reopen(path)) == b"new"
+
+
+def test_a_file_that_is_locked_by_another_process(vault: Vault, path: Path) -> None:
+    import sqlite3
+
+    blocker = sqlite3.connect(path, isolation_level=None)
+    blocker.execute("BEGIN EXCLUSIVE")
+    try:
+        with pytest.raises(VaultUnwritable, match="Another process"):
+            vault.put(account(), Secret("x"))
+    finally:
+        blocker.close()
+    vault.put(account(), Secret("x"))
