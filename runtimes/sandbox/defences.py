@@ -1,0 +1,93 @@
+"""The defences of a container, by name, and what each one's absence means to the engine.
+
+Every job has all of them. An attack that is refused proves little unless it succeeds where its defence is missing:
+so the tests, and only they, run a container without some (`DockerSandbox(unsafe_without=…)`).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+
+class Defence(StrEnum):
+    """One thing that stands between a job and everything else."""
+
+    NETWORK = "own network namespace with loopback alone"
+    NON_ROOT = "a user other than root"
+    CAPABILITIES = "no capabilities"
+    NO_NEW_PRIVILEGES = "no new privileges by running a program"
+    SECCOMP = "the system call allow-list"
+    READ_ONLY_ROOT = "a read-only root filesystem"
+    MASKED_PATHS = "masked files in /proc and /sys"
+    READ_ONLY_PATHS = "read-only files in /proc and /sys"
+    DEVICES = "no devices but the harmless ones"
+    IPC = "own shared memory and queues"
+    PROCESSES = "own process ids"
+    CGROUPS = "own view of control groups"
+    HOSTNAME = "a host name that says nothing"
+    NO_EXEC = "nothing in /tmp can be run as a program"
+    READ_ONLY_JOB = "the job's own files can't be changed"
+    SUBMOUNTS = "what is mounted below the folder stays outside"
+    MEMORY = "a memory limit, swap included"
+    PIDS = "a limit of processes"
+    TMP_SIZE = "a size limit of /tmp and /dev/shm"
+    FILE_SIZE = "a size limit for each file"
+    OPEN_FILES = "a limit of open files"
+    CORE = "no core dumps"
+
+
+def apply(missing: frozenset[Defence], config: dict[str, Any]) -> None:
+    """Take the `missing` defences out of a container's configuration. For controls in tests alone."""
+    if not missing:
+        return
+    host = config["HostConfig"]
+    # The host's AppArmor profile, where there is one, is no part of what a control measures.
+    host["SecurityOpt"].append("apparmor=unconfined")
+    if Defence.SECCOMP in missing:
+        _without_option(host, "seccomp=")
+        host["SecurityOpt"].append("seccomp=unconfined")
+    if Defence.NO_NEW_PRIVILEGES in missing:
+        _without_option(host, "no-new-privileges")
+    if Defence.NETWORK in missing:
+        config["NetworkDisabled"] = False
+    if Defence.NON_ROOT in missing:
+        config["User"] = "0:0"
+    for defence, change in _CHANGES.items():
+        if defence in missing:
+            host.update(change)
+    if Defence.NO_EXEC in missing:
+        host["Tmpfs"] = {path: options.replace(",noexec", ",exec") for path, options in host["Tmpfs"].items()}
+    if Defence.TMP_SIZE in missing:
+        host["Tmpfs"] = dict.fromkeys(host["Tmpfs"], "rw,nosuid,nodev,noexec,mode=1777")
+        host["ShmSize"] = 2**30
+    for defence, limit in ((Defence.FILE_SIZE, "fsize"), (Defence.OPEN_FILES, "nofile"), (Defence.CORE, "core")):
+        if defence in missing:
+            host["Ulimits"] = [item for item in host["Ulimits"] if item["Name"] != limit]
+            host["Ulimits"].append({"Name": limit, "Soft": 2**20, "Hard": 2**20} if limit == "nofile" else
+                                   {"Name": limit, "Soft": -1, "Hard": -1})  # fmt: skip
+    for mount in host["Mounts"]:
+        if Defence.READ_ONLY_JOB in missing:
+            mount["ReadOnly"] = False
+        if Defence.SUBMOUNTS in missing:
+            mount["BindOptions"]["NonRecursive"] = False
+
+
+_CHANGES: dict[Defence, dict[str, Any]] = {
+    Defence.NETWORK: {"NetworkMode": "host"},
+    Defence.CAPABILITIES: {"CapDrop": [], "CapAdd": ["ALL"]},
+    Defence.READ_ONLY_ROOT: {"ReadonlyRootfs": False},
+    Defence.MASKED_PATHS: {"MaskedPaths": []},
+    Defence.READ_ONLY_PATHS: {"ReadonlyPaths": []},
+    Defence.DEVICES: {"DeviceCgroupRules": ["a *:* rwm"]},
+    Defence.IPC: {"IpcMode": "host"},
+    Defence.PROCESSES: {"PidMode": "host"},
+    Defence.CGROUPS: {"CgroupnsMode": "host"},
+    Defence.HOSTNAME: {"UTSMode": "host"},
+    Defence.MEMORY: {"Memory": 0, "MemorySwap": 0},
+    Defence.PIDS: {"PidsLimit": 0},
+}
+
+
+def _without_option(host: dict[str, Any], start: str) -> None:
+    host["SecurityOpt"] = [option for option in host["SecurityOpt"] if not option.startswith(start)]

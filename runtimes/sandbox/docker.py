@@ -1,0 +1,326 @@
+"""The sandbox on Docker: one fresh container a job, thrown away when the job ends, however it ends.
+
+Rules: a container's name is known before it exists, so whatever happens it can be removed; removal is never
+interrupted, not even by cancelling; ending means SIGKILL, since a job's word on when it is ready to stop is worth
+nothing; `run` returns when the container is gone. The engine refusing, hanging or dying is SandboxFailed; how the
+command ended is a Result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import shutil
+import socket
+import time
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import docker.errors
+from docker import APIClient
+
+from policies.actions import Ended
+from runtimes.sandbox import images, scratch, spec
+from runtimes.sandbox.contract import Job, Profile, Result, SandboxFailed
+from runtimes.sandbox.defences import Defence
+from runtimes.sandbox.engine import DOCTOR, Engine, is_conflict, is_missing, refused
+from runtimes.sandbox.failure import Facts, classify
+from runtimes.sandbox.streams import Collector, Frames, Output
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_GRACE = 2.0  # seconds after the deadline inside, before the one outside
+_ENDING = 10  # seconds for the engine to tell of a container's end
+_CHUNK = 65536
+
+
+@dataclass(slots=True, eq=False)
+class _Run:
+    """One container's life. `step` is the engine call under way: removal waits for it, so nothing is created late."""
+
+    name: str
+    done: asyncio.Event
+    cause: Ended | None = None  # why we end it; the first cause stands
+    began: bool = False
+    step: asyncio.Future[Any] | None = None
+    stream: socket.socket | None = None
+    job_dir: Path | None = None
+
+    async def through(self, call: Awaitable[T]) -> T:
+        step = asyncio.ensure_future(call)
+        self.step = step
+        return await asyncio.shield(step)
+
+
+class DockerSandbox:
+    """`Sandbox` on the Docker engine of this machine.
+
+    `state_id` names the daemon's state: `reap` destroys what an earlier daemon of the same state left, and no
+    other's. `scratch_dir` is a private folder for the files of jobs (made when it is missing; without one a private
+    folder of this user's is taken). `unsafe_without` takes defences away and is for tests' controls alone.
+    """
+
+    def __init__(
+        self,
+        state_id: str,
+        *,
+        scratch_dir: Path | None = None,
+        engine: Engine | None = None,
+        unsafe_without: frozenset[Defence] = frozenset(),
+    ) -> None:
+        self._engine = engine or Engine()
+        self._identity = spec.Identity(state_id=state_id, instance=secrets.token_hex(8))
+        self._scratch = scratch.Scratch(scratch_dir, state_id, self._identity.instance)
+        self._missing = unsafe_without
+        self._running: dict[str, set[_Run]] = {}
+        self._removals: set[asyncio.Task[None]] = set()
+
+    async def image_id(self, profile: Profile) -> str:
+        return await self._engine.call("look at the image", lambda client: images.find(client, profile.image))
+
+    async def run(self, job: Job, profile: Profile, output: Output | None = None) -> Result:
+        spec.check(job, profile)
+        image_id = await self.image_id(profile)
+        await self._require_runtime(job, profile)
+        run = _Run(f"goex-{secrets.token_hex(8)}", asyncio.Event())
+        self._running.setdefault(job.action_id, set()).add(run)
+        try:
+            await run.through(self._create(run, job, profile, image_id))
+            return await self._follow(run, profile, output)
+        finally:
+            removal = asyncio.create_task(self._remove(run, job.action_id))
+            self._removals.add(removal)
+            removal.add_done_callback(self._removals.discard)
+            await asyncio.shield(removal)
+
+    async def kill(self, action_id: str) -> None:
+        for run in tuple(self._running.get(action_id, ())):
+            run.cause = run.cause or Ended.KILLED
+            await self._kill(run)
+            await run.done.wait()
+        await self._remove_labelled({spec.ACTION_LABEL: action_id}, own=True)
+
+    async def reap(self) -> tuple[str, ...]:
+        found = await self._remove_labelled({}, own=False)
+        await asyncio.to_thread(self._scratch.reap)
+        return found
+
+    async def close(self) -> None:
+        for action_id in tuple(self._running):
+            await self.kill(action_id)
+        if self._removals:
+            await asyncio.wait(tuple(self._removals))
+        await asyncio.to_thread(self._scratch.close)
+        self._engine.close()
+
+    async def _create(self, run: _Run, job: Job, profile: Profile, image_id: str) -> None:
+        def create(client: APIClient) -> None:
+            if job.files:
+                run.job_dir = self._scratch.put(run.name, job.files)
+            job_dir = str(run.job_dir) if run.job_dir else None
+            config = spec.container(job, profile, image_id, self._identity, job_dir, self._missing)
+            made = client.create_container_from_config(config, name=run.name)  # type: ignore[no-untyped-call] # the stubs lack it
+            _require_limits(made.get("Warnings") or [])
+            stream = client.attach_socket(run.name, params={"stdout": 1, "stderr": 1, "stream": 1})
+            # A descriptor of our own: the library's wrapper may be closed, and asyncio reads without a thread.
+            run.stream = socket.socket(fileno=os.dup(stream.fileno()))
+            run.stream.setblocking(False)
+            stream.close()
+
+        await self._engine.call("make the container", create)
+
+    async def _follow(self, run: _Run, profile: Profile, output: Output | None) -> Result:
+        collector = Collector(profile.limits.output, output)
+        started = time.monotonic()
+        if run.cause is None:
+            await run.through(self._start(run))
+            await self._read(run, profile, collector)
+        seconds = time.monotonic() - started
+        exit_code, memory_hit = (None, False) if not run.began else await run.through(self._ended(run))
+        ended, exit_code = classify(
+            Facts(
+                cause=run.cause,
+                exit_code=exit_code,
+                memory_hit=memory_hit,
+                seconds=seconds,
+                allowed=profile.limits.seconds,
+            )
+        )
+        return Result(
+            ended=ended,
+            exit_code=exit_code,
+            stdout=collector.stdout,
+            stderr=collector.stderr,
+            cut=collector.cut,
+            seconds=seconds,
+        )
+
+    async def _start(self, run: _Run) -> None:
+        try:
+            await self._engine.call("start the container", lambda client: client.start(run.name))
+        except SandboxFailed as error:
+            # An engine that said no didn't start it; one that fell silent may have.
+            error.began = not refused(error)
+            raise
+        run.began = True
+        if run.cause is not None:  # killed while it was starting
+            await self._kill(run)
+
+    async def _read(self, run: _Run, profile: Profile, collector: Collector) -> None:
+        """Read until the container closes its output, which it does by ending. Ends it at the cap or the deadline."""
+        frames = Frames()
+
+        async def read(stop_at_cap: bool) -> bool:
+            assert run.stream is not None
+            loop = asyncio.get_running_loop()
+            while data := await _receive(loop, run.stream):
+                for stream, chunk in frames.feed(data):
+                    collector.add(stream, chunk)
+                if collector.cut and stop_at_cap:
+                    return False
+            return True
+
+        try:
+            async with asyncio.timeout(profile.limits.seconds + _GRACE) as deadline:
+                if await read(stop_at_cap=True):
+                    return
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+        run.cause = run.cause or (Ended.OUTPUT_CAP if collector.cut else Ended.TIMEOUT)
+        try:
+            async with asyncio.timeout(_ENDING):
+                # Both at once: the engine tells of no end while nobody takes the output.
+                await asyncio.gather(self._kill(run), read(stop_at_cap=False))
+        except TimeoutError as error:
+            raise SandboxFailed("Docker didn't end a container in time.", next_step=DOCTOR, began=True) from error
+
+    async def _ended(self, run: _Run) -> tuple[int, bool]:
+        """The exit code, and whether the kernel killed something at the memory limit."""
+
+        def ask(client: APIClient) -> tuple[int, bool]:
+            client.wait(run.name, timeout=_ENDING)
+            state = client.inspect_container(run.name)["State"]
+            return int(state["ExitCode"]), bool(state["OOMKilled"])
+
+        return await self._engine.call("tell how the job ended", ask, began=True)
+
+    async def _kill(self, run: _Run) -> None:
+        def kill(client: APIClient) -> None:
+            try:
+                client.kill(run.name)
+            except docker.errors.APIError as error:
+                if not (is_missing(error) or is_conflict(error)):  # it has ended, or hasn't begun
+                    raise
+
+        await self._engine.call("end the container", kill, began=run.began)
+
+    async def _remove(self, run: _Run, action_id: str) -> None:
+        try:
+            if run.step is not None:
+                await asyncio.wait((run.step,))
+                run.step.exception()  # looked at, whoever waits for it
+            if run.stream is not None:
+                _hang_up(run.stream)
+            await self._engine.call("remove the container", lambda client: _remove_container(client, run.name))
+        except SandboxFailed as error:
+            log.warning("A container stays until the next start of the daemon: %s", error)
+        finally:
+            if run.job_dir is not None:
+                await asyncio.to_thread(shutil.rmtree, run.job_dir, ignore_errors=True)
+            runs = self._running[action_id]
+            runs.discard(run)
+            if not runs:
+                del self._running[action_id]
+            run.done.set()
+
+    async def _remove_labelled(self, labels: dict[str, str], *, own: bool) -> tuple[str, ...]:
+        """Remove the containers of this state with these labels; without `own` none that this object made."""
+        wanted = {spec.STATE_LABEL: self._identity.state_id} | labels
+
+        def remove(client: APIClient) -> tuple[str, ...]:
+            filters = {"label": [f"{name}={value}" for name, value in wanted.items()]}
+            removed = []
+            for container in client.containers(all=True, filters=filters):
+                found = container.get("Labels") or {}
+                mine = found.get(spec.INSTANCE_LABEL) == self._identity.instance
+                if (own or not mine) and all(found.get(name) == value for name, value in wanted.items()):
+                    _remove_container(client, container["Id"])
+                    removed.append(found.get(spec.ACTION_LABEL, ""))
+            return tuple(sorted(removed))
+
+        return await self._engine.call("remove what an earlier run left", remove)
+
+    async def _require_runtime(self, job: Job, profile: Profile) -> None:
+        """Refuse a runtime that the engine doesn't have. runc needs no look: the engine refuses it by itself."""
+        if profile.runtime == "runc":
+            return
+        info = await self._engine.call("list its runtimes", lambda client: client.info())
+        require_runtime(profile.runtime, info.get("Runtimes") or {}, with_socket=job.socket_dir is not None)
+
+
+def require_runtime(name: str, known: dict[str, Any], *, with_socket: bool) -> None:
+    """Raise SandboxFailed unless the engine knows the runtime, set up as a job needs it."""
+    if name not in known:
+        raise SandboxFailed(
+            f"This profile asks for the runtime {name}, which Docker doesn't have; it isn't run with another one.",
+            next_step=f"Install {name} and register it in /etc/docker/daemon.json, then restart Docker.",
+        )
+    arguments = known[name].get("runtimeArgs") or []
+    if with_socket and not {"--host-uds=open", "--host-uds=all"} & set(arguments):
+        raise SandboxFailed(
+            f"The runtime {name} isn't allowed to open the gateway's socket.",
+            next_step=f'Add "--host-uds=open" to the runtimeArgs of {name} in /etc/docker/daemon.json, restart Docker.',
+        )
+
+
+def _require_limits(warnings: list[str]) -> None:
+    """The engine warns, and goes on, where the kernel can't keep a limit. A job doesn't go on without one."""
+    for warning in warnings:
+        about_swap = "swap" in warning.lower() and not _machine_swaps()
+        if ("discarded" in warning or "not support" in warning) and not about_swap:
+            raise SandboxFailed(f"This machine can't keep a limit of the sandbox: {warning}", next_step=DOCTOR)
+
+
+def _machine_swaps() -> bool:
+    try:
+        return len(Path("/proc/swaps").read_text().splitlines()) > 1
+    except OSError:
+        return True
+
+
+def _remove_container(client: APIClient, name: str) -> None:
+    """Kill and remove; returns when it is gone. Idempotent."""
+    until = time.monotonic() + _ENDING
+    while True:
+        try:
+            client.remove_container(name, force=True, v=True)
+            return
+        except docker.errors.APIError as error:
+            if is_missing(error):
+                return
+            # Someone else is removing it at this moment: wait for that.
+            if not is_conflict(error) or time.monotonic() > until:
+                raise
+            time.sleep(0.05)
+
+
+def _hang_up(stream: socket.socket) -> None:
+    """Close the connection itself, not only our descriptor: the engine waits for a reader as long as it is open."""
+    with contextlib.suppress(OSError):
+        stream.shutdown(socket.SHUT_RDWR)
+    stream.close()
+
+
+async def _receive(loop: asyncio.AbstractEventLoop, stream: socket.socket) -> bytes:
+    try:
+        return await loop.sock_recv(stream, _CHUNK)
+    except ConnectionError:  # the engine went away: what follows will say so
+        return b""

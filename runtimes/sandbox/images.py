@@ -1,0 +1,150 @@
+"""The sandbox images: where their folders are, how they are named, how they are built.
+
+Rules: an image is named by the hash of everything that it is made of, so an image that was built from other
+content is not found, never used by mistake; building sends the folder's plain files with fixed modes, owner and
+times, so that the same content gives the same layers; nothing is fetched when the container runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import docker.errors
+from docker import APIClient
+
+from policies.errors import InvalidInput, Unavailable
+from policies.text import escape
+from runtimes.sandbox import base
+from runtimes.sandbox.engine import LIBRARY_ERRORS, connect, translate
+
+LABEL = "org.goex.image"
+BUILD = "Run `goex images build`."
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}\Z")
+_HERE = Path(__file__).resolve().parent
+# A checkout has the folders at its top; an installed package has them beside this file.
+_PLACES = (_HERE.parents[1] / "sandbox-images", _HERE / "images")
+
+Progress = Callable[[str], None]
+
+
+def names() -> tuple[str, ...]:
+    """The images that can be built."""
+    return tuple(sorted(file.parent.name for place in _PLACES[:1] or () for file in place.glob("*/Dockerfile"))) or (
+        tuple(sorted(file.parent.name for file in _PLACES[1].glob("*/Dockerfile")))
+    )
+
+
+def folder(name: str) -> Path:
+    """The folder that the image is built from. Raises InvalidInput when there is no such image."""
+    if _NAME.match(name):
+        for place in _PLACES:
+            if (place / name / "Dockerfile").is_file():
+                return place / name
+    raise InvalidInput(
+        f"There is no sandbox image {escape(name[:60])!r}.", next_step=f"There are: {', '.join(names()) or 'none'}."
+    )
+
+
+def content(name: str) -> dict[str, bytes]:
+    """What the image is built from: relative path to bytes. Hidden files, caches and links aren't part of it."""
+    top = folder(name)
+    found: dict[str, bytes] = {}
+    for file in sorted(top.rglob("*")):
+        path = file.relative_to(top)
+        hidden = any(part.startswith(".") or part == "__pycache__" for part in path.parts)
+        if not hidden and file.suffix != ".pyc" and file.is_file() and not file.is_symlink():
+            found[path.as_posix()] = file.read_bytes()
+    return found
+
+
+def content_hash(files: dict[str, bytes]) -> str:
+    """16 hex digits over the base's recipe and every path with its bytes."""
+    digest = hashlib.sha256(base.RECIPE.encode())
+    for path, data in sorted(files.items()):
+        for part in (path.encode(), data):
+            digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.hexdigest()[:16]
+
+
+def tag(name: str) -> str:
+    """The image's full name, `goex/<name>:<hash of its content>`."""
+    return f"goex/{name}:{content_hash(content(name))}"
+
+
+def find(client: APIClient, name: str) -> str:
+    """The content id of the built image. Raises Unavailable naming the command that builds it."""
+    wanted = tag(name)
+    try:
+        image = client.inspect_image(wanted)  # type: ignore[no-untyped-call] # the stubs lack it
+    except docker.errors.ImageNotFound as error:
+        raise Unavailable(f"The sandbox image {name!r} isn't built, or is out of date.", next_step=BUILD) from error
+    labels = (image.get("Config") or {}).get("Labels") or {}
+    # A tag can be moved by hand; the label is part of what was built.
+    if labels.get(LABEL) != wanted.partition(":")[2]:
+        raise Unavailable(f"The image {wanted} isn't one that GoEx built.", next_step=BUILD)
+    return str(image["Id"])
+
+
+def build(name: str = "base", progress: Progress = lambda line: None) -> str:
+    """Build the image where it isn't built yet, and return its content id. Blocks; `progress` gets lines to show.
+
+    Raises InvalidInput for an unknown name, Unavailable when Docker, the base or a build step fails.
+    """
+    files = content(name)
+    client = connect()
+    try:
+        try:
+            return find(client, name)
+        except Unavailable:
+            progress(f"Building {tag(name)}.")
+        below, complete = base.ensure(client, progress)
+        _run(client, files, name, below, "none" if complete else "host", progress)
+        return find(client, name)
+    except LIBRARY_ERRORS as error:
+        raise translate(error, f"build the image {name!r}") from error
+    finally:
+        client.close()
+
+
+def _run(client: APIClient, files: dict[str, bytes], name: str, below: str, network: str, progress: Progress) -> None:
+    events = client.build(
+        fileobj=archive(files),
+        custom_context=True,
+        tag=tag(name),
+        buildargs={"BASE": below, "PACKAGES": " ".join(base.PACKAGES)},
+        labels={LABEL: content_hash(files)},
+        network_mode=network,
+        rm=True,
+        forcerm=True,
+        decode=True,
+        timeout=900,
+    )
+    for event in events:
+        if "error" in event:
+            said = escape(str(event["error"]).strip())[:300]
+            raise Unavailable(
+                f"Building the image {name!r} failed: {said}",
+                next_step="Mend what it says, then run `goex images build` again.",
+            )
+        line = escape(str(event.get("stream", "")).strip())[:200]
+        if line:
+            progress(line)
+
+
+def archive(files: dict[str, bytes]) -> io.BytesIO:
+    """The build context as a tar: equal content gives equal bytes, whatever the modes and times on disk are."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as made:
+        for path, data in sorted(files.items()):
+            member = tarfile.TarInfo(path)
+            member.size = len(data)
+            member.mode = 0o444
+            made.addfile(member, io.BytesIO(data))
+    packed.seek(0)
+    return packed

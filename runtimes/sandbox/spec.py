@@ -1,0 +1,164 @@
+"""From a job to the configuration of its container: a pure function, so that a test can read every line of it.
+
+Rules: everything is stated, also where the engine's default is the same today; what can't be honoured is refused,
+never left out; nothing in the configuration is a secret (whoever may ask the engine can read it).
+
+The order inside: tini is process 1 and reaps what the job orphans; `timeout` is its only child and keeps the deadline
+even when nobody outside does; when either is gone the kernel ends everything in the container.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from policies.errors import InvalidInput
+from policies.text import escape
+from runtimes.sandbox import defences, seccomp
+from runtimes.sandbox.contract import Job, Limits, Profile
+from runtimes.sandbox.defences import Defence
+
+STATE_LABEL = "org.goex.state"
+ACTION_LABEL = "org.goex.action"
+INSTANCE_LABEL = "org.goex.instance"
+
+_SUPERVISORS = ["/usr/bin/tini", "--", "/usr/bin/timeout", "-s", "KILL"]
+_ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8"}  # noqa: S108
+_SHM = 16 * 2**20
+_TMP_FILES = 32768  # inodes of /tmp; an empty file costs kernel memory too
+_OPEN_FILES = 4096
+
+# The engine's own lists, and what else would tell of the machine or of its keys.
+_MASKED = [
+    "/proc/acpi", "/proc/asound", "/proc/cmdline", "/proc/interrupts", "/proc/kallsyms", "/proc/kcore", "/proc/keys",
+    "/proc/key-users", "/proc/kmsg", "/proc/latency_stats", "/proc/modules", "/proc/sched_debug", "/proc/scsi",
+    "/proc/sys/kernel/random/boot_id", "/proc/timer_list", "/proc/timer_stats", "/sys/class/dmi",
+    "/sys/devices/virtual", "/sys/firmware", "/sys/fs/cgroup", "/sys/kernel", "/sys/module",
+]  # fmt: skip
+_READ_ONLY = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"]
+
+_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}\Z")
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Whose container it is: labels that a later daemon of the same state finds it by."""
+
+    state_id: str
+    instance: str
+
+    def labels(self, job: Job) -> dict[str, str]:
+        return {STATE_LABEL: self.state_id, ACTION_LABEL: job.action_id, INSTANCE_LABEL: self.instance}
+
+
+def check(job: Job, profile: Profile) -> None:
+    """Raise InvalidInput for a job that no container may be made for."""
+    if job.uid <= 0 or job.gid <= 0 or max(job.uid, job.gid) >= 2**32 - 1:
+        raise InvalidInput("A job never runs as root or in root's group.")
+    texts = [*job.argv, *job.env.values(), job.action_id, job.folder or "", job.socket_dir or ""]
+    if not job.argv or not job.argv[0] or any("\0" in text for text in texts):
+        raise InvalidInput("A job needs a command, and no text of it may hold a NUL character.")
+    for name in job.files:
+        if not _FILE_NAME.match(name):
+            raise InvalidInput(f"{escape(name[:60])!r} isn't a plain file name.")
+    for name in job.env:
+        if not _ENV_NAME.match(name):
+            raise InvalidInput(f"{escape(name[:60])!r} isn't a variable name.")
+    for path in (job.folder, job.socket_dir):
+        if path is not None and not path.startswith("/"):
+            raise InvalidInput(f"{escape(path[:100])!r} isn't an absolute path.")
+    _check_limits(profile.limits)
+
+
+def _check_limits(limits: Limits) -> None:
+    whole = (limits.memory, limits.pids, limits.tmp, limits.file_size, limits.output)
+    if min(whole) <= 0 or not all(math.isfinite(value) and value > 0 for value in (limits.cpus, limits.seconds)):
+        raise InvalidInput("Each limit of a job must be above zero: zero would mean none.")
+
+
+def container(
+    job: Job, profile: Profile, image_id: str, identity: Identity, job_dir: str | None, missing: frozenset[Defence]
+) -> dict[str, Any]:
+    """The container as the engine's create call takes it. `missing` is empty but in tests' controls."""
+    limits = profile.limits
+    environment = _ENVIRONMENT | dict(job.env)
+    config: dict[str, Any] = {
+        "Image": image_id,
+        "Entrypoint": [*_SUPERVISORS, f"{limits.seconds:.3f}"],
+        "Cmd": list(job.argv),
+        "Env": [f"{name}={value}" for name, value in environment.items()],
+        "User": f"{job.uid}:{job.gid}",
+        "WorkingDir": "/tmp" if job.folder is None else "/work",  # noqa: S108
+        "Hostname": "sandbox",
+        "Domainname": "",
+        "Labels": identity.labels(job),
+        "NetworkDisabled": True,
+        "AttachStdin": False,
+        "AttachStdout": True,
+        "AttachStderr": True,
+        "OpenStdin": False,
+        "Tty": False,
+        "Healthcheck": {"Test": ["NONE"]},
+        "HostConfig": _isolation(job, profile) | _bounds(limits) | {"Mounts": _mounts(job, job_dir)},
+    }
+    defences.apply(missing, config)
+    return config
+
+
+def _isolation(job: Job, profile: Profile) -> dict[str, Any]:
+    filtered = seccomp.profile(unix_sockets=job.folder is None or job.socket_dir is not None)
+    return {
+        "Runtime": profile.runtime,
+        "NetworkMode": "none",
+        "IpcMode": "private",
+        "CgroupnsMode": "private",
+        "PidMode": "",
+        "UTSMode": "",
+        "Privileged": False,
+        "CapDrop": ["ALL"],
+        "CapAdd": [],
+        "SecurityOpt": ["no-new-privileges", f"seccomp={json.dumps(filtered)}"],
+        "ReadonlyRootfs": True,
+        "MaskedPaths": _MASKED,
+        "ReadonlyPaths": _READ_ONLY,
+        "Devices": [],
+        "Binds": [],
+        "LogConfig": {"Type": "none", "Config": {}},
+        "RestartPolicy": {"Name": "no"},
+        "AutoRemove": False,
+        "Init": False,
+        "OomScoreAdj": 500,  # when the whole machine runs out of memory, jobs go first
+    }
+
+
+def _bounds(limits: Limits) -> dict[str, Any]:
+    hard = {"core": 0, "fsize": limits.file_size, "nofile": _OPEN_FILES, "memlock": 65536, "msgqueue": 0, "rtprio": 0}
+    return {
+        "Memory": limits.memory,
+        "MemorySwap": limits.memory,  # the sum of both: so no swap
+        "NanoCpus": int(limits.cpus * 1e9),
+        "PidsLimit": limits.pids,
+        "ShmSize": min(_SHM, limits.tmp),
+        "Tmpfs": {"/tmp": f"rw,nosuid,nodev,noexec,size={limits.tmp},nr_inodes={_TMP_FILES},mode=1777"},  # noqa: S108
+        "Ulimits": [{"Name": name, "Soft": value, "Hard": value} for name, value in hard.items()],
+    }
+
+
+def _mounts(job: Job, job_dir: str | None) -> list[dict[str, Any]]:
+    places = ((job_dir, "/goex/job", True), (job.socket_dir, "/goex/gateway", True), (job.folder, "/work", False))
+    # A bind can't be given nosuid or nodev here; no-new-privileges and the device rules make both moot.
+    return [
+        {
+            "Type": "bind",
+            "Source": source,
+            "Target": target,
+            "ReadOnly": read_only,
+            "BindOptions": {"Propagation": "private", "NonRecursive": True},
+        }
+        for source, target, read_only in places
+        if source is not None
+    ]
