@@ -41,16 +41,18 @@ def vote(
     *,
     scopes_of: Callable[[tuple[Call, ...]], tuple[str, ...]],
     check: Callable[[tuple[Call, ...]], tuple[Call, ...]],
+    is_read: Callable[[Call], bool],
     threshold: float = DEFAULT_THRESHOLD,
 ) -> Vote:
     """Vote over validated samples.
 
     `scopes_of` gives the least scopes of calls as "service:scope"; `check` validates a combination that no sample
-    wrote as a whole (InvalidInput: the most frequent whole sample is taken instead).
+    wrote as a whole (InvalidInput: the most frequent whole sample is taken instead); `is_read` says that a call changes
+    nothing, so that its place among other such calls means nothing.
     """
     total = len(samples)
     rejected = tuple(sample for sample in samples if isinstance(sample, Rejected))
-    taken = sorted((_ordered(sample) for sample in samples if not isinstance(sample, Rejected)), key=_key)
+    taken = sorted((_ordered(sample, is_read) for sample in samples if not isinstance(sample, Rejected)), key=_key)
     if not taken:
         note = "No proposal could be taken." if total else "There was no proposal."
         return Vote(alternatives=(), agreement=0.0, samples=total, rejected=rejected, sure=False, notes=(note,))
@@ -59,7 +61,7 @@ def vote(
     best = max(structures, key=lambda structure: (structures[structure], structure != (), structure))
     tie = sum(votes == structures[best] for votes in structures.values()) > 1
     group = [sample for sample in taken if _structure(sample) == best]
-    winner, votes = _merge(group, check)
+    winner, votes, torn = _merge(group, check)
     agreement = votes / total
     if not winner:
         note = "The proposals say that nothing in the catalog fits."
@@ -73,7 +75,7 @@ def vote(
         count = whole[_key(calls)]
         alternatives.append(Alternative(calls=calls, scopes=scopes_of(calls), votes=count, score=count / total))
     notes = []
-    if tie:
+    if tie or torn:
         notes.append("Two readings have equally many votes.")
     elif agreement < threshold:
         notes.append(f"Only {votes} of {total} proposals agree.")
@@ -82,18 +84,19 @@ def vote(
         agreement=agreement,
         samples=total,
         rejected=rejected,
-        sure=not tie and agreement >= threshold,
+        sure=not tie and not torn and agreement >= threshold,
         notes=tuple(notes),
     )
 
 
 def _merge(
     group: Sequence[tuple[Call, ...]], check: Callable[[tuple[Call, ...]], tuple[Call, ...]]
-) -> tuple[tuple[Call, ...], int]:
-    """The majority's value for each argument of calls of one structure, and the votes of its weakest choice."""
+) -> tuple[tuple[Call, ...], int, bool]:
+    """The majority's value for each argument of calls of one structure, the votes of its weakest choice, and whether
+    some choice was a tie."""
     whole = Counter(_key(sample) for sample in group)
     frequent = max(group, key=lambda sample: (whole[_key(sample)], _key(sample)))
-    weakest = len(group)
+    weakest, torn = len(group), False
     merged: list[Call] = []
     for position, call in enumerate(frequent):
         arguments: dict[str, JsonValue] = {}
@@ -102,32 +105,32 @@ def _merge(
             counts = Counter(_bytes(value) for value in values)
             preferred = _bytes(call.arguments.get(name, _ABSENT))
             winner = max(counts, key=lambda key: (counts[key], key == preferred, key))
-            rivals = sum(count == counts[winner] for count in counts.values())
-            weakest = min(weakest, counts[winner] if rivals == 1 else counts[winner] - 1)
+            weakest = min(weakest, counts[winner])
+            torn = torn or sum(count == counts[winner] for count in counts.values()) > 1
             if winner != _ABSENT:
                 arguments[name] = next(value for value in values if _bytes(value) == winner)
         merged.append(replace(call, arguments=arguments))
     made = tuple(merged)
     if _key(made) == _key(frequent):
-        return frequent, weakest
+        return frequent, weakest, torn
     try:
-        return check(made), weakest
+        return check(made), weakest, torn
     except InvalidInput:
-        return frequent, min(weakest, whole[_key(frequent)])
+        return frequent, min(weakest, whole[_key(frequent)]), torn
 
 
 def _bytes(value: JsonValue) -> bytes:
     return _ABSENT if value is _ABSENT else canonical(value)
 
 
-def _ordered(calls: tuple[Call, ...]) -> tuple[Call, ...]:
+def _ordered(calls: tuple[Call, ...], is_read: Callable[[Call], bool]) -> tuple[Call, ...]:
     """Calls that don't build on each other, and are all reads, in one order: there their order means nothing.
 
     Calls are kept as they were written wherever a value or an effect could depend on their order.
     """
     if len(calls) < 2 or any(True for call in calls for _ in references(call.arguments)):
         return calls
-    if len({call.id for call in calls}) != 1:
+    if not all(is_read(call) for call in calls):
         return calls
     return tuple(sorted(calls, key=lambda call: canonical(call.to_json())))
 
