@@ -1,0 +1,231 @@
+"""The chain: an edit, a gap, a cut tail, a forged row and a forged state all show; a crash's trace doesn't."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from goex.journal.actions import Actions
+from goex.journal.chain import Journal, JournalBroken, JournalFailed, JournalLocked
+from goex.journal.states import LEGAL, Event, IllegalStep, State, render_table, step
+from policies.actions import Files
+
+KEY = b"k" * 32
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def opened(folder: Path, key: bytes | None = KEY) -> Journal:
+    journal = Journal(folder / "state.db", folder / "journal.head")
+    if key is not None:
+        journal.unlock(key)
+    return journal
+
+
+def filled(folder: Path, rows: int = 5) -> None:
+    journal = opened(folder)
+    for number in range(rows):
+        journal.append("note", action_id="a-1", agent="tester", facts={"n": number})
+    journal.close()
+
+
+def edit(folder: Path, statement: str) -> None:
+    with sqlite3.connect(folder / "state.db") as connection:
+        connection.execute(statement)
+    connection.close()
+
+
+def test_an_untouched_chain_verifies(folder: Path) -> None:
+    filled(folder)
+    found = opened(folder).verify()
+    assert (found.good, found.rows, found.authenticated) == (True, 5, True)
+
+
+def test_without_the_key_the_chain_is_checked_but_not_called_authentic(folder: Path) -> None:
+    filled(folder)
+    found = opened(folder, None).verify()
+    assert found.good
+    assert not found.authenticated
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "update journal set facts = '{\"n\":7}' where number = 3",
+        "update journal set at = '2020-01-01T00:00:00.000000Z' where number = 1",
+        "update journal set agent = 'someone' where number = 5",
+        "update journal set kind = 'grant' where number = 2",
+        "update journal set to_state = 'done' where number = 2",
+        "delete from journal where number = 3",
+        "delete from journal where number = 1",
+    ],
+)
+def test_an_edit_shows(folder: Path, statement: str) -> None:
+    filled(folder)
+    edit(folder, statement)
+    assert not opened(folder, None).verify().good
+
+
+def test_a_cut_tail_shows(folder: Path) -> None:
+    filled(folder)
+    edit(folder, "delete from journal where number > 3")
+    assert opened(folder, None).verify().good  # the rows that are left are a chain; only the head knows better
+    with pytest.raises(JournalBroken):
+        opened(folder)
+
+
+def test_one_row_more_than_the_head_is_a_crash_and_two_are_not(folder: Path) -> None:
+    filled(folder)
+    head = (folder / "journal.head").read_bytes()
+    journal = opened(folder)
+    journal.append("note", action_id="a-1")
+    journal.close()
+    (folder / "journal.head").write_bytes(head)
+    assert opened(folder).verify().good
+    journal = opened(folder)
+    journal.append("note")
+    journal.append("note")
+    journal.close()
+    (folder / "journal.head").write_bytes(head)
+    with pytest.raises(JournalBroken):
+        opened(folder)
+
+
+@pytest.mark.parametrize("damage", ["gone", "another key", "one byte"])
+def test_a_head_that_cannot_be_believed_stops_the_journal(folder: Path, damage: str) -> None:
+    filled(folder)
+    head = folder / "journal.head"
+    if damage == "gone":
+        head.unlink()
+    elif damage == "one byte":
+        data = bytearray(head.read_bytes())
+        for start in (0, 128):
+            data[start + 12] ^= 1
+        head.write_bytes(data)
+    with pytest.raises(JournalBroken):
+        opened(folder, b"x" * 32 if damage == "another key" else KEY)
+
+
+def test_a_torn_head_slot_costs_nothing(folder: Path) -> None:
+    filled(folder)
+    head = folder / "journal.head"
+    data = bytearray(head.read_bytes())
+    journal = opened(folder)  # writes the older slot
+    fresh = head.read_bytes()
+    changed = 0 if data[:128] != fresh[:128] else 1
+    torn = bytearray(fresh)
+    torn[changed * 128 + 20] ^= 0xFF
+    head.write_bytes(torn)
+    journal.close()
+    assert opened(folder).verify().good
+
+
+def test_nothing_is_appended_without_a_key(folder: Path) -> None:
+    with pytest.raises(JournalLocked):
+        opened(folder, None).append("note")
+
+
+def test_a_failing_transaction_leaves_neither_row_nor_head(folder: Path) -> None:
+    journal = opened(folder)
+    journal.append("note")
+    with pytest.raises(ZeroDivisionError), journal.transaction() as transaction:
+        transaction.append("note")
+        raise ZeroDivisionError
+    assert journal.count == 1
+    journal.append("note")
+    assert journal.verify().rows == 2
+
+
+def test_a_full_disk_is_said_and_nothing_is_lost(folder: Path) -> None:
+    journal = opened(folder)
+    journal.append("note")
+    with journal.engine.connect() as connection:
+        pages = connection.exec_driver_sql("pragma page_count").scalar_one()
+        connection.exec_driver_sql(f"pragma max_page_count = {pages}")
+        connection.commit()
+    with pytest.raises(JournalFailed, match="full"):
+        for _ in range(50):
+            journal.append("note", facts={"filler": "x" * 4000})
+    with journal.engine.connect() as connection:
+        connection.exec_driver_sql("pragma max_page_count = 100000")
+    journal.append("note")
+    assert journal.verify().good
+
+
+def test_a_state_that_was_edited_in_the_table_shows(folder: Path) -> None:
+    journal = opened(folder)
+    create(journal)
+    assert journal.verify().good
+    edit(folder, "update actions set state = 'done'")
+    assert not journal.verify().good
+
+
+def test_a_newer_schema_is_refused(folder: Path) -> None:
+    opened(folder).close()
+    edit(folder, "update schema_version set version = 99")
+    with pytest.raises(Exception, match="schema 99"):
+        opened(folder)
+
+
+def create(journal: Journal) -> str:
+    with journal.transaction() as transaction:
+        row = Actions(journal).create(
+            transaction,
+            id="a-1",
+            agent="tester",
+            session="s",
+            intent="",
+            action=Files(folder="/x", language="shell", program="true"),
+            source="test",
+            detached=False,
+        )
+    return row.id
+
+
+def test_a_step_that_is_not_in_the_table_is_impossible(folder: Path) -> None:
+    journal = opened(folder)
+    actions = Actions(journal)
+    row = actions.get(create(journal))
+    with pytest.raises(IllegalStep), journal.transaction() as transaction:
+        actions.step(transaction, row, Event.RUN)
+    assert actions.get(row.id).state is State.RECEIVED
+
+
+def test_two_steps_from_one_state_are_one_step(folder: Path) -> None:
+    journal = opened(folder)
+    actions = Actions(journal)
+    row = actions.get(create(journal))
+    with journal.transaction() as transaction:
+        actions.step(transaction, row, Event.WITHDRAW)
+    with pytest.raises(Exception, match="no longer received"), journal.transaction() as transaction:
+        actions.step(transaction, row, Event.WITHDRAW)
+    assert journal.verify().good
+
+
+def reachable() -> set[State]:
+    found, todo = set(), [State.RECEIVED]
+    while todo:
+        state = todo.pop()
+        if state not in found:
+            found.add(state)
+            todo += LEGAL[state].values()
+    return found
+
+
+def test_the_table_names_every_state_and_reaches_it() -> None:
+    assert set(LEGAL) == set(State) == reachable()
+    for state in State:
+        assert str(state) in render_table()
+
+
+@pytest.mark.parametrize("state", [State.RECEIVED, State.MAPPED, State.ASSESSED, State.ASKING])
+def test_nothing_runs_without_being_allowed(state: State) -> None:
+    assert State.RUNNING not in LEGAL[state].values()
+    assert step(State.ALLOWED, Event.PREPARE) is State.PREPARED
+
+

@@ -1,0 +1,222 @@
+"""Decisions as a table, with the denials first: whatever isn't said is no."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policies.actions import ApiCalls, Call, Files, Need, Plan, UndoClass
+from policies.catalog import Risk
+from policies.codec import plan_from_json, plan_to_json
+from policies.decisions import DEFAULT_RULES, Allow, Ask, Deny, Request, Verdict, decide
+from policies.digest import digest
+from policies.grants import ANONYMOUS, Grant, Width
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+NEED = Need(
+    service="chat",
+    account="work",
+    scope="write",
+    risk=Risk.WRITE,
+    methods=("post",),
+    arguments=({"channel": "#ops", "text": "hi"},),
+)
+PLAN = Plan(
+    action=ApiCalls(calls=(Call(service="chat", method="post", arguments={"channel": "#ops"}, account="work"),)),
+    needs=(NEED,),
+    undo_class=UndoClass.COMPENSATING,
+    undo_text="deletes it",
+    resolved={"requests": [1]},
+    bounds={"requests": 1},
+    catalog_hash="c",
+    image_id="i",
+    limits={"memory": 1},
+    lines=("a", "b"),
+    undo={"calls": ["delete"]},
+)
+DIGEST = digest(PLAN, agent="bot")
+REQUEST = Request(agent="bot", session="s1", digest=DIGEST, plan=PLAN)
+
+
+def grant(**changes: Any) -> Grant:
+    made = Grant(
+        id="g1",
+        agent="bot",
+        service="chat",
+        account="work",
+        scope="write",
+        width=Width.PERMANENT,
+        created=NOW - timedelta(hours=1),
+        expires=None,
+        by="me",
+        why="a-1",
+    )
+    return replace(made, **changes)
+
+
+ONCE = grant(width=Width.ONCE, digest=DIGEST)
+SESSION = grant(width=Width.SESSION, session="s1")
+
+COVERING = {
+    "permanent": grant(),
+    "once": ONCE,
+    "session": SESSION,
+    "not yet expired": grant(expires=NOW + timedelta(seconds=1)),
+    "bound to these arguments": grant(constraints={"channel": "#ops"}),
+    "bound to both": grant(constraints={"channel": "#ops", "text": "hi"}),
+}
+NOT_COVERING = {
+    "another agent": grant(agent="other"),
+    "another service": grant(service="mail"),
+    "another account": grant(account="home"),
+    "another scope": grant(scope="read"),
+    "expired": grant(expires=NOW - timedelta(seconds=1)),
+    "expires now": grant(expires=NOW),
+    "revoked": grant(revoked=NOW - timedelta(seconds=1)),
+    "revoked in the future": grant(revoked=NOW + timedelta(days=1)),
+    "another digest": replace(ONCE, digest="f" * 64),
+    "no digest": replace(ONCE, digest=""),
+    "used": replace(ONCE, used=NOW),
+    "another session": replace(SESSION, session="s2"),
+    "no session": replace(SESSION, session=""),
+    "another value": grant(constraints={"channel": "#all"}),
+    "an argument that isn't there": grant(constraints={"thread": "1"}),
+    "another type": grant(constraints={"channel": 1}),
+}
+
+
+@pytest.mark.parametrize("name", COVERING)
+def test_covering_grants_allow(name: str) -> None:
+    assert decide(REQUEST, [COVERING[name]], DEFAULT_RULES, NOW) == Allow((COVERING[name],))
+
+
+@pytest.mark.parametrize("name", NOT_COVERING)
+def test_grants_that_do_not_cover_leave_the_question(name: str) -> None:
+    decision = decide(REQUEST, [NOT_COVERING[name]], DEFAULT_RULES, NOW)
+    assert isinstance(decision, Ask)
+    assert decision.needs == (NEED,)
+    assert decision.presence
+
+
+def test_no_grant_asks_and_never_allows() -> None:
+    assert isinstance(decide(REQUEST, [], (), NOW), Ask)
+
+
+def test_a_plan_without_needs_is_denied() -> None:
+    assert isinstance(decide(replace(REQUEST, plan=replace(PLAN, needs=())), [grant()], (), NOW), Deny)
+
+
+def test_a_request_without_digest_is_denied() -> None:
+    assert isinstance(decide(replace(REQUEST, digest=""), [grant()], (), NOW), Deny)
+
+
+@pytest.mark.parametrize("width", [Width.SESSION, Width.PERMANENT])
+def test_anonymous_is_never_covered_by_a_standing_grant(width: Width) -> None:
+    standing = grant(agent=ANONYMOUS, width=width, session="s1" if width is Width.SESSION else "")
+    decision = decide(replace(REQUEST, agent=ANONYMOUS), [standing], DEFAULT_RULES, NOW)
+    assert isinstance(decision, Ask)
+    assert decision.widths == (Width.ONCE,)
+
+
+def test_what_cannot_be_taken_back_is_asked_for_each_time() -> None:
+    plan = replace(PLAN, undo_class=UndoClass.IRREVERSIBLE)
+    request = replace(REQUEST, plan=plan, digest=digest(plan, agent="bot"))
+    decision = decide(request, [grant()], DEFAULT_RULES, NOW)
+    assert isinstance(decision, Ask)
+    assert decision.widths == (Width.ONCE,)
+    once = grant(width=Width.ONCE, digest=request.digest)
+    assert isinstance(decide(request, [once], DEFAULT_RULES, NOW), Allow)
+
+
+def test_a_grant_for_one_of_two_needs_asks_for_the_other() -> None:
+    other = replace(NEED, scope="admin", risk=Risk.ADMIN)
+    decision = decide(replace(REQUEST, plan=replace(PLAN, needs=(NEED, other))), [grant()], (), NOW)
+    assert isinstance(decision, Ask)
+    assert decision.needs == (other,)
+
+
+@dataclass(frozen=True)
+class Fixed:
+    verdict: Verdict
+    name: str = "fixed"
+
+    def judge(self, request: Request, now: datetime) -> Verdict:
+        return self.verdict
+
+
+class Failing:
+    name = "failing"
+
+    def judge(self, request: Request, now: datetime) -> Verdict:
+        raise LookupError("no such attribute")
+
+
+def test_a_rule_that_forbids_wins_over_any_grant_in_any_order() -> None:
+    for rules in ((Fixed(Verdict.FORBID), Fixed(Verdict.PASS)), (Fixed(Verdict.ASK_ALWAYS), Fixed(Verdict.FORBID))):
+        assert isinstance(decide(REQUEST, [grant(), ONCE], rules, NOW), Deny)
+
+
+def test_a_rule_that_fails_denies() -> None:
+    assert isinstance(decide(REQUEST, [grant()], (Failing(),), NOW), Deny)
+
+
+def test_ask_always_takes_once_grants_only() -> None:
+    assert isinstance(decide(REQUEST, [grant()], (Fixed(Verdict.ASK_ALWAYS),), NOW), Ask)
+    assert isinstance(decide(REQUEST, [ONCE], (Fixed(Verdict.ASK_ALWAYS),), NOW), Allow)
+
+
+def test_a_once_grant_is_not_spent_where_a_standing_one_suffices() -> None:
+    assert decide(REQUEST, [ONCE, grant(id="g2")], (), NOW) == Allow((grant(id="g2"),))
+
+
+@given(st.lists(st.sampled_from(sorted(NOT_COVERING)), max_size=16))
+def test_no_number_of_grants_that_do_not_cover_ever_allows(names: list[str]) -> None:
+    assert isinstance(decide(REQUEST, [NOT_COVERING[name] for name in names], DEFAULT_RULES, NOW), Ask)
+
+
+@given(st.permutations(sorted(COVERING)), st.permutations([Verdict.FORBID, Verdict.PASS, Verdict.ASK_ALWAYS]))
+def test_order_never_matters(names: list[str], verdicts: list[Verdict]) -> None:
+    rules = tuple(Fixed(verdict, verdict.value) for verdict in verdicts)
+    assert isinstance(decide(REQUEST, [COVERING[name] for name in names], rules, NOW), Deny)
+
+
+# ---- the digest: each field of what was shown is in it
+
+CHANGED: dict[str, Any] = {
+    "action": Files(folder="/", language="shell", program="true"),
+    "needs": (replace(NEED, account="home"),),
+    "undo_class": UndoClass.EXACT,
+    "undo_text": "something else",
+    "resolved": {"requests": [2]},
+    "bounds": {"requests": 2},
+    "catalog_hash": "d",
+    "image_id": "j",
+    "limits": {"memory": 2},
+    "lines": ("a", "c"),
+    "undo": {"calls": []},
+}
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Plan)])
+def test_each_field_of_a_plan_changes_the_digest(name: str) -> None:
+    assert digest(replace(PLAN, **{name: CHANGED[name]}), agent="bot") != DIGEST
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Need)])
+def test_each_field_of_a_need_changes_the_digest(name: str) -> None:
+    other: dict[str, Any] = {"risk": Risk.ADMIN, "methods": ("x",), "arguments": ({"channel": "#all"},), "why": "undo"}
+    changed = replace(NEED, **{name: other.get(name, "other")})
+    assert digest(replace(PLAN, needs=(changed,)), agent="bot") != DIGEST
+
+
+def test_the_agent_is_in_the_digest() -> None:
+    assert digest(PLAN, agent="other") != DIGEST
+
+
+def test_a_plan_survives_the_journal_with_its_digest() -> None:
+    assert digest(plan_from_json(plan_to_json(PLAN)), agent="bot") == DIGEST
