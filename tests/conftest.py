@@ -1,0 +1,27 @@
+"""What is expensive and shared by the whole run: the sandbox image, the homeserver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.services.synapse import Synapse, find_python
+
+
+@pytest.fixture(scope="session")
+def sandbox_image() -> str:
+    """The content id of the `base` image, built when it isn't there. Fails without Docker."""
+    from runtimes.sandbox import images
+
+    return images.build("base")
+
+
+@pytest.fixture(scope="session")
+def synapse() -> Iterator[Synapse]:
+    """A running homeserver, one for the whole run: tests make their own users and rooms in it."""
+    python = find_python()
+    if python is None:
+        pytest.skip("no homeserver: set GOEX_SYNAPSE_PYTHON, or run make setup")
+    with Synapse(python) as server:
+        yield server

@@ -1,0 +1,50 @@
+"""A real sandbox, a real gateway process, and services of the tests' own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from mapper.catalog import Catalog
+from runtimes.gateway.client import GatewayClient
+from runtimes.rest.runtime import RestRuntime
+from runtimes.sandbox.contract import Limits, Profile
+from runtimes.sandbox.docker import DockerSandbox
+from tests.runtimes.rest.support import Bench, FakeGitHub, FakeSlack, account, serving
+
+
+@pytest.fixture
+async def runtime(sandbox_image: str, tmp_path: Path) -> AsyncIterator[RestRuntime]:
+    sandbox = DockerSandbox("tests-rest", scratch_dir=tmp_path / "scratch")
+    gateway = GatewayClient(tmp_path / "gateway")
+    try:
+        yield RestRuntime(sandbox, gateway, Catalog.bundled(), Profile(limits=Limits(seconds=30)))
+    finally:
+        await gateway.stop()
+        await sandbox.close()
+
+
+@pytest.fixture
+def slack(tmp_path: Path) -> Iterator[FakeSlack]:
+    service = FakeSlack()
+    with serving(service, tmp_path, base="/api"):
+        yield service
+
+
+@pytest.fixture
+def github(tmp_path: Path) -> Iterator[FakeGitHub]:
+    service = FakeGitHub()
+    with serving(service, tmp_path):
+        yield service
+
+
+@pytest.fixture
+def slack_bench(slack: FakeSlack, tmp_path: Path) -> Bench:
+    return Bench(tmp_path / "records", (account("slack", slack.url, ca_pem=slack.ca_pem, private=True),))
+
+
+@pytest.fixture
+def github_bench(github: FakeGitHub, tmp_path: Path) -> Bench:
+    return Bench(tmp_path / "records", (account("github", github.url, ca_pem=github.ca_pem, private=True),))
