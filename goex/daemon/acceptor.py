@@ -71,7 +71,7 @@ class Acceptor:
     async def start(self) -> None:
         """Listen, replacing a stale socket. Call it only while the daemon's lock is held. Raises Unavailable."""
         try:
-            with suppress(FileNotFoundError):
+            if os.path.lexists(self.path):
                 if not self.path.is_socket():
                     raise Unavailable(f"{self.path} is there and isn't a socket.", next_step="Move it away.")
                 self.path.unlink()

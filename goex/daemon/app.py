@@ -14,15 +14,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health_aio
 from grpc_reflection.v1alpha import reflection
-from mapper.embedded import EmbeddedProposer
-from mapper.mapper import Mapper
-from mapper.model import ModelProposer
 
 from goex import __version__
 from goex.config import Config
@@ -49,6 +46,9 @@ from runtimes.gateway.client import GatewayClient
 from runtimes.rest.runtime import RestRuntime
 from runtimes.sandbox.docker import DockerSandbox
 from vault.secret import Secret
+
+if TYPE_CHECKING:
+    from mapper.mapper import Mapper
 
 log = logging.getLogger("goex.daemon")
 
@@ -229,6 +229,10 @@ class App:
     def _the_mapper(self) -> Mapper:
         """Made when it is first needed: the model's client is slow to import, and many never use one."""
         if self._mapper is None:
+            from mapper.embedded import EmbeddedProposer
+            from mapper.mapper import Mapper
+            from mapper.model import ModelProposer
+
             model = None
             settings = self.config.model
             if settings.configured:

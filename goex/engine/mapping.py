@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from mapper.mapper import Mapper
 
 from goex.engine.core import Asker, Core, Wish
 from goex.engine.events import Mapped
@@ -14,6 +14,9 @@ from goex.journal.actions import ActionRow
 from policies.actions import ApiCalls, Intent, IntentMapping
 from policies.errors import ExitStatus, InvalidInput
 from policies.jsonvalue import JsonObject, canonical
+
+if TYPE_CHECKING:
+    from mapper.mapper import Mapper
 
 CHOICES_KEPT = 200
 
