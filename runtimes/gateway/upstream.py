@@ -139,12 +139,7 @@ class Upstream:
     ) -> Answer:
         """Send a request and read its answer, at most `limit` bytes of it. Raises NoAnswer, BadAnswer."""
         http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MAX_HEAD)
-        default = {"https": 443, "http": 80}[origin.scheme]
-        host = f"[{origin.host}]" if ":" in origin.host else origin.host
-        headers = [("Host", host if origin.port == default else f"{host}:{origin.port}"), *composed.headers, secret]
-        request = h11.Request(method=composed.planned.method, target=composed.target, headers=headers)
-        data = (http.send(request) or b"") + (http.send(h11.Data(data=composed.body)) or b"")
-        data += http.send(h11.EndOfMessage()) or b""
+        data = self.message(http, origin, composed, secret)
         kept = False
         try:
             link.writer.write(data)
@@ -160,6 +155,15 @@ class Upstream:
             else:
                 link.writer.close()
         return answer
+
+    def message(self, http: h11.Connection, origin: Origin, composed: Composed, secret: tuple[str, str]) -> bytes:
+        """The bytes of a request; `http` refuses what wouldn't be exactly one."""
+        default = {"https": 443, "http": 80}[origin.scheme]
+        host = f"[{origin.host}]" if ":" in origin.host else origin.host
+        headers = [("Host", host if origin.port == default else f"{host}:{origin.port}"), *composed.headers, secret]
+        request = h11.Request(method=composed.planned.method, target=composed.target, headers=headers)
+        parts = [http.send(request), http.send(h11.Data(data=composed.body)), http.send(h11.EndOfMessage())]
+        return b"".join(part or b"" for part in parts)
 
     def close(self) -> None:
         for link in self._idle.values():

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPResponse
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 import h11
@@ -24,7 +25,11 @@ from cryptography.x509.oid import NameOID
 
 from policies.accounts import Account, Origin
 from runtimes.gateway.contract import Observer
+from runtimes.gateway.opening import check_opening
+from runtimes.gateway.place import Place
 from runtimes.gateway.plan import Exchange, GatewayPlan, PlannedRequest, Refusal
+from runtimes.gateway.server import ActionServer
+from runtimes.gateway.tls import Authority
 from vault.lease import Lease
 from vault.secret import Secret
 
@@ -136,7 +141,7 @@ class Server:
 
 @contextlib.asynccontextmanager
 async def serving(
-    context: ssl.SSLContext | None, answer: Answering = ok, host: str = "127.0.0.1"
+    context: ssl.SSLContext | None, answer: Answering = ok, host: str = "127.0.0.1", port: int = 0
 ) -> AsyncIterator[Server]:
     server = Server(0, answer=answer)
 
@@ -146,7 +151,7 @@ async def serving(
             await _speak(server, reader, writer)
         writer.close()
 
-    listening = await asyncio.start_server(connected, host, 0, ssl=context)
+    listening = await asyncio.start_server(connected, host, port, ssl=context)
     server.port = listening.sockets[0].getsockname()[1]
     try:
         yield server
@@ -370,3 +375,36 @@ class Container:
             response.close()
             if not keep:
                 sock.close()
+
+
+@contextlib.asynccontextmanager
+async def opened(
+    what: GatewayPlan,
+    leases: list[Lease],
+    run_dir: Path,
+    server_type: type[ActionServer] = ActionServer,
+) -> AsyncIterator[tuple[Box, Watch]]:
+    """One action's server within this process, so that a test can take a part of it away."""
+    watch, certificates, place = Watch(), Authority(), Place(run_dir)
+    server = server_type(what, check_opening(what, leases, datetime.now(UTC)), place, certificates, watch.observer())
+    await server.start()
+    try:
+        yield Box(Container(str(place.folder), certificates.ca_pem)), watch
+    finally:
+        await server.close()
+
+
+@dataclass(frozen=True)
+class Box:
+    """A container whose methods can be awaited."""
+
+    container: Container
+
+    async def request(self, *args: Any, **kwargs: Any) -> Got:
+        return await asyncio.to_thread(self.container.request, *args, **kwargs)
+
+    async def raw(self, *args: Any, **kwargs: Any) -> bytes:
+        return await asyncio.to_thread(self.container.raw, *args, **kwargs)
+
+    async def tunnel(self, *args: Any, **kwargs: Any) -> ssl.SSLSocket:
+        return await asyncio.to_thread(self.container.tunnel, *args, **kwargs)
