@@ -1,0 +1,237 @@
+"""Which folders GoEx works on, and how one is opened.
+
+Rules:
+
+* A folder is named by its absolute path; its last part is never a link. What was resolved is what is shown, granted
+  and mounted, and it is pinned by device and inode.
+* System folders, whole homes, GoEx's own folders, and whatever contains one of these, are refused.
+* Nobody but root, GoEx's user and the folder's owner may be able to swap a part of its path.
+* Nothing may be mounted below it: what is mounted there is another folder.
+* GoEx running without root works on its own user's folders alone.
+"""
+
+# Descriptors and bytes, which pathlib knows nothing of.
+# ruff: noqa: PTH
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from policies.errors import Conflict, InvalidInput
+
+# Inside these nothing is worked on.
+_SYSTEM = (
+    "/bin",
+    "/boot",
+    "/dev",
+    "/etc",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/proc",
+    "/run",
+    "/sbin",
+    "/sys",
+    "/usr",
+)
+_SYSTEM_VAR = ("/var/backups", "/var/cache", "/var/lib", "/var/lock", "/var/log", "/var/mail", "/var/run", "/var/spool")
+# These themselves are not.
+_TOPS = frozenset(
+    {"/", "/home", "/lost+found", "/media", "/mnt", "/opt", "/root", "/snap", "/srv", "/tmp", "/var", "/var/tmp"}
+)
+# File systems that keep change times as the walk's shortcut needs it.
+_KEEPING = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "f2fs", "overlay", "zfs", "bcachefs"})
+_ESCAPE = re.compile(r"\\([0-7]{3})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folder:
+    """A folder that was found fit to work on."""
+
+    path: str
+    device: int
+    inode: int
+    uid: int
+    gid: int
+    mode: int
+    settles: bool  # its file system keeps change times
+
+
+def resolve(asked: str, *, protected: Sequence[Path] = ()) -> Folder:
+    """Find out which folder is meant and whether it is fit. Raises InvalidInput, saying why and what to do."""
+    path = _resolved(asked)
+    _refuse_by_name(path, protected)
+    fd = _open(path)
+    try:
+        at = os.fstat(fd)
+    finally:
+        os.close(fd)
+    _refuse_by_owner(path, at)
+    _refuse_by_mounts(path)
+    return Folder(
+        path=path,
+        device=at.st_dev,
+        inode=at.st_ino,
+        uid=at.st_uid,
+        gid=at.st_gid,
+        mode=stat.S_IMODE(at.st_mode),
+        settles=_file_system(path) in _KEEPING,
+    )
+
+
+def open_pinned(path: str, device: int, inode: int) -> int:
+    """Open the folder that was assessed, and no other. Raises Conflict when it isn't there any more."""
+    try:
+        fd = _open(path)
+    except InvalidInput as error:
+        raise _swapped(path) from error
+    at = os.fstat(fd)
+    if (at.st_dev, at.st_ino) != (device, inode):
+        os.close(fd)
+        raise _swapped(path)
+    return fd
+
+
+def refuse_mounts(path: str) -> None:
+    """Raise InvalidInput when something is mounted at or below `path`."""
+    _refuse_by_mounts(path)
+
+
+def _resolved(asked: str) -> str:
+    if "\0" in asked or len(asked.encode("utf-8", "replace")) > 4000:
+        raise InvalidInput("A folder's name holds no NUL and is at most 4000 bytes long.")
+    try:
+        asked.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InvalidInput(
+            "This folder's own name isn't UTF-8.", next_step="Rename it, or work on the one above."
+        ) from error
+    if not asked.startswith("/"):
+        raise InvalidInput(f"{asked[:200]!r} isn't an absolute path.", next_step="Name the folder from / on.")
+    trimmed = asked.rstrip("/")
+    if not trimmed:
+        raise _refused("/", "it is the whole system")
+    above, _, name = trimmed.rpartition("/")
+    if name in (".", ".."):
+        raise InvalidInput(f"{asked[:200]!r} doesn't end in a folder's name.", next_step="Name the folder itself.")
+    try:
+        parent = os.path.realpath(above or "/", strict=True)
+        path = f"{parent.rstrip('/')}/{name}"
+        at = os.lstat(path)
+    except OSError as error:
+        raise InvalidInput(f"{asked[:200]!r} can't be found: {error.strerror}.", next_step="Check the name.") from error
+    if stat.S_ISLNK(at.st_mode):
+        real = os.path.realpath(path)
+        raise InvalidInput(f"{asked[:200]!r} is a link.", next_step=f"Name the folder itself: {real}")
+    if not stat.S_ISDIR(at.st_mode):
+        raise InvalidInput(f"{asked[:200]!r} isn't a folder.", next_step="Name the folder that holds it.")
+    return path
+
+
+def _open(path: str) -> int:
+    """Open a resolved path, one part after another, following nothing."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open("/", flags)
+    try:
+        parts = [part for part in path.split("/") if part]
+        for number, part in enumerate(parts):
+            last = number == len(parts) - 1
+            inner = os.open(part, flags if last else (flags | os.O_PATH), dir_fd=fd)
+            os.close(fd)
+            fd = inner
+    except OSError as error:
+        os.close(fd)
+        raise InvalidInput(f"{path[:200]!r} can't be opened: {error.strerror}.", next_step="Check its mode.") from error
+    return fd
+
+
+def _refuse_by_name(path: str, protected: Sequence[Path]) -> None:
+    if path in _TOPS:
+        raise _refused(path, "it is a top folder of the system")
+    for system in (*_SYSTEM, *_SYSTEM_VAR):
+        if _inside(path, system):
+            raise _refused(path, "it belongs to the system")
+    if (path.count("/") == 2 and path.startswith("/home/")) or path in _homes(path):
+        raise _refused(path, "it is a whole home, with its keys", "Choose a folder in it.")
+    for own in protected:
+        real = os.path.realpath(own)
+        if _inside(path, real):
+            raise _refused(path, "it is GoEx's own")
+        if _inside(real, path):
+            raise _refused(path, f"GoEx's own folder {real} lies in it", "Choose a folder beside it.")
+
+
+def _homes(path: str) -> set[str]:
+    homes = {os.path.realpath(os.path.expanduser("~"))}
+    for uid in {os.geteuid(), os.lstat(path).st_uid} - {65534}:
+        try:
+            homes.add(os.path.realpath(pwd.getpwuid(uid).pw_dir))
+        except KeyError:
+            continue
+    return homes
+
+
+def _refuse_by_owner(path: str, at: os.stat_result) -> None:
+    euid = os.geteuid()
+    if euid != 0 and at.st_uid != euid:
+        raise _refused(path, "it belongs to another user", "Run GoEx as that user, or choose a folder of your own.")
+    trusted = {0, euid, at.st_uid}
+    above = path
+    while above != "/":
+        above = os.path.dirname(above)
+        found = os.lstat(above)
+        if found.st_uid not in trusted:
+            raise _refused(path, f"{above} belongs to another user, who could swap it")
+        shared = found.st_mode & stat.S_IWOTH or (
+            found.st_mode & stat.S_IWGRP and found.st_gid not in (0, found.st_uid)
+        )
+        if shared and not found.st_mode & stat.S_ISVTX:
+            raise _refused(path, f"other users may write to {above}, and could swap it", f"chmod go-w {above}")
+
+
+def _refuse_by_mounts(path: str) -> None:
+    for mounted, _ in _mounts():
+        if mounted != path and _inside(mounted, path):
+            raise _refused(path, f"something else is mounted at {mounted}", "Unmount it, or choose another folder.")
+
+
+def _file_system(path: str) -> str:
+    best, kind = "", ""
+    for mounted, found in _mounts():
+        if _inside(path, mounted) and len(mounted) >= len(best):
+            best, kind = mounted, found
+    return kind
+
+
+def _mounts() -> list[tuple[str, str]]:
+    """Mount points and their file systems, in the order in which they were mounted."""
+    mounts = []
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as lines:
+        for line in lines:
+            before, _, after = line.partition(" - ")
+            where = _ESCAPE.sub(lambda match: chr(int(match[1], 8)), before.split(" ")[4])
+            mounts.append((where, after.split(" ")[0]))
+    return mounts
+
+
+def _inside(path: str, folder: str) -> bool:
+    return folder == "/" or path == folder or path.startswith(folder + "/")
+
+
+def _refused(path: str, why: str, next_step: str = "Choose another folder.") -> InvalidInput:
+    return InvalidInput(f"GoEx doesn't work on {path}: {why}.", next_step=next_step)
+
+
+def _swapped(path: str) -> Conflict:
+    return Conflict(
+        f"{path} isn't the folder any more that was looked at.",
+        next_step="Ask for the action again.",
+        difference=(f"{path} was moved, replaced or removed",),
+    )

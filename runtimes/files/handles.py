@@ -1,0 +1,246 @@
+"""Folders reached from an open root, and the metadata of what lies in them.
+
+Rules: each step down is one `openat` with O_NOFOLLOW on the same device; the descriptors are O_PATH, so nothing is
+read by reaching it. Calls that know no descriptor go through /proc/self/fd, which names an inode and not a path.
+"""
+
+# Descriptors and bytes, which pathlib knows nothing of.
+# ruff: noqa: PTH
+
+from __future__ import annotations
+
+import ctypes
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+
+from policies.errors import Conflict
+from runtimes.files.tree import KINDS, PROC, Entry, Manifest, beside, opened, read_xattrs
+from runtimes.files.words import shown
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Moved(Conflict):
+    """A name isn't any more what it was when the folder was looked at."""
+
+    def __init__(self, path: bytes) -> None:
+        super().__init__(
+            f"{shown(path)} was changed by someone else meanwhile.",
+            next_step="Wait until nothing else writes to this folder, then run it again.",
+            difference=(f"changed meanwhile: {shown(path)}",),
+        )
+
+
+class Handles:
+    """The chain of open folders down to the one used last. A context manager.
+
+    `lifted` collects the folders whose mode had to be lifted to be worked in: their metadata is set last.
+    """
+
+    def __init__(self, root: int) -> None:
+        self._device = os.fstat(root).st_dev
+        self._chain: list[tuple[bytes, int]] = [(b"", os.open(f"{PROC}/{root}", os.O_PATH | os.O_DIRECTORY))]
+        self.lifted: set[bytes] = set()
+        self._lift(b"", self._chain[0][1])
+
+    def __enter__(self) -> Handles:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
+        for _, fd in self._chain:
+            os.close(fd)
+
+    def folder(self, path: bytes) -> int:
+        """A descriptor of the folder at `path`, good until the next call. Raises Moved when it isn't one."""
+        while not _within(path, self._chain[-1][0]):
+            os.close(self._chain.pop()[1])
+        top, fd = self._chain[-1]
+        rest = path[len(top) :].lstrip(b"/") if top else path
+        for name in rest.split(b"/") if rest else ():
+            top = top + b"/" + name if top else name
+            try:
+                fd = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+            except (FileNotFoundError, NotADirectoryError) as error:
+                raise Moved(top) from error
+            self._chain.append((top, fd))
+            if os.fstat(fd).st_dev != self._device:
+                raise Moved(top)
+            self._lift(top, fd)
+        return fd
+
+    def parent(self, path: bytes) -> tuple[int, bytes]:
+        """The folder that holds `path`, and its name there; the root is "." in itself."""
+        above, _, name = path.rpartition(b"/")
+        return self.folder(above), name or b"."
+
+    def _lift(self, path: bytes, fd: int) -> None:
+        at = os.fstat(fd)
+        if os.geteuid() != 0 and at.st_uid == os.geteuid() and at.st_mode & 0o300 != 0o300:
+            os.chmod(f"{PROC}/{fd}", stat.S_IMODE(at.st_mode) | 0o700)
+            self.lifted.add(path)
+
+
+def _within(path: bytes, top: bytes) -> bool:
+    return not top or path == top or path.startswith(top + b"/")
+
+
+def look(fd: int, name: bytes) -> os.stat_result | None:
+    """What is there, without following; None when nothing is."""
+    try:
+        return os.stat(name, dir_fd=fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def expect(fd: int, name: bytes, path: bytes, entry: Entry | None) -> None:
+    """Raise Moved unless the name is still what the walk saw (`None`: nothing)."""
+    at = look(fd, name)
+    if (at is None) != (entry is None):
+        raise Moved(path)
+    if at is None or entry is None:
+        return
+    same = at.st_ino == entry.inode and KINDS[stat.S_IFMT(at.st_mode)] == entry.kind
+    if same and entry.kind != "d" and entry.links == 1:  # links and unlinks of ours move the time of the others
+        same = (at.st_ctime_ns, at.st_mtime_ns) == (entry.ctime, entry.mtime)
+    if not same:
+        raise Moved(path)
+
+
+def set_metadata(fd: int, name: bytes, goal: Entry) -> None:
+    """Owner, attributes, mode, time, in the order in which none undoes another."""
+    at = os.stat(name, dir_fd=fd, follow_symlinks=False)
+    if KINDS[stat.S_IFMT(at.st_mode)] != goal.kind:
+        raise Moved(name)
+    if goal.kind == "l":
+        if (at.st_uid, at.st_gid) != (goal.uid, goal.gid):
+            os.chown(name, goal.uid, goal.gid, dir_fd=fd, follow_symlinks=False)
+        _set_xattrs(beside(fd, name), goal, follow=False)
+        os.utime(name, ns=(at.st_atime_ns, goal.mtime), dir_fd=fd, follow_symlinks=False)
+        return
+    with opened(fd, name, os.O_PATH) as handle:
+        path = f"{PROC}/{handle}"
+        now = os.fstat(handle)
+        if now.st_ino != at.st_ino:
+            raise Moved(name)
+        if (now.st_uid, now.st_gid) != (goal.uid, goal.gid):
+            os.chown(path, goal.uid, goal.gid)
+        _set_xattrs(path, goal, follow=True)
+        if stat.S_IMODE(os.fstat(handle).st_mode) != goal.mode:
+            os.chmod(path, goal.mode)
+        os.utime(path, ns=(now.st_atime_ns, goal.mtime))
+
+
+def _set_xattrs(path: str | bytes, goal: Entry, *, follow: bool) -> None:
+    there = dict(read_xattrs(path, follow=follow))
+    wanted = dict(goal.xattrs)
+    if there == wanted:
+        return
+    if follow and os.geteuid() != 0:
+        os.chmod(path, 0o700 if goal.kind == "d" else 0o600)  # user attributes are written as contents are
+    for name in there.keys() - wanted.keys():
+        os.removexattr(path, name, follow_symlinks=follow)
+    for name, value in wanted.items():
+        if there.get(name) != value:
+            os.setxattr(path, name, value, follow_symlinks=follow)
+
+
+def sync(fd: int) -> None:
+    """Bring the whole file system of `fd` to the disk."""
+    if _libc.syncfs(fd) != 0:
+        os.sync()
+
+
+def remove_tree(fd: int, name: bytes) -> None:
+    """Remove whatever `name` is, however deep and whatever its modes say. Idempotent.
+
+    Folders in it are first hoisted to its top, so that depth costs neither descriptors nor stack.
+    """
+    at = look(fd, name)
+    if at is None:
+        return
+    if not stat.S_ISDIR(at.st_mode):
+        os.unlink(name, dir_fd=fd)
+        return
+    number = 0
+    with _unlocked(fd, name) as top:
+        while waiting := [os.fsencode(listed) for listed in os.listdir(top)]:
+            for outer in waiting:
+                if not _is_folder(top, outer):
+                    os.unlink(outer, dir_fd=top)
+                    continue
+                with _unlocked(top, outer) as inner:
+                    for listed in os.listdir(inner):
+                        lower = os.fsencode(listed)
+                        if not _is_folder(inner, lower):
+                            os.unlink(lower, dir_fd=inner)
+                            continue
+                        with _unlocked(inner, lower):  # a folder that moves is written to
+                            while look(top, b"goex-%d" % number) is not None:
+                                number += 1
+                            os.rename(lower, b"goex-%d" % number, src_dir_fd=inner, dst_dir_fd=top)
+                os.rmdir(outer, dir_fd=top)
+    os.rmdir(name, dir_fd=fd)
+
+
+def remove_path(path: Path) -> None:
+    """Remove a file or folder of GoEx's own. Idempotent."""
+    with suppress(FileNotFoundError), opened_path(path.parent) as fd:
+        remove_tree(fd, os.fsencode(path.name))
+
+
+def remove_unknown(root: int, known: Manifest) -> None:
+    """Remove everything below `root` that `known` doesn't have, or has as another kind."""
+    folders = [path for path, entry in known.entries.items() if entry.kind == "d"]
+    with Handles(root) as handles:
+        for path in folders:
+            try:
+                fd = handles.folder(path)
+            except Moved:
+                continue
+            with _unlocked(fd, b".") as listing:
+                names = [os.fsencode(listed) for listed in os.listdir(listing)]
+            for name in names:
+                entry = known.entries.get(path + b"/" + name if path else name)
+                if entry is None or (entry.kind == "d") != _is_folder(fd, name):
+                    remove_tree(fd, name)
+
+
+@contextmanager
+def opened_path(path: Path) -> Iterator[int]:
+    """A folder of GoEx's own, opened."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def _unlocked(fd: int, name: bytes) -> Iterator[int]:
+    with opened(fd, name, os.O_PATH | os.O_DIRECTORY) as handle:
+        if os.geteuid() != 0:
+            os.chmod(f"{PROC}/{handle}", 0o700)
+        with opened(handle, b".", os.O_RDONLY | os.O_DIRECTORY) as inner:
+            yield inner
+
+
+def _is_folder(fd: int, name: bytes) -> bool:
+    at = look(fd, name)
+    return at is not None and stat.S_ISDIR(at.st_mode)
+
+
+def remove_flat(root: int, name: bytes) -> bool:
+    """Remove a folder that holds no folders. Returns False when it wasn't there."""
+    try:
+        with opened(root, name, os.O_RDONLY | os.O_DIRECTORY) as fd:
+            for inner in os.listdir(fd):
+                with suppress(FileNotFoundError):
+                    os.unlink(inner, dir_fd=fd)
+    except FileNotFoundError:
+        return False
+    os.rmdir(name, dir_fd=root)
+    return True

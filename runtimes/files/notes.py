@@ -1,0 +1,83 @@
+"""What the files runtime writes down about one action, and how it reads that back.
+
+`before`, `after` and `target` name a manifest in the snapshot repository; `state` says in which of the states the
+folder is, as far as GoEx had a hand in it:
+
+    prepared   nothing was done
+    running    a program may be working on the folder, or on its copy
+    between    a restore has begun; `name` is its staging folder
+    after      as the action left it
+    before     as it was before the action
+    forgotten  committed: the snapshots are gone
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from policies.actions import Ended, Outcome
+from policies.errors import Unavailable
+from policies.jsonvalue import canonical, parse
+from runtimes.base import Records
+
+Place = Literal["prepared", "running", "between", "after", "before", "forgotten"]
+Label = Literal["before", "after", "target"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Where the folder stands; `was` is where it stood when the restore that is under way began."""
+
+    at: Place
+    name: str = ""
+    was: Place = "prepared"
+
+
+def read_state(records: Records) -> State:
+    """The state as it was last written; `prepared` when none was."""
+    found = _read(records, "state")
+    if found is None:
+        return State(at="prepared")
+    return State(at=found["at"], name=found["name"], was=found["was"])
+
+
+def write_state(records: Records, state: State) -> None:
+    records.put("state", canonical({"at": state.at, "name": state.name, "was": state.was}))
+
+
+def read_manifest(records: Records, label: Label) -> tuple[str, Outcome | None] | None:
+    """The object id of that manifest and the outcome that was noted with it."""
+    found = _read(records, label)
+    if found is None:
+        return None
+    return str(found["manifest"]), _outcome(found["outcome"]) if found["outcome"] else None
+
+
+def write_manifest(records: Records, label: Label, oid: str, outcome: Outcome | None = None) -> None:
+    noted = None if outcome is None else {**cast(dict[str, Any], outcome.to_json()), "stdout": "", "stderr": ""}
+    records.put(label, canonical({"manifest": oid, "outcome": noted}))
+
+
+def _read(records: Records, name: str) -> Mapping[str, Any] | None:
+    data = records.get(name)
+    if data is None:
+        return None
+    found = parse(data, what=f"The record {name}")
+    if not isinstance(found, dict):
+        raise Unavailable(f"The record {name} isn't what GoEx wrote.")
+    return found
+
+
+def _outcome(noted: Mapping[str, Any]) -> Outcome:
+    return Outcome(
+        ok=noted["ok"],
+        summary=noted["summary"],
+        ended=Ended(noted["ended"]),
+        exit_code=noted["exit_code"],
+        changes=tuple(noted["changes"]),
+        changes_cut=noted["changes_cut"],
+        touched=noted["touched"],
+        cut=noted["cut"],
+    )

@@ -1,0 +1,205 @@
+"""Plans and outcomes of files actions, in words and in fields. Nothing here looks at the disk."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from policies.actions import Ended, Files, Need, Outcome, Plan, Revert, UndoClass
+from policies.catalog import Risk
+from policies.errors import InvalidInput
+from policies.jsonvalue import JsonObject
+from policies.text import escape
+from runtimes.files import words, workcopy
+from runtimes.files.folder import Folder
+from runtimes.files.tree import Bounds, Manifest
+from runtimes.sandbox.contract import Profile, Result
+
+SERVICE = "files"
+SCOPE = "files.write"
+MAX_PROGRAM = 200_000  # bytes
+_NOBODY = 65534
+
+_NOT_RESTORED = "Not restored: inode numbers, access, change and birth times, chattr flags, where a file has holes."
+
+
+def check_program(action: Files) -> None:
+    """Raise InvalidInput for a program that can't be one."""
+    if action.language not in ("shell", "python"):
+        raise InvalidInput(
+            f"{action.language[:40]!r} isn't a language that runs here.", next_step="Use shell or python."
+        )
+    try:
+        size = len(action.program.encode("utf-8"))
+    except UnicodeEncodeError as error:
+        raise InvalidInput("The program isn't UTF-8 text.") from error
+    if not action.program.strip():
+        raise InvalidInput("The program is empty.")
+    if size > MAX_PROGRAM:
+        raise InvalidInput(f"The program is {size} bytes long; at most {MAX_PROGRAM} are run.")
+    if "\0" in action.program:
+        raise InvalidInput("The program holds a NUL.")
+
+
+def command(action: Files) -> tuple[str, tuple[str, ...]]:
+    """The file name that the program gets, and what runs it."""
+    if action.language == "python":
+        return "program.py", ("python3", "-I", "/goex/job/program.py")
+    return "program.sh", ("sh", "/goex/job/program.sh")
+
+
+def plan(action: Files, folder: Folder, found: Manifest, profile: Profile, image_id: str, bounds: Bounds) -> Plan:
+    """The plan of an action whose folder was looked at."""
+    program = _hash(action)
+    why = (
+        "it belongs to root"
+        if folder.uid == 0
+        else "its group is root's"
+        if folder.gid == 0
+        else workcopy.special(found)
+    )
+    uid, gid = folder.uid or _NOBODY, folder.gid or _NOBODY
+    if why:
+        how = f"The program works on a copy, because {why}; GoEx then applies its changes to the folder."
+    else:
+        how = (
+            "The program works on the folder itself. What others change in it meanwhile counts as the program's doing."
+        )
+    lines = (
+        f"Folder: {escape(folder.path)}",
+        f"Owner: {folder.uid}:{folder.gid}; {words.counted(found.files, 'file')}, {words.size(found.bytes)}",
+        f"Runs as: {uid}:{gid}, in a container with no network, for at most {profile.limits.seconds:g} s",
+        "It can read, change and delete everything in this folder, and reach nothing else.",
+        how,
+        f"Program ({action.language}):",
+        *(f"  {escape(line)}" for line in action.program.split("\n")),
+    )
+    return Plan(
+        action=action,
+        needs=(_need(folder.path, {"program_sha256": program, "language": action.language}),),
+        undo_class=UndoClass.EXACT,
+        undo_text=(
+            "Undo puts the folder back exactly as it was: contents, names, modes, owners, times, links, attributes. "
+            f"It needs the folder as the program left it, and is refused when someone changed it since. {_NOT_RESTORED}"
+        ),
+        resolved={
+            "folder": folder.path,
+            "device": folder.device,
+            "inode": folder.inode,
+            "owner": [folder.uid, folder.gid],
+            "mode": "copy" if why else "direct",
+            "uid": uid,
+            "gid": gid,
+            "language": action.language,
+            "program_sha256": program,
+        },
+        bounds={"files": bounds.files, "bytes": bounds.bytes, "depth": bounds.depth},
+        catalog_hash="",
+        image_id=image_id,
+        limits={**profile.limits.to_json(), "runtime": profile.runtime, "image": profile.image},
+        lines=lines,
+        undo={"strategy": "snapshot"},
+    )
+
+
+def revert_plan(revert: Revert, plan: Plan, folder: Folder, changes: Sequence[str]) -> Plan:
+    """The plan of an undo or redo. Every path that it will touch is named."""
+    undo = revert.verb == "undo"
+    goal = "before the action" if undo else "after the action"
+    lines = (
+        f"Folder: {escape(folder.path)}",
+        f"Everything in it becomes as it was {goal}. No program runs.",
+        *(changes or ("Nothing differs but times of folders." if changes is not None else "",)),
+    )
+    arguments = {"program_sha256": plan.resolved["program_sha256"], "language": plan.resolved["language"]}
+    return _reverting(
+        revert,
+        plan,
+        folder,
+        needs=(_need(folder.path, arguments),),
+        lines=lines,
+        undo_class=UndoClass.EXACT,
+        undo_text=f"{'Redo' if undo else 'Undo'} of the same action takes this back, as exactly.",
+    )
+
+
+def commit_plan(revert: Revert, plan: Plan) -> Plan:
+    """The plan of a commit. It touches the snapshots alone."""
+    path = str(plan.resolved["folder"])
+    return _reverting(
+        revert,
+        plan,
+        None,
+        # Not the program's arguments: a grant for one program doesn't cover giving up its undo.
+        needs=(_need(path, {"verb": "commit"}),),
+        lines=(f"Folder: {escape(path)}", "Its snapshots for this action are deleted; the folder isn't touched."),
+        undo_class=UndoClass.IRREVERSIBLE,
+        undo_text="The action can't be undone or redone after this.",
+    )
+
+
+def outcome(result: Result, before: Manifest, after: Manifest, remarks: Sequence[str]) -> Outcome:
+    """What a program's end and the two states make."""
+    lines = words.changes(before.entries, after.entries)
+    shown, cut = words.capped([*remarks, *lines])
+    ok = result.ended is Ended.EXITED and result.exit_code == 0
+    if ok:
+        ending = "The program ended well"
+    elif result.ended is Ended.EXITED:
+        ending = f"The program ended with exit status {result.exit_code}"
+    else:
+        ending = f"The program was stopped ({result.ended.value})"
+    return Outcome(
+        ok=ok,
+        summary=f"{ending}: {words.tally(lines)}.",
+        ended=result.ended,
+        exit_code=result.exit_code,
+        stdout=result.stdout.decode("utf-8", "replace"),
+        stderr=result.stderr.decode("utf-8", "replace"),
+        cut=result.cut,
+        changes=shown,
+        changes_cut=cut,
+        touched=any(entry.essence != _essence(before, path) for path, entry in after.entries.items())
+        or before.entries.keys() != after.entries.keys(),
+    )
+
+
+def _essence(manifest: Manifest, path: bytes) -> tuple[object, ...]:
+    entry = manifest.entries.get(path)
+    return () if entry is None else entry.essence
+
+
+def _need(path: str, arguments: JsonObject) -> Need:
+    return Need(
+        service=SERVICE, account=path, scope=SCOPE, risk=Risk.DELETE, methods=("files.run",), arguments=(arguments,)
+    )
+
+
+def _reverting(
+    revert: Revert,
+    plan: Plan,
+    folder: Folder | None,
+    *,
+    needs: tuple[Need, ...],
+    lines: tuple[str, ...],
+    undo_class: UndoClass,
+    undo_text: str,
+) -> Plan:
+    pinned = {} if folder is None else {"device": folder.device, "inode": folder.inode}
+    return Plan(
+        action=revert,
+        needs=needs,
+        undo_class=undo_class,
+        undo_text=undo_text,
+        resolved={**plan.resolved, **pinned, "verb": revert.verb, "target": revert.target},
+        bounds=plan.bounds,
+        catalog_hash="",
+        image_id="",
+        limits={},
+        lines=lines,
+        undo={"strategy": "snapshot"},
+    )
+
+
+def _hash(action: Files) -> str:
+    return hashlib.sha256(action.program.encode("utf-8")).hexdigest()

@@ -1,0 +1,242 @@
+"""Bringing a folder from one state into another, exactly.
+
+Rules:
+
+* New contents are made whole first, in a staging folder inside the root whose name nobody can guess, and brought to
+  the disk; only then does anything of the person's move. A full disk therefore touches nothing.
+* Then: remove what is too much, deepest first; make folders; rename the staged into place; set mode, owner, times.
+* Before a name is replaced or removed it is looked at once more; if it isn't what the walk saw, everything stops.
+* Each step leaves a name in its old or its new state, so a restore that was cut off is finished by running it again.
+* An inode that is also linked from elsewhere is never written to: it is replaced.
+"""
+
+# Descriptors and bytes, which pathlib knows nothing of.
+# ruff: noqa: PTH
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+from runtimes.files.handles import Handles, Moved, expect, look, remove_flat, set_metadata, sync
+from runtimes.files.tree import KINDS, Entry, Manifest
+
+Copy = Callable[[str, Callable[[bytes], object]], None]
+_BLOCK = 1 << 16
+_ZEROS = bytes(_BLOCK)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """What has to be done, in this order. Paths; `links` maps a path to the one whose inode it becomes."""
+
+    remove: tuple[bytes, ...]
+    folders: tuple[bytes, ...]
+    stage: tuple[bytes, ...]
+    links: tuple[tuple[bytes, bytes], ...]
+    settle: tuple[bytes, ...]  # kept, but with another mode, owner, time or attributes
+
+    def __bool__(self) -> bool:
+        return bool(self.remove or self.folders or self.stage or self.links or self.settle)
+
+
+def steps(now: Manifest, goal: Manifest) -> Steps:
+    """Compare two manifests. Pure."""
+    old, new = now.entries, goal.entries
+    gone = {path for path, entry in old.items() if path not in new or (entry.kind == "d") != (new[path].kind == "d")}
+    stage: list[bytes] = []
+    links: list[tuple[bytes, bytes]] = []
+    settle = [
+        path
+        for path, entry in new.items()
+        if entry.kind == "d" and path in old and path not in gone and entry.essence != old[path].essence
+    ]
+    members: dict[int, int] = {}
+    for entry in old.values():
+        if entry.kind != "d":
+            members[entry.inode] = members.get(entry.inode, 0) + 1
+    claimed: set[int] = set()
+    for paths in _clusters(new):
+        anchor = next((path for path in paths if _keeps(old.get(path), new[path], members, claimed)), None)
+        if anchor is None:
+            stage.append(paths[0])
+            links += [(path, paths[0]) for path in paths[1:]]
+            continue
+        inode = old[anchor].inode
+        claimed.add(inode)
+        if _plain(old[anchor]) != _plain(new[anchor]):
+            settle.append(anchor)
+        links += [
+            (path, anchor) for path in paths if path not in old or old[path].kind == "d" or old[path].inode != inode
+        ]
+    return Steps(
+        remove=tuple(sorted(gone, reverse=True)),
+        folders=tuple(path for path, entry in new.items() if entry.kind == "d" and (path not in old or path in gone)),
+        stage=tuple(stage),
+        links=tuple(links),
+        settle=tuple(settle),
+    )
+
+
+def _clusters(entries: Mapping[bytes, Entry]) -> list[list[bytes]]:
+    """The paths that are one inode, for every inode that isn't a folder."""
+    made: dict[bytes, list[bytes]] = {}
+    for path, entry in entries.items():
+        if entry.kind != "d":
+            made.setdefault(entry.group or path, []).append(path)
+    return list(made.values())
+
+
+def _plain(entry: Entry) -> Entry:
+    return entry._replace(group=b"", inode=0, ctime=0, links=1)
+
+
+def _keeps(there: Entry | None, goal: Entry, members: Mapping[int, int], claimed: set[int]) -> bool:
+    """Whether the inode that is there can stay, at most with other metadata."""
+    if there is None or there.kind == "d" or there.body != goal.body or there.inode in claimed:
+        return False
+    return there.links <= members[there.inode] or _plain(there) == _plain(goal)
+
+
+@dataclass(slots=True, kw_only=True)
+class Restore:
+    """One restore of the folder open as `root` from `now` to `goal`.
+
+    `name` is the staging folder's, hidden and unguessable. `contents` opens what contents are copied from. First
+    `stage`, which touches nothing but that folder (and the root's time, which `unstage` puts back), then `apply`.
+    """
+
+    root: int
+    now: Manifest
+    goal: Manifest
+    name: bytes
+    contents: Callable[[], AbstractContextManager[Copy]]
+    progress: Callable[[str], None] = lambda text: None
+    removed: set[bytes] = field(default_factory=set)
+
+    def stage(self, todo: Steps) -> None:
+        """Make all new contents. Raises OSError (disk full), Unavailable (a snapshot is damaged)."""
+        with Handles(self.root) as handles:
+            remove_flat(self.root, self.name)
+            os.mkdir(self.name, 0o700, dir_fd=handles.folder(b""))
+            folder = handles.folder(self.name)
+            with self.contents() as copy:
+                for number, path in enumerate(todo.stage):
+                    self._make(folder, b"%d" % number, self.goal.entries[path], copy)
+                    if number % 500 == 499:
+                        self.progress(f"Restored the contents of {number + 1} of {len(todo.stage)} files.")
+        sync(self.root)
+
+    def unstage(self) -> None:
+        """Take `stage` back."""
+        if remove_flat(self.root, self.name):
+            set_metadata(self.root, b".", self.now.entries[b""])
+
+    def apply(self, todo: Steps) -> None:
+        """Bring everything into place. Raises Moved when a name isn't what the walk saw; run again, with a new
+        walk, it goes on."""
+        touched: set[bytes] = {b""}
+        with Handles(self.root) as handles:
+            for path in todo.remove:
+                self._remove(handles, path, touched)
+                self.removed.add(path)
+            for path in todo.folders:
+                folder, name = handles.parent(path)
+                if look(folder, name) is not None:
+                    raise Moved(path)
+                os.mkdir(name, 0o700, dir_fd=folder)
+                touched.update((path, _above(path)))
+            for number, path in enumerate(todo.stage):
+                self._place(handles, path, b"%d" % number, touched)
+            for path, anchor in todo.links:
+                self._link(handles, path, anchor, touched)
+            for path in todo.settle:
+                if self.goal.entries[path].kind != "d":
+                    folder, name = handles.parent(path)
+                    at = look(folder, name)
+                    if at is None or at.st_ino != self.now.entries[path].inode:
+                        raise Moved(path)
+                    set_metadata(folder, name, self.goal.entries[path])
+            handles.folder(b"")
+            remove_flat(self.root, self.name)
+            self._folders(handles, touched | handles.lifted | set(todo.settle))
+        sync(self.root)
+
+    def _make(self, folder: int, name: bytes, goal: Entry, copy: Copy) -> None:
+        if goal.kind == "f":
+            flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+            file = os.open(name, flags, 0o600, dir_fd=folder)
+            try:
+                _fill(file, goal, copy)
+            finally:
+                os.close(file)
+        elif goal.kind == "l":
+            os.symlink(goal.target, name, dir_fd=folder)
+        else:
+            kind = next(number for number, letter in KINDS.items() if letter == goal.kind)
+            os.mknod(name, kind | 0o600, goal.rdev, dir_fd=folder)
+        set_metadata(folder, name, goal)
+
+    def _remove(self, handles: Handles, path: bytes, touched: set[bytes]) -> None:
+        folder, name = handles.parent(path)
+        entry = self.now.entries[path]
+        expect(folder, name, path, entry)
+        if entry.kind == "d":
+            try:
+                os.rmdir(name, dir_fd=folder)
+            except OSError as error:  # someone has put something into it
+                raise Moved(path) from error
+        else:
+            os.unlink(name, dir_fd=folder)
+        touched.add(_above(path))
+
+    def _place(self, handles: Handles, path: bytes, staged: bytes, touched: set[bytes]) -> None:
+        source = os.dup(handles.folder(self.name))
+        try:
+            folder, name = handles.parent(path)
+            expect(folder, name, path, self.now.entries.get(path) if path not in self.removed else None)
+            os.rename(staged, name, src_dir_fd=source, dst_dir_fd=folder)
+            touched.add(_above(path))
+        finally:
+            os.close(source)
+
+    def _link(self, handles: Handles, path: bytes, anchor: bytes, touched: set[bytes]) -> None:
+        stage = os.dup(handles.folder(self.name))
+        try:
+            folder, name = handles.parent(anchor)
+            os.link(name, b"link", src_dir_fd=folder, dst_dir_fd=stage, follow_symlinks=False)
+            self._place(handles, path, b"link", touched)
+            if look(stage, b"link") is not None:  # two names of one inode: a rename between them does nothing
+                os.unlink(b"link", dir_fd=stage)
+        finally:
+            os.close(stage)
+
+    def _folders(self, handles: Handles, paths: set[bytes]) -> None:
+        for path in sorted(paths, reverse=True):
+            goal = self.goal.entries.get(path)
+            if goal is not None and goal.kind == "d":
+                folder, name = handles.parent(path)
+                set_metadata(folder, name, goal)
+
+
+def _above(path: bytes) -> bytes:
+    return path.rpartition(b"/")[0]
+
+
+def _fill(file: int, goal: Entry, copy: Copy) -> None:
+    """Write a content; runs of zeros become holes."""
+
+    def write(chunk: bytes) -> None:
+        for start in range(0, len(chunk), _BLOCK):
+            part = chunk[start : start + _BLOCK]
+            if part == _ZEROS:
+                os.lseek(file, _BLOCK, os.SEEK_CUR)
+            else:
+                view = memoryview(part)
+                while view:
+                    view = view[os.write(file, view) :]
+
+    copy(goal.oid, write)
+    os.ftruncate(file, goal.size)

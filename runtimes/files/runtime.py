@@ -1,0 +1,244 @@
+"""Programs on one folder: assessed, snapshotted, run in a container that sees that folder alone, taken back exactly.
+
+Rules:
+
+* Nothing outside the folder is touched. The program gets the folder itself, under its owner's uid, or a copy of it
+  (`workcopy` says when); what it makes of a copy is applied by GoEx.
+* The snapshot is on disk before the program runs. Right before it runs the folder is compared with the snapshot.
+* Every step is in the records before it is taken (`notes`), so that a crash leaves something that can be finished.
+* Undo and redo restore a state that was recorded; they never run the program.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from policies.actions import Action, Files, Outcome, Plan, Revert
+from policies.errors import Conflict, GoexError, InvalidInput, Unsupported
+from runtimes.base import Context, Records, Settlement
+from runtimes.files import notes, plans, words, workcopy
+from runtimes.files.desk import Desk, Halted, refuse_difference, refuse_unrestorable, stopped
+from runtimes.files.folder import Folder, open_pinned, resolve
+from runtimes.files.handles import remove_path
+from runtimes.files.running import Run, interrupted
+from runtimes.files.snapshot import Repository, plain
+from runtimes.files.threads import FolderLocks, in_thread, teller
+from runtimes.files.tree import Bounds, Manifest, Walk
+from runtimes.sandbox.contract import Profile, Sandbox
+
+
+class FilesRuntime:
+    """The runtime of `Files` actions.
+
+    `snapshots` is a folder that only GoEx's user can enter (it is made so); `protected` are further folders that no
+    program may work on (configuration, sockets). The folder above `snapshots` always is one of them.
+    """
+
+    kind = "files"
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        snapshots: Path,
+        profile: Profile | None = None,
+        *,
+        protected: Sequence[Path] = (),
+        bounds: Bounds | None = None,
+    ) -> None:
+        self._sandbox = sandbox
+        self._snapshots = snapshots
+        self._profile = profile or Profile()
+        self._protected = (snapshots, snapshots.parent, *protected)
+        self._bounds = bounds or Bounds()
+        self._locks = FolderLocks()
+
+    # ---- the action ----
+
+    async def assess(self, action: Action, context: Context) -> Plan:
+        """See `Runtime.assess`. Raises InvalidInput for an unfit folder or program, Unavailable without an image."""
+        if not isinstance(action, Files):
+            raise InvalidInput("This isn't an action on files.")
+        plans.check_program(action)
+        folder = await in_thread(lambda: resolve(action.folder, protected=self._protected))
+        image_id = await self._sandbox.image_id(self._profile)
+        root = open_pinned(folder.path, folder.device, folder.inode)
+        try:
+            tell = teller(context.progress)
+            walk = Walk(bounds=self._bounds, progress=lambda seen: tell(f"Looked at {seen} files."))
+            found = await in_thread(lambda: walk.run(root))
+        finally:
+            os.close(root)
+        refuse_unrestorable(found)
+        return plans.plan(action, folder, found, self._profile, image_id, self._bounds)
+
+    async def prepare(self, plan: Plan, context: Context) -> None:
+        """See `Runtime.prepare`. Raises Conflict (the folder was swapped, or changes while it is read), Unavailable
+        (disk full, git missing), InvalidInput (too large, unreadable, not restorable)."""
+        async with self._desk(plan, context.action_id, context.records, context.progress) as desk:
+
+            def save() -> tuple[str, Manifest]:
+                walk = desk.walker(known=desk.repository.latest(), force=False, tell=tell)
+                oid, made = desk.repository.save(f"{context.action_id}/before", walk, desk.root)
+                refuse_unrestorable(made)
+                if plan.resolved["mode"] == "direct" and (why := workcopy.special(made)):
+                    raise Conflict(f"The folder isn't as it was when it was looked at: {why}.", difference=(why,))
+                return oid, made
+
+            tell = teller(context.progress)
+            oid, made = await in_thread(save, saying="Taking a snapshot of the folder…", progress=context.progress)
+            notes.write_manifest(context.records, "before", oid)
+            context.note("snapshot", {"state": "before", "manifest": oid, "files": made.files, "bytes": made.bytes})
+
+    async def execute(self, plan: Plan, context: Context) -> Outcome:
+        """See `Runtime.execute`. Raises Conflict when the folder isn't as it was in the snapshot, and what the
+        sandbox raises before the program began."""
+        async with self._desk(plan, context.action_id, context.records, context.progress) as desk:
+            before = await in_thread(desk.before)
+            tell = teller(context.progress)
+            saying = "Comparing the folder with its snapshot…"
+            now = await in_thread(lambda: desk.walk(known=before, tell=tell), saying=saying, progress=context.progress)
+            refuse_difference(now, before, (before, before))
+            return await self._run(plan, context, desk, before).go()
+
+    async def settle(self, plan: Plan, context: Context) -> Settlement:
+        """See `Runtime.settle`. It records what it finds in the snapshot area; and where the changes of a copy were
+        being applied it finishes that, since half of them would be worse. Idempotent."""
+        state = notes.read_state(context.records)
+        noted = notes.read_manifest(context.records, "after")
+        if noted is not None and noted[1] is not None:
+            if state.at == "running" or (state.at == "between" and state.was == "running"):
+                notes.write_state(context.records, notes.State(at="after"))
+            return Settlement(outcome=noted[1])
+        if state.at == "prepared":
+            return Settlement(outcome=interrupted())
+        try:
+            async with self._desk(plan, context.action_id, context.records, context.progress) as desk:
+                before = await in_thread(desk.before)
+                return Settlement(outcome=await self._run(plan, context, desk, before).settle(state))
+        except GoexError as error:
+            return Settlement(outcome=None, evidence=(str(error), *getattr(error, "difference", ())))
+
+    # ---- taking back ----
+
+    async def assess_revert(self, revert: Revert, plan: Plan, context: Context) -> Plan:
+        """See `Runtime.assess_revert`. Raises Conflict naming every path that someone changed since."""
+        state = notes.read_state(context.records)
+        if state.at == "forgotten":
+            raise Unsupported("This action was committed: what undo needs is gone.")
+        if revert.verb == "commit":
+            return plans.commit_plan(revert, plan)
+        _refuse_pointless(revert, state)
+        if notes.read_manifest(context.records, "after") is None:
+            await self.settle(plan, context)
+            _refuse_pointless(revert, notes.read_state(context.records))
+        folder = await in_thread(lambda: self._still_there(plan))
+        pinned = plans.revert_plan(revert, plan, folder, ())
+        async with self._desk(pinned, context.action_id, context.records, context.progress) as desk:
+            before, after = await in_thread(desk.sides)
+            now = await desk.compare(before, after)
+        goal = before if revert.verb == "undo" else after
+        return plans.revert_plan(revert, plan, folder, words.changes(now.entries, goal.entries))
+
+    async def execute_revert(
+        self, revert: Revert, revert_plan: Plan, plan: Plan, target: Context, context: Context
+    ) -> Outcome:
+        """See `Runtime.execute_revert`. When it stops half way (disk error, someone interferes) the outcome says so,
+        and running it again goes on."""
+        if revert.verb == "commit":
+            await self.forget(plan, target)
+            return Outcome(ok=True, summary="Committed: the snapshots of this action are deleted.", touched=True)
+        async with self._desk(revert_plan, target.action_id, target.records, context.progress) as desk:
+            before, after = await in_thread(desk.sides)
+            undo = revert.verb == "undo"
+            try:
+                lines = await desk.bring(
+                    before if undo else after, (before, after), arrive="before" if undo else "after"
+                )
+            except Halted as halted:
+                return stopped(f"The {revert.verb} stopped half way; run it again to finish it.", halted.cause)
+        shown, cut = words.capped(lines)
+        what = "before" if undo else "after"
+        return Outcome(
+            ok=True,
+            summary=f"The folder is as it was {what} the action: {words.tally(lines)}.",
+            changes=shown,
+            changes_cut=cut,
+            touched=True,
+        )
+
+    async def forget(self, plan: Plan, context: Context) -> None:
+        """See `Runtime.forget`. Deletes the snapshots of this action and what no other snapshot needs."""
+        path = str(plan.resolved["folder"])
+        async with self._locks.hold(path):
+            notes.write_state(context.records, notes.State(at="forgotten"))
+            repository = self._repository(path)
+
+            def drop() -> None:
+                repository.drop(context.action_id)
+                repository.collect()
+                remove_path(self._work(context.action_id))
+
+            await in_thread(drop, saying="Deleting snapshots…", progress=context.progress)
+
+    # ---- parts ----
+
+    @asynccontextmanager
+    async def _desk(
+        self, plan: Plan, action_id: str, records: Records, progress: Callable[[str], None]
+    ) -> AsyncIterator[Desk]:
+        path = str(plan.resolved["folder"])
+        async with self._locks.hold(path):
+            root = await in_thread(lambda: open_pinned(path, plan.resolved["device"], plan.resolved["inode"]))
+            try:
+                folder = await in_thread(lambda: resolve(path, protected=self._protected))
+                yield Desk(
+                    action_id=action_id,
+                    folder=folder,
+                    root=root,
+                    repository=self._repository(path),
+                    records=records,
+                    bounds=self._bounds,
+                    progress=progress,
+                )
+            finally:
+                os.close(root)
+
+    def _run(self, plan: Plan, context: Context, desk: Desk, before: Manifest) -> Run:
+        return Run(
+            plan=plan,
+            context=context,
+            desk=desk,
+            sandbox=self._sandbox,
+            profile=self._profile,
+            work=self._work(context.action_id),
+            before=before,
+        )
+
+    def _still_there(self, plan: Plan) -> Folder:
+        try:
+            return resolve(str(plan.resolved["folder"]), protected=self._protected)
+        except InvalidInput as error:
+            raise Conflict(
+                "The folder isn't there as it was; nothing was touched.",
+                next_step=error.next_step,
+                difference=(error.message,),
+            ) from error
+
+    def _repository(self, path: str) -> Repository:
+        return Repository(self._snapshots / f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:32]}.git")
+
+    def _work(self, action_id: str) -> Path:
+        return self._snapshots / "work" / plain(action_id)
+
+
+def _refuse_pointless(revert: Revert, state: notes.State) -> None:
+    if state.at == "prepared":
+        raise Unsupported("This action changed nothing, so there is nothing to take back.")
+    if revert.verb == "undo" and state.at == "before":
+        raise Unsupported("This action is undone already.")
+    if revert.verb == "redo" and state.at in ("after", "running"):
+        raise Unsupported("This action isn't undone, so there is nothing to do again.")

@@ -1,0 +1,367 @@
+"""What a folder holds, and how it is walked.
+
+Rules:
+
+* Everything is reached by descriptor (`dir_fd`) with O_NOFOLLOW and O_NONBLOCK, never by path: a link that appears
+  half way leads nowhere, a FIFO doesn't block.
+* Another file system is never entered. A folder that holds one is refused.
+* Names are bytes; a path is names joined by "/", the root is b"".
+* Contents are named by git's SHA-256 object id, so that a manifest is also the list of what a snapshot stores.
+* A content hash is taken from an earlier manifest only where the inode, both times, size, mode, owner and link count
+  are the same *and* the change time was well past when that manifest was taken. The change time can't be set by
+  anybody, so only file systems that are known to keep it are trusted.
+"""
+
+# Descriptors and bytes, which pathlib knows nothing of.
+# ruff: noqa: PTH
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from policies.errors import Conflict, InvalidInput
+from runtimes.files.words import shown
+
+CHUNK = 1 << 20
+_SETTLED_NS = 2_000_000_000  # a change within the clock's grain after the walk would leave the same change time
+PROC = "/proc/self/fd"
+_HASHED_ATTRIBUTES = ("security.ima", "security.evm", "trusted.overlay.")  # made by the kernel from the rest
+
+KINDS = {
+    stat.S_IFREG: "f",
+    stat.S_IFDIR: "d",
+    stat.S_IFLNK: "l",
+    stat.S_IFIFO: "p",
+    stat.S_IFSOCK: "s",
+    stat.S_IFCHR: "c",
+    stat.S_IFBLK: "b",
+}
+
+
+class Entry(NamedTuple):
+    """One name in the tree. `group` is the first path of the hard links that it belongs to (b"": it is alone).
+
+    Times are nanoseconds. `inode`, `ctime` and `links` tell whether something may have changed; they are no part of
+    the equality that undo promises.
+    """
+
+    kind: str  # f, d, l, p (FIFO), s (socket), c, b (devices)
+    mode: int
+    uid: int
+    gid: int
+    mtime: int
+    size: int = 0  # of files
+    oid: str = ""  # of files
+    target: bytes = b""  # of links
+    rdev: int = 0  # of devices
+    xattrs: tuple[tuple[str, bytes], ...] = ()
+    group: bytes = b""
+    inode: int = 0
+    ctime: int = 0
+    links: int = 1
+
+    @property
+    def essence(self) -> tuple[object, ...]:
+        """What makes two entries equal."""
+        return self[:11]
+
+    @property
+    def body(self) -> tuple[object, ...]:
+        """What can only be replaced as a whole: everything but mode, owner, time and attributes."""
+        return (self.kind, self.oid, self.target, self.rdev)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """A tree at one moment. `taken` is when the walk began; `settled` whether its change times can be trusted."""
+
+    entries: Mapping[bytes, Entry]  # by path, parents first
+    taken: int
+    settled: bool
+
+    @property
+    def files(self) -> int:
+        return sum(1 for entry in self.entries.values() if entry.kind != "d")
+
+    @property
+    def bytes(self) -> int:
+        return sum(entry.size for entry in self.entries.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How large a folder may be: entries, bytes, levels."""
+
+    files: int = 200_000
+    bytes: int = 20 * 10**9
+    depth: int = 200
+
+    def grown(self) -> Bounds:
+        """What the same folder may have become: a program that makes more than this is taken back at once."""
+        return Bounds(files=self.files * 2 + 1000, bytes=self.bytes * 2, depth=self.depth + 20)
+
+
+class TooLarge(InvalidInput):
+    """The folder is larger than the bounds."""
+
+    code = "too-large"
+
+
+Reader = Callable[[int, os.stat_result, bytes], str]  # an open file, what it is, its path; returns its object id
+
+
+@dataclass(slots=True, kw_only=True)
+class Walk:
+    """One walk over a tree.
+
+    `read` gives a file's object id (None: contents are not looked at). `known` is an earlier manifest whose hashes
+    may be used again. `skip` is a name directly below the root that isn't looked at. `force` lets the owner open
+    what its mode forbids, putting the mode back afterwards. `strip` drops set-user-id and set-group-id bits of
+    files unless it returns True.
+    """
+
+    bounds: Bounds
+    read: Reader | None = None
+    known: Manifest | None = None
+    skip: bytes = b""
+    force: bool = False
+    strip: Callable[[bytes, os.stat_result], bool] | None = None
+    progress: Callable[[int], None] = lambda seen: None
+    trusted: bool = False  # the file system keeps change times
+    _entries: dict[bytes, Entry] = field(default_factory=dict)
+    _inodes: dict[tuple[int, int], list[bytes]] = field(default_factory=dict)
+    _bytes: int = 0
+    _device: int = 0
+
+    def run(self, root: int) -> Manifest:
+        """Walk the folder open as `root`. Raises TooLarge, InvalidInput (unreadable, another file system in it),
+        Conflict (something changed while it was read)."""
+        taken = time.time_ns()
+        at = os.fstat(root)
+        self._device = at.st_dev
+        self._entries[b""] = self._entry(at, xattrs=read_xattrs(f"{PROC}/{root}"))
+        with _opened(root, b".", at, b"", os.O_DIRECTORY, self.force) as fd:
+            self._folder(fd, b"", 1)
+        for paths in self._inodes.values():
+            if len(paths) > 1:
+                first = min(paths)
+                for path in paths:
+                    self._entries[path] = self._entries[path]._replace(group=first)
+        entries = dict(sorted(self._entries.items()))
+        return Manifest(entries=entries, taken=taken, settled=self.trusted)
+
+    def _folder(self, fd: int, prefix: bytes, depth: int) -> None:
+        if depth > self.bounds.depth:
+            raise TooLarge(f"{shown(prefix)} lies deeper than {self.bounds.depth} levels.")
+        for listed in os.listdir(fd):
+            name = os.fsencode(listed)
+            if not prefix and name == self.skip:
+                continue
+            path = prefix + b"/" + name if prefix else name
+            try:
+                self._one(fd, name, path, depth)
+            except FileNotFoundError as error:
+                raise _moving(path) from error
+            except PermissionError as error:
+                raise _unreadable(path) from error
+
+    def _one(self, fd: int, name: bytes, path: bytes, depth: int) -> None:
+        at = os.stat(name, dir_fd=fd, follow_symlinks=False)
+        self._count(path, at)
+        kind = KINDS[stat.S_IFMT(at.st_mode)]
+        if kind == "d":
+            if at.st_dev != self._device:
+                raise InvalidInput(
+                    f"Another file system is mounted at {shown(path)}.",
+                    next_step="Unmount it, or choose another folder.",
+                )
+            with _opened(fd, name, at, path, os.O_DIRECTORY, self.force) as inner:
+                self._entries[path] = self._entry(at, xattrs=read_xattrs(f"{PROC}/{inner}"))
+                self._folder(inner, path, depth + 1)
+            return
+        if at.st_nlink > 1:
+            self._inodes.setdefault((at.st_dev, at.st_ino), []).append(path)
+        if kind == "f":
+            self._entries[path] = self._file(fd, name, at, path)
+        elif kind == "l":
+            target = os.readlink(name, dir_fd=fd)
+            self._entries[path] = self._entry(at, target=target, xattrs=read_xattrs(beside(fd, name), follow=False))
+        else:
+            rdev = at.st_rdev if kind in "cb" else 0
+            self._entries[path] = self._entry(at, rdev=rdev, xattrs=read_xattrs(beside(fd, name), follow=False))
+
+    def _file(self, fd: int, name: bytes, at: os.stat_result, path: bytes) -> Entry:
+        if self.strip is not None and at.st_mode & 0o6000 and not self.strip(path, at):
+            with opened(fd, name, os.O_PATH) as file:
+                os.chmod(f"{PROC}/{file}", stat.S_IMODE(at.st_mode) & 0o1777)
+            at = os.stat(name, dir_fd=fd, follow_symlinks=False)
+        cached = self._cached(path, at)
+        if cached is not None:
+            return cached
+        if self.read is None:
+            if os.geteuid() != 0 and not os.access(name, os.R_OK, dir_fd=fd, effective_ids=True, follow_symlinks=False):
+                raise _unreadable(path)
+            return self._entry(at, size=at.st_size)
+        for _ in range(3):
+            with _opened(fd, name, at, path, 0, self.force) as file:
+                oid = self.read(file, at, path)
+                xattrs = read_xattrs(f"{PROC}/{file}")
+                after = os.fstat(file)
+            # Lifting a mode moves the change time, so there the first three must do.
+            if oid and (_key(after) == _key(at) or (self.force and _key(after)[:3] == _key(at)[:3])):
+                return self._entry(at, size=at.st_size, oid=oid, xattrs=xattrs)
+            at = os.stat(name, dir_fd=fd, follow_symlinks=False)
+        raise _moving(path)
+
+    def _cached(self, path: bytes, at: os.stat_result) -> Entry | None:
+        known = self.known
+        if known is None or not (known.settled and self.trusted):
+            return None
+        entry = known.entries.get(path)
+        if entry is None or not entry.oid or entry.ctime > known.taken - _SETTLED_NS:
+            return None
+        same = (entry.inode, entry.size, entry.mtime, entry.ctime, entry.mode, entry.uid, entry.gid, entry.links)
+        if same != (*_key(at), stat.S_IMODE(at.st_mode), at.st_uid, at.st_gid, at.st_nlink):
+            return None
+        return entry._replace(group=b"") if entry.group else entry
+
+    def _count(self, path: bytes, at: os.stat_result) -> None:
+        seen = len(self._entries)
+        if seen >= self.bounds.files:
+            raise TooLarge(f"There are more than {self.bounds.files} files in this folder.")
+        if seen % 2000 == 1999:
+            self.progress(seen + 1)
+        if stat.S_ISREG(at.st_mode):
+            self._bytes += at.st_size
+            if self._bytes > self.bounds.bytes:
+                raise TooLarge(f"There are more than {self.bounds.bytes} bytes in this folder (at {shown(path)}).")
+
+    def _entry(
+        self,
+        at: os.stat_result,
+        *,
+        size: int = 0,
+        oid: str = "",
+        target: bytes = b"",
+        rdev: int = 0,
+        xattrs: tuple[tuple[str, bytes], ...] = (),
+    ) -> Entry:
+        return Entry(
+            KINDS[stat.S_IFMT(at.st_mode)],
+            stat.S_IMODE(at.st_mode),
+            at.st_uid,
+            at.st_gid,
+            at.st_mtime_ns,
+            size,
+            oid,
+            target,
+            rdev,
+            xattrs,
+            b"",
+            at.st_ino,
+            at.st_ctime_ns,
+            1 if stat.S_ISDIR(at.st_mode) else at.st_nlink,
+        )
+
+
+def hash_file(fd: int, at: os.stat_result, path: bytes) -> str:
+    """A `Reader` that only hashes. Returns "" when the file isn't as long as it was."""
+    digest = hashlib.sha256(b"blob %d\0" % at.st_size)
+    left = at.st_size
+    while left > 0:
+        chunk = os.read(fd, min(CHUNK, left))
+        if not chunk:
+            return ""
+        digest.update(chunk)
+        left -= len(chunk)
+    return digest.hexdigest()
+
+
+def object_id(data: bytes) -> str:
+    """The id under which git (with SHA-256) keeps `data`."""
+    return hashlib.sha256(b"blob %d\0" % len(data) + data).hexdigest()
+
+
+def read_xattrs(path: str | bytes, *, follow: bool = True) -> tuple[tuple[str, bytes], ...]:
+    """The extended attributes of what a descriptor's path names, sorted; () where the file system has none."""
+    try:
+        names = os.listxattr(path, follow_symlinks=follow)
+    except OSError:
+        return ()
+    found = []
+    for name in sorted(names):
+        if not name.startswith(_HASHED_ATTRIBUTES):
+            with suppress(OSError):
+                found.append((name, os.getxattr(path, name, follow_symlinks=follow)))
+    return tuple(found)
+
+
+@contextmanager
+def opened(fd: int, name: bytes, flags: int) -> Iterator[int]:
+    """`name` in the folder `fd`, opened without following links, and closed again."""
+    file = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def beside(fd: int, name: bytes) -> bytes:
+    """A path for calls that know no dir_fd: only its last part is the folder's, and the call mustn't follow it."""
+    return os.fsencode(f"{PROC}/{fd}/") + name
+
+
+def _key(at: os.stat_result) -> tuple[int, int, int, int]:
+    return at.st_ino, at.st_size, at.st_mtime_ns, at.st_ctime_ns
+
+
+@contextmanager
+def _opened(fd: int, name: bytes, at: os.stat_result, path: bytes, flags: int, force: bool) -> Iterator[int]:
+    """`name` opened for reading, once it is sure that it is what `at` says.
+
+    With `force`, a mode that keeps its own user out is lifted meanwhile, by a descriptor that reads nothing.
+    """
+    bits = 0o500 if flags & os.O_DIRECTORY else 0o400
+    euid = os.geteuid()
+    if not force or euid == 0 or at.st_uid != euid or at.st_mode & bits == bits:
+        with opened(fd, name, flags | os.O_RDONLY) as found:
+            _same(os.fstat(found), at, path)
+            yield found
+        return
+    with opened(fd, name, flags | os.O_PATH) as handle:
+        _same(os.fstat(handle), at, path)
+        os.chmod(f"{PROC}/{handle}", stat.S_IMODE(at.st_mode) | bits)
+        try:
+            found = os.open(f"{PROC}/{handle}", flags | os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                yield found
+            finally:
+                os.close(found)
+        finally:
+            os.chmod(f"{PROC}/{handle}", stat.S_IMODE(at.st_mode))
+
+
+def _same(now: os.stat_result, at: os.stat_result, path: bytes) -> None:
+    if (now.st_ino, stat.S_IFMT(now.st_mode)) != (at.st_ino, stat.S_IFMT(at.st_mode)):
+        raise _moving(path)
+
+
+def _moving(path: bytes) -> Conflict:
+    return Conflict(
+        f"{shown(path)} changed while it was being read.",
+        next_step="Wait until nothing else writes to it, then try again.",
+    )
+
+
+def _unreadable(path: bytes) -> InvalidInput:
+    return InvalidInput(
+        f"{shown(path)} can't be read, so it couldn't be restored.",
+        next_step="Make it readable for the user that GoEx runs as, or choose another folder.",
+    )

@@ -1,0 +1,78 @@
+"""A sandbox that isn't one: the job runs on this machine, as the job's user, in the folder itself.
+
+For tests of what GoEx does around a run (snapshots, undo, crashes), many thousand times in seconds. Whether a program
+is contained is tested with the real sandbox only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from policies.actions import Ended
+from runtimes.sandbox.contract import Job, Profile, Result, SandboxFailed
+
+Deed = Callable[[Path], Awaitable[None] | None]
+
+
+class UnsafeNoSandbox:
+    """Runs jobs unprotected. `deed` is done in the folder instead of the job's own program, by this process;
+    `fail` is raised instead of running."""
+
+    def __init__(self, deed: Deed | None = None, fail: SandboxFailed | None = None) -> None:
+        self.deed = deed
+        self.fail = fail
+        self.jobs: list[Job] = []
+
+    async def image_id(self, profile: Profile) -> str:
+        return "sha256:none"
+
+    async def run(self, job: Job, profile: Profile, output: Callable[[str, bytes], None] | None = None) -> Result:
+        self.jobs.append(job)
+        if self.fail is not None:
+            raise self.fail
+        if self.deed is not None:
+            assert job.folder is not None
+            waiting = self.deed(Path(job.folder))
+            if waiting is not None:
+                await waiting
+            return Result(ended=Ended.EXITED, exit_code=0, stdout=b"", stderr=b"", cut=0, seconds=0.0)
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder).chmod(0o755)
+            for name, data in job.files.items():
+                (Path(folder) / name).write_bytes(data)
+            argv = [part.replace("/goex/job", folder) for part in job.argv]
+            root = os.geteuid() == 0
+            process = await asyncio.create_subprocess_exec(
+                *argv,
+                cwd=job.folder,
+                env={"PATH": "/usr/local/bin:/usr/bin:/bin", **job.env},
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                user=job.uid if root else None,
+                group=job.gid if root else None,
+                extra_groups=[] if root else None,
+            )
+            try:
+                stdout, stderr = await asyncio.wait_for(process.communicate(), profile.limits.seconds)
+            except TimeoutError:
+                process.kill()
+                return Result(ended=Ended.TIMEOUT, exit_code=None, stdout=b"", stderr=b"", cut=0, seconds=0.0)
+        if output is not None:
+            output("stdout", stdout)
+        return Result(
+            ended=Ended.EXITED, exit_code=process.returncode, stdout=stdout, stderr=stderr, cut=0, seconds=0.0
+        )
+
+    async def kill(self, action_id: str) -> None:
+        return None
+
+    async def reap(self) -> tuple[str, ...]:
+        return ()
+
+    async def close(self) -> None:
+        return None
