@@ -71,23 +71,27 @@ class Acceptor:
     async def start(self) -> None:
         """Listen, replacing a stale socket. Call it only while the daemon's lock is held. Raises Unavailable."""
         try:
-            if os.path.lexists(self.path):
-                if not self.path.is_socket():
-                    raise Unavailable(f"{self.path} is there and isn't a socket.", next_step="Move it away.")
-                self.path.unlink()
-            listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-            before = os.umask(0o777)  # nobody can connect before the mode is set
-            try:
-                listener.bind(str(self.path))
-            finally:
-                os.umask(before)
-            self.path.chmod(self.mode)
-            listener.setblocking(False)
+            listener = self._listener()
             self._server = await asyncio.start_unix_server(self._accepted, sock=listener, backlog=128)
         except OSError as error:
             raise Unavailable(
                 f"The socket {self.path} can't be made: {error.strerror}.", next_step="goex doctor"
             ) from error
+
+    def _listener(self) -> socket.socket:
+        if os.path.lexists(self.path):
+            if not self.path.is_socket():
+                raise Unavailable(f"{self.path} is there and isn't a socket.", next_step="Move it away.")
+            self.path.unlink()
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        before = os.umask(0o777)  # nobody can connect before the mode is set
+        try:
+            listener.bind(str(self.path))
+        finally:
+            os.umask(before)
+        self.path.chmod(self.mode)
+        listener.setblocking(False)
+        return listener
 
     async def stop(self) -> None:
         if self._server is not None:

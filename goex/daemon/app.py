@@ -229,9 +229,10 @@ class App:
     def _the_mapper(self) -> Mapper:
         """Made when it is first needed: the model's client is slow to import, and many never use one."""
         if self._mapper is None:
-            from mapper.embedded import EmbeddedProposer
             from mapper.mapper import Mapper
             from mapper.model import ModelProposer
+
+            from mapper.embedded import EmbeddedProposer
 
             model = None
             settings = self.config.model

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from policies.accounts import Account
 from policies.errors import Denied, InvalidInput
-from vault.errors import VaultAbsent
+from vault.errors import VaultAbsent, VaultSealed
 from vault.keys import KeyringProtector, PassphraseProtector, Protector
 from vault.lease import Lease
 from vault.secret import Secret
@@ -93,6 +93,10 @@ class Custody:
             raise WrongApproval("That isn't the approval passphrase.", next_step="Try again.")
 
     # What the engine and the runtimes see of it.
+
+    def require_open(self) -> None:
+        if self.vault.state != "unsealed":
+            raise VaultSealed("The vault is sealed.", next_step="Unlock it: goex vault unlock")
 
     def resolve(self, service: str, name: str = "") -> Account:
         return self.vault.resolve(service, name)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, insert, select, update
+from sqlalchemy import Row, func, insert, select, update
 
 from goex.engine.events import Approval
 from goex.journal.chain import Journal, Transaction, stamp
@@ -99,6 +99,12 @@ class Approvals:
         with self._journal.read() as connection:
             query = select(approvals).where(approvals.c.state == "pending").order_by(approvals.c.created)
             return tuple(_approval(row) for row in connection.execute(query))
+
+    def waiting(self) -> int:
+        """How many are pending."""
+        with self._journal.read() as connection:
+            query = select(func.count()).select_from(approvals).where(approvals.c.state == "pending")
+            return int(connection.execute(query).scalar_one())
 
     def of_action(self, action_id: str) -> tuple[Approval, ...]:
         """Oldest first."""

@@ -28,6 +28,7 @@ from policies.jsonvalue import canonical
 
 ONCE_LASTS = timedelta(minutes=10)  # from the approval to its use
 PERMANENT_LASTS = timedelta(days=365)
+MOST_WAITING = 2000
 
 Assess = Callable[[], Awaitable[Plan]]
 
@@ -52,6 +53,8 @@ class Asking:
         decision = self.decision(row, plan)
         if not isinstance(decision, Ask):
             return self._decided(row, decision)
+        if self.core.approvals.waiting() >= MOST_WAITING:
+            return self._decided(row, Deny(f"{MOST_WAITING} requests wait for the person already."))
         longest = self.core.settings.ask_seconds
         seconds = min(ask_seconds or longest, longest)
         with self.core.journal.transaction() as transaction:

@@ -31,6 +31,10 @@ from vault.lease import Lease
 class VaultForEngine(PayloadSealer, Protocol):
     """The part of the vault that the engine needs."""
 
+    def require_open(self) -> None:
+        """Raise unless the vault is unsealed."""
+        ...
+
     def resolve(self, service: str, name: str = "") -> Account: ...
 
     def lease(self, service: str, name: str, *, action_id: str, expires: datetime) -> Lease: ...

@@ -134,6 +134,7 @@ class Engine:
     # ---- the path
 
     async def _travel(self, row: ActionRow, wish: Wish) -> str:
+        self.core.vault.require_open()
         action = row.action()
         if action is None:
             action = await self.mapping.calls_for(row, wish)

@@ -140,7 +140,9 @@ class Ledger:
         return tuple(sorted(self._agents.values(), key=lambda agent: agent.name))
 
     def agent_of(self, token: str) -> str | None:
-        """The name behind a token, or None when no agent has it."""
+        """The name behind a token, or None when no agent has it. Raises JournalLocked before the first unlock."""
+        if self._key is None:
+            raise _unopened()
         wanted = _token_hash(token)
         found = None
         for agent in self._agents.values():
@@ -267,7 +269,7 @@ class Ledger:
 
     def _mac(self, body: bytes) -> bytes:
         if self._key is None:
-            raise JournalLocked("The vault is sealed.", next_step="Unlock it: goex vault unlock")
+            raise _unopened()
         return hmac.digest(self._key, body, hashlib.sha256)
 
     def _root(self) -> str:
@@ -297,6 +299,13 @@ class _Changing:
         finally:
             if failed and self._ledger._key is not None:
                 self._ledger.load(self._ledger._key)
+
+
+def _unopened() -> JournalLocked:
+    return JournalLocked(
+        "The vault hasn't been opened since the daemon started, so nobody is known yet.",
+        next_step="Open it: goex vault unlock (or, the first time, goex vault init)",
+    )
 
 
 def _token_hash(token: str) -> bytes:

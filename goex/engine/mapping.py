@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-
 from goex.engine.core import Asker, Core, Wish
 from goex.engine.events import Mapped
 from goex.journal.actions import ActionRow

@@ -182,7 +182,10 @@ class Journal:
         """
         with self._lock:
             if self._key is None:
-                raise JournalLocked("The vault is sealed.", next_step="Unlock it: goex vault unlock")
+                raise JournalLocked(
+                    "The vault hasn't been opened since the daemon started, so nothing can be written down.",
+                    next_step="Open it: goex vault unlock (or, the first time, goex vault init)",
+                )
             if self._head_is_behind:
                 self._write_head()
             try:
