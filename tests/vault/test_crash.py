@@ -154,7 +154,7 @@ def test_kill_9_while_it_is_made(path: Path) -> None:
     for _ in range(20):
         path.unlink(missing_ok=True)
         pid, reading = in_child(lambda report: create(path).seal())
-        time.sleep(chance.uniform(0.0, usual * 1.8))
+        time.sleep(chance.uniform(0.0, usual * 6))
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         os.close(reading)

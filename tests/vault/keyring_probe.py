@@ -1,0 +1,102 @@
+"""Run by test_keyring.py on a session bus of its own: do one thing with the keyring, print what came of it as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from policies.accounts import Account, Origin
+from policies.errors import GoexError
+from vault.errors import KeyringKeyMissing, WrongKey
+from vault.keys import Cost, KeyringProtector, PassphraseProtector
+from vault.secret import Secret
+from vault.store import Vault
+
+CHEAP = Cost(passes=1, memory=8 * 1024, lanes=1)
+
+
+def whole(protector: KeyringProtector) -> None:
+    """Make, fill, seal, unlock, rotate, and change from one protector to the other and back."""
+    path = Path(tempfile.mkdtemp()) / "vault.db"
+    account = Account(
+        service="slack", name="w", origins=(Origin.parse("https://a.example"),), base_url="https://a.example"
+    )
+    vault = Vault.create(path, protector, Secret("an approval phrase"), approval_cost=CHEAP)
+    vault.put(account, Secret("token"))
+    first = vault._unsealed.wrapping.parameters  # type: ignore[union-attr]
+    vault.rotate()
+    vault.seal()
+    again = Vault.open(path)
+    assert again.keyed_by == "keyring"
+    again.unlock(protector)
+    again.rotate(protector)
+    try:
+        protector.recall(first)
+    except KeyringKeyMissing:
+        pass
+    else:
+        raise AssertionError("the old wrapping key stayed in the keyring")
+    stolen = path.read_bytes()
+    second = again._unsealed.wrapping.parameters  # type: ignore[union-attr]
+    again.rotate(PassphraseProtector(Secret("a pass phrase"), cost=CHEAP))
+    again.seal()
+    again.unlock(PassphraseProtector(Secret("a pass phrase"), cost=CHEAP))
+    assert again.keyed_by == "passphrase"
+    again.rotate(protector)
+    again.seal()
+    again.unlock(protector)
+    assert again.resolve("slack") == account
+    current = path.read_bytes()
+    again.seal()
+    path.write_bytes(stolen)
+    try:
+        Vault.open(path).unlock(protector)
+    except KeyringKeyMissing:
+        pass
+    else:
+        raise AssertionError("a copy from before the rotation still opens")
+    assert second
+    path.write_bytes(current)
+    Vault.open(path).unlock(protector)
+    other = Path(tempfile.mkdtemp()) / "vault.db"
+    Vault.create(other, protector, Secret("an approval phrase"), approval_cost=CHEAP).seal()
+    wrapping = protector.establish()
+    from vault.header import Header
+    from vault.sealing import Unopened
+
+    header: Header = Vault.open(other)._header
+    try:
+        header.open_master(wrapping.key)
+    except Unopened:
+        pass
+    else:
+        raise AssertionError(WrongKey)
+
+
+def main() -> None:
+    what, timeout = sys.argv[1], float(sys.argv[2])
+    protector = KeyringProtector(timeout=timeout)
+    begun = time.monotonic()
+    found = {"error": "", "exit": "", "message": "", "next": ""}
+    try:
+        match what:
+            case "whole":
+                whole(protector)
+            case "establish":
+                protector.establish()
+            case "missing":
+                protector.recall({"entry": "00" * 16})
+    except GoexError as error:
+        found = {
+            "error": type(error).__name__,
+            "exit": error.exit_status.name,
+            "message": error.message,
+            "next": error.next_step,
+        }
+    print(json.dumps({**found, "took": time.monotonic() - begun}))
+
+
+main()

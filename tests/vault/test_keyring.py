@@ -1,0 +1,290 @@
+"""The keyring: a real gnome-keyring on a session bus of its own, and every way in which it can fail.
+
+Each case runs `tests/vault/keyring_probe.py` in an environment of its own, since the bus is found by environment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vault import keyring_child
+from vault.keyring_child import Refused, choose
+
+PROBE = Path(__file__).with_name("keyring_probe.py")
+
+needs_gnome = pytest.mark.skipif(
+    shutil.which("gnome-keyring-daemon") is None or shutil.which("dbus-run-session") is None,
+    reason="gnome-keyring and dbus-run-session are not installed",
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> dict[str, str]:
+    """An environment with a home of its own, and without any desktop."""
+    for name in ("home", "run"):
+        (tmp_path / name).mkdir(mode=0o700)
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path / "home"),
+        "XDG_RUNTIME_DIR": str(tmp_path / "run"),
+        "DBUS_SESSION_BUS_ADDRESS": f"unix:path={tmp_path}/no-bus-here",
+    }
+
+
+def probe(env: dict[str, str], what: str, *, timeout: float = 10, session: str = "") -> dict[str, Any]:
+    """Run the probe, under `session` (a shell prelude) on a fresh bus if it is given."""
+    command = [sys.executable, str(PROBE), what, str(timeout)]
+    if session:
+        env = {name: value for name, value in env.items() if name != "DBUS_SESSION_BUS_ADDRESS"}
+        command = [
+            "dbus-run-session",
+            "--",
+            "sh",
+            "-c",
+            session + '; "$@"; result=$?; kill -9 $ring; exit $result',
+            "sh",
+            *command,
+        ]
+    begun = time.monotonic()
+    done = subprocess.run(command, env=env, capture_output=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return {**found, "seconds": time.monotonic() - begun}
+
+
+RING = "gnome-keyring-daemon --foreground --components=secrets"
+UNLOCKED = f"printf 'a login password' | {RING} --unlock >/dev/null 2>&1 & ring=$!; sleep 1"
+# The login collection is made with a password by one daemon, and found locked by the next.
+LOCKED = UNLOCKED + f"; kill $ring; wait $ring; {RING} </dev/null >/dev/null 2>&1 & ring=$!; sleep 1"
+FROZEN = UNLOCKED + "; kill -STOP $ring"
+# Somebody shows the unlock dialog, and the person isn't there.
+PROMPTER = """
+import sys, time
+from jeepney import DBusAddress, new_method_call
+from jeepney.io.blocking import open_dbus_connection
+bus = DBusAddress("/org/freedesktop/DBus", "org.freedesktop.DBus", "org.freedesktop.DBus")
+connection = open_dbus_connection()
+connection.send_and_get_reply(new_method_call(bus, "RequestName", "su", ("org.gnome.keyring.SystemPrompter", 0)))
+time.sleep(60)
+"""
+
+
+@needs_gnome
+def test_a_vault_keyed_by_a_real_keyring(home: dict[str, str]) -> None:
+    assert probe(home, "whole", session=UNLOCKED)["error"] == ""
+
+
+@needs_gnome
+def test_a_key_that_isnt_there(home: dict[str, str]) -> None:
+    found = probe(home, "missing", session=UNLOCKED)
+    assert (found["error"], found["exit"]) == ("KeyringKeyMissing", "SEALED")
+
+
+@needs_gnome
+def test_a_locked_keyring(home: dict[str, str]) -> None:
+    found = probe(home, "establish", session=LOCKED)
+    assert (found["error"], found["exit"]) == ("KeyringLocked", "SEALED")
+    assert "unlock" in found["next"]
+    assert found["seconds"] < 15
+
+
+@needs_gnome
+def test_an_unlock_dialog_that_nobody_answers(home: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "prompter.py").write_text(PROMPTER)
+    dialog = f"{sys.executable} {tmp_path}/prompter.py & dialog=$!; sleep 1"
+    found = probe(home, "establish", timeout=3, session=f'{dialog}; {LOCKED}; ring="$ring $dialog"')
+    assert (found["error"], found["exit"]) == ("KeyringLocked", "SEALED")
+    assert 3 <= found["took"] < 6
+    assert "wasn't unlocked within 3 seconds" in found["message"]
+
+
+@needs_gnome
+def test_a_frozen_keyring(home: dict[str, str]) -> None:
+    """The daemon is stopped: it is there, and never answers."""
+    found = probe(home, "establish", timeout=2, session=FROZEN)
+    assert (found["error"], found["exit"]) == ("KeyringHung", "UNAVAILABLE")
+    assert 2 <= found["took"] < 5
+
+
+def test_no_bus(home: dict[str, str]) -> None:
+    found = probe(home, "establish")
+    assert (found["error"], found["exit"]) == ("KeyringAbsent", "UNAVAILABLE")
+    assert "passphrase" in found["next"]
+
+
+@pytest.mark.parametrize(
+    ("backend", "error"),
+    [
+        ("keyring.backends.null.Keyring", "KeyringPlaintext"),
+        ("keyring.backends.fail.Keyring", "KeyringAbsent"),
+        ("no.such.module.Keyring", "KeyringAbsent"),
+    ],
+)
+def test_backends_that_keep_nothing(home: dict[str, str], backend: str, error: str) -> None:
+    assert probe({**home, "PYTHON_KEYRING_BACKEND": backend}, "establish")["error"] == error
+
+
+def configured(home: dict[str, str], tmp_path: Path, module: str, source: str) -> None:
+    """A keyring that the person's own configuration names and brings along."""
+    place = tmp_path / "brought"
+    file = place.joinpath(*module.split(".")).with_suffix(".py")
+    file.parent.mkdir(parents=True)
+    file.write_text(source)
+    config = Path(home["HOME"]) / ".config" / "python_keyring"
+    config.mkdir(parents=True)
+    (config / "keyringrc.cfg").write_text(f"[backend]\ndefault-keyring={module}.Keyring\nkeyring-path={place}\n")
+
+
+IN_A_FILE = """
+import json, pathlib
+from keyring.backend import KeyringBackend
+FILE = pathlib.Path.home() / "plain.json"
+class Keyring(KeyringBackend):
+    priority = 9
+    def get_password(self, service, username):
+        return json.loads(FILE.read_text()).get(username) if FILE.exists() else None
+    def set_password(self, service, username, password):
+        FILE.write_text(json.dumps({username: password}))
+    def delete_password(self, service, username):
+        FILE.unlink()
+"""
+
+
+def test_a_plaintext_file_is_refused_and_nothing_is_written(home: dict[str, str], tmp_path: Path) -> None:
+    configured(home, tmp_path, "keyrings.alt.plain", IN_A_FILE)
+    found = probe(home, "establish")
+    assert (found["error"], found["exit"]) == ("KeyringPlaintext", "UNAVAILABLE")
+    assert "keyrings.alt.plain.Keyring" in found["message"]
+    assert not (Path(home["HOME"]) / "plain.json").exists()
+
+
+def test_an_unknown_keyring_is_refused_by_name(home: dict[str, str], tmp_path: Path) -> None:
+    configured(home, tmp_path, "homemade.ring", IN_A_FILE)
+    found = probe(home, "establish")
+    assert found["error"] == "KeyringUnknown"
+    assert "homemade.ring.Keyring" in found["message"]
+    assert not (Path(home["HOME"]) / "plain.json").exists()
+
+
+def test_the_real_plaintext_package_where_it_is_installed(home: dict[str, str]) -> None:
+    pytest.importorskip("keyrings.alt.file")
+    backend = {"PYTHON_KEYRING_BACKEND": "keyrings.alt.file.PlaintextKeyring"}
+    assert probe({**home, **backend}, "establish")["error"] == "KeyringPlaintext"
+
+
+def test_a_keyring_that_hangs_is_killed_with_its_children(home: dict[str, str], tmp_path: Path) -> None:
+    marker = tmp_path / "pids"
+    source = f"""
+import os, pathlib, subprocess, time
+sleeper = subprocess.Popen(["sleep", "600"])
+pathlib.Path({str(marker)!r}).write_text(f"{{os.getpid()}} {{sleeper.pid}}")
+time.sleep(600)
+"""
+    configured(home, tmp_path, "slow.ring", source)
+    found = probe(home, "establish", timeout=2)
+    assert (found["error"], found["exit"]) == ("KeyringHung", "UNAVAILABLE")
+    assert 2 <= found["took"] < 5
+    for pid in marker.read_text().split():
+        for _ in range(50):
+            state = _state(pid)
+            if state in ("", "Z"):
+                break
+            time.sleep(0.05)
+        assert state in ("", "Z"), f"process {pid} is still there"
+
+
+@pytest.mark.parametrize(
+    "noise", ["print('{}')", "print('not json')", "import sys; sys.exit(3)", "import os; os.abort()"]
+)
+def test_a_helper_that_dies_or_babbles(home: dict[str, str], tmp_path: Path, noise: str) -> None:
+    configured(home, tmp_path, "odd.ring", f"{noise}\nraise SystemExit(0)")
+    assert probe(home, "establish")["error"] == "KeyringError"
+
+
+def test_the_key_is_in_no_argument_and_no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    from vault import keyring_client
+    from vault.errors import KeyringError
+    from vault.secret import Secret
+
+    seen: list[Any] = []
+    real = subprocess.Popen
+
+    def spy(command: list[str], **options: Any) -> Any:
+        seen.append((command, {**os.environ, **(options.get("env") or {})}))
+        return real([sys.executable, "-c", "import sys; print(len(sys.stdin.read()))"], **options)
+
+    monkeypatch.setattr(subprocess, "Popen", spy)
+    key = Secret(bytes(range(32)))
+    with pytest.raises(KeyringError):
+        keyring_client.store("goex", "vault x", key, timeout=20)
+    assert len(seen) == 1
+    assert key.reveal().hex() not in repr(seen)
+    assert bytes(range(32)).hex() == key.reveal().hex()  # the planted copy would have been found
+    assert "-I" in seen[0][0]
+
+
+# ---- which backend is used: a pure choice ----
+
+
+def backend(name: str, *members: object) -> Any:
+    module, _, klass = name.rpartition(".")
+    made: Any = type(klass, (), {"__module__": module})()
+    made.backends = list(members)
+    return made
+
+
+SECURE = "keyring.backends.SecretService.Keyring"
+ALT = "keyrings.alt.file.PlaintextKeyring"
+NULL = "keyring.backends.null.Keyring"
+FAIL = "keyring.backends.fail.Keyring"
+CHAIN = "keyring.backends.chainer.ChainerBackend"
+
+
+@pytest.mark.parametrize("name", sorted(keyring_child.SECURE))
+def test_known_backends_are_used(name: str) -> None:
+    ring = backend(name)
+    assert choose(ring) is ring
+
+
+def test_of_a_chain_the_secure_member_is_used_alone() -> None:
+    ring = backend(SECURE)
+    assert choose(backend(CHAIN, backend(ALT), backend("x.Y"), ring)) is ring
+
+
+@pytest.mark.parametrize(
+    ("ring", "status"),
+    [
+        (backend(ALT), "plaintext"),
+        (backend("keyrings.alt.file.EncryptedKeyring"), "plaintext"),
+        (backend(NULL), "plaintext"),
+        (backend(FAIL), "absent"),
+        (backend(CHAIN), "absent"),
+        (backend(CHAIN, backend(FAIL)), "absent"),
+        (backend(CHAIN, backend(ALT), backend(NULL)), "plaintext"),
+        (backend(CHAIN, backend("x.Y"), backend(ALT)), "plaintext"),
+        (backend(CHAIN, backend(CHAIN, backend(SECURE))), "unknown"),
+        (backend("x.Y"), "unknown"),
+        (backend("keyring.backends.SecretService.Keyring.Inner"), "unknown"),
+        (backend("keyring.backends.SecretService.NotKeyring"), "unknown"),
+    ],
+)
+def test_everything_else_is_refused(ring: Any, status: str) -> None:
+    with pytest.raises(Refused) as caught:
+        choose(ring)
+    assert caught.value.status == status
+
+
+def _state(pid: str) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
