@@ -69,17 +69,14 @@ class EmbeddedProposer:
         self._services_of: dict[str, set[str]] = {}
         for method in catalog.methods():
             for schema in method.parameters["properties"].values():
-                for kind in _kinds(schema):
+                for kind in _kinds(schema) - {"number"}:
                     self._services_of.setdefault(kind, set()).add(method.service)
         self._spellings = sorted({name for s in catalog.services.values() for name in (s.name, s.title.lower())})
 
     def propose(self, text: str, *, connected: frozenset[str] = frozenset()) -> Proposed:
         """The readings of `text`, best first. `connected`: services that have an account, preferred among equals."""
         found = extract(text, self._spellings)
-        hinted = {
-            service for slot in found.slots for service in self._services_of.get(slot.kind, ()) if slot.kind != "number"
-        }
-        hits = self.index.search(found.rest, connected=connected, hinted=hinted, limit=_CANDIDATES)
+        hits = self._search(found, connected, _CANDIDATES)
         readings = sorted((self._read(hit, found) for hit in hits), key=lambda r: (-r.score, r.method.id))
         complete = tuple(reading for reading in readings if not reading.missing)
         notes: list[str] = []
@@ -97,6 +94,14 @@ class EmbeddedProposer:
         if margin < _MIN_MARGIN and runner_up is not None:
             notes.append(f"{best.method.id} and {runner_up.method.id} fit about equally well.")
         return Proposed(complete, sure=not notes and bool(complete), notes=tuple(notes))
+
+    def search(self, text: str, *, connected: frozenset[str] = frozenset(), limit: int = _CANDIDATES) -> list[Hit]:
+        """The methods that `text` may mean, best first: what a model chooses among."""
+        return self._search(extract(text, self._spellings), connected, limit)
+
+    def _search(self, found: Slots, connected: frozenset[str], limit: int) -> list[Hit]:
+        hinted = {service for slot in found.slots for service in self._services_of.get(slot.kind, ())}
+        return self.index.search(found.rest, connected=connected, hinted=hinted, limit=limit)
 
     def _read(self, hit: Hit, found: Slots) -> Reading:
         method = hit.method

@@ -9,9 +9,8 @@ fits: an empty list of calls.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeVar
 
 from mapper import python_calls
 from mapper.catalog import Catalog, UnknownName
@@ -23,6 +22,7 @@ from policies.jsonvalue import JsonValue, parse
 MAX_PROPOSAL = 200_000  # characters
 MAX_NESTING = 60
 
+_Item = TypeVar("_Item")
 Klass = Literal["format", "arguments", "unknown tool", "hallucination", "error", "limits"]
 
 _FENCE = re.compile(r"```[ \t]*([A-Za-z0-9_+-]*)[ \t]*\r?\n(.*?)(?:```|\Z)", re.DOTALL)
@@ -33,12 +33,13 @@ _IGNORED = {"id", "type", "index", "thought", "reason", "reasoning", "explanatio
 _WRAPPERS = ("calls", "tool_calls", "actions")
 
 
-@dataclass(frozen=True, slots=True)
 class Malformed(Exception):
     """A proposal that can't be taken, with its class."""
 
-    reason: str
-    klass: Klass = "format"
+    def __init__(self, reason: str, klass: Klass = "format") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.klass: Klass = klass
 
 
 def parse_proposal(text: str, catalog: Catalog, sample: int = 0) -> tuple[Call, ...] | Rejected:
@@ -73,12 +74,34 @@ def _checked(calls: list[Call], catalog: Catalog) -> tuple[Call, ...]:
         return ()
     try:
         return catalog.validate_all(calls)
+    except InvalidInput as error:
+        # Whoever has to mend the proposal wants to hear of everything at once.
+        _each(calls, lambda call: _valid(call, catalog))
+        raise Malformed(str(error), "arguments") from error
+
+
+def _valid(call: Call, catalog: Catalog) -> Call:
+    try:
+        return catalog.validate(call)
     except UnknownName as error:
         raise Malformed(str(error), "unknown tool") from error
     except InvalidArguments as error:
         raise Malformed(str(error), "arguments") from error
-    except InvalidInput as error:
-        raise Malformed(str(error), "format") from error
+
+
+def _each(items: Sequence[_Item], make: Callable[[_Item], Call]) -> list[Call]:
+    """`make` for every item; one Malformed for all that fail, of the class of the first."""
+    made: list[Call] = []
+    failed: list[Malformed] = []
+    for item in items:
+        try:
+            made.append(make(item))
+        except Malformed as error:
+            failed.append(error)
+    if failed:
+        more = f" And {len(failed) - 5} more." if len(failed) > 5 else ""
+        raise Malformed(" ".join(error.reason for error in failed[:5]) + more, failed[0].klass)
+    return made
 
 
 def _read(text: str, catalog: Catalog) -> list[Call]:
@@ -104,7 +127,7 @@ def _read(text: str, catalog: Catalog) -> list[Call]:
         except python_calls.NotCalls as error:
             reason = str(error)
             continue
-        return [_call({"name": name, "arguments": arguments}, catalog) for name, arguments in written]
+        return _each(written, lambda pair: _call({"name": pair[0], "arguments": pair[1]}, catalog))
     raise Malformed(reason)
 
 
@@ -168,7 +191,7 @@ def _calls(value: JsonValue, catalog: Catalog) -> list[Call]:
         raise Malformed("The proposal must be an object or a list.")
     if len(value) > 50:
         raise Malformed("The proposal has more calls than an action may have.", "limits")
-    return [_call(item, catalog) for item in value]
+    return _each(value, lambda item: _call(item, catalog))
 
 
 def _call(item: JsonValue, catalog: Catalog) -> Call:

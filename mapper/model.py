@@ -1,0 +1,263 @@
+"""The model proposer: any endpoint that speaks the OpenAI chat-completions protocol.
+
+The endpoint is untrusted: its answers are bounded in size and time, read strictly and only ever become validated calls,
+rejections, or words. It gets nothing but what `mapper.prompts` writes. The key is read when it is used and goes to the
+configured origin alone (no redirects, plain http only to this machine). Servers differ, so what one refuses is left
+out from then on: tools, then a response format, then `n`, then the temperature.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import openai
+
+from mapper import prompts
+from mapper.catalog import Catalog
+from mapper.proposals import parse_proposal, parse_tool_calls
+from mapper.vote import Sample
+from policies.accounts import Origin
+from policies.actions import Rejected
+from policies.catalog import Method
+from policies.errors import InvalidInput, Unavailable
+from policies.jsonvalue import JsonValue, parse
+
+MAX_BODY = 4_000_000  # bytes of one answer of the endpoint
+MAX_ANSWER = 4_000  # characters of an answer in words
+_PARALLEL = 5
+
+
+class ModelUnavailable(Unavailable):
+    """The model's endpoint can't be used: not reached, refuses, too slow, too large, or not the protocol."""
+
+    code = "model"
+
+
+class ModelProposer:
+    """Asks a model for `k` samples. `api_key` gives the key ("" for servers that want none); `timeout` in seconds
+    bounds a whole proposal or answer, retries included."""
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        api_key: Callable[[], str],
+        *,
+        k: int = 10,
+        temperature: float = 0.3,
+        timeout: float = 60.0,
+    ) -> None:
+        origin = Origin.parse(base_url)
+        if origin.scheme == "http" and not _loopback(origin.host):
+            raise InvalidInput(
+                f"A key and requests would go to {origin.host} unencrypted.",
+                next_step="Use an https URL for the model.",
+            )
+        if not model or not 1 <= k <= 50 or not 0 <= temperature <= 2 or timeout <= 0:
+            raise InvalidInput("The model needs a name, 1 to 50 samples, a temperature of 0 to 2 and a time-out.")
+        self.name = model
+        self.k = k
+        self._base_url = base_url.rstrip("/")
+        self._origin = origin
+        self._api_key = api_key
+        self._temperature: float | None = temperature
+        self._timeout = timeout
+        self._mode: prompts.Mode = "tools"
+        self._many = True  # whether the server takes n > 1
+
+    async def propose(self, intent: str, methods: Sequence[Method], catalog: Catalog) -> tuple[Sample, ...]:
+        """`k` samples over `methods`: calls, or a rejection with its class. Raises ModelUnavailable."""
+        key = self._api_key()
+        try:
+            async with asyncio.timeout(self._timeout), self._client(key) as client:
+                choices = await self._choices(client, key, intent, methods, self.k)
+                failures: list[str] = []
+                if len(choices) < self.k:
+                    more, failures = await self._singly(client, key, intent, methods, self.k - len(choices))
+                    choices += more
+        except TimeoutError as error:
+            raise self._failed(f"didn't answer within {self._timeout:g} seconds") from error
+        samples = [self._sample(choice, catalog, number) for number, choice in enumerate(choices[: self.k])]
+        for reason in failures[: self.k - len(samples)]:
+            samples.append(Rejected(sample=len(samples), reason=reason, klass="error"))
+        return tuple(samples)
+
+    async def answer(self, intent: str, outcome_json: str) -> str:
+        """Words over a redacted outcome; at most MAX_ANSWER characters, untrusted. Raises ModelUnavailable."""
+        key = self._api_key()
+        try:
+            async with asyncio.timeout(self._timeout), self._client(key) as client:
+                choices = await self._ask(client, key, {"messages": prompts.answering(intent, outcome_json)}, 1)
+        except TimeoutError as error:
+            raise self._failed(f"didn't answer within {self._timeout:g} seconds") from error
+        content = _message(choices[0]).get("content") if choices else None
+        if not isinstance(content, str) or not content.strip():
+            raise self._failed("gave no answer in words")
+        return self._without(key, content.strip())[:MAX_ANSWER]
+
+    async def _choices(
+        self, client: openai.AsyncOpenAI, key: str, intent: str, methods: Sequence[Method], count: int
+    ) -> list[JsonValue]:
+        """One request for `count` choices, with less of the protocol each time that the server refuses some of it."""
+        for _ in range(6):
+            body = {
+                "messages": prompts.proposing(self._mode, intent, methods),
+                **prompts.parameters(self._mode, methods),
+            }
+            try:
+                return await self._ask(client, key, body, count if self._many else 1)
+            except _Refused as refused:
+                if not self._yield(refused.reason):
+                    raise self._failed(f"refuses the request: {refused.reason}") from refused
+        raise self._failed("refuses every form of the request")
+
+    async def _singly(
+        self, client: openai.AsyncOpenAI, key: str, intent: str, methods: Sequence[Method], count: int
+    ) -> tuple[list[JsonValue], list[str]]:
+        """The samples that the server still owes, asked for one by one; and why some didn't come."""
+        places = asyncio.Semaphore(_PARALLEL)
+
+        async def one() -> list[JsonValue]:
+            async with places:
+                return (await self._choices(client, key, intent, methods, 1))[:1]
+
+        results = await asyncio.gather(*(one() for _ in range(count)), return_exceptions=True)
+        choices: list[JsonValue] = []
+        failures: list[str] = []
+        for result in results:
+            if isinstance(result, ModelUnavailable):
+                failures.append(result.message)
+            elif isinstance(result, BaseException):
+                raise result
+            else:
+                choices.extend(result)
+                failures.extend(["The model gave no answer."] * (1 - len(result)))
+        return choices, failures
+
+    async def _ask(self, client: openai.AsyncOpenAI, key: str, body: dict[str, Any], n: int) -> list[JsonValue]:
+        extra: dict[str, Any] = dict(body)
+        if n > 1:
+            extra["n"] = n
+        if self._temperature is not None:
+            extra["temperature"] = self._temperature
+        try:
+            raw = await client.chat.completions.with_raw_response.create(model=self.name, **extra)
+            answer = parse(raw.http_response.content, limit=MAX_BODY, what="The model's answer")
+        except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+            raise _Refused(self._without(key, str(error.message))[:300]) from error
+        except openai.APIStatusError as error:
+            said = self._without(key, str(error.message))[:300]
+            raise self._failed(f"answered with status {error.status_code}: {said}") from error
+        except openai.APITimeoutError as error:
+            raise self._failed(f"didn't answer within {self._timeout:g} seconds") from error
+        except openai.APIConnectionError as error:
+            if isinstance(error.__cause__, _TooLarge):
+                raise self._failed(f"answered with more than {MAX_BODY} bytes") from error
+            raise self._failed("can't be reached") from error
+        except (openai.OpenAIError, InvalidInput, ValueError) as error:
+            raise self._failed("doesn't speak the chat-completions protocol") from error
+        choices = answer.get("choices") if isinstance(answer, dict) else None
+        if not isinstance(choices, list):
+            raise self._failed("doesn't speak the chat-completions protocol")
+        return choices[:n]
+
+    def _yield(self, reason: str) -> bool:
+        """Leave out what the server seems not to take. False when there is nothing left to leave out."""
+        words = reason.lower()
+        if self._temperature is not None and "temperature" in words:
+            self._temperature = None
+        elif self._many and ("'n'" in words or '"n"' in words or "n > 1" in words or "multiple choices" in words):
+            self._many = False
+        elif self._mode == "tools":
+            self._mode = "schema"
+        elif self._mode == "schema":
+            self._mode = "plain"
+        elif self._many:
+            self._many = False
+        elif self._temperature is not None:
+            self._temperature = None
+        else:
+            return False
+        return True
+
+    def _sample(self, choice: JsonValue, catalog: Catalog, number: int) -> Sample:
+        message = _message(choice)
+        tool_calls = message.get("tool_calls")
+        if isinstance(tool_calls, list) and tool_calls:
+            pairs: list[tuple[str, str]] = []
+            for item in tool_calls[:60]:
+                function = item.get("function") if isinstance(item, dict) else None
+                name = function.get("name") if isinstance(function, dict) else None
+                arguments = function.get("arguments", "{}") if isinstance(function, dict) else None
+                if not isinstance(name, str) or not isinstance(arguments, str):
+                    return Rejected(sample=number, reason="A tool call without a name or arguments.", klass="format")
+                pairs.append((name, arguments))
+            if [name for name, _ in pairs] == [prompts.NOTHING]:
+                return ()
+            return parse_tool_calls(pairs, catalog, number)
+        content = message.get("content")
+        if not isinstance(content, str):
+            return Rejected(sample=number, reason="The model said nothing.", klass="format")
+        return parse_proposal(content, catalog, number)
+
+    def _client(self, key: str) -> openai.AsyncOpenAI:
+        http = openai.DefaultAsyncHttpxClient(
+            follow_redirects=False, timeout=self._timeout, event_hooks={"response": [_bounded]}
+        )
+        return openai.AsyncOpenAI(
+            base_url=self._base_url,
+            api_key=key or "none",
+            timeout=self._timeout,
+            max_retries=1,
+            http_client=http,
+            # A compressed answer could be far larger than it looks.
+            default_headers={"Accept-Encoding": "identity"},
+        )
+
+    def _failed(self, why: str) -> ModelUnavailable:
+        return ModelUnavailable(
+            f"The model {self.name} at {self._origin} {why}.",
+            next_step="Check the model's settings; without a model the embedded proposer is used.",
+        )
+
+    @staticmethod
+    def _without(key: str, text: str) -> str:
+        """`text` without the key, which some servers repeat in their errors."""
+        return text.replace(key, "…") if len(key) >= 4 else text
+
+
+class _Refused(Exception):
+    """The server says that the request has something that it doesn't take."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class _TooLarge(Exception):
+    """The answer is longer than is read."""
+
+
+async def _bounded(response: Any) -> None:
+    """Read an answer's body up to the bound, before the library reads all of it."""
+    body = bytearray()
+    async for chunk in response.aiter_bytes():
+        body += chunk
+        if len(body) > MAX_BODY:
+            raise _TooLarge
+    response._content = bytes(body)  # where the HTTP client looks first
+
+
+def _message(choice: JsonValue) -> dict[str, Any]:
+    message = choice.get("message") if isinstance(choice, dict) else None
+    return message if isinstance(message, dict) else {}
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
