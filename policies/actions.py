@@ -139,8 +139,16 @@ class Plan:
     undo: JsonObject = field(default_factory=dict)  # templates or strategy, digested
 
     @property
+    def required(self) -> tuple[Need, ...]:
+        """The needs that must be granted before this runs. What its undo would need is shown with it, and is asked for
+        when the undo is: approving an action never hands out the scopes that take it back."""
+        if isinstance(self.action, Revert):
+            return self.needs
+        return tuple(need for need in self.needs if need.why not in ("undo", "read-back"))
+
+    @property
     def risk(self) -> Risk:
-        return max((need.risk for need in self.needs), default=Risk.DELETE)
+        return max((need.risk for need in self.required), default=Risk.DELETE)
 
 
 class Ended(StrEnum):

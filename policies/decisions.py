@@ -95,7 +95,7 @@ def decide(request: Request, grants: Iterable[Grant], rules: Sequence[Rule], now
     """
     if not request.digest:
         return Deny("The action has no digest, so nothing can be bound to it.")
-    if not request.plan.needs:
+    if not request.plan.required:
         return Deny("The action needs no known permission, and what is unmapped doesn't run.")
 
     asking = ""
@@ -112,7 +112,7 @@ def decide(request: Request, grants: Iterable[Grant], rules: Sequence[Rule], now
     known = tuple(grants)
     used: list[Grant] = []
     missing: list[Need] = []
-    for need in request.plan.needs:
+    for need in request.plan.required:
         covering = [
             grant
             for grant in known

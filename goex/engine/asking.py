@@ -43,7 +43,7 @@ class Asking:
         """What rules and grants say now."""
         return decide(
             Request(agent=row.agent, session=row.session, digest=row.digest, plan=plan),
-            self.core.ledger.matching(row.agent, plan.needs),
+            self.core.ledger.matching(row.agent, plan.required),
             DEFAULT_RULES,
             self.core.clock(),
         )
@@ -129,7 +129,7 @@ class Asking:
         """What an approval grants: each need that isn't covered yet, no wider than was chosen."""
         plan, now = row.the_plan(), self.core.clock()
         decision = self.decision(row, plan)
-        needs = decision.needs if isinstance(decision, Ask) else plan.needs
+        needs = decision.needs if isinstance(decision, Ask) else plan.required
         lasts = ONCE_LASTS if width is Width.ONCE else min(expires or PERMANENT_LASTS, PERMANENT_LASTS)
         made: dict[tuple[str, str, str], Grant] = {}
         for need in needs:
@@ -175,7 +175,7 @@ class Asking:
 def bindable(plan: Plan) -> tuple[str, ...]:
     """The arguments that a standing grant can be bound to: those with one value in every need."""
     names: list[set[str]] = []
-    for need in plan.needs:
+    for need in plan.required:
         if not need.arguments:
             return ()
         same = set.intersection(*(set(arguments) for arguments in need.arguments))

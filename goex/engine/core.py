@@ -162,7 +162,7 @@ class Core:
         """One lease for each account that the plan uses, ending with the action."""
         expires = self.clock() + timedelta(seconds=self.settings.lease_seconds)
         accounts = dict.fromkeys(
-            (need.service, need.account) for need in plan.needs if need.service in self.catalog.services
+            (need.service, need.account) for need in plan.required if need.service in self.catalog.services
         )
         return tuple(self.vault.lease(service, name, action_id=row.id, expires=expires) for service, name in accounts)
 

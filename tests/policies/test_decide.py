@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.actions import ApiCalls, Call, Files, Need, Plan, UndoClass
+from policies.actions import ApiCalls, Call, Files, Need, Plan, Revert, UndoClass
 from policies.catalog import Risk
 from policies.codec import plan_from_json, plan_to_json
 from policies.decisions import DEFAULT_RULES, Allow, Ask, Deny, Request, Verdict, decide
@@ -109,6 +109,30 @@ def test_no_grant_asks_and_never_allows() -> None:
 
 def test_a_plan_without_needs_is_denied() -> None:
     assert isinstance(decide(replace(REQUEST, plan=replace(PLAN, needs=())), [grant()], (), NOW), Deny)
+
+
+UNDO = replace(NEED, scope="erase", risk=Risk.DELETE, why="undo")
+
+
+def test_what_undo_needs_is_neither_required_nor_granted_with_the_action() -> None:
+    plan = replace(PLAN, needs=(NEED, UNDO))
+    assert plan.risk is Risk.WRITE
+    assert isinstance(decide(replace(REQUEST, plan=plan), [grant()], DEFAULT_RULES, NOW), Allow)
+    asked = decide(replace(REQUEST, plan=plan), [], DEFAULT_RULES, NOW)
+    assert isinstance(asked, Ask)
+    assert asked.needs == (NEED,)
+
+
+def test_an_undo_requires_all_that_it_needs() -> None:
+    plan = replace(PLAN, action=Revert(verb="undo", target="a-1"), needs=(UNDO,))
+    asked = decide(replace(REQUEST, plan=plan), [grant()], DEFAULT_RULES, NOW)
+    assert isinstance(asked, Ask)
+    assert asked.needs == (UNDO,)
+
+
+def test_an_action_whose_only_needs_are_its_undo_s_is_denied() -> None:
+    plan = replace(PLAN, needs=(UNDO,))
+    assert isinstance(decide(replace(REQUEST, plan=plan), [grant(scope="erase")], (), NOW), Deny)
 
 
 def test_a_request_without_digest_is_denied() -> None:
