@@ -80,7 +80,7 @@ class Person:
             raise DemoFailed(f"`goex {shlex.join(words)}` ended with status {done.returncode}.")
         return done.stdout
 
-    def types(self, *words: str, answers: tuple[tuple[str, str], ...]) -> None:
+    def types(self, *words: str, answers: tuple[tuple[str, str], ...] = ()) -> None:
         """Run a command on a terminal and answer its questions, each when it comes."""
         self._show.command("goex", *words)
         with Terminal([GOEX, *words], env=self._env) as terminal:
@@ -149,7 +149,7 @@ def files(person: Person, show: Show, home: Path) -> None:
     (folder / "drafts" / "old.txt").write_text("nobody has a copy of this\n")
     before = contents(folder)
 
-    show.step(f"An agent wants to tidy up a folder ({', '.join(before)}). Nothing runs before the person says yes.")
+    show.step(f"A program is to tidy up a folder ({', '.join(before)}). Nothing runs before the person says yes.")
     program = "sed -i s/write/rest/ plan.txt && rm -r drafts && ls -l"
     person.runs_and_approves("exec", "--shell", program, "--folder", str(folder))
     must(list(contents(folder)) == ["plan.txt"], "the drafts are gone")
@@ -202,7 +202,7 @@ def main() -> int:
         with Synapse(python) as server:
             message(person, show, server)
         show.step("Every step was written down before it happened, in a chain that shows any change.")
-        person.runs("log")
+        person.types("log", "--limit", "12")
         person.runs("log", "--verify")
     except (DemoFailed, AssertionError) as failed:
         print(f"\nThe demo failed. {failed}", file=sys.stderr)
