@@ -93,13 +93,17 @@ class Acceptor:
         listener.setblocking(False)
         return listener
 
-    async def stop(self) -> None:
+    def stop_accepting(self) -> None:
+        """Nobody new; who is connected stays, so that the last answers still arrive."""
         if self._server is not None:
             self._server.close()
-            for task in tuple(self._joined):
-                task.cancel()
             with suppress(FileNotFoundError):
                 self.path.unlink()
+
+    def hang_up(self) -> None:
+        """End every connection."""
+        for task in tuple(self._joined):
+            task.cancel()
 
     async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

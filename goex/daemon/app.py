@@ -128,9 +128,11 @@ class App:
             self._sweeping.cancel()
         await self.engine.drain(DRAIN_SECONDS)
         for acceptor in self._acceptors:
-            await acceptor.stop()
+            acceptor.stop_accepting()
         for server in self._servers:
             await server.stop(1.0)
+        for acceptor in self._acceptors:
+            acceptor.hang_up()
         await self.gateway.stop()
         await self.sandbox.close()
         if self.journal.unlocked:

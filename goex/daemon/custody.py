@@ -115,7 +115,9 @@ class Custody:
         return self.vault.open_payload(name, sealed)
 
     def connected(self) -> frozenset[str]:
-        """The services that have an account."""
+        """The services that have an account; none without a vault, so that mapping works before there is one."""
+        if self.state == "absent":
+            return frozenset()
         return frozenset(record.account.service for record in self.vault.records())
 
     async def _tell(self) -> None:
