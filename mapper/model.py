@@ -154,9 +154,11 @@ class ModelProposer:
         except openai.APITimeoutError as error:
             raise self._failed(f"didn't answer within {self._timeout:g} seconds") from error
         except openai.APIConnectionError as error:
-            if isinstance(error.__cause__, _TooLarge):
-                raise self._failed(f"answered with more than {MAX_BODY} bytes") from error
-            raise self._failed("can't be reached") from error
+            raise self._failed(
+                str(error.__cause__) if isinstance(error.__cause__, _Unread) else "can't be reached"
+            ) from error
+        except _Unread as error:
+            raise self._failed(str(error)) from error
         except (openai.OpenAIError, InvalidInput, ValueError) as error:
             raise self._failed("doesn't speak the chat-completions protocol") from error
         choices = answer.get("choices") if isinstance(answer, dict) else None
@@ -237,17 +239,22 @@ class _Refused(Exception):
         self.reason = reason
 
 
-class _TooLarge(Exception):
-    """The answer is longer than is read."""
+class _Unread(Exception):
+    """The answer couldn't be read; the text says why."""
 
 
 async def _bounded(response: Any) -> None:
     """Read an answer's body up to the bound, before the library reads all of it."""
     body = bytearray()
-    async for chunk in response.aiter_bytes():
-        body += chunk
-        if len(body) > MAX_BODY:
-            raise _TooLarge
+    try:
+        async for chunk in response.aiter_bytes():
+            body += chunk
+            if len(body) > MAX_BODY:
+                raise _Unread(f"answered with more than {MAX_BODY} bytes")
+    except _Unread:
+        raise
+    except Exception as error:  # whatever the HTTP library calls it
+        raise _Unread(f"broke off its answer ({type(error).__name__})") from error
     response._content = bytes(body)  # where the HTTP client looks first
 
 
