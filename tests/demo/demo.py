@@ -47,7 +47,7 @@ class Show:
 
     def lines(self, text: str, bar: str = "│") -> None:
         for line in text.rstrip("\n").splitlines():
-            print(f"  {bar} {line}", flush=True)
+            print(f"  {bar} {line.rstrip()}", flush=True)
 
 
 class Person:
