@@ -151,7 +151,7 @@ class Vault:
     # ---- records ----
 
     def put(self, account: Account, secret: Secret, *, replace: bool = False) -> None:
-        """Store a secret, together with where it may go. On disk when it returns.
+        """Store a secret, together with where it may go (origins come back sorted). On disk when it returns.
 
         Raises AccountExists without `replace`; InvalidInput for what can't be stored; VaultUnwritable (nothing has
         changed then); VaultSealed, VaultChanged.
