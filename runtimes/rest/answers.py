@@ -97,6 +97,7 @@ class Ledger:
     sent: list[str] = field(default_factory=list)  # ids of requests that aren't reads, in order
     answers: dict[str, Answer] = field(default_factory=dict)
     undone: list[int] = field(default_factory=list)  # calls that were taken back since
+    doubtful: list[int] = field(default_factory=list)  # calls whose undo was sent and not confirmed
     undo: JsonValue = None  # the undo of a later turn; None: the plan's own
 
     @property
@@ -115,6 +116,7 @@ class Ledger:
             "sent": self.sent,
             "answers": {id: answer.to_json() for id, answer in self.answers.items()},
             "undone": self.undone,
+            "doubtful": self.doubtful,
             "undo": self.undo,
         }
         records.put(RECORD, canonical(value))
@@ -132,6 +134,7 @@ class Ledger:
                 sent=list(value["sent"]),
                 answers={id: Answer(**answer) for id, answer in value["answers"].items()},
                 undone=list(value["undone"]),
+                doubtful=list(value["doubtful"]),
                 undo=value["undo"],
             )
         except (KeyError, TypeError) as error:

@@ -12,7 +12,7 @@ from typing import Literal
 from mapper.catalog import Catalog
 from mapper.scopes import ScopeId, least_scopes
 from policies.actions import Call, Need
-from policies.jsonvalue import JsonObject
+from policies.jsonvalue import JsonObject, canonical
 from runtimes.rest.steps import Role, Step
 from runtimes.rest.values import plain
 
@@ -56,9 +56,13 @@ def _need(scope: ScopeId, why: Why, steps: list[Step], catalog: Catalog) -> Need
         scope=name,
         risk=max(catalog.method(step.method_id).risk for step in steps),
         methods=tuple(dict.fromkeys(step.method for step in steps)),
-        arguments=tuple(_arguments(step, catalog) for step in steps),
+        arguments=_distinct([_arguments(step, catalog) for step in steps]),
         why=why,
     )
+
+
+def _distinct(arguments: list[JsonObject]) -> tuple[JsonObject, ...]:
+    return tuple({canonical(each): each for each in arguments}.values())
 
 
 def _arguments(step: Step, catalog: Catalog) -> JsonObject:

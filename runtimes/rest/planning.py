@@ -25,6 +25,9 @@ from runtimes.rest.requests import step_for
 from runtimes.rest.steps import Role, Step
 from runtimes.rest.values import look, with_refs
 
+# How the catalog says why a method has no undo.
+_NO_WAY_BACK = "Can't be taken back: "
+
 Accounts = Mapping[tuple[str, str], Account]
 
 
@@ -162,7 +165,7 @@ def _plan_call(index: int, call: Call, account: Account, catalog: Catalog, run: 
     if step.read:
         pass
     elif method.undo is None:
-        no_undo = "no way back is known for it"
+        no_undo = method.description.partition(_NO_WAY_BACK)[2].rstrip(".") or "no way back is known for it"
     else:
         after = replace(during, key=action_key(action_id, index, f"{turn}/undo"))
         try:

@@ -28,8 +28,7 @@ async def undo(runner: Runner, revert_plan: Plan, done: Ledger, target: Context,
     """Take back what `done` (the target's record) says was done. Raises Conflict with the difference."""
     steps = planned_steps(revert_plan)
     own = Ledger.load(context.records) or Ledger()
-    begun = bool(own.sent)
-    if begun:
+    if own.sent:
         await _confirm_begun(runner, steps, own, done, target, context)
     pending = [step for step in steps if step.call not in done.undone]
 
@@ -44,12 +43,16 @@ async def undo(runner: Runner, revert_plan: Plan, done: Ledger, target: Context,
     failing = next((step for step in pending if not own.done(step.id)), None)
     if failing is None:
         return Outcome(ok=True, summary=_taken_back(steps), ended=report.ended, exit_code=report.exit_code)
+    begun = {step.call for step in steps if step.id in own.sent} - set(done.undone)
+    if begun - set(done.doubtful):
+        done.doubtful = sorted({*done.doubtful, *begun})
+        done.save(target.records)
     if failing.role == "guard" and not own.sent:
         _raise_conflict(failing, own, runner.catalog)
     if failing.role != "guard":
         pair = {"call": failing.call, "request": failing.id, "method": failing.method_id}
         context.note("undo-failed", {**pair, "why": why_not(failing, own, report)})
-    return _failed(steps, failing, own, report, done)
+    return _failed(steps, failing, own, report, done, runner.catalog)
 
 
 async def redo(runner: Runner, revert_plan: Plan, own: Ledger, target: Context, context: Context) -> Outcome:
@@ -86,6 +89,7 @@ async def _confirm_begun(
 
 def _mark_undone(call: int, done: Ledger, target: Context) -> None:
     done.undone.append(call)
+    done.doubtful = [other for other in done.doubtful if other != call]
     done.save(target.records)
 
 
@@ -97,9 +101,13 @@ def _bound(step: Step, own: Ledger, target: Context, catalog: Catalog) -> Step:
     return step
 
 
-def _raise_conflict(guard: Step, own: Ledger, catalog: Catalog) -> None:
+def _differs(guard: Step, own: Ledger, catalog: Catalog) -> tuple[str, ...] | None:
     answer = own.answers.get(guard.id)
-    lines = difference(guard, answer, catalog.service(guard.service)) if answer is not None else None
+    return difference(guard, answer, catalog.service(guard.service)) if answer is not None else None
+
+
+def _raise_conflict(guard: Step, own: Ledger, catalog: Catalog) -> None:
+    lines = _differs(guard, own, catalog)
     if lines is None:
         return
     raise Conflict(
@@ -117,15 +125,19 @@ def _taken_back(steps: Sequence[Step]) -> str:
     return escape(f"Took back {len(calls)} call{'s' if len(calls) > 1 else ''} by {by}, {words}.")
 
 
-def _failed(steps: Sequence[Step], failing: Step, own: Ledger, report: Report, done: Ledger) -> Outcome:
+def _failed(
+    steps: Sequence[Step], failing: Step, own: Ledger, report: Report, done: Ledger, catalog: Catalog
+) -> Outcome:
     why = why_not(failing, own, report).rstrip(".")
-    match failing.role:
-        case "verify":
-            said = f"The read-back did not confirm it: {failing.method_id} {why}."
-        case "guard":
-            said = f"It couldn't be compared with what the action left: {failing.method_id} {why}."
-        case _:
-            said = f"{failing.method_id} {why}."
+    lines = _differs(failing, own, catalog) if failing.role == "guard" else None
+    if failing.role == "verify":
+        said = f"The read-back did not confirm it: {failing.method_id} {why}."
+    elif lines is not None:
+        said = f"The rest isn't what the action left ({'; '.join(lines)}), and stays."
+    elif failing.role == "guard":
+        said = f"It couldn't be compared with what the action left: {failing.method_id} {why}."
+    else:
+        said = f"{failing.method_id} {why}."
     calls = tuple(dict.fromkeys(step.call for step in steps))
     back = [call for call in calls if call in done.undone]
     summary = f"{len(back)} of {len(calls)} calls were taken back. {said}"

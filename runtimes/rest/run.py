@@ -149,9 +149,10 @@ class _Watch:
             if not step.read and request not in self.ledger.sent:
                 self.ledger.sent.append(request)
                 self.save()
-            self.context.note("request", {"request": request, "target": target})
-        except GoexError as error:
-            self.report.trouble = f"{request} wasn't sent: {error.message}"
+            method, _, url = target.partition(" ")
+            self.context.note("request", {"request": request, "method": method, "url": url})
+        except Exception as error:
+            self.report.trouble = f"it couldn't be taken note of: {_said(error)}"
             if request in self.ledger.sent and not step.read:
                 self.ledger.sent.remove(request)
             raise
@@ -172,8 +173,8 @@ class _Watch:
             self.context.note("answer", {**facts, "sha256": answer.sha256})
             if self.on_answer is not None:
                 self.on_answer(exchange.request)
-        except GoexError as error:
-            self.report.trouble = f"The answer to {exchange.request} couldn't be recorded: {error.message}"
+        except Exception as error:
+            self.report.trouble = f"the answer to {exchange.request} couldn't be kept: {_said(error)}"
             raise
 
     async def refused(self, refusal: Refusal) -> None:
@@ -206,6 +207,10 @@ async def _finish(closing: Any) -> None:
         raise
     except GatewayFailed:
         return
+
+
+def _said(error: Exception) -> str:
+    return (error.message if isinstance(error, GoexError) else type(error).__name__).rstrip(".")
 
 
 def _ending(ended: Ended, exit_code: int | None, stderr: bytes) -> str:

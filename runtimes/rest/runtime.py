@@ -23,7 +23,7 @@ from runtimes.rest.outcomes import forward
 from runtimes.rest.reverting import COMMITTED, planned_steps
 from runtimes.rest.revertruns import redo, undo
 from runtimes.rest.run import Report, Runner, wanted_paths
-from runtimes.rest.settling import Verdict, evidence, judge, settle_answer
+from runtimes.rest.settling import Verdict, evidence, judge, reverted_since, settle_answer
 from runtimes.rest.steps import Step
 from runtimes.sandbox.contract import Profile, Sandbox
 
@@ -77,7 +77,7 @@ class RestRuntime:
         if ledger is None or not ledger.sent:
             outcome = Outcome(ok=False, summary="It was stopped before anything was sent.", touched=False)
             return Settlement(outcome=outcome)
-        unknown = await self._ask_about_unanswered(plan, context, ledger)
+        unknown = reverted_since(steps, ledger) or await self._ask_about_unanswered(plan, context, ledger)
         if unknown:
             return Settlement(outcome=None, evidence=unknown)
         return Settlement(outcome=forward(steps, ledger, Report(trouble="GoEx was stopped before it")))

@@ -6,6 +6,7 @@ question (the service failed, the credential isn't taken) leaves it unknown; not
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum
 
@@ -59,4 +60,15 @@ def evidence(step: Step, probe: Step | None, answer: Answer | None) -> tuple[str
     else:
         said = answer.failed or f"status {answer.status}"
         lines.append(escape(f"The service was asked, and its answer settles nothing: {said}"))
+    return tuple(lines)
+
+
+def reverted_since(steps: Sequence[Step], ledger: Ledger) -> tuple[str, ...]:
+    """What an undo that stopped half way left: then the outcome of the action isn't what is there now."""
+    lines = []
+    for step in steps:
+        if step.role == "call" and step.call in ledger.undone:
+            lines.append(f"Taken back since: {heading(step)}")
+        elif step.role == "call" and step.call in ledger.doubtful:
+            lines.append(f"Its undo was sent, and not confirmed: {heading(step)}")
     return tuple(lines)

@@ -7,12 +7,15 @@ else may look like one; what a caller writes is `{"$from": N, "path": …}`, whi
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonValue, find, steps
 from runtimes.gateway.plan import Ref
+
+_PLAIN_STEP = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*")
 
 
 def plain(value: Any) -> JsonValue:
@@ -84,4 +87,6 @@ def look(value: Any, path: str) -> Any:
 
 
 def _spelled(step: str | int) -> str:
-    return f"[{step}]" if isinstance(step, int) else f"[{json.dumps(step, ensure_ascii=False)}]"
+    if isinstance(step, int):
+        return f"[{step}]"
+    return f".{step}" if _PLAIN_STEP.fullmatch(step) else f"[{json.dumps(step, ensure_ascii=False)}]"

@@ -44,7 +44,8 @@ def call_lines(calls: PlannedCalls) -> tuple[str, ...]:
             lines += _indented(step_lines(call.pre))
         if call.undo is not None:
             for step in call.undo.steps:
-                lines.append(f"    undo {heading(step)}")
+                said = step_lines(step, before="undo ")
+                lines += _indented(said if step.role == "undo" else said[:1])
     return tuple(lines)
 
 
@@ -70,9 +71,6 @@ def undo_text(calls: PlannedCalls) -> str:
         case UndoClass.IRREVERSIBLE:
             stuck = [call for call in calls.calls if not call.step.read and call.undo is None]
             said = [f"{_named(call)} can't be taken back: {call.no_undo}." for call in stuck]
-            rest = [call for call in calls.calls if call.undo is not None]
-            if rest:
-                said.append(f"Undo would cover the others only: {', '.join(_named(call) for call in rest)}.")
             return escape(" ".join(said))
         case _:
             return escape(" ".join(_undo_words(call) for call in reversed(calls.calls) if call.undo is not None))
@@ -81,10 +79,9 @@ def undo_text(calls: PlannedCalls) -> str:
 def _undo_words(call: PlannedCall) -> str:
     assert call.undo is not None
     by = ", then ".join(dict.fromkeys(step.method_id for step in call.undo.calls))
-    words = f"{_named(call)} is taken back by {by}"
-    words += ", after comparing that nobody changed it since" if call.undo.guard is not None else ""
-    words += ", and read back" if call.undo.verify is not None else ", without a read-back"
-    words += "."
+    before = "compared first" if call.undo.guard is not None else "nothing is compared first"
+    after = "read back after" if call.undo.verify is not None else "nothing is read back after"
+    words = f"{_named(call)} is taken back by {by} ({before}, {after})."
     if call.undo.note:
         words += f" What remains: {call.undo.note.rstrip('.')}."
     if call.undo.source in ("model", "imported"):
