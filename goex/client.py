@@ -191,12 +191,18 @@ class Client:
 
     def ready(self, seconds: float) -> None:
         """Wait until the daemon answers. Raises NotRunning."""
+        # A call, since watching the channel's state polls five times a second, and would add that to each command.
+        call = self._channel.unary_unary(
+            "/goex.v1.Actions/Whoami", request_serializer=_to_bytes, response_deserializer=pb.WhoamiReply.FromString
+        )
         try:
-            grpc.channel_ready_future(self._channel).result(timeout=seconds)
-        except grpc.FutureTimeoutError as error:
+            call(pb.WhoamiRequest(), timeout=seconds, metadata=self._metadata, wait_for_ready=True)
+        except grpc.RpcError as error:
+            if getattr(error, "code", lambda: None)() is not grpc.StatusCode.DEADLINE_EXCEEDED:
+                raise translate(error) from error
             raise NotRunning(
                 "The daemon's socket is there, but it doesn't answer.",
-                next_step="Restart it with: goex daemon stop && goex daemon start",
+                next_step="Look at its log, whose place goex doctor names; then: goex daemon start",
             ) from error
 
     # What agents may do.
@@ -256,8 +262,12 @@ def connect(paths: Paths, *, start: bool = True, progress: Progress | None = Non
 
 def running(socket: Path) -> bool:
     """Whether somebody accepts on `socket`. Checks first that it is private. Raises UnsafePlace."""
-    if not os.path.lexists(socket):
+    try:
+        socket.lstat()
+    except FileNotFoundError:
         return False
+    except OSError:
+        pass  # check_socket says what is wrong
     check_socket(socket)
     with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as probe:
         probe.settimeout(5.0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import time
+from contextlib import suppress
+from pathlib import Path
 
 import typer
 
@@ -49,9 +51,13 @@ def stop(as_json: Json = False) -> None:
             out.say("The daemon isn't running.")
         return
     with client:
-        client.call("Person/Shutdown", pb.ShutdownRequest(), pb.ShutdownReply, seconds=STOP_SECONDS)
+        pid = client.status().pid
+        # A daemon that is gone before its answer got out has stopped as well.
+        with suppress(NotRunning):
+            client.call("Person/Shutdown", pb.ShutdownRequest(), pb.ShutdownReply, seconds=STOP_SECONDS)
     deadline = time.monotonic() + STOP_SECONDS
-    while running(paths().user_socket):
+    # Until the process has ended: before that it holds the lock, and another one couldn't start.
+    while running(paths().user_socket) or _alive(pid):
         if time.monotonic() > deadline:
             raise Unavailable(
                 f"The daemon still runs after {STOP_SECONDS:.0f} s; an action may be under way.",
@@ -61,6 +67,14 @@ def stop(as_json: Json = False) -> None:
     out.json({"stopped": True})
     if not as_json:
         out.say("The daemon has stopped.")
+
+
+def _alive(pid: int) -> bool:
+    try:
+        # The state follows the name, which may hold anything, in brackets. A zombie has ended.
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] != "Z"
+    except (OSError, IndexError):
+        return False
 
 
 @app.command("status")

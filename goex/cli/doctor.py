@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from goex.rpc import goex_pb2 as pb
 
 _KEYRING_SECONDS = 5.0
-_DOCKER_SECONDS = 5.0
+_DOCKER_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

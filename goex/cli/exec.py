@@ -46,7 +46,7 @@ def run(
     ] = None,
     account: Annotated[str, typer.Option(metavar="NAME", help="The account for each --call.")] = "",
     detach: Annotated[bool, typer.Option("--detach", help="Leave it running and print its id.")] = False,
-    ask: Annotated[int, typer.Option(metavar="SECONDS", min=0, help="How long you may take to decide.")] = 0,
+    ask: Annotated[int, typer.Option(metavar="SECONDS", min=0, max=86_400, help="How long you may take.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Have something done: in words, as calls, or as a program on one folder.
@@ -139,11 +139,19 @@ def build(
     return pb.ExecuteRequest(
         files=pb.FilesProgram(
             # Not resolved: whether a symlink is meant is for the daemon to judge, and for the person to see.
-            folder=_text(str(Path.cwd() / folder.expanduser()) if folder else "", "The folder"),
+            folder=_text(_absolute(folder) if folder else "", "The folder"),
             language="python" if python is not None else "shell",
             program=program,
         )
     )
+
+
+def _absolute(folder: Path) -> str:
+    try:
+        expanded = folder.expanduser()
+        return str(expanded if expanded.is_absolute() else Path.cwd() / expanded)
+    except (RuntimeError, OSError) as error:
+        raise InvalidInput(f"{folder} can't be found: {error}.", next_step="Write the whole path.") from error
 
 
 def read_text(path: Path, what: str) -> str:

@@ -55,7 +55,7 @@ class Follower:
         self._seen: deque[pb.Event | GoexError | None] = deque()
         self._decoders: dict[str, Any] = {}
         self._status: Any = None
-        self._settled: set[str] = set()
+        self._put_off: set[str] = set()
         self._printed = False
 
     def run(self) -> Ended:
@@ -123,7 +123,8 @@ class Follower:
             self._progress(_STATE_WORDS[event.state.to])
         elif what == "mapped":
             self._quiet()
-            show_candidates(self._out, event.mapped, all_of_them=False)
+            if event.mapped.sure:
+                show_candidates(self._out, event.mapped, all_of_them=False)
         elif what == "output":
             self._quiet()
             self._output(event.output)
@@ -132,13 +133,19 @@ class Follower:
             self._asking(event.asking)
 
     def _asking(self, approval: pb.Approval) -> None:
-        if approval.state not in ("", "pending") or approval.id in self._settled:
+        if approval.state not in ("", "pending"):
             return
-        self._settled.add(approval.id)
-        if self._terminal is not None:
-            verdict = decide(self._terminal, self._client, approval, lambda: self._gone(approval.id))
+        # One that comes again (after a restart) wasn't decided after all, unless the person had put it off.
+        if self._terminal is not None and approval.id not in self._put_off:
+            try:
+                verdict = decide(self._terminal, self._client, approval, lambda: self._gone(approval.id))
+            except GoexError as error:
+                # The action goes on waiting, so we do too.
+                print_error(error, as_json=False)
+                verdict = Verdict.LATER
             if verdict is not Verdict.LATER:
                 return
+            self._put_off.add(approval.id)
         self._out.progress(f"Waiting for approval: run `goex approve {approval.id}` in a terminal.")
 
     def _output(self, output: pb.Output) -> None:

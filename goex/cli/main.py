@@ -15,7 +15,7 @@ import typer
 import typer.core
 
 from goex.cli import agents, approve, daemon, doctor, exec, grants, history, images, mapping, services, vault
-from policies.errors import ExitStatus, GoexError
+from policies.errors import ExitStatus, GoexError, InvalidInput
 
 INTERRUPTED = 130
 # The root of the option parser's own errors, wherever this version of typer keeps it.
@@ -26,14 +26,18 @@ class Root(typer.core.TyperGroup):
     """The top command: turns errors into words and exit statuses."""
 
     _as_json = False
+    _garbled = False
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         # Known before any option is read, so that even a malformed command answers in JSON.
         self._as_json = "--json" in args
+        self._garbled = any(not _is_utf8(arg) for arg in args)
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         try:
+            if self._garbled:
+                raise InvalidInput("The command isn't UTF-8 text.", next_step="Write it in UTF-8.")
             return super().invoke(ctx)
         except GoexError as error:
             code = int(error.exit_status)
@@ -74,6 +78,10 @@ app = typer.Typer(
     epilog="Exit status: 0 done, 1 failed, 2 usage, 3 denied, 4 nobody answered, 5 ambiguous, 6 changed since, "
     "7 sealed, 8 unavailable, 9 unknown, 10 unsupported, 130 interrupted.",
 )
+
+
+def _is_utf8(text: str) -> bool:
+    return not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def _version(value: bool) -> None:

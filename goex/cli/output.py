@@ -158,4 +158,6 @@ def _console(*, stderr: bool) -> Console:
 
     stream = sys.stderr if stderr else sys.stdout
     terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
-    return Console(file=stream, markup=False, highlight=False, emoji=False, force_terminal=terminal)
+    # Not on a terminal, one row of a table is one line, however long, so that it can be searched.
+    width = None if terminal else 100_000
+    return Console(file=stream, markup=False, highlight=False, emoji=False, force_terminal=terminal, width=width)

@@ -22,6 +22,7 @@ import re
 import select
 import sys
 import termios
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -52,8 +53,8 @@ UNDO_WORDS = {
 }
 WIDTH_WORDS = {
     "once": "this very action, a single time; whatever differs from it is asked for again",
-    "session": "every such call by {agent} until its session ends (it leaves, 30 idle minutes, or 8 hours)",
-    "permanent": "every such call by {agent} until the grant expires or you revoke it (goex revoke)",
+    "session": "every such call by this agent until its session ends (it leaves, 30 idle minutes, or 8 hours)",
+    "permanent": "every such call by this agent until the grant expires or you revoke it (goex revoke)",
 }
 
 
@@ -168,25 +169,25 @@ class Terminal:
 
 def describe(approval: pb.Approval, width: int, now: datetime) -> list[Line]:
     """Everything that an approval stands for, folded to `width` columns. Pure."""
-    lines = [Line("─" * width, "dim"), Line(f"{_who(approval)} asks to run this.", "bold")]
+    lines = [Line("─" * width, "dim"), *_label("Who asks", _who(approval), width)]
     if approval.source:
         lines += _label("Seen as", approval.source, width)
     if approval.intent:
         lines += _label("In words", approval.intent, width)
     lines += [Line(""), Line("What will run", "bold")]
     if not approval.lines:
-        lines.append(Line("  The daemon didn't say. Don't approve this.", "warn"))
+        lines += _words("  The daemon didn't say. Don't approve this.", width, "warn")
     for text in approval.lines:
         lines += _block(text, width)
     lines += [Line(""), Line("What it needs", "bold")]
     if not approval.needs:
-        lines.append(Line("  Nothing that is named. Don't approve this.", "warn"))
+        lines += _words("  Nothing that is named. Don't approve this.", width, "warn")
     for need in approval.needs:
         lines += _need(need, width)
     irreversible = approval.undo_class not in ("exact", "compensating", "nothing")
     lines += [Line(""), Line("Taking it back", "bold")]
-    for piece in _fold(UNDO_WORDS.get(approval.undo_class, UNDO_WORDS["irreversible"]), width - 2):
-        lines.append(Line("  " + piece, "warn" if irreversible else ""))
+    undo = UNDO_WORDS["irreversible" if irreversible else approval.undo_class]
+    lines += _words("  " + undo, width, "warn" if irreversible else "")
     if approval.undo_text:
         lines += _block(approval.undo_text, width)
     lines.append(Line(""))
@@ -200,14 +201,13 @@ def describe(approval: pb.Approval, width: int, now: datetime) -> list[Line]:
 
 def choices(approval: pb.Approval, width: int) -> list[Line]:
     """What can be answered, each in words."""
-    agent = _who(approval)
     lines = [Line(""), Line("You can answer", "bold")]
     for name in offered(approval):
-        lines += _choice(name, WIDTH_WORDS[name].format(agent=agent), width)
+        lines += _choice(name, WIDTH_WORDS[name], width)
     lines += _choice("no", "don't run it (Enter is no; words after it tell the agent why)", width)
     lines += _choice("later", "leave it open for now", width)
     if approval.presence:
-        lines += [Line("  " + piece, "dim") for piece in _fold("Allowing it may ask for your passphrase.", width - 2)]
+        lines += _words("  Allowing it may ask for your approval passphrase.", width, "dim")
     return lines
 
 
@@ -308,8 +308,8 @@ def _narrow(terminal: Terminal, approval: pb.Approval, request: pb.DecideRequest
     """Bounds of a standing grant, the narrowest by default. False: the person left it."""
     if approval.arguments:
         names = ", ".join(escape(name) for name in approval.arguments)
-        for piece in _fold(f"It holds for these very values of: {names}.", terminal.size[0]):
-            terminal.write(Line(piece))
+        for line in _words(f"It holds for these very values of: {names}.", terminal.size[0]):
+            terminal.write(line)
         said = terminal.ask("Which of them may be anything? (names with commas, or all) [none]: ")
         if said is None:
             return False
@@ -333,8 +333,8 @@ def _narrow(terminal: Terminal, approval: pb.Approval, request: pb.DecideRequest
 
 def _who(approval: pb.Approval) -> str:
     if approval.agent == "person":
-        return "You (at the command line)"
-    return f"The agent “{escape(approval.agent)}”" if approval.agent != "anonymous" else "An agent without a name"
+        return "you, at the command line"
+    return f"the agent “{approval.agent}”" if approval.agent != "anonymous" else "an agent without a name"
 
 
 def _need(need: pb.NeedView, width: int) -> list[Line]:
@@ -363,8 +363,13 @@ def _block(text: str, width: int) -> list[Line]:
     return lines
 
 
+def _words(text: str, width: int, style: Style = "") -> list[Line]:
+    indent = " " * (len(text) - len(text.lstrip()))
+    return [Line(piece, style) for piece in textwrap.wrap(text, width, subsequent_indent=indent)]
+
+
 def _choice(name: str, says: str, width: int) -> list[Line]:
-    pieces = _fold(says, max(width - 13, 10))
+    pieces = textwrap.wrap(says, max(width - 13, 10))
     return [Line(f"  {name if index == 0 else '':<10} {piece}") for index, piece in enumerate(pieces)]
 
 

@@ -81,3 +81,21 @@ class Goex:
 @pytest.fixture
 def goex(env: dict[str, str]) -> Goex:
     return Goex(env)
+
+
+class Inside(Goex):
+    """The command in this process: quick, and as far from a terminal."""
+
+    def __call__(self, *args: str, stdin: bytes = b"", cwd: Path | None = None) -> Ran:
+        from typer.testing import CliRunner
+
+        from goex.cli.main import app
+
+        done = CliRunner(env=self.env).invoke(app, list(args), input=stdin, prog_name="goex")
+        return Ran(subprocess.CompletedProcess(args, done.exit_code, done.stdout_bytes, done.stderr_bytes))
+
+
+@pytest.fixture
+def inside(env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Inside:
+    monkeypatch.chdir(env["HOME"])
+    return Inside(env)

@@ -19,10 +19,8 @@ from goex.rpc import goex_pb2_grpc as rpc
 PASSPHRASE = "open sesame"
 
 
-def refuse(
-    context: Any, code: str, message: str, step: str = "", status: int = 3, details: tuple[str, ...] = ()
-) -> Any:
-    problem = pb.Problem(code=code, message=message, next_step=step, exit_status=status, details=details)
+def refuse(context: Any, code: str, message: str, step: str = "", status: int = 3) -> Any:
+    problem = pb.Problem(code=code, message=message, next_step=step, exit_status=status)
     context.set_trailing_metadata((("goex-problem-bin", problem.SerializeToString()),))
     return context.abort(grpc.StatusCode.FAILED_PRECONDITION, message)
 
@@ -91,7 +89,7 @@ def problem(code: str, status: int, message: str = "It didn't work.", step: str 
     return pb.Problem(code=code, message=message, next_step=step, exit_status=status)
 
 
-def mapped() -> pb.Event:
+def mapped(sure: bool = False) -> pb.Event:
     calls = [
         pb.Call(service="slack", method="chat.postMessage", arguments_json='{"channel": "#ops"}'),
         pb.Call(service="matrix", method="rooms.send", arguments_json='{"room": "#ops"}'),
@@ -99,12 +97,12 @@ def mapped() -> pb.Event:
     candidates = [pb.Candidate(calls=[c], scopes=[f"{c.service}:write"], votes=3, score=0.3) for c in calls]
     return pb.Event(
         action_id="ac-0001",
-        mapped=pb.MapReply(candidates=candidates, agreement=0.3, samples=10, proposer="embedded"),
+        mapped=pb.MapReply(candidates=candidates, agreement=0.3, samples=10, proposer="embedded", sure=sure),
     )
 
 
 class Fake(rpc.ActionsServicer, rpc.PersonServicer):
-    """Scripts, and what came in. `events` is what Execute, Revert and Watch send; the item WAIT waits for a decision."""
+    """Scripts, and what came in. `events` is what a stream sends; its item WAIT waits for a decision."""
 
     WAIT = "wait"
 
@@ -266,6 +264,9 @@ class Fake(rpc.ActionsServicer, rpc.PersonServicer):
 
     def VerifyLog(self, request: Any, context: Any) -> pb.VerifyLogReply:
         return self.verify
+
+    def WatchApprovals(self, request: Any, context: Any) -> Iterator[pb.Approval]:
+        yield from self.pending
 
     def Services(self, request: Any, context: Any) -> pb.ServicesReply:
         method = pb.MethodView(

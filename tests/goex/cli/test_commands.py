@@ -1,0 +1,379 @@
+"""What isn't seen in a transcript: what is sent, how it ends, and what is loaded for it."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from goex.cli import doctor
+from goex.paths import Paths
+from goex.rpc import goex_pb2 as pb
+from policies.errors import ExitStatus
+from tests.goex.cli.conftest import GOEX, Goex, Inside
+from tests.goex.cli.fake import PASSPHRASE, Fake, finished, problem, state, view
+from tests.support.terminal import Terminal
+
+# ---- what is sent
+
+
+def test_calls_arrive_with_their_arguments(inside: Inside, fake: Fake) -> None:
+    fake.events = [finished()]
+    words = "exec --account work --call slack.chat.postMessage channel=#ops n:=5 --call slack.pins.add ts=@0.$.ts"
+    assert inside(*words.split()).code == 0
+    first, second = fake.requests[0].calls.calls
+    assert (first.service, first.method, first.account) == ("slack", "chat.postMessage", "work")
+    assert first.arguments_json == '{"channel": "#ops", "n": 5}'
+    assert second.arguments_json == '{"ts": {"$from": 0, "path": "$.ts"}}'
+
+
+def test_a_program_on_a_folder(inside: Inside, fake: Fake, tmp_path: Path) -> None:
+    fake.events = [finished()]
+    (tmp_path / "f.py").write_text("print('ü')")
+    assert inside("exec", "--python", "f.py", "--folder", "notes").code == 0
+    assert inside("exec", "--shell", "ls", "--folder", "/etc/../tmp", "--ask", "7").code == 0
+    python, shell = (request.files for request in fake.requests)
+    assert (python.language, python.program, python.folder) == ("python", "print('ü')", str(tmp_path / "notes"))
+    assert (shell.language, shell.program, shell.folder) == ("shell", "ls", "/etc/../tmp")
+    assert fake.requests[1].ask_seconds == 7
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [(b"x" * 10_000_000, "longer than"), (b"a\0b", "NUL byte"), (b"\xff\xfe", "isn't UTF-8")],
+)
+def test_bad_text_is_refused_here(inside: Inside, fake: Fake, tmp_path: Path, data: bytes, says: str) -> None:
+    (tmp_path / "bad").write_bytes(data)
+    for args in (("--proposal", "bad"), ("--python", "bad", "--folder", ".")):
+        ran = inside("exec", *args)
+        assert ran.code == 2
+        assert says in ran.err
+    ran = inside("exec", "--proposal", "-", stdin=data)
+    assert ran.code == 2
+    assert fake.requests == []
+
+
+def test_an_argument_that_isnt_utf8(env: dict[str, str], fake: Fake) -> None:
+    done = subprocess.run([*GOEX, "show", b"\xff"], env=env, capture_output=True, timeout=60)
+    assert done.returncode == 2
+    assert b"isn't UTF-8" in done.stderr
+
+
+def test_a_detached_action_is_left(inside: Inside, fake: Fake) -> None:
+    fake.events = [
+        state("received", "assess", "assessed"),
+        state("assessed", "allow", "allowed"),
+        Fake.WAIT,
+        finished(),
+    ]
+    ran = inside("exec", "--detach", "x")
+    assert (ran.code, ran.out) == (0, "ac-0001\n")
+    assert fake.requests[0].detach
+
+
+def test_one_that_fails_before_it_is_left_says_so(inside: Inside, fake: Fake) -> None:
+    fake.events = [state("received", "map", "mapped"), finished(problem=problem("invalid", 2, "No such method."))]
+    ran = inside("exec", "--detach", "x")
+    assert ran.code == 2
+    assert "No such method" in ran.err
+
+
+def test_last_is_the_newest_that_fits(inside: Inside, fake: Fake) -> None:
+    fake.events = [finished()]
+    fake.list = [
+        view(id="c", can_undo=False, can_redo=False),
+        view(id="b", can_undo=False, can_redo=True),
+        view(id="a", can_undo=True),
+    ]
+    for verb, target in (("undo", "a"), ("redo", "b"), ("commit", "a")):
+        assert inside(verb).code == 0
+        assert (fake.requests[-1].verb, fake.requests[-1].action_id) == (verb, target)
+
+
+# ---- how it ends
+
+
+@pytest.mark.parametrize("status", [one for one in ExitStatus if one])
+def test_the_exit_status_is_the_problems(inside: Inside, fake: Fake, status: ExitStatus) -> None:
+    code = "ambiguous" if status is ExitStatus.AMBIGUOUS else "x"
+    fake.events = [finished(problem=problem(code, int(status)))]
+    assert inside("exec", "x").code == status
+    assert inside("undo", "x", "--json").code == status
+
+
+def test_without_a_daemon_that_can_start(goex: Goex, paths: Paths) -> None:
+    paths.run_dir.chmod(0o755)
+    ran = goex("log", "--json")
+    assert ran.code == 8
+    assert '"code": "unsafe-place"' in ran.out
+    assert "chmod 700" in ran.err
+
+
+def test_an_unforeseen_error_is_two_lines_and_no_traceback(
+    inside: Inside, fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("boo\x1b[2J")
+
+    monkeypatch.setattr("goex.cli.connect.connect", broken)
+    ran = inside("log")
+    assert ran.code == 1
+    assert "Traceback" not in ran.err
+    assert "RuntimeError: boo\\u{1b}[2J" in ran.err
+    assert len(ran.err.splitlines()) == 2
+
+
+def test_every_command_has_json_and_none_can_approve() -> None:
+    from typer.main import get_command
+
+    from goex.cli.main import app
+
+    def walk(command: object, name: str) -> dict[str, object]:
+        inner = getattr(command, "commands", None)
+        if inner is None:
+            return {name: command}
+        return {k: v for key, sub in inner.items() for k, v in walk(sub, f"{name} {key}").items()}
+
+    for name, command in walk(get_command(app), "goex").items():
+        options = {option for param in command.params for option in param.opts}  # type: ignore[attr-defined]
+        assert "--json" in options or name == "goex daemon run", name
+        assert not options & {"--yes", "-y", "--force", "--approve", "--passphrase-file", "--password"}, name
+        assert not any(getattr(param, "envvar", None) for param in command.params), name  # type: ignore[attr-defined]
+
+
+# ---- secrets
+
+
+def test_a_piped_secret_arrives_whole(inside: Inside, fake: Fake, tmp_path: Path) -> None:
+    inside("vault", "put", "slack", stdin=b"xoxb-1\n")
+    inside("vault", "put", "slack", stdin=b" two\nlines \r\n")
+    (tmp_path / "key").write_bytes(b"\x00binary\n")
+    inside("vault", "put", "slack", "--file", "key")
+    assert [(one.secret, one.format) for one in fake.requests] == [
+        (b"xoxb-1", "string"),
+        (b" two\nlines ", "string"),
+        (b"\x00binary\n", "file"),
+    ]
+
+
+def test_everything_about_an_account_arrives(inside: Inside, fake: Fake, tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("PEM")
+    args = "--account w --base-url http://127.0.0.1:1 --origin https://a --origin https://b --private --ca ca.pem"
+    assert inside("vault", "put", "matrix", *args.split(), "--replace", stdin=b"t").code == 0
+    (sent,) = fake.requests
+    assert (sent.service, sent.account, sent.base_url) == ("matrix", "w", "http://127.0.0.1:1")
+    assert list(sent.origins) == ["https://a", "https://b"]
+    assert (sent.private, sent.ca_pem, sent.replace) == (True, "PEM", True)
+
+
+def test_no_option_takes_a_secret(inside: Inside, fake: Fake) -> None:
+    for option in ("--secret", "--token", "--value"):
+        assert inside("vault", "put", "slack", option, "x", stdin=b"t").code == 2
+    assert inside("vault", "put", "slack", "xoxb-1").code == 2
+    assert fake.requests == []
+
+
+def test_passphrases_come_in_order_from_a_pipe(inside: Inside, fake: Fake) -> None:
+    assert inside("vault", "init", "--passphrase", stdin="gehe ïm\nzweite\n".encode()).code == 0
+    (sent,) = fake.requests
+    assert (sent.keyed_by, sent.passphrase, sent.approval_passphrase) == ("passphrase", "gehe ïm", "zweite")
+
+
+def test_the_keyring_is_never_chosen_when_it_cant_keep_secrets(inside: Inside, fake: Fake) -> None:
+    inside.env["PYTHON_KEYRING_BACKEND"] = "keyring.backends.null.Keyring"
+    ran = inside("vault", "init", stdin=b"one passphrase\nanother one\n")
+    assert fake.requests[0].keyed_by == "passphrase"
+    assert "No keyring that can be used" in ran.err
+
+
+def test_a_typed_secret_isnt_echoed_and_presence_is_asked_for(env: dict[str, str], fake: Fake) -> None:
+    fake.presence = True
+    raw: list[str] = []
+    with Terminal([*GOEX, "vault", "put", "slack"], env=env, shown=raw.append) as terminal:
+        terminal.expect("Credential for slack/default: ")
+        terminal.type("xoxb-typed")
+        terminal.expect("Approval passphrase: ")
+        terminal.type(PASSPHRASE)
+        terminal.expect("Sealed")
+        assert terminal.wait() == 0
+    assert "xoxb-typed" not in "".join(raw)
+    assert PASSPHRASE not in "".join(raw)
+    assert (fake.requests[0].secret, fake.requests[0].passphrase) == (b"xoxb-typed", PASSPHRASE)
+
+
+def test_presence_comes_from_the_terminal_when_the_secret_is_piped(env: dict[str, str], fake: Fake) -> None:
+    fake.presence = True
+    command = "printf 'xoxb-piped\\nopen sesame\\n' | " + " ".join(f"'{word}'" for word in GOEX) + " vault put slack"
+    with Terminal(["/bin/sh", "-c", command], env=env) as terminal:
+        terminal.expect("Approval passphrase: ")
+        terminal.type(PASSPHRASE)
+        terminal.expect("Sealed")
+    assert fake.requests[0].secret == b"xoxb-piped\nopen sesame"
+
+
+def test_two_different_new_passphrases(env: dict[str, str], fake: Fake) -> None:
+    with Terminal([*GOEX, "vault", "init", "--passphrase"], env=env) as terminal:
+        terminal.expect("Vault passphrase: ")
+        terminal.type("first one")
+        terminal.expect("The same again: ")
+        terminal.type("first two")
+        terminal.expect("two different ways")
+        assert terminal.wait() == 2
+    assert fake.requests == []
+
+
+# ---- watching
+
+
+def test_watching_asks_about_each_once(env: dict[str, str], fake: Fake) -> None:
+    first, settled = fake.pending[0], pb.Approval()
+    settled.CopyFrom(first)
+    settled.state = "denied"
+    second = pb.Approval()
+    second.CopyFrom(first)
+    second.id = "ap-0002"
+    fake.pending = [first, first, settled, second]
+    with Terminal([*GOEX, "approve", "--watch"], env=env) as terminal:
+        for _ in range(2):
+            terminal.expect(r"Your answer .* \[no\]: ")
+            terminal.type("")
+            terminal.expect("Denied")
+        assert terminal.wait() == 0
+    assert [one.approval_id for one in fake.decided] == ["ap-0001", "ap-0002"]
+
+
+def test_watching_needs_a_terminal(goex: Goex, fake: Fake) -> None:
+    assert goex("approve", "--watch").code == 3
+    assert len(goex("approve", "--watch", "--json").out.splitlines()) == 1
+
+
+# ---- doctor
+
+
+def names(found: list[doctor.Check]) -> dict[str, doctor.Check]:
+    return {check.name: check for check in found}
+
+
+def test_doctor_without_anything(inside: Inside, env: dict[str, str]) -> None:
+    found = names(doctor.checks(env, quick=True))
+    assert not found["vault"].ok
+    assert found["vault"].mend == "goex vault init"
+    assert not found["daemon"].ok
+    assert found["daemon"].mend == "goex daemon start"
+    assert found["python"].ok
+    assert not Path(env["XDG_STATE_HOME"]).exists(), "it changes nothing"
+    assert inside("doctor", "--quick").code == 8
+
+
+def test_doctor_with_a_daemon(inside: Inside, fake: Fake, env: dict[str, str]) -> None:
+    found = names(doctor.checks(env, quick=True))
+    assert found["daemon"].ok
+    assert found["vault"].ok
+    fake.status.vault = "sealed"
+    assert names(doctor.checks(env, quick=True))["vault"].mend == "goex vault unlock"
+    ran = inside("doctor", "--quick", "--json")
+    assert ran.code == 8
+    assert '"mend": "goex vault unlock"' in ran.out
+
+
+def test_doctor_names_what_is_open_or_misspelt(fake: Fake, paths: Paths, env: dict[str, str]) -> None:
+    paths.config_file.write_text("[aks]\n")
+    paths.config_file.chmod(0o600)
+    paths.state_dir.chmod(0o755)
+    found = names(doctor.checks(env, quick=True))
+    assert "chmod 700" in found["folders"].mend
+    assert "Did you mean ask" in found["config"].mend
+    paths.run_dir.chmod(0o755)
+    assert not names(doctor.checks(env, quick=True))["daemon"].ok
+    assert stat.S_IMODE(paths.state_dir.stat().st_mode) == 0o755, "it mends nothing itself"
+
+
+def test_doctor_without_git(inside: Inside, env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    check = names(doctor.checks(env, quick=True))["git"]
+    assert not check.ok
+    assert "git" in check.mend
+
+
+def test_doctor_without_docker(env: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nothing.sock")
+    found = names(doctor.checks(env))
+    assert not found["docker"].ok
+    assert found["docker"].mend
+    assert "image" not in found
+
+
+@pytest.mark.docker
+def test_doctor_with_docker(env: dict[str, str]) -> None:
+    found = names(doctor.checks(env))
+    assert found["docker"].ok, found["docker"].says
+    assert found["image"].ok or found["image"].mend == "goex images build"
+
+
+@pytest.mark.docker
+def test_images_list(inside: Inside) -> None:
+    ran = inside("images", "list", "--json")
+    assert ran.code == 0
+    assert '"name": "base"' in ran.out
+
+
+def test_a_broken_check_doesnt_end_the_others(env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> doctor.Check:
+        raise RuntimeError("boo")
+
+    monkeypatch.setattr(doctor, "_git", broken)
+    found = names(doctor.checks(env, quick=True))
+    assert not found["git"].ok
+    assert "RuntimeError" in found["git"].says
+    assert found["python"].ok
+
+
+# ---- the daemon by hand
+
+
+def test_stopping_what_doesnt_run(inside: Inside, paths: Paths) -> None:
+    assert inside("daemon", "stop", "--json").out == '{"stopped": false}\n'
+    assert inside("daemon", "status").code == 8
+    assert inside("daemon", "status", "--json").out == '{"running": false}\n'
+
+
+# ---- what is loaded
+
+
+def loaded(env: dict[str, str], *args: str) -> set[str]:
+    code = f"import sys; sys.argv = ['goex', *{list(args)!r}]\nfrom goex.cli.main import main\n"
+    code += "try:\n    main()\nexcept SystemExit:\n    pass\nprint('\\n@'.join(['', *sys.modules]), file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
+    return {line[1:].partition(".")[0] for line in done.stderr.splitlines() if line.startswith("@")}
+
+
+HEAVY = {"grpc", "google", "docker", "requests", "sqlalchemy", "cryptography", "rich", "openai", "asyncio", "keyring"}
+
+
+@pytest.mark.parametrize("args", [("--help",), ("--version",), ("exec", "--help"), ("vault", "--help")])
+def test_help_loads_nothing_heavy(env: dict[str, str], args: tuple[str, ...]) -> None:
+    modules = loaded(env, *args)
+    assert "typer" in modules
+    assert not modules & HEAVY
+
+
+def test_completion_works(env: dict[str, str]) -> None:
+    completing = {**env, "_GOEX_COMPLETE": "complete_bash", "COMP_WORDS": "goex va", "COMP_CWORD": "1"}
+    code = "import sys; sys.argv = ['goex']; from goex.cli.main import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], env=completing, capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "vault"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+def test_another_user_cant_reach_the_persons_socket(env: dict[str, str], fake: Fake, paths: Paths) -> None:
+    for folder in (paths.run_dir.parents[i] for i in range(4)):
+        folder.chmod(folder.stat().st_mode | 0o055)
+    command = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", *GOEX, "log", "--json"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, cwd="/")
+    assert done.returncode == 8
+    assert '"code": "unsafe-place"' in done.stdout
+    assert "belongs to user 0" in done.stdout

@@ -1,0 +1,455 @@
+"""The question to the person, on a real pseudo-terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import pytest
+
+from goex.cli.prompt import describe, offered
+from goex.rpc import goex_pb2 as pb
+from tests.goex.cli.conftest import GOEX, Goex
+from tests.goex.cli.fake import PASSPHRASE, Fake, approval, finished, mapped, problem, state
+from tests.support.terminal import Terminal
+
+QUESTION = r"Your answer \([^)]*\) \[no\]: "
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ASKING = pb.Event(action_id="ac-0001", asking=approval())
+
+
+class Screen:
+    """A terminal with a command on it, and the bytes as they came."""
+
+    def __init__(self, terminal: Terminal, raw: list[str]) -> None:
+        self.terminal, self._raw = terminal, raw
+
+    @property
+    def raw(self) -> str:
+        return "".join(self._raw)
+
+
+@pytest.fixture
+def on_terminal(env: dict[str, str]) -> Callable[..., object]:
+    @contextmanager
+    def run(*args: str, size: tuple[int, int] = (60, 100), **more: str) -> Iterator[Screen]:
+        raw: list[str] = []
+        with Terminal([*GOEX, *args], env={**env, **more}, size=size, shown=raw.append) as terminal:
+            yield Screen(terminal, raw)
+
+    return run
+
+
+def answer(screen: Screen, said: str) -> None:
+    screen.terminal.expect(QUESTION)
+    screen.terminal.type(said)
+
+
+# ---- what is shown
+
+
+def text(shown: pb.Approval, width: int = 80) -> str:
+    return "\n".join(line.text for line in describe(shown, width, NOW))
+
+
+def test_everything_is_shown() -> None:
+    said = text(approval())
+    for piece in (
+        "helper",
+        "agent.sock, user 1000, process 7",
+        "send slack msg hi to #ops",
+        'channel = "#ops"',
+        'text = "hi"',
+        "slack:chat:write on account work (write, not granted yet)",
+        "send messages as you",
+        "the scope would also allow: slack.chat.update",
+        "traces may remain",
+        "deletes the message; others may have read it",
+        "is not granted to helper",
+        "ap-0001 of action ac-0001",
+    ):
+        assert piece in said
+
+
+@pytest.mark.parametrize("width", [30, 40, 80, 200])
+def test_nothing_is_cut_and_no_line_is_too_wide(width: int) -> None:
+    from rich.cells import cell_len
+
+    long = "".join(chr(ord("a") + n % 26) for n in range(5000)) + "宽" * 50 + "  end"
+    lines = describe(approval(lines=[long], undo_text=long, intent=long), width, NOW)
+    assert all(cell_len(line.text) <= width for line in lines)
+    joined = "".join(re.sub(r"^(  [│┊] |In words       | {13}┊ )", "", line.text) for line in lines)
+    assert joined.count(long) == 3
+
+
+TRICKS = {
+    "ansi": "\x1b[2J\x1b[31mred",
+    "title": "\x1b]0;owned\x07",
+    "c1": "\x9b2J",
+    "return": "safe\rrm -rf",
+    "bidi": "\u202eevil\u2066",
+    "zero width": "a\u200bb\ufeff",
+    "newline": "x\nTaking it back\n  Undo restores the earlier state exactly.",
+    "nbsp": "a\u00a0b",
+    "backspace": "abc\b\b\bxyz",
+    "markup": "[bold red]not markup[/]",
+}
+HIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\u00a0]")
+NEED_FIELDS = ("service", "account", "scope", "risk", "description", "why")
+FIELDS = ("agent", "undo_class", "undo_text", "risk", "reason", "deadline", "intent", "source", "id", "action_id")
+
+
+@pytest.mark.parametrize("trick", TRICKS)
+def test_no_shown_field_can_trick_the_terminal(trick: str) -> None:
+    bad = TRICKS[trick]
+    need = pb.NeedView(also=[bad], methods=[bad], **dict.fromkeys(NEED_FIELDS, bad))
+    said = text(approval(lines=[bad], needs=[need], arguments=[bad], **dict.fromkeys(FIELDS, bad)))
+    assert not HIDDEN.search(said.replace("\n", ""))
+    if trick == "newline":
+        # A forged heading stands behind the bar, never at the beginning of a line.
+        assert len(re.findall(r"^Taking it back$", said, re.MULTILINE)) == 1
+        assert "\n  Undo restores" not in said
+    if trick == "markup":
+        assert "[bold red]not markup[/]" in said
+
+
+def test_one_field_at_a_time_shows_the_escape() -> None:
+    for field in FIELDS:
+        if field != "undo_class":
+            assert "\\u{202e}" in text(approval(**{field: "a\u202eb"})), field
+    for field in (*NEED_FIELDS, "also", "methods"):
+        value = ["a\u202eb"] if field in ("also", "methods") else "a\u202eb"
+        need = pb.NeedView(**{"service": "s", "scope": "x", field: value})
+        assert "\\u{202e}" in text(approval(needs=[need])), field
+
+
+def test_unknown_undo_counts_as_irreversible() -> None:
+    assert "CAN'T BE TAKEN BACK" in text(approval(undo_class="later"))
+    assert "CAN'T BE TAKEN BACK" in text(approval(undo_class="irreversible"))
+
+
+def test_a_width_that_we_cant_describe_isnt_offered() -> None:
+    assert offered(approval(widths=["once", "for-ever"])) == ["once"]
+
+
+# ---- what is decided
+
+
+def test_once(on_terminal: Callable[..., object], fake: Fake) -> None:
+    with on_terminal("approve", "ap-0001") as screen:
+        answer(screen, "once")
+        screen.terminal.expect("Allowed")
+        assert screen.terminal.wait() == 0
+    (decided,) = fake.decided
+    assert (decided.approve, decided.width, decided.digest) == (True, "once", "d" * 64)
+    assert decided.approval_id == "ap-0001"
+    assert screen.terminal.text.index("a single time") < screen.terminal.text.index("Your answer")
+
+
+@pytest.mark.parametrize("said", ["", "no", "n"])
+def test_the_default_is_no(on_terminal: Callable[..., object], fake: Fake, said: str) -> None:
+    with on_terminal("approve") as screen:
+        answer(screen, said)
+        screen.terminal.expect("Denied")
+        screen.terminal.wait()
+    assert [decided.approve for decided in fake.decided] == [False]
+
+
+@pytest.mark.parametrize("said", ["y", "yes", "ok", "ONCE please", "o", "1", "allow"])
+def test_only_a_whole_word_approves(on_terminal: Callable[..., object], fake: Fake, said: str) -> None:
+    with on_terminal("approve") as screen:
+        for _ in range(3):
+            answer(screen, said)
+        screen.terminal.expect("Denied")
+        screen.terminal.wait()
+    assert [decided.approve for decided in fake.decided] == [False]
+
+
+def test_the_end_of_input_is_no(on_terminal: Callable[..., object], fake: Fake) -> None:
+    with on_terminal("approve") as screen:
+        screen.terminal.expect(QUESTION)
+        os.write(screen.terminal._screen, b"\x04")
+        screen.terminal.expect("Denied")
+        screen.terminal.wait()
+    assert [decided.approve for decided in fake.decided] == [False]
+
+
+def test_the_reason_goes_to_the_agent(on_terminal: Callable[..., object], fake: Fake) -> None:
+    with on_terminal("approve") as screen:
+        answer(screen, "no wrong channel")
+        screen.terminal.wait()
+    assert fake.decided[0].reason == "wrong channel"
+
+
+def test_later_decides_nothing(on_terminal: Callable[..., object], fake: Fake) -> None:
+    with on_terminal("approve") as screen:
+        answer(screen, "later")
+        screen.terminal.expect("Left open")
+        screen.terminal.wait()
+    assert fake.decided == []
+
+
+def test_ctrl_c_decides_nothing(on_terminal: Callable[..., object], fake: Fake) -> None:
+    with on_terminal("approve") as screen:
+        screen.terminal.expect(QUESTION)
+        os.write(screen.terminal._screen, b"\x03")
+        assert screen.terminal.wait() == 130
+    assert fake.decided == []
+
+
+def test_what_was_typed_before_the_question_doesnt_count(on_terminal: Callable[..., object], fake: Fake) -> None:
+    with on_terminal("approve") as screen:
+        screen.terminal.type("once")
+        screen.terminal.type("once")
+        screen.terminal.expect(QUESTION)
+        screen.terminal.type("")
+        screen.terminal.expect("Denied")
+        screen.terminal.wait()
+    assert [decided.approve for decided in fake.decided] == [False]
+
+
+def test_a_width_that_isnt_offered_cant_be_chosen(on_terminal: Callable[..., object], fake: Fake) -> None:
+    fake.pending = [approval(widths=["once"])]
+    with on_terminal("approve") as screen:
+        for _ in range(3):
+            answer(screen, "permanent")
+        screen.terminal.expect("Denied")
+    assert "revoke it" not in screen.terminal.text
+
+
+def test_standing_grants_are_bound_to_the_arguments_by_default(on_terminal: Callable[..., object], fake: Fake) -> None:
+    with on_terminal("approve") as screen:
+        answer(screen, "permanent")
+        screen.terminal.expect(r"\[none\]: ")
+        screen.terminal.type("")
+        screen.terminal.expect(r"usual time\]: ")
+        screen.terminal.type("7d")
+        screen.terminal.expect("Allowed")
+    (decided,) = fake.decided
+    assert list(decided.bind_arguments) == ["channel", "text"]
+    assert decided.expires_seconds == 7 * 86_400
+
+
+@pytest.mark.parametrize(("said", "bound"), [("text", ["channel"]), ("all", []), ("text, channel", [])])
+def test_the_person_may_loosen_them(
+    on_terminal: Callable[..., object], fake: Fake, said: str, bound: list[str]
+) -> None:
+    with on_terminal("approve") as screen:
+        answer(screen, "session")
+        screen.terminal.expect(r"\[none\]: ")
+        screen.terminal.type(said)
+        screen.terminal.expect(r"usual time\]: ")
+        screen.terminal.type("")
+        screen.terminal.expect("Allowed")
+    assert list(fake.decided[0].bind_arguments) == bound
+    assert fake.decided[0].expires_seconds == 0
+
+
+@pytest.mark.parametrize(("first", "second"), [("no_such", None), ("", "soon"), ("", "0h")])
+def test_a_bound_that_isnt_understood_approves_nothing(
+    on_terminal: Callable[..., object], fake: Fake, first: str, second: str | None
+) -> None:
+    with on_terminal("approve") as screen:
+        answer(screen, "permanent")
+        screen.terminal.expect(r"\[none\]: ")
+        screen.terminal.type(first)
+        if second is not None:
+            screen.terminal.expect(r"usual time\]: ")
+            screen.terminal.type(second)
+        screen.terminal.expect("Left open")
+    assert fake.decided == []
+
+
+def test_long_ones_are_paged_to_the_end_before_the_question(on_terminal: Callable[..., object], fake: Fake) -> None:
+    fake.pending = [approval(lines=[f"line {n}" for n in range(100)])]
+    with on_terminal("approve", size=(24, 80)) as screen:
+        screen.terminal.expect("of 1.. lines; Enter shows more")
+        assert "Your answer" not in screen.terminal.text
+        while True:
+            screen.terminal.type("")
+            if screen.terminal.expect(f"Enter shows more|{QUESTION}")[0].startswith("Your"):
+                break
+        assert all(f"line {n}\n" in screen.terminal.text for n in range(100))
+        screen.terminal.type("once")
+        screen.terminal.expect("Allowed")
+
+
+def test_leaving_the_pages_decides_nothing(on_terminal: Callable[..., object], fake: Fake) -> None:
+    fake.pending = [approval(lines=[f"line {n}" for n in range(100)])]
+    with on_terminal("approve", size=(24, 80)) as screen:
+        screen.terminal.expect("Enter shows more")
+        screen.terminal.type("q")
+        screen.terminal.expect("Left open")
+    assert fake.decided == []
+
+
+# ---- presence
+
+
+def test_the_passphrase_is_asked_for_and_not_echoed(on_terminal: Callable[..., object], fake: Fake) -> None:
+    fake.presence = True
+    with on_terminal("approve") as screen:
+        answer(screen, "once")
+        screen.terminal.expect("Approval passphrase: ")
+        screen.terminal.type("not that one")
+        screen.terminal.expect("isn't the approval passphrase")
+        screen.terminal.expect("Approval passphrase: ")
+        screen.terminal.type(PASSPHRASE)
+        screen.terminal.expect("Allowed")
+        screen.terminal.wait()
+    assert PASSPHRASE not in screen.raw
+    assert "not that one" not in screen.raw
+    assert [decided.passphrase for decided in fake.decided] == [PASSPHRASE]
+
+
+@pytest.mark.parametrize("said", [["", ""], ["a", "b", "c"]])
+def test_without_it_nothing_is_approved(on_terminal: Callable[..., object], fake: Fake, said: list[str]) -> None:
+    fake.presence = True
+    with on_terminal("approve") as screen:
+        answer(screen, "once")
+        for one in said:
+            screen.terminal.expect("Approval passphrase: ")
+            screen.terminal.type(one)
+            if not one:
+                break
+        screen.terminal.expect("nothing was changed")
+    assert fake.decided == []
+
+
+def test_echo_comes_back_after_ctrl_c(on_terminal: Callable[..., object], fake: Fake) -> None:
+    import termios
+
+    fake.presence = True
+    with on_terminal("approve") as screen:
+        answer(screen, "once")
+        screen.terminal.expect("Approval passphrase: ")
+        fd = screen.terminal._screen
+        assert not termios.tcgetattr(fd)[3] & termios.ECHO
+        os.write(fd, b"\x03")
+        assert screen.terminal.wait() == 130
+        assert termios.tcgetattr(fd)[3] & termios.ECHO
+
+
+# ---- without a terminal
+
+
+def test_no_terminal_no_approval(goex: Goex, fake: Fake) -> None:
+    for stdin in (b"once\n", b"yes\n" * 10, b""):
+        ran = goex("approve", "ap-0001", stdin=stdin)
+        assert ran.code == 3
+        assert "Approving needs a terminal" in ran.err
+        assert goex("approve", "--json", stdin=stdin).code == 0
+        assert goex("approve", stdin=stdin).code == 0
+    assert fake.decided == []
+
+
+def test_no_option_and_no_variable_approves(env: dict[str, str], fake: Fake) -> None:
+    loud = {f"GOEX_{name}": "1" for name in ("YES", "APPROVE", "ASSUME_YES", "APPROVAL_PASSPHRASE", "WIDTH")}
+    goex = Goex({**env, **loud, "YES": "1"})
+    for option in ("--yes", "-y", "--approve", "--force", "--once"):
+        assert goex("approve", "ap-0001", option, stdin=b"once\n").code == 2
+    assert goex("approve", "ap-0001", stdin=b"once\n").code == 3
+    assert fake.decided == []
+
+
+def test_presence_isnt_read_from_a_pipe(goex: Goex, fake: Fake) -> None:
+    fake.presence = True
+    ran = goex("agents", "add", "helper", stdin=f"{PASSPHRASE}\n".encode())
+    assert ran.code == 3
+    assert "there is no terminal" in ran.err
+
+
+def test_denying_needs_no_terminal(goex: Goex, fake: Fake) -> None:
+    assert goex("deny", "ac-0001", "--reason", "not now").code == 0
+    assert [(one.approve, one.reason) for one in fake.decided] == [(False, "not now")]
+
+
+# ---- inline, while `goex exec` waits
+
+
+def test_exec_asks_inline(on_terminal: Callable[..., object], fake: Fake) -> None:
+    fake.events = [state("assessed", "ask", "asking"), ASKING, Fake.WAIT, finished()]
+    with on_terminal("exec", "send", "hi") as screen:
+        answer(screen, "once")
+        screen.terminal.expect("Sent")
+        screen.terminal.expect("goex undo ac-0001")
+        assert screen.terminal.wait() == 0
+    assert [one.approve for one in fake.decided] == [True]
+    assert fake.requests[0].intent == "send hi"
+
+
+def test_exec_inline_default_is_no(on_terminal: Callable[..., object], fake: Fake) -> None:
+    denied = finished(problem=problem("denied", 3, "You said no."))
+    fake.events = [ASKING, Fake.WAIT, denied]
+    with on_terminal("exec", "send", "hi") as screen:
+        answer(screen, "")
+        screen.terminal.expect("You said no")
+        assert screen.terminal.wait() == 3
+    assert [one.approve for one in fake.decided] == [False]
+
+
+def test_the_question_ends_when_it_was_settled_elsewhere(on_terminal: Callable[..., object], fake: Fake) -> None:
+    settled = pb.Event(action_id="ac-0001", asking=approval(state="denied"))
+    fake.events = [ASKING, Fake.WAIT, settled, finished(problem=problem("denied", 3))]
+    with on_terminal("exec", "send") as screen:
+        screen.terminal.expect(QUESTION)
+        fake.settled.put(pb.DecideRequest())
+        screen.terminal.expect("settled elsewhere")
+        assert screen.terminal.wait() == 3
+    assert fake.decided == []
+
+
+def test_the_daemon_leaving_ends_the_question(on_terminal: Callable[..., object], fake: Fake) -> None:
+    import grpc
+
+    fake.events = [ASKING, Fake.WAIT, grpc.StatusCode.INTERNAL]
+    with on_terminal("exec", "send") as screen:
+        screen.terminal.expect(QUESTION)
+        fake.settled.put(pb.DecideRequest())
+        screen.terminal.expect("The daemon went away")
+        assert screen.terminal.wait() == 1
+
+
+def test_ctrl_c_cancels_the_action(on_terminal: Callable[..., object], fake: Fake) -> None:
+    fake.events = [state("prepared", "run", "running"), Fake.WAIT, finished()]
+    with on_terminal("exec", "send") as screen:
+        screen.terminal.expect("Running")
+        os.kill(screen.terminal.pid, signal.SIGINT)
+        assert screen.terminal.wait() == 130
+    assert fake.cancelled == ["ac-0001"]
+
+
+def test_an_ambiguous_request_offers_its_candidates(on_terminal: Callable[..., object], fake: Fake) -> None:
+    unsure = finished(problem=problem("ambiguous", 5, "Two readings fit."))
+    fake.scripts = [[mapped(), unsure], [finished()]]
+    with on_terminal("exec", "send") as screen:
+        screen.terminal.expect(r"\(1-2\) \[none\]: ")
+        screen.terminal.type("2")
+        assert screen.terminal.wait() == 0
+    assert [request.choice for request in fake.requests] == [0, 2]
+
+
+@pytest.mark.parametrize("said", ["", "3", "0", "x", "²"])
+def test_no_candidate_by_default(on_terminal: Callable[..., object], fake: Fake, said: str) -> None:
+    fake.scripts = [[mapped(), finished(problem=problem("ambiguous", 5))]]
+    with on_terminal("exec", "send") as screen:
+        screen.terminal.expect(r"\[none\]: ")
+        screen.terminal.type(said)
+        assert screen.terminal.wait() == 5
+    assert len(fake.requests) == 1
+
+
+def test_the_output_of_an_action_cant_command_the_terminal(on_terminal: Callable[..., object], fake: Fake) -> None:
+    data = "héllo\n\x1b[2Jgone\u202e".encode()
+    halves = [pb.Event(action_id="a", output=pb.Output(stream="stdout", data=d)) for d in (data[:2], data[2:])]
+    fake.events = [*halves, finished()]
+    with on_terminal("exec", "send", TERM="xterm") as screen:
+        assert screen.terminal.wait() == 0
+    assert "\x1b[2J" not in screen.raw
+    assert "\u202e" not in screen.raw
+    assert "héllo" in screen.raw
+    assert "\\u{1b}[2Jgone\\u{202e}" in screen.raw

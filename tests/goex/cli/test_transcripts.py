@@ -1,0 +1,129 @@
+"""Transcripts: what each command prints, on which stream, and its exit status.
+
+A file in tests/transcripts/cli is a list of commands with what they print without a terminal. `$` is a command, `<`
+a line of its stdin, `!` a line of stderr, `?` the exit status, `# with NAME` the scene; anything else is a line of
+stdout. GOEX_WRITE_TRANSCRIPTS=1 writes them anew, to be read before they are kept.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from goex.rpc import goex_pb2 as pb
+from tests.goex.cli.conftest import Inside
+from tests.goex.cli.fake import Fake, approval, finished, mapped, problem, state, view
+
+FOLDER = Path(__file__).parents[2] / "transcripts" / "cli"
+FILES = sorted(FOLDER.glob("*.txt"))
+
+
+def _ran(fake: Fake) -> None:
+    output = pb.Event(action_id="ac-0001", output=pb.Output(stream="stdout", data=b"one\n\x1b[31mtwo\n"))
+    fake.events = [
+        state("received", "map", "mapped"),
+        mapped(sure=True),
+        state("allowed", "run", "running"),
+        pb.Event(action_id="ac-0001", progress="step 1 of 1"),
+        output,
+        finished(answer="It said \u202ehi."),
+    ]
+
+
+def _fails(fake: Fake) -> None:
+    bad = problem("conflict", 6, "The folder changed since.", "Look at the difference, then undo by hand.")
+    bad.details.extend(["- a.txt", "+ b\x1b[2J.txt"])
+    fake.events = [finished(action=view(state="failed", can_undo=False, outcome_json=""), problem=bad)]
+
+
+def _waits(fake: Fake) -> None:
+    fake.events = [state("assessed", "ask", "asking"), pb.Event(action_id="ac-0001", asking=approval()), finished()]
+
+
+def _unsure(fake: Fake) -> None:
+    fake.events = [mapped(), finished(action=view(can_undo=False, outcome_json=""), problem=problem("ambiguous", 5))]
+
+
+def _altered(fake: Fake) -> None:
+    fake.verify = pb.VerifyLogReply(good=False, rows=7, problem="Row 3 isn't what was written.")
+
+
+def _sealed(fake: Fake) -> None:
+    fake.verify.authenticated = False
+    fake.status.vault = "sealed"
+
+
+def _empty(fake: Fake) -> None:
+    fake.list.clear()
+    fake.pending.clear()
+
+
+SCENES: dict[str, Callable[[Fake], None]] = {
+    "ran": _ran,
+    "fails": _fails,
+    "waits": _waits,
+    "unsure": _unsure,
+    "altered": _altered,
+    "sealed": _sealed,
+    "empty": _empty,
+}
+
+
+def commands(text: str) -> list[tuple[str, str, list[str]]]:
+    """(scene, command, lines of stdin) in order."""
+    found: list[tuple[str, str, list[str]]] = []
+    scene = ""
+    for line in text.splitlines():
+        if line.startswith("# with "):
+            scene = line.removeprefix("# with ")
+        elif line.startswith("$ goex "):
+            found.append((scene, line.removeprefix("$ goex "), []))
+            scene = ""
+        elif line.startswith("< "):
+            found[-1][2].append(line.removeprefix("< "))
+    return found
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_transcript(file: Path, inside: Inside, fake: Fake) -> None:
+    kept = file.read_text(encoding="utf-8")
+    (Path(inside.env["HOME"]) / "token.json").write_text('{"token": "in a file"}')
+    made: list[str] = []
+    for scene, command, stdin in commands(kept):
+        # A scene lasts for one command.
+        pristine = Fake()
+        for name in ("events", "scripts", "pending", "list", "verify", "status"):
+            setattr(fake, name, getattr(pristine, name))
+        if scene:
+            SCENES[scene](fake)
+            made.append(f"# with {scene}")
+        ran = inside(*shlex.split(command), stdin="".join(line + "\n" for line in stdin).encode())
+        made += [f"$ goex {command}", *(f"< {line}" for line in stdin), *_lines(ran.out, "")]
+        made += [*_lines(ran.err, "! "), f"? {ran.code}", ""]
+        if "--json" in command:
+            streams = command.split()[0] in ("exec", "undo", "redo", "commit") and ran.code != 2
+            documents = [json.loads(line) for line in ran.out.splitlines()]
+            assert all(isinstance(document, dict) for document in documents)
+            assert streams or len(documents) == 1
+    text = "\n".join(line.rstrip() for line in made)
+    if os.environ.get("GOEX_WRITE_TRANSCRIPTS") == "1":
+        file.write_text(text, encoding="utf-8")
+    assert text == kept
+
+
+def test_there_are_transcripts_of_every_command() -> None:
+    from goex.cli.main import app
+
+    said = {command.split()[0] for file in FILES for _, command, _ in commands(file.read_text(encoding="utf-8"))}
+    names = {command.name for command in app.registered_commands} | {group.name for group in app.registered_groups}
+    # Those two speak of this machine, and have tests of their own.
+    assert names - said == {"doctor", "images"}
+
+
+def _lines(text: str, mark: str) -> list[str]:
+    return [mark + line for line in text.splitlines()]
