@@ -1,0 +1,303 @@
+"""Calls to requests, without network: tables of what is sent, refused, needed, said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mapper.catalog import Catalog
+from policies.actions import ApiCalls, Plan, UndoClass
+from policies.codec import plan_from_json, plan_to_json
+from policies.digest import digest
+from policies.errors import InvalidInput
+from policies.jsonvalue import canonical
+from runtimes.gateway.plan import PlannedRequest, Ref
+from runtimes.rest.answers import Answer
+from runtimes.rest.assessing import assess_calls
+from runtimes.rest.binding import check_values
+from runtimes.rest.planning import action_key, plan_calls
+from runtimes.rest.requests import check_segment
+from runtimes.rest.run import job_file
+from runtimes.rest.steps import Step
+from runtimes.rest.words import step_lines
+from runtimes.sandbox.contract import Profile
+from tests.runtimes.rest.support import Bench, account, calls
+from tests.runtimes.rest.test_hostile import WEIRD
+
+CATALOG = Catalog.bundled()
+ACCOUNTS = (
+    account("slack", "https://slack.com/api"),
+    account("github", "https://api.github.com"),
+    account("matrix", "https://chat.example.org/base"),
+)
+BY_NAME = {(each.service, each.name): each for each in ACCOUNTS}
+TITLE = ("github.issues.setTitle", {"owner": "acme", "repo": "tool", "issue_number": 7, "title": "T"})
+LATER = (
+    "github.issues.setTitle",
+    {"owner": "acme", "repo": "tool", "issue_number": {"$from": 0, "path": "$.number"}, "title": "T"},
+)
+
+
+def requests(action: ApiCalls) -> list[PlannedRequest]:
+    return [step.request for step in plan_calls(action, BY_NAME, CATALOG, "a1").steps]
+
+
+def assess(action: ApiCalls, folder: Path, granted: frozenset[tuple[str, str, str]] = frozenset()) -> Plan:
+    return assess_calls(action, Bench(folder, ACCOUNTS, granted=granted).context("a1"), CATALOG, Profile(), "sha256:x")
+
+
+def test_a_json_post() -> None:
+    (request,) = requests(calls(("slack.chat.postMessage", {"channel": "#ops", "text": "hi"})))
+
+    assert (request.id, request.method, str(request.origin)) == ("call-0", "POST", "https://slack.com")
+    assert (request.base_path, request.path) == (("api",), ("chat.postMessage",))
+    assert request.body == {"channel": "#ops", "text": "hi"}
+    assert [(expect.op, expect.path, expect.value) for expect in request.expect] == [("equals", "$.ok", True)]
+    assert request.attempts == 1
+
+
+def test_a_read_with_a_query_and_defaults() -> None:
+    (request,) = requests(calls(("slack.conversations.list", {"limit": 5})))
+
+    assert request.query == {"limit": "5", "exclude_archived": "true"}
+    assert request.body is None
+
+
+def test_path_parameters_fixed_arguments_and_a_base_path() -> None:
+    (request,) = requests(calls(("matrix.rooms.send", {"roomId": "!a/b:x", "body": "hi"})))
+
+    key = action_key("a1", 0)
+    assert request.base_path == ("base",)
+    assert request.path == ("_matrix", "client", "v3", "rooms", "!a/b:x", "send", "m.room.message", key)
+    assert request.body == {"body": "hi", "msgtype": "m.text"}
+
+
+def test_a_pre_read_comes_before_its_call() -> None:
+    made = requests(calls(TITLE, TITLE))
+
+    assert [request.id for request in made] == ["pre-0", "call-0", "pre-1", "call-1"]
+    assert [request.method for request in made] == ["GET", "PATCH"] * 2
+
+
+def test_references_become_refs_in_the_path_the_body_and_the_pre_read() -> None:
+    issue = ("github.issues.create", {"owner": "acme", "repo": "tool", "title": "T"})
+    made = requests(calls(issue, LATER))
+
+    ref = Ref("call-0", "$.number")
+    assert made[1].path == made[2].path == ("repos", "acme", "tool", "issues", ref)
+
+
+def test_undo_refers_to_answers_pre_reads_and_requests() -> None:
+    planned = plan_calls(calls(TITLE), BY_NAME, CATALOG, "a1").calls[0]
+
+    assert planned.undo is not None
+    assert [step.id for step in planned.undo.steps] == ["guard-0", "undo-0-0", "verify-0"]
+    assert planned.undo.calls[0].arguments["title"] == Ref("pre-0", "$.title")
+    assert planned.undo.calls[0].arguments["issue_number"] == 7
+    assert planned.undo.guard is not None
+    assert planned.undo.guard.request.expect[0].value == Ref("call-0", "$.title")
+    assert planned.undo.verify is not None
+    assert planned.undo.verify.request.attempts > 1
+    assert planned.probe is not None
+    assert planned.probe.request.optional
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("github.issues.get", {"owner": "acme", "repo": "..", "issue_number": 1}),
+        ("github.issues.get", {"owner": "acme", "repo": "a/../../user", "issue_number": 1}),
+        ("github.issues.get", {"owner": ".", "repo": "tool", "issue_number": 1}),
+        ("matrix.rooms.event", {"roomId": "!a:b", "eventId": "$x/../../../admin"}),
+        ("matrix.rooms.event", {"roomId": "!a:b", "eventId": "$x\\..\\y"}),
+        ("matrix.rooms.event", {"roomId": "!a:b", "eventId": "$x\n"}),
+    ],
+)
+def test_what_could_leave_its_place_in_the_path_is_refused(method: str, arguments: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput):
+        requests(calls((method, arguments)))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"$from": 1, "path": "$.number"},  # itself
+        {"$from": 5, "path": "$.number"},
+        {"$from": -1, "path": "$.number"},
+        {"$from": True, "path": "$.number"},
+        {"$from": 0},
+        {"$from": 0, "path": "number"},
+        {"$from": 0, "path": "$.number", "more": 1},
+        {"$ref": ["call-0", "$.number"]},
+    ],
+)
+def test_what_is_no_reference_to_an_earlier_call_is_refused(bad: Any) -> None:
+    first = ("github.issues.create", {"owner": "acme", "repo": "tool", "title": "T"})
+    with pytest.raises(InvalidInput):
+        requests(calls(first, (LATER[0], {**LATER[1], "issue_number": bad})))
+
+
+def test_a_literal_that_looks_like_our_own_reference_is_refused() -> None:
+    """In a value whose schema is open, `$ref` would read back as a reference."""
+    step = plan_calls(calls(TITLE), BY_NAME, CATALOG, "a1").steps[1]
+    for value in ({"$ref": ["call-0", "$"]}, [{"$ref": 1}], {"a": {"$ref": ["x", "y"], "b": 1}}):
+        forged = Step(**{**{name: getattr(step, name) for name in step.__slots__}, "arguments": {"title": value}})
+        with pytest.raises(InvalidInput, match=r"\$ref"):
+            forged.to_json()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in WEIRD if kind != "float"])
+def test_a_value_from_an_answer_must_fit_its_argument(kind: str) -> None:
+    first = ("github.issues.create", {"owner": "acme", "repo": "tool", "title": "T"})
+    step = plan_calls(calls(first, LATER), BY_NAME, CATALOG, "a1").steps[-1]
+    answer = Answer(status=201, well=True, failed="", body={"number": WEIRD[kind]}, text="")
+
+    with pytest.raises(InvalidInput):
+        check_values(step, {"call-0": answer}, CATALOG)
+
+
+def test_a_decent_value_from_an_answer_passes() -> None:
+    first = ("github.issues.create", {"owner": "acme", "repo": "tool", "title": "T"})
+    step = plan_calls(calls(first, LATER), BY_NAME, CATALOG, "a1").steps[-1]
+    answer = Answer(status=201, well=True, failed="", body={"number": 8}, text="")
+
+    assert check_values(step, {"call-0": answer}, CATALOG)["issue_number"] == 8
+
+
+@pytest.mark.parametrize("text", ["../../admin", "a/b", "a\\b", "", ".", "..", "x\r\ny", "\0", "y" * 513])
+def test_a_text_from_an_answer_that_is_not_one_short_segment_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput):
+        check_segment("here", text, foreign=True)
+
+
+@given(st.text(min_size=1, max_size=40))
+def test_no_segment_that_passes_holds_a_dot_segment_or_control(text: str) -> None:
+    try:
+        check_segment("here", text)
+    except InvalidInput:
+        return
+    parts = text.replace("\\", "/").split("/")
+    assert not {"", ".", ".."} & set(parts)
+    assert not any(ord(char) < 32 or ord(char) == 127 for char in text)
+
+
+@pytest.mark.parametrize(
+    ("action", "expected"),
+    [
+        (calls(("slack.users.list", {})), UndoClass.NOTHING),
+        (calls(("slack.chat.postMessage", {"channel": "#ops", "text": "x"})), UndoClass.COMPENSATING),
+        (calls(("slack.chat.delete", {"channel": "C0OPS1234", "ts": "1.1"})), UndoClass.IRREVERSIBLE),
+        (calls(("slack.users.list", {}), TITLE), UndoClass.COMPENSATING),
+        (calls(TITLE, ("slack.chat.delete", {"channel": "C0OPS1234", "ts": "1.1"})), UndoClass.IRREVERSIBLE),
+    ],
+)
+def test_the_undo_class(action: ApiCalls, expected: UndoClass) -> None:
+    assert plan_calls(action, BY_NAME, CATALOG, "a1").undo_class is expected
+
+
+def test_what_cannot_be_taken_back_is_named_with_its_reason(tmp_path: Path) -> None:
+    plan = assess(calls(TITLE, ("slack.chat.delete", {"channel": "C0OPS1234", "ts": "1.1"})), tmp_path)
+
+    assert plan.undo_text == (
+        "slack.chat.delete (call 2) can't be taken back: the message is gone, and posting it anew gives another one."
+    )
+
+
+def test_needs_cover_calls_pre_reads_undo_and_probes_with_the_least_scopes(tmp_path: Path) -> None:
+    plan = assess(calls(TITLE), tmp_path)
+
+    assert {(need.scope, need.why) for need in plan.needs} == {
+        ("issues:write", "action"),
+        ("issues:write", "pre-read"),
+        ("issues:write", "read-back"),
+        ("issues:write", "undo"),
+        ("issues:write", "probe"),
+    }
+    (action,) = [need for need in plan.needs if need.why == "action"]
+    assert action.arguments == (TITLE[1],)
+
+
+def test_a_granted_scope_is_preferred(tmp_path: Path) -> None:
+    plan = assess(calls(TITLE), tmp_path, frozenset({("github", "work", "public_repo")}))
+
+    assert {need.scope for need in plan.needs} == {"public_repo"}
+
+
+def test_every_argument_stands_whole_on_its_own_line(tmp_path: Path) -> None:
+    text = "a" * 30_000 + "\n2. slack.chat.delete as work → POST\x1b[31m\u202e"
+    plan = assess(calls(("slack.chat.postMessage", {"channel": "#ops", "text": text})), tmp_path)
+
+    assert plan.lines[0] == "slack.chat.postMessage as work → POST https://slack.com/api/chat.postMessage"
+    assert plan.lines[1] == "    channel: #ops"
+    assert plan.lines[3] == "    | " + "a" * 30_000
+    assert plan.lines[4] == "    | 2. slack.chat.delete as work → POST\\u{1b}[31m\\u{202e}"
+    assert not any(char in line for line in plan.lines for char in "\x1b\u202e\n")
+
+
+@given(st.text(max_size=60))
+def test_no_text_can_write_a_line_of_ours(text: str) -> None:
+    (request,) = plan_calls(
+        calls(("matrix.rooms.setTopic", {"roomId": "!a:b", "topic": text.replace("\0", "")})), BY_NAME, CATALOG, "a1"
+    ).calls
+    heading, *rest = step_lines(request.step)
+    assert heading.startswith("matrix.rooms.setTopic as work → PUT ")
+    assert all(line.startswith(("    roomId: ", "    topic:", "    | ")) for line in rest)
+    assert not any(ord(char) < 32 and char != "\t" for line in rest for char in line)
+
+
+def test_a_plan_survives_its_journal(tmp_path: Path) -> None:
+    plan = assess(calls(("github.issues.create", {"owner": "acme", "repo": "tool", "title": "T"}), LATER), tmp_path)
+
+    again = plan_from_json(json.loads(canonical(plan_to_json(plan))))
+
+    assert digest(again, agent="a") == digest(plan, agent="a")
+    for key in ("steps", "probes"):
+        made = [Step.from_json(value) for value in plan.resolved[key]]
+        assert [step.to_json() for step in made] == list(plan.resolved[key])
+    assert made[0] == Step.from_json(again.resolved["probes"][0])
+
+
+def test_the_container_is_told_nothing_about_credentials() -> None:
+    steps = plan_calls(calls(TITLE), BY_NAME, CATALOG, "a1").steps
+    text = job_file(steps).decode()
+
+    assert "secret" not in text.lower()
+    assert "authorization" not in text.lower()
+    assert "bearer" not in text.lower()
+
+
+def test_keys_are_stable_and_differ_by_call_and_turn() -> None:
+    keys = {action_key("a1", call, turn) for call in range(3) for turn in ("", "/undo", "redo-1", "redo-1/undo")}
+
+    assert len(keys) == 12
+    assert action_key("a1", 0) == action_key("a1", 0)
+    assert all(len(key) <= 40 for key in keys)
+
+
+@pytest.mark.parametrize(
+    ("action", "says"),
+    [
+        (calls(), "1 to"),
+        (calls(("slack.chat.nothing", {})), "no method"),
+        (calls(("nothing.x", {})), "no service"),
+        (calls(("slack.chat.postMessage", {"channel": "#ops"})), "text"),
+        (calls(("slack.chat.postMessage", {"channel": "#ops", "text": 5})), "text"),
+        (calls(("slack.users.list", {}), account="other"), "no account other"),
+    ],
+)
+def test_bad_input_is_refused_with_what_is_wrong(action: ApiCalls, says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        requests(action)
+
+
+def test_several_accounts_and_none_named_is_refused() -> None:
+    two = {**BY_NAME, ("slack", "home"): account("slack", "https://slack.com/api", name="home")}
+    with pytest.raises(InvalidInput, match="several accounts"):
+        plan_calls(calls(("slack.users.list", {})), two, CATALOG, "a1")
+    with pytest.raises(InvalidInput, match="no account of slack"):
+        plan_calls(calls(("slack.users.list", {})), {}, CATALOG, "a1")
