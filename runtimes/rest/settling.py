@@ -52,7 +52,7 @@ def settle_answer(ledger: Ledger, request: str, verdict: Verdict) -> None:
 
 def evidence(step: Step, probe: Step | None, answer: Answer | None) -> tuple[str, ...]:
     """What a person needs to look for themselves."""
-    lines = [f"Sent, without a recorded answer: {heading(step)}"]
+    lines = [f"Call {step.call + 1} was sent, and no answer to it is recorded: {heading(step)}"]
     if probe is None:
         lines.append("The catalog knows no way to ask the service whether it happened.")
     elif answer is None:
