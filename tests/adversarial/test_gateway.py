@@ -245,7 +245,7 @@ async def test_another_host_header(scene: Scene) -> None:
 
 def _within(scene: Scene, target: str) -> Callable[[Box], Awaitable[Any]]:
     body = json.dumps(HI)
-    raw = f"POST {target} HTTP/1.1\r\nHost: {_site(scene)}\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+    raw = f"POST {target} HTTP/1.1\r\nHost: {_site(scene)}\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n{body}"
     return lambda box: box.raw(raw.encode(), "localhost", scene.good.port)
 
 
@@ -285,7 +285,7 @@ SMUGGLING = {
 
 @pytest.mark.parametrize("name", SMUGGLING)
 async def test_smuggling(scene: Scene, name: str) -> None:
-    raw = f"POST /api/messages HTTP/1.1\r\nHost: {_site(scene)}\r\n".encode() + SMUGGLING[name]
+    raw = f"POST /api/messages HTTP/1.1\r\nHost: {_site(scene)}\r\nConnection: close\r\n".encode() + SMUGGLING[name]
 
     def do(box: Box) -> Awaitable[Any]:
         return box.raw(raw, "localhost", scene.good.port)

@@ -1,26 +1,45 @@
-"""The real process behind the real client, end to end."""
+"""The real process behind the real client: its life, its death, and what can be seen of it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from policies.accounts import Origin
+from policies.errors import InvalidInput
 from runtimes.gateway.client import GatewayClient
+from runtimes.gateway.codec import lease_to_json, plan_to_json
+from runtimes.gateway.contract import GatewayFailed
+from runtimes.gateway.frames import encode
 from tests.runtimes.gateway.support import (
     CANARY,
+    Box,
     Container,
+    Reply,
+    Seen,
+    Server,
     TestCA,
     Watch,
     account,
+    json_reply,
     lease,
     plan,
     planned,
     serving,
 )
+
+HI = {"text": "hi"}
 
 
 @pytest.fixture
@@ -31,17 +50,360 @@ async def client(tmp_path: Path) -> AsyncIterator[GatewayClient]:
     await made.stop()
 
 
-async def test_a_planned_request_reaches_the_server_with_the_secret(client: GatewayClient) -> None:
+@pytest.fixture
+async def upstream() -> AsyncIterator[tuple[Server, Origin, str]]:
     ca = TestCA()
     async with serving(ca.context("localhost")) as server:
-        origin = Origin("https", "localhost", server.port)
-        watch = Watch()
-        folder = await client.open(plan(planned(origin)), [lease(account(origin, ca_pem=ca.pem))], watch.observer())
-        box = Container(folder, client.ca_pem)
-        got = await asyncio.to_thread(box.request, "POST", f"{origin}/api/messages", {"text": "hi"})
-        assert (got.status, got.json) == (200, {"ok": True, "id": "m-1"}), got
-        assert got.headers["x-goex-well"] == "1"
-        assert server.seen[0].headers["authorization"] == f"Bearer {CANARY}"
-        assert [kind for kind, _ in watch.events] == ["sending", "answered"]
-        await client.close("a1")
-        assert not Path(folder).exists()
+        yield server, Origin("https", "localhost", server.port), ca.pem
+
+
+Up = tuple[Server, Origin, str]
+
+
+async def begin(client: GatewayClient, up: Up, watch: Watch, action_id: str = "a1", **changes: Any) -> tuple[Box, str]:
+    _, origin, ca_pem = up
+    secret = changes.pop("secret", CANARY)
+    what = plan(planned(origin, **changes), action_id=action_id)
+    folder = await client.open(what, [lease(account(origin, ca_pem=ca_pem), action_id, secret)], watch.observer())
+    return Box(Container(folder, client.ca_pem)), folder
+
+
+async def until(true: Callable[[], object]) -> bool:
+    for _ in range(500):
+        if true():
+            return True
+        await asyncio.sleep(0.01)
+    return False
+
+
+async def gone(pid: int) -> bool:
+    return await until(lambda: not exists(f"/proc/{pid}"))
+
+
+def exists(path: str) -> bool:
+    return Path(path).exists()
+
+
+def read(path: str) -> bytes:
+    return Path(path).read_bytes()
+
+
+def everything(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def mode(path: str | Path) -> int:
+    return Path(path).stat().st_mode & 0o777
+
+
+async def test_a_planned_request_reaches_the_server_with_the_secret(client: GatewayClient, upstream: Up) -> None:
+    watch = Watch()
+    box, folder = await begin(client, upstream, watch)
+    got = await box.request("POST", f"{upstream[1]}/api/messages", HI)
+    assert (got.status, got.json, got.headers["x-goex-well"]) == (200, {"ok": True, "id": "m-1"}, "1")
+    assert upstream[0].seen[0].headers["authorization"] == f"Bearer {CANARY}"
+    assert watch.sent == [f"POST {upstream[1]}/api/messages"]
+    assert [kind for kind, _ in watch.events] == ["sending", "answered"]
+    await client.close("a1")
+    assert not exists(folder)
+    await client.close("a1")
+
+
+async def test_nothing_leaves_before_the_daemon_took_note(client: GatewayClient, upstream: Up) -> None:
+    watch = Watch(hold=asyncio.Event())
+    box, _ = await begin(client, upstream, watch)
+    asked = asyncio.create_task(box.request("POST", f"{upstream[1]}/api/messages", HI))
+    await until(lambda: watch.events)
+    await asyncio.sleep(0.2)
+    assert not upstream[0].seen
+    assert watch.hold is not None
+    watch.hold.set()
+    assert (await asked).status == 200
+    assert upstream[0].seen
+
+
+async def test_a_daemon_that_cannot_note_refuses(client: GatewayClient, upstream: Up) -> None:
+    watch = Watch(refuse_sending=True)
+    box, _ = await begin(client, upstream, watch)
+    got = await box.request("POST", f"{upstream[1]}/api/messages", HI)
+    assert got.status == 403
+    assert not upstream[0].seen
+    assert "didn't take note" in watch.refusals[0].reason
+
+
+async def test_two_actions_cannot_use_each_other(client: GatewayClient, upstream: Up) -> None:
+    one, two = Watch(), Watch()
+    box_one, folder_one = await begin(client, upstream, one, "a1", secret="secret-of-one")
+    box_two, folder_two = await begin(client, upstream, two, "a2", secret="secret-of-two", path=("other",))
+    assert folder_one != folder_two
+    assert (await box_two.request("POST", f"{upstream[1]}/api/messages", HI)).status == 403
+    assert (len(one.refusals), len(two.refusals)) == (0, 1)
+    assert (await box_one.request("POST", f"{upstream[1]}/api/messages", HI)).status == 200
+    assert (await box_two.request("POST", f"{upstream[1]}/api/other", HI)).status == 200
+    assert [seen.headers["authorization"] for seen in upstream[0].seen] == [
+        "Bearer secret-of-one",
+        "Bearer secret-of-two",
+    ]
+    with pytest.raises(InvalidInput, match="another action"):
+        await client.open(
+            plan(planned(upstream[1]), action_id="a3"), [lease(account(upstream[1]), "a1")], Watch().observer()
+        )
+    with pytest.raises(InvalidInput, match="served already"):
+        await begin(client, upstream, Watch(), "a1")
+
+
+async def test_a_kill_is_told_to_whoever_waits_and_another_is_started(client: GatewayClient, upstream: Up) -> None:
+    hanging = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def answer(seen: Seen) -> Reply:
+        loop.call_soon_threadsafe(hanging.set)
+        time.sleep(1.5)
+        return None
+
+    upstream[0].answer = answer
+    watch = Watch()
+    box, folder = await begin(client, upstream, watch)
+    asked = asyncio.create_task(box.request("POST", f"{upstream[1]}/api/messages", HI))
+    await hanging.wait()
+    pid, ca_pem = client.pid, client.ca_pem
+    assert pid is not None
+    client.check("a1")
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises((ConnectionError, OSError)):
+        await asked
+    await until(lambda: watch.exchanges)
+    assert (watch.exchanges[0].request, watch.exchanges[0].status, watch.exchanges[0].well) == ("call-0", 0, False)
+    assert "isn't known" in watch.exchanges[0].failed
+    with pytest.raises(GatewayFailed, match="died"):
+        client.check("a1")
+    assert not exists(folder)
+    await client.close("a1")
+    upstream[0].answer = lambda seen: json_reply({})
+    box, _ = await begin(client, upstream, Watch(), "a2")
+    assert client.pid != pid
+    assert client.ca_pem != ca_pem
+    client.check("a2")
+    assert (await box.request("POST", f"{upstream[1]}/api/messages", HI)).status == 200
+
+
+async def test_open_right_after_a_kill_starts_another(client: GatewayClient, upstream: Up) -> None:
+    for number in range(5):
+        assert client.pid is not None
+        os.kill(client.pid, signal.SIGKILL)
+        box, _ = await begin(client, upstream, Watch(), f"a{number}")
+        assert (await box.request("POST", f"{upstream[1]}/api/messages", HI)).status == 200
+
+
+async def test_many_opens_at_once_share_one_process(tmp_path: Path, upstream: Up) -> None:
+    client = GatewayClient(tmp_path / "run")
+    await asyncio.gather(*(begin(client, upstream, Watch(), f"a{number}") for number in range(10)))
+    assert client.pid is not None
+    await client.stop()
+    with pytest.raises(GatewayFailed):
+        _ = client.ca_pem
+
+
+async def test_the_end_of_the_daemon_is_its_end(tmp_path: Path, upstream: Up) -> None:
+    """The daemon is killed, so that nothing but the kernel closes its end."""
+    script = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from runtimes.gateway.client import GatewayClient
+from tests.runtimes.gateway.support import *
+async def main():
+    client = GatewayClient(Path(sys.argv[1]))
+    origin = Origin("https", "localhost", 1)
+    folder = await client.open(plan(planned(origin)), [lease(account(origin))], Watch().observer())
+    print(client.pid, folder, flush=True)
+    await asyncio.sleep(60)
+asyncio.run(main())
+"""
+    daemon = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", script, str(tmp_path / "run"),
+        stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+    )  # fmt: skip
+    assert daemon.stdout is not None
+    pid, folder = (await daemon.stdout.readline()).decode().split()
+    os.kill(int(pid), 0)
+    assert exists(folder)
+    daemon.kill()
+    await daemon.wait()
+    assert await gone(int(pid))
+    assert not exists(folder)
+
+
+async def test_it_lives_apart_from_the_terminal_and_hides_its_memory(client: GatewayClient) -> None:
+    pid = client.pid
+    assert pid is not None
+    assert os.getsid(pid) == pid
+    os.kill(pid, signal.SIGINT)
+    await asyncio.sleep(0.3)
+    os.kill(pid, 0)
+    limits = read(f"/proc/{pid}/limits").decode()
+    assert next(line for line in limits.splitlines() if "core file" in line).split()[4:6] == ["0", "0"]
+    status = read(f"/proc/{pid}/status").decode()
+    assert "NoNewPrivs:\t1" in status
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to become another user")
+async def test_its_own_user_cannot_read_its_memory() -> None:
+    """Two processes of one unprivileged user: only the hardened one is closed to a third. It can still mint leaves."""
+    script = """
+import ctypes, os, time
+from runtimes.gateway.hardening import harden
+from runtimes.gateway.tls import Authority
+Authority().context("localhost", [])  # an unprivileged user may not be able to import what this needs
+def child(work):
+    ready, tell = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(ready)
+        os.setgroups([]); os.setgid(65534); os.setuid(65534)
+        ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # a change of user closes a process too: open it again
+        try:
+            work()
+        except BaseException as error:
+            print(repr(error), flush=True)
+            os._exit(1)
+        os.write(tell, b"x")
+        time.sleep(20)
+        os._exit(0)
+    os.close(tell)
+    assert os.read(ready, 1) == b"x"
+    return pid
+def hard():
+    harden()
+    Authority().context("localhost", [])
+def readable(pid):
+    try:
+        open(f"/proc/{pid}/environ").read()
+        open(f"/proc/{pid}/mem", "rb").close()
+        return True
+    except PermissionError:
+        return False
+pids = child(lambda: None), child(hard)
+def look():
+    print(*(readable(pid) for pid in pids), flush=True)
+pids += (child(look),)
+for pid in pids:
+    os.kill(pid, 9)
+"""
+    made = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", script, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    out, problem = await made.communicate()
+    assert out.decode().split() == ["True", "False"], problem.decode()
+
+
+async def test_the_secret_is_seen_nowhere(client: GatewayClient, upstream: Up, tmp_path: Path) -> None:
+    upstream[0].answer = lambda seen: json_reply({"echo": seen.headers["authorization"]})
+    watch = Watch()
+    box, _ = await begin(client, upstream, watch)
+    got = await box.request("POST", f"{upstream[1]}/api/messages", HI)
+    pid = client.pid
+    (tmp_path / "run" / "file").write_bytes(b"planted")
+    places = {
+        "environ": read(f"/proc/{pid}/environ"),
+        "argv": read(f"/proc/{pid}/cmdline"),
+        "events": repr(watch.events).encode(),
+        "answer": got.body + repr(got.headers).encode(),
+        "files": everything(tmp_path),
+    }
+    planted = {"environ": b"LC_ALL", "argv": b"runtimes.gateway.process", "events": b"[redacted]",
+               "answer": b"[redacted]", "files": b"planted"}  # fmt: skip
+    for place, data in places.items():
+        assert planted[place] in data, f"the search in {place} finds nothing at all"
+        assert CANARY.encode() not in data, place
+    assert watch.exchanges[0].body == {"echo": "Bearer [redacted]"}
+    assert set(places["environ"].split(b"\0")) <= {b"LC_ALL=C.UTF-8", b""}
+
+
+async def test_the_conversation_never_gives_a_secret_back(tmp_path: Path, upstream: Up) -> None:
+    """Everything the process ever writes, on its socket, stdout and stderr, byte for byte."""
+    ours, theirs = socket.socketpair()
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-I", "-m", "runtimes.gateway.process", str(theirs.fileno()),
+        pass_fds=(theirs.fileno(),), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    theirs.close()
+    _, origin, _ = upstream
+    good = [lease_to_json(lease(account(origin)))]
+    bad_secret = [lease_to_json(lease(account(origin), secret=f"{CANARY}\nX: y"))]
+    frames: list[dict[str, Any]] = [
+        {"op": "hello", "run_dir": str(tmp_path)},
+        {"op": "open", "plan": plan_to_json(plan(planned(origin))), "leases": good},
+        {"op": "open", "plan": plan_to_json(plan(planned(origin))), "leases": good},
+        {"op": "open", "plan": plan_to_json(plan(planned(origin), action_id="a2")), "leases": good},
+        {"op": "open", "plan": plan_to_json(plan(planned(origin))), "leases": bad_secret},
+        {"op": "open", "plan": {"action_id": CANARY}, "leases": good},
+        {"op": "open", "plan": plan_to_json(plan(planned(origin))), "leases": [{"secret": CANARY}]},
+    ]
+    loop = asyncio.get_running_loop()
+    ours.setblocking(False)
+    for number, frame in enumerate(frames):
+        await loop.sock_sendall(ours, encode({**frame, "n": number}))
+    said = b""
+    while said.count(b'"n":') < len(frames):
+        said += await asyncio.wait_for(loop.sock_recv(ours, 65536), 10)
+    ours.close()
+    out, _ = await process.communicate()
+    assert b"failed" in said
+    assert CANARY.encode() not in said + out
+    assert out == b""
+    assert await gone(process.pid)
+
+
+@pytest.mark.parametrize("junk", [b"\xff\xff\xff\xff", b"\0\0\0\x02[]", b"\0\0\0\x04junk", b"\0\0\0\x02{}"])
+async def test_a_broken_frame_ends_it(junk: bytes) -> None:
+    ours, theirs = socket.socketpair()
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-I", "-m", "runtimes.gateway.process", str(theirs.fileno()), pass_fds=(theirs.fileno(),)
+    )
+    theirs.close()
+    with ours:
+        ours.sendall(junk)
+        assert await asyncio.wait_for(process.wait(), 10) == 1
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to become another user")
+async def test_who_can_reach_a_socket(client: GatewayClient, upstream: Up, tmp_path: Path) -> None:
+    """The folder itself lets any uid through, as a container's uid is any; its parent lets no other host user."""
+    _, folder = await begin(client, upstream, Watch())
+    modes = [mode(path) for path in (tmp_path / "run", folder, f"{folder}/gw.sock")]
+    assert modes == [0o700, 0o711, 0o666]
+    assert len(Path(folder).name) > 30
+
+    def reach(path: str) -> bool:
+        """Whether uid 65534 can connect. The folder is open already, as a mount would have it."""
+        pid = os.fork()
+        if pid == 0:
+            with contextlib.suppress(BaseException):
+                os.setgid(65534)
+                os.setuid(65534)
+                sock = socket.socket(socket.AF_UNIX)
+                sock.connect(path)
+                os._exit(0)
+            os._exit(1)
+        return os.waitpid(pid, 0)[1] == 0
+
+    handle = os.open(folder, os.O_PATH)
+    assert reach(f"/proc/self/fd/{handle}/gw.sock")
+    assert not reach(f"{folder}/gw.sock")
+    os.close(handle)
+
+
+async def test_a_folder_that_others_can_enter_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir(mode=0o755)
+    with pytest.raises(GatewayFailed, match="private"):
+        await GatewayClient(tmp_path / "run").start()
+    (tmp_path / "link").symlink_to(tmp_path / "run")
+    with pytest.raises(GatewayFailed, match="private"):
+        await GatewayClient(tmp_path / "link").start()
+
+
+async def test_a_long_path_works_too(tmp_path: Path, upstream: Up) -> None:
+    client = GatewayClient(tmp_path / ("x" * 100) / "run")
+    box, _ = await begin(client, upstream, Watch())
+    assert (await box.request("POST", f"{upstream[1]}/api/messages", HI)).status == 200
+    await client.stop()
