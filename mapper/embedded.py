@@ -25,7 +25,9 @@ NAME = "embedded"
 _MIN_COVERAGE = 0.5
 _MIN_MARGIN = 0.08
 _FILLED, _MISSING, _UNUSED = 1.2, 2.5, 2.0
+_LACKING = 0.5
 _CANDIDATES = 10
+_UNRANKED = 60
 
 _SAYABLE = {
     "text": ("any", "body", "title"),
@@ -47,6 +49,7 @@ class Reading:
     coverage: float
     missing: tuple[str, ...]
     unused: tuple[str, ...]
+    fit: float  # of the words alone, whatever could be filled
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +87,12 @@ class EmbeddedProposer:
             return Proposed((), False, ("Nothing in the catalog fits these words.",))
         best = readings[0]
         runner_up = next((r for r in readings[1:]), None)
+        lacking = max((r for r in readings if r.missing), key=lambda r: r.fit, default=None)
         margin = 1.0 if runner_up is None else (best.score - runner_up.score) / max(best.score, 1e-9)
         if best.missing:
             notes.append(f"{best.method.id} would fit, but the request doesn't give {', '.join(best.missing)}.")
+        elif lacking is not None and lacking.fit > best.score + _LACKING:
+            notes.append(f"{lacking.method.id} is nearer, but the request doesn't give {', '.join(lacking.missing)}.")
         if best.unused:
             notes.append(f"{best.method.id} has no use for {', '.join(best.unused)}.")
         if best.coverage < _MIN_COVERAGE:
@@ -101,7 +107,10 @@ class EmbeddedProposer:
 
     def _search(self, found: Slots, connected: frozenset[str], limit: int) -> list[Hit]:
         hinted = {service for slot in found.slots for service in self._services_of.get(slot.kind, ())}
-        return self.index.search(found.rest, connected=connected, hinted=hinted, limit=limit)
+        hits = self.index.search(found.rest, connected=connected, hinted=hinted, limit=limit)
+        if hits or not found.slots:
+            return hits
+        return self.index.methods_of(self.index.named(found.rest) or hinted, _UNRANKED)
 
     def _read(self, hit: Hit, found: Slots) -> Reading:
         method = hit.method
@@ -110,13 +119,14 @@ class EmbeddedProposer:
         unused = filler.unused()
         filled = len(filler.arguments)
         score = hit.score + _FILLED * filled - _MISSING * len(missing) - _UNUSED * len(unused)
-        return Reading(calls, method, score, self._coverage(method, found.rest), missing, unused)
+        coverage = self._coverage(method, found.rest, named_something=filled > 0)
+        return Reading(calls, method, score, coverage, missing, unused, hit.score)
 
-    def _coverage(self, method: Method, rest: str) -> float:
+    def _coverage(self, method: Method, rest: str, *, named_something: bool) -> float:
         """How much of what the words weigh is explained by the method and its service. Unknown words weigh most."""
         words = set(tokens(rest))
         if not words:
-            return 0.0
+            return 1.0 if named_something else 0.0
         known = self.index.words_of(method)
         heaviest = max(self.index.idf.values(), default=1.0)
         weights = {word: self.index.idf.get(word, heaviest) for word in words}
@@ -175,7 +185,7 @@ class _Filler:
         if schema.get("type") == "array":
             return self._several(schema)
         if "enum" in schema:
-            return self._choice(schema["enum"])
+            return self._choice(schema["enum"], required)
         if "x-lookup" in schema and not any(slot.kind == kind for slot in self._left):
             return self._looked_up(schema["x-lookup"])
         if kind in _SAYABLE:
@@ -219,8 +229,10 @@ class _Filler:
                     return said
         return None
 
-    def _choice(self, choices: list[Any]) -> Any:
+    def _choice(self, choices: list[Any], required: bool) -> Any:
         words = set(re.findall(r"[a-z_-]+", self._found.rest.lower()))
+        if not required:  # "merge" asks for the method that merges, not for a way to merge
+            words -= set(re.findall(r"[a-z]+", self._method.name.lower()))
         return next((choice for choice in choices if isinstance(choice, str) and choice.lower() in words), None)
 
     def _looked_up(self, lookup: Mapping[str, str]) -> dict[str, Any] | None:

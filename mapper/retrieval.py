@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from mapper.catalog import Catalog
-from policies.catalog import Method, Service
+from policies.catalog import Method, Risk, Service
 
 _K1, _B = 1.2, 0.5
 _WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
@@ -22,10 +22,10 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[._\-/]")
 
 # Words that say nothing about which method is meant.
 _STOP = """
-a an the of in on at to for from by with and or as is are was were be been it its it's this that these those there i me
-my we our us you your he she they them their his her please can could would will shall should want need like just now
-then so some any into about via using called named titled saying says which what who how when where do does did has have
-had all if not no up out also
+a an the of in on at to for from by with and or as is are was were be been it its it's this that these those there
+i am me my we our us you your he she they them their his her please can could would will shall should want need
+like just now then so some any into about via using called named titled saying says which what how when where do
+does did has have had all if not no up out also
 """
 STOP = frozenset(_STOP.split())
 
@@ -50,6 +50,18 @@ _WEIGHTS = {"words": 3, "description": 2, "name": 2, "parameters": 1}
 _SERVICE_NAMED = 6.0
 _SERVICE_WORD = 0.6
 _CONNECTED = 0.4
+_PHRASE = 3.0
+_MOOD = 2.0
+
+# How requests that only want to know something begin; what is ordered otherwise changes something.
+_POLITE = re.compile(
+    r"^\W*(?:(?:please|hey|hi|ok|now|(?:can|could|would|will) you|i (?:want|need) (?:you )?to)\W+)+", re.I
+)
+_ASKS = re.compile(
+    r"(?:what|which|who|whose|where|when|how|is|are|was|were|do|does|did|have|has|am|can|show|list|read|get|find|look|"
+    r"fetch|display|view|check|see|tell me|give me|catch me)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +109,8 @@ class Index:
         self._service_words: dict[str, set[str]] = {}
         self._names: dict[str, str] = {}
         self._words: dict[str, frozenset[str]] = {}
+        self._ways: dict[str, list[frozenset[str]]] = {}
+        self._own_names = frozenset(token for s in catalog.services.values() for token in _names_of(s))
         documents: list[Counter[str]] = []
         for service in catalog.services.values():
             self._service_words[service.name] = set(_service_tokens(service))
@@ -104,7 +118,8 @@ class Index:
                 self._names[spelling.lower()] = service.name
             for method in service.methods.values():
                 self._methods.append(method)
-                documents.append(_document(method))
+                documents.append(_document(method, _names_of(service)))
+                self._ways[method.id] = [frozenset(tokens(way)) - _names_of(service) for way in method.words]
                 self._words[method.id] = frozenset(documents[-1]) | self._service_words[service.name]
         lengths = [sum(document.values()) for document in documents]
         average = sum(lengths) / len(lengths) if lengths else 1.0
@@ -122,6 +137,11 @@ class Index:
         """Every word that speaks of this method or its service."""
         return self._words[method.id]
 
+    def methods_of(self, services: Iterable[str], limit: int) -> list[Hit]:
+        """Methods of these services without any ranking: for requests that name things and say no more."""
+        wanted = frozenset(services)
+        return [Hit(method, 0.0) for method in self._methods if method.service in wanted][:limit]
+
     def named(self, text: str) -> frozenset[str]:
         """The services that `text` names outright."""
         words = set(re.findall(r"[a-z0-9]+", text.lower()))
@@ -137,24 +157,39 @@ class Index:
             for number, weight in self._postings.get(word, ()):
                 scores[number] = scores.get(number, 0.0) + weight * min(count, 2)
         named, hints = self.named(text), frozenset(hinted)
+        plain = _POLITE.sub("", text)
+        asks = plain.rstrip().endswith("?") or _ASKS.match(plain) is not None
         hits = []
         for number, score in scores.items():
             method = self._methods[number]
             if method.service in named or (not named and method.service in hints):
                 score += _SERVICE_NAMED
             score += _SERVICE_WORD * len(self._service_words[method.service] & words.keys())
+            score += _PHRASE * self._likeness(method, words.keys())
+            if (method.risk is Risk.READ) == asks:
+                score += _MOOD
             if method.service in connected:
                 score += _CONNECTED
             hits.append(Hit(method, score))
         hits.sort(key=lambda hit: (-hit.score, hit.method.id))
         return hits[:limit]
 
+    def _likeness(self, method: Method, words: Collection[str]) -> float:
+        """How like the request is to the most like way of asking for the method: shared words over all words."""
+        wanted = set(words) - self._own_names
+        return max((len(wanted & way) / len(wanted | way) for way in self._ways[method.id] if way), default=0.0)
+
 
 def _service_tokens(service: Service) -> list[str]:
     return [token for text in (service.name, service.title, *service.words) for token in tokens(text)]
 
 
-def _document(method: Method) -> Counter[str]:
+def _names_of(service: Service) -> frozenset[str]:
+    """The words that name the service itself. They choose among services, so they say nothing within one."""
+    return frozenset((*tokens(service.name), *tokens(service.title)))
+
+
+def _document(method: Method, names: frozenset[str]) -> Counter[str]:
     fields = {
         "words": " ".join(method.words),
         "description": method.description.split(" Can't be taken back")[0],
@@ -163,6 +198,6 @@ def _document(method: Method) -> Counter[str]:
     }
     document: Counter[str] = Counter()
     for field, text in fields.items():
-        for word in set(tokens(text)):
+        for word in set(tokens(text)) - names:
             document[word] += _WEIGHTS[field]
     return document

@@ -114,6 +114,7 @@ class _Extraction:
     said: list[Said] = field(default_factory=list)
     settings: list[tuple[str, str]] = field(default_factory=list)
     _places: dict[str, str] = field(default_factory=dict)  # placeholder -> what stood there
+    _slots_at: dict[str, list[Slot]] = field(default_factory=dict)
 
     def run(self) -> Slots:
         self._take_settings()
@@ -162,9 +163,12 @@ class _Extraction:
         values = match.groups()
         if kinds == ("repo-owner", "repo-name") and tuple(value.lower() for value in values) in _NOT_REPOSITORIES:
             return match[0]
-        self.slots.extend(Slot(kind, value) for kind, value in zip(kinds, values, strict=True))
+        found = [Slot(kind, value) for kind, value in zip(kinds, values, strict=True)]
+        self.slots.extend(found)
         kept = _KEEP.get(kinds[0], "") or re.sub(r"\d+", " ", match[0]) if kinds[0] in ("limit", "comment-id") else ""
-        return f"{kept} {self._place(match[0])}" if kept else self._place(match[0])
+        mark = self._place(match[0])
+        self._slots_at[mark] = found
+        return f"{kept} {mark}" if kept else mark
 
     def _take_words(self) -> None:
         """Unquoted words to be said, by what leads to them."""
@@ -177,6 +181,8 @@ class _Extraction:
             if not plain or _EMPTY.fullmatch(plain):
                 continue
             self.said.append(Said(words, role))
+            for mark in re.findall(_PLACE, match[1]):  # what stands in words to be said is part of them
+                self.slots = [slot for slot in self.slots if not any(slot is s for s in self._slots_at.get(mark, ()))]
             self.text = f"{self.text[: match.start(1)]} {self._place(match[1])} {self.text[match.end(1) :]}"
             if role == "any":
                 return
@@ -217,7 +223,7 @@ def _leads(services: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 # Objects that name the thing itself and say nothing: "send a message", "post something".
 _EMPTY = re.compile(
-    r"(?:a|an|the|my|this|some|another|new|quick|short|slack|matrix|github|chat|text|\s)*"
+    r"(?:a|an|the|my|this|some|another|new|quick|short|slack|matrix|github|chat|text|in|on|to|of|from|for|at|\s)*"
     r"(?:message|msg|note|comment|reply|answer|something|it|that|invitation|link|channel|room|topic|name|title|reaction)?s?",
     re.IGNORECASE,
 )
