@@ -25,7 +25,7 @@ import docker.errors
 from docker import APIClient
 
 from policies.actions import Ended
-from runtimes.sandbox import images, scratch, spec
+from runtimes.sandbox import images, memory, scratch, spec
 from runtimes.sandbox.contract import Job, Profile, Result, SandboxFailed
 from runtimes.sandbox.defences import Defence
 from runtimes.sandbox.engine import DOCTOR, Engine, is_conflict, is_missing, refused
@@ -49,6 +49,7 @@ class _Run:
     done: asyncio.Event
     cause: Ended | None = None  # why we end it; the first cause stands
     began: bool = False
+    memory_hit: bool = False
     step: asyncio.Future[Any] | None = None
     stream: socket.socket | None = None
     job_dir: Path | None = None
@@ -141,14 +142,18 @@ class DockerSandbox:
         started = time.monotonic()
         if run.cause is None:
             await run.through(self._start(run))
-            await self._read(run, profile, collector)
+            watch = asyncio.create_task(self._watch_memory(run))
+            try:
+                await self._read(run, profile, collector)
+            finally:
+                watch.cancel()
         seconds = time.monotonic() - started
         exit_code, memory_hit = (None, False) if not run.began else await run.through(self._ended(run))
         ended, exit_code = classify(
             Facts(
                 cause=run.cause,
                 exit_code=exit_code,
-                memory_hit=memory_hit,
+                memory_hit=memory_hit or run.memory_hit,
                 seconds=seconds,
                 allowed=profile.limits.seconds,
             )
@@ -201,6 +206,18 @@ class DockerSandbox:
                 await asyncio.gather(self._kill(run), read(stop_at_cap=False))
         except TimeoutError as error:
             raise SandboxFailed("Docker didn't end a container in time.", next_step=DOCTOR, began=True) from error
+
+    async def _watch_memory(self, run: _Run) -> None:
+        try:
+            state = await self._engine.call(
+                "look at the job", lambda client: client.inspect_container(run.name)["State"]
+            )
+            file = memory.counter(int(state["Pid"]))
+            while file is not None and not run.memory_hit:
+                run.memory_hit = memory.hit(file)
+                await asyncio.sleep(memory.PAUSE)
+        except (SandboxFailed, OSError):
+            return  # it has ended; what the engine saw counts
 
     async def _ended(self, run: _Run) -> tuple[int, bool]:
         """The exit code, and whether the kernel killed something at the memory limit."""

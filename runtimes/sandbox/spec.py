@@ -3,8 +3,9 @@
 Rules: everything is stated, also where the engine's default is the same today; what can't be honoured is refused,
 never left out; nothing in the configuration is a secret (whoever may ask the engine can read it).
 
-The order inside: tini is process 1 and reaps what the job orphans; `timeout` is its only child and keeps the deadline
-even when nobody outside does; when either is gone the kernel ends everything in the container.
+The order inside: tini is process 1 and reaps what the job orphans; below it `supervise` (of the image) and `timeout`
+keep the deadline even when nobody outside does. The job can kill those two, since they are of its own user; then tini
+ends, and with process 1 the kernel ends everything in the container.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ STATE_LABEL = "org.goex.state"
 ACTION_LABEL = "org.goex.action"
 INSTANCE_LABEL = "org.goex.instance"
 
-_SUPERVISORS = ["/usr/bin/tini", "--", "/usr/bin/timeout", "-s", "KILL"]
+_SUPERVISORS = ["/usr/bin/tini", "--", "/goex/supervise"]
 _ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8"}  # noqa: S108
 _SHM = 16 * 2**20
 _TMP_FILES = 32768  # inodes of /tmp; an empty file costs kernel memory too
@@ -36,7 +37,7 @@ _MASKED = [
     "/proc/acpi", "/proc/asound", "/proc/cmdline", "/proc/interrupts", "/proc/kallsyms", "/proc/kcore", "/proc/keys",
     "/proc/key-users", "/proc/kmsg", "/proc/latency_stats", "/proc/modules", "/proc/sched_debug", "/proc/scsi",
     "/proc/sys/kernel/random/boot_id", "/proc/timer_list", "/proc/timer_stats", "/sys/class/dmi",
-    "/sys/devices/virtual", "/sys/firmware", "/sys/fs/cgroup", "/sys/kernel", "/sys/module",
+    "/sys/devices/virtual", "/sys/firmware", "/sys/kernel", "/sys/module",
 ]  # fmt: skip
 _READ_ONLY = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"]
 
