@@ -11,7 +11,7 @@ Rules:
 """
 
 # Descriptors and bytes, which pathlib knows nothing of.
-# ruff: noqa: PTH
+# ruff: noqa: PTH111, PTH120, PTH123, S108
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ read by reaching it. Calls that know no descriptor go through /proc/self/fd, whi
 """
 
 # Descriptors and bytes, which pathlib knows nothing of.
-# ruff: noqa: PTH
+# ruff: noqa: PTH101, PTH208
 
 from __future__ import annotations
 

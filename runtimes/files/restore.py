@@ -10,9 +10,6 @@ Rules:
 * An inode that is also linked from elsewhere is never written to: it is replaced.
 """
 
-# Descriptors and bytes, which pathlib knows nothing of.
-# ruff: noqa: PTH
-
 from __future__ import annotations
 
 import os
@@ -21,7 +18,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from runtimes.files.handles import Handles, Moved, expect, look, remove_flat, set_metadata, sync
-from runtimes.files.tree import KINDS, Entry, Manifest
+from runtimes.files.tree import KINDS, Entry, Manifest, opened
 
 Copy = Callable[[str, Callable[[bytes], object]], None]
 _BLOCK = 1 << 16
@@ -148,10 +145,12 @@ class Restore:
                     raise Moved(path)
                 os.mkdir(name, 0o700, dir_fd=folder)
                 touched.update((path, _above(path)))
-            for number, path in enumerate(todo.stage):
-                self._place(handles, path, b"%d" % number, touched)
-            for path, anchor in todo.links:
-                self._link(handles, path, anchor, touched)
+            handles.folder(b"")
+            with opened(self.root, self.name, os.O_PATH | os.O_DIRECTORY) as stage:
+                for number, path in enumerate(todo.stage):
+                    self._place(handles, stage, path, b"%d" % number, touched)
+                for path, anchor in todo.links:
+                    self._link(handles, stage, path, anchor, touched)
             for path in todo.settle:
                 if self.goal.entries[path].kind != "d":
                     folder, name = handles.parent(path)
@@ -192,26 +191,18 @@ class Restore:
             os.unlink(name, dir_fd=folder)
         touched.add(_above(path))
 
-    def _place(self, handles: Handles, path: bytes, staged: bytes, touched: set[bytes]) -> None:
-        source = os.dup(handles.folder(self.name))
-        try:
-            folder, name = handles.parent(path)
-            expect(folder, name, path, self.now.entries.get(path) if path not in self.removed else None)
-            os.rename(staged, name, src_dir_fd=source, dst_dir_fd=folder)
-            touched.add(_above(path))
-        finally:
-            os.close(source)
+    def _place(self, handles: Handles, stage: int, path: bytes, staged: bytes, touched: set[bytes]) -> None:
+        folder, name = handles.parent(path)
+        expect(folder, name, path, self.now.entries.get(path) if path not in self.removed else None)
+        os.rename(staged, name, src_dir_fd=stage, dst_dir_fd=folder)
+        touched.add(_above(path))
 
-    def _link(self, handles: Handles, path: bytes, anchor: bytes, touched: set[bytes]) -> None:
-        stage = os.dup(handles.folder(self.name))
-        try:
-            folder, name = handles.parent(anchor)
-            os.link(name, b"link", src_dir_fd=folder, dst_dir_fd=stage, follow_symlinks=False)
-            self._place(handles, path, b"link", touched)
-            if look(stage, b"link") is not None:  # two names of one inode: a rename between them does nothing
-                os.unlink(b"link", dir_fd=stage)
-        finally:
-            os.close(stage)
+    def _link(self, handles: Handles, stage: int, path: bytes, anchor: bytes, touched: set[bytes]) -> None:
+        folder, name = handles.parent(anchor)
+        os.link(name, b"link", src_dir_fd=folder, dst_dir_fd=stage, follow_symlinks=False)
+        self._place(handles, stage, path, b"link", touched)
+        if look(stage, b"link") is not None:  # two names of one inode: a rename between them does nothing
+            os.unlink(b"link", dir_fd=stage)
 
     def _folders(self, handles: Handles, paths: set[bytes]) -> None:
         for path in sorted(paths, reverse=True):

@@ -13,7 +13,7 @@ Rules:
 """
 
 # Descriptors and bytes, which pathlib knows nothing of.
-# ruff: noqa: PTH
+# ruff: noqa: PTH101
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """Fixtures of the files tests."""
 
+# By paths and os calls, as the runtime does not do it.
+
 from __future__ import annotations
 
 import os

@@ -1,5 +1,8 @@
 """An independent look at a tree, sharing no code with the runtime: what undo must bring back, all of it."""
 
+# By paths and os calls, as the runtime does not do it.
+# ruff: noqa: PTH118, PTH123, PTH208, PTH115
+
 from __future__ import annotations
 
 import os
