@@ -165,7 +165,10 @@ class Asking:
     def _decided(self, row: ActionRow, decision: Allow | Deny) -> ActionRow:
         if isinstance(decision, Deny):
             problem = Problem(code="denied", message=decision.reason, exit_status=ExitStatus.DENIED)
-            return self.core.stepped(row, Event.DENY, problem=problem.to_json())
+            row = self.core.stepped(row, Event.DENY, problem=problem.to_json())
+            # A yes that came too late to be used isn't kept for later.
+            self.core.ledger.revoke(self.core.ledger.unused(row.digest), by="goex", why="it didn't run")
+            return row
         with self.core.ledger.changing() as transaction:
             self.core.ledger.consume(transaction, decision.grants)
             facts = {"grants": [grant.id for grant in decision.grants], "ledger": self.core.ledger.root()}

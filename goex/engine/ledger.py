@@ -126,6 +126,10 @@ class Ledger:
             and (grant.width is Width.PERMANENT or (grant.width is Width.SESSION and grant.session == session))
         )
 
+    def unused(self, digest: str) -> tuple[str, ...]:
+        """The ids of once-grants for that digest which weren't consumed."""
+        return tuple(grant.id for grant in self._grants.values() if grant.digest and grant.digest == digest)
+
     def grants(self, *, everything: bool = False) -> tuple[Grant, ...]:
         """Live grants, newest first; with `everything` also used, expired and revoked ones."""
         now = self._clock()
