@@ -48,6 +48,11 @@ def undo_steps(
     Raises Unsupported when a call has no way back, or what the way back needs wasn't in the answer.
     """
     calls = done_calls(plan, ledger)
+    if not calls and ledger.unanswered:
+        raise Unsupported(
+            "It can't be known whether it happened, so it isn't taken back blindly.",
+            next_step="Look at the service, and take it back there if it did.",
+        )
     if not calls:
         raise Unsupported("No call of it changed anything that is still there, so there is nothing to take back.")
     known = {undo.call: undo for undo in map(PlannedUndo.from_json, ledger.undo or plan.undo["calls"])}

@@ -25,6 +25,7 @@ from runtimes.rest.answers import Answer, Ledger
 from runtimes.rest.binding import check_values
 from runtimes.rest.steps import Step, expect_to_json
 from runtimes.rest.values import plain, referring, refs_in
+from runtimes.rest.words import heading
 from runtimes.sandbox.contract import Job, Profile, Sandbox, SandboxFailed
 
 PROGRAM = ("/usr/bin/python3", "-I", "/goex/bin/run_calls.py")
@@ -157,7 +158,7 @@ class _Watch:
                 self.ledger.sent.remove(request)
             raise
         self.report.sent.append(request)
-        self.context.progress(f"{escape(step.method_id)} ({request})")
+        self.context.progress(heading(step))
 
     async def answered(self, exchange: Exchange) -> None:
         if exchange.status == 0:  # nothing came back: whether it happened isn't known, and that is no answer

@@ -161,6 +161,55 @@ def test_a_value_from_an_answer_must_fit_its_argument(kind: str) -> None:
         check_values(step, {"call-0": answer}, CATALOG)
 
 
+@pytest.mark.parametrize(
+    "room", ["!a/b:x", "!a/../../admin:x", "!a\\..:x", "!" + "a" * 600 + ":x", "!a\n:x", {"$from": 0, "path": "$.x"}]
+)
+def test_a_text_from_an_answer_must_be_one_segment_of_the_path(room: Any) -> None:
+    action = calls(
+        ("matrix.rooms.create", {"name": "x"}),
+        ("matrix.rooms.topic", {"roomId": {"$from": 0, "path": "$.room_id"}}),
+    )
+    step = plan_calls(action, BY_NAME, CATALOG, "a1").steps[-1]
+
+    def check(value: Any) -> None:
+        check_values(
+            step, {"call-0": Answer(status=200, well=True, failed="", body={"room_id": value}, text="")}, CATALOG
+        )
+
+    check("!decent:x")
+    with pytest.raises(InvalidInput):
+        check(room)
+
+
+def test_a_value_of_any_length_is_not_taken_where_the_schema_sets_no_bound() -> None:
+    action = calls(
+        ("slack.users.list", {}),
+        ("slack.conversations.history", {"channel": "C0OPS1234", "oldest": {"$from": 0, "path": "$.ts"}}),
+    )
+    step = plan_calls(action, BY_NAME, CATALOG, "a1").steps[-1]
+
+    def check(value: str) -> None:
+        check_values(step, {"call-0": Answer(status=200, well=True, failed="", body={"ts": value}, text="")}, CATALOG)
+
+    check("1.1")
+    with pytest.raises(InvalidInput, match="70000"):
+        check("1" * 70_000)
+
+
+@pytest.mark.parametrize("value", [{"$from": 0, "path": "$.channel"}, {"a": 1}, "y" * 70_000, 5, None])
+def test_a_value_from_an_answer_in_a_body_must_fit_too(value: Any) -> None:
+    action = calls(
+        ("slack.users.list", {}),
+        ("slack.chat.postMessage", {"channel": {"$from": 0, "path": "$.channel"}, "text": "x"}),
+    )
+    step = plan_calls(action, BY_NAME, CATALOG, "a1").steps[-1]
+
+    with pytest.raises(InvalidInput):
+        check_values(
+            step, {"call-0": Answer(status=200, well=True, failed="", body={"channel": value}, text="")}, CATALOG
+        )
+
+
 def test_a_decent_value_from_an_answer_passes() -> None:
     first = ("github.issues.create", {"owner": "acme", "repo": "tool", "title": "T"})
     step = plan_calls(calls(first, LATER), BY_NAME, CATALOG, "a1").steps[-1]

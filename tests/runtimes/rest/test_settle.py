@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from policies.actions import Outcome, Plan, Revert
-from policies.errors import ExitStatus, GoexError
+from policies.errors import ExitStatus, GoexError, Unsupported
 from runtimes.base import Context
 from runtimes.rest.runtime import RestRuntime
-from tests.runtimes.rest.support import Bench, FakeGitHub, FakeSlack, calls
+from tests.runtimes.rest.support import Bench, FakeGitHub, FakeSlack, Hit, calls
 
 pytestmark = pytest.mark.docker
 
@@ -161,6 +161,42 @@ async def test_a_lost_answer_without_a_probe_is_said_to_be_unknown(
     assert "can't be known" in outcome.summary
     settlement = await runtime.settle(plan, slack_bench.context("a1"))
     assert settlement.outcome is None
+    with pytest.raises(Unsupported, match="can't be known"):
+        await runtime.assess_revert(Revert(verb="undo", target="a1"), plan, slack_bench.context("a1"))
+
+
+async def test_a_half_taken_back_action_is_not_settled_as_done(
+    runtime: RestRuntime, slack: FakeSlack, slack_bench: Bench
+) -> None:
+    two = calls(*(("slack.chat.postMessage", {"channel": "#ops", "text": text}) for text in ("one", "two")))
+    plan, _, _ = await execute(runtime, slack_bench, two)
+    undo = Revert(verb="undo", target="a1")
+    target = slack_bench.context("a1")
+    undo_plan = await runtime.assess_revert(undo, plan, target)
+    seen: list[str] = []
+
+    def fail_second(hit: Hit) -> tuple[int, Any] | None:
+        seen.append(hit.path)
+        return (500, {}) if seen.count("/api/chat.delete") == 2 and hit.method == "POST" else None
+
+    slack.override = fail_second
+    outcome = await runtime.execute_revert(undo, undo_plan, plan, target, slack_bench.context("a2"))
+
+    assert not outcome.ok
+    assert outcome.touched
+    assert outcome.summary.startswith("1 of 2 calls were taken back.")
+    assert list(slack.messages.values()) == ["one"]
+    settlement = await runtime.settle(plan, slack_bench.context("a1"))
+    assert settlement.outcome is None
+    assert [line.split(":")[0] for line in settlement.evidence] == [
+        "Its undo was sent, and not confirmed",
+        "Taken back since",
+    ]
+
+    slack.override = lambda hit: None
+    rest = await runtime.assess_revert(undo, plan, target)
+    assert (await runtime.execute_revert(undo, rest, plan, target, slack_bench.context("a3"))).ok
+    assert slack.messages == {}
 
 
 async def test_an_undo_that_crashed_is_finished_and_nothing_is_sent_twice(
