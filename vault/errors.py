@@ -7,7 +7,10 @@ ways.
 
 from __future__ import annotations
 
+import shlex
+
 from policies.errors import Conflict, Denied, ExitStatus, GoexError, InvalidInput, Unavailable
+from policies.text import escape
 
 
 class VaultError(GoexError):
@@ -195,4 +198,9 @@ def wrong_key(keyed_by: str) -> WrongKey:
 def no_account(service: str, name: str = "", others: tuple[str, ...] = ()) -> NoAccount:
     what = f"{service} has no account {name!r}" if name else f"There is no account for {service}"
     there = f" (there is: {', '.join(others)})" if others else ""
-    return NoAccount(f"{what} in the vault{there}.", next_step=f"Add it: goex vault put {service}.")
+    return NoAccount(f"{what} in the vault{there}.", next_step=f"Add it: goex vault put {pasteable(service)}")
+
+
+def pasteable(word: str) -> str:
+    """A word for a command that a person may paste into a shell, wherever the word came from."""
+    return shlex.quote(escape(word[:100]))

@@ -29,7 +29,7 @@ from vault.errors import (
 from vault.sealing import KEY_BYTES
 from vault.secret import Secret
 
-_OTHERWISE = "or key the vault with a passphrase (goex vault init)."
+_OTHERWISE = "or key the vault with a passphrase: goex vault init --passphrase"
 _UNLOCK = "Log in to the desktop or unlock its keyring there, then run: goex vault unlock."
 
 

@@ -200,6 +200,8 @@ class KeyringProtector:
 
     `timeout` (seconds) bounds every keyring call; a desktop may show its unlock dialog within it. Both calls raise
     KeyringAbsent, KeyringLocked, KeyringHung, KeyringPlaintext, KeyringUnknown; `recall` KeyringKeyMissing too.
+    A process that is killed between making an entry and the vault that uses it leaves the entry behind: it opens
+    nothing.
     """
 
     keyed_by: KeyedBy = "keyring"

@@ -20,7 +20,7 @@ from policies.accounts import Account, Origin
 from policies.errors import GoexError, InvalidInput
 from policies.jsonvalue import canonical, parse
 from policies.text import escape
-from vault.errors import AccountUnclear, RecordAltered, no_account
+from vault.errors import AccountUnclear, RecordAltered, no_account, pasteable
 from vault.header import Entry, row_digest
 from vault.sealing import Random, Unopened, bound_to_data_key, bound_to_record, new_key, seal, unseal
 from vault.secret import Secret
@@ -222,8 +222,8 @@ def altered(service: object, name: object, what: str) -> RecordAltered:
     label = escape(f"{service}/{name}"[:200])
     return RecordAltered(
         f"The vault's record for {label} was altered outside of GoEx: {what}. It isn't used.",
-        next_step=f"Find out who can write to vault.db; then put the secret again: "
-        f"goex vault put {escape(str(service)[:100])} --account {escape(str(name)[:100])} --replace.",
+        next_step="Find out who can write to vault.db; then put the secret again: "
+        f"goex vault put {pasteable(str(service))} --account {pasteable(str(name))} --replace",
     )
 
 
@@ -270,12 +270,12 @@ def check_secret(account: Account, secret: Secret) -> None:
         return
     if len(secret) > LONGEST_STRING:
         raise InvalidInput(
-            f"The secret is longer than {LONGEST_STRING} bytes.", next_step="Is it a file? Then use --format file."
+            f"The secret is longer than {LONGEST_STRING} bytes.", next_step="Is it a file? Then use --file."
         )
     if any(byte < 0x20 or byte == 0x7F for byte in secret.reveal()):
         raise InvalidInput(
             "The secret has a line break or another control character in it.",
-            next_step="Give the token alone; for a credential file use --format file.",
+            next_step="Give the token alone; for a credential file use --file.",
         )
     if secret.reveal().strip() != secret.reveal():
         raise InvalidInput("The secret begins or ends with a space.", next_step="Give the token alone.")

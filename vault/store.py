@@ -161,7 +161,7 @@ class Vault:
         with self._lock:
             now = self._need()
             known = now.ledger.find(account.service, account.name)
-            good, damage = now.compared()
+            good, damage = now.compared(account.service)
             there = known is not None or any(each.names(account.service, account.name) for each in damage)
             if there and not replace:
                 raise AccountExists(
@@ -190,11 +190,12 @@ class Vault:
             self._write(now, ledger, work)
 
     def remove(self, service: str, name: str) -> None:
-        """Remove an account and its secret (also an altered one). Raises NoAccount, VaultUnwritable, VaultSealed."""
+        """Remove an account and its secret (also an altered one). A lease that was handed out isn't recalled by this:
+        end its action. Raises NoAccount, VaultUnwritable, VaultSealed."""
         with self._lock:
             now = self._need()
             known = now.ledger.find(service, name)
-            damage = now.compared()[1]
+            damage = now.compared(service)[1]
             if known is None and not any(each.names(service, name) for each in damage):
                 raise errors.no_account(service, name)
             record_id = known[0] if known else ""
@@ -230,7 +231,7 @@ class Vault:
         """
         with self._lock:
             now = self._need()
-            good, damage = now.compared()
+            good, damage = now.compared(service)
         return choose_account(service, name, good.values(), damage)
 
     # ---- leases ----
@@ -286,7 +287,8 @@ class Vault:
         wrapping (another passphrase, another keyring entry, or from one to the other).
 
         Raises RecordAltered when any record was altered, InvalidInput for a poor passphrase or the approval
-        passphrase, KeyringError, VaultUnwritable (then everything is as before).
+        passphrase, KeyringError, VaultUnwritable (then everything is as before). Whoever calls this has checked the
+        approval passphrase: being told that the new one equals it would otherwise be a guess without a wait.
         """
         with self._lock:
             approval = self._need().ledger.approval

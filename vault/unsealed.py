@@ -22,7 +22,7 @@ from policies.errors import GoexError, InvalidInput
 from vault import errors, schema
 from vault.approval import Approval
 from vault.errors import RecordAltered, VaultChanged, VaultUnwritable
-from vault.header import Header, Ledger, row_digest
+from vault.header import Entry, Header, Ledger, row_digest
 from vault.keys import Cost, Protector, Wrapping, normal_passphrase
 from vault.record import Damage, SealedRecord, altered
 from vault.schema import VaultFile, broken, create_file
@@ -63,9 +63,12 @@ class Unsealed:
     leases: list[LiveLease] = field(default_factory=list)
     uses: dict[str, datetime] = field(default_factory=dict)  # by record id; not yet on disk
 
-    def compared(self) -> Compared:
-        """The records that are as they were written, by id, and what is wrong with the others."""
-        return compare(read_rows(self.file), self.ledger)
+    def compared(self, service: str | None = None) -> Compared:
+        """The records (of one service, or all) that are as they were written, by id, and what is wrong with others."""
+        if service is None:
+            return compare(read_rows(self.file), self.ledger.entries)
+        entries = {key: entry for key, entry in self.ledger.entries.items() if entry.service == service}
+        return compare(read_rows(self.file, service, tuple(entries)), entries)
 
     def fetch(self, service: str, name: str) -> SealedRecord:
         """One record, proven by its row's digest. Raises NoAccount, RecordAltered, VaultChanged."""
@@ -140,11 +143,11 @@ _ALL_RECORDS = select(schema.records)
 _HEADER = select(schema.header)
 
 
-def compare(rows: Rows, ledger: Ledger) -> Compared:
-    """Hold the rows against the ledger."""
+def compare(rows: Rows, entries: Mapping[str, Entry]) -> Compared:
+    """Hold the rows against the ledger's entries."""
     good: dict[str, SealedRecord] = {}
     damage: list[Damage] = []
-    for record_id, entry in ledger.entries.items():
+    for record_id, entry in entries.items():
         row = rows.get(record_id)
         what = ""
         if row is None:
@@ -157,7 +160,7 @@ def compare(rows: Rows, ledger: Ledger) -> Compared:
         if record_id not in good:
             damage.append(Damage(service=entry.service, name=entry.name, what=what or _OTHER))
     for record_id, row in rows.items():
-        if record_id not in ledger.entries:
+        if record_id not in entries:
             columns = dict(zip(schema.records.c.keys(), row, strict=True))
             damage.append(
                 Damage(service=str(columns["service"]), name=str(columns["name"]), what="the vault didn't write it")
@@ -173,10 +176,12 @@ def read_header(connection: Connection) -> Header:
     return Header.from_row(tuple(rows[0]))
 
 
-def read_rows(file: VaultFile) -> Rows:
-    """Every record's row, by its id."""
+def read_rows(file: VaultFile, service: str | None = None, ids: tuple[str, ...] = ()) -> Rows:
+    """Every record's row, by its id; or those that have one of the ids or say that they are of the service."""
+    columns = schema.records.c
+    some = _ALL_RECORDS if service is None else _ALL_RECORDS.where(or_(columns.service == service, columns.id.in_(ids)))
     with file.reading() as connection:
-        return {str(row[0]): tuple(row) for row in connection.execute(_ALL_RECORDS)}
+        return {str(row[0]): tuple(row) for row in connection.execute(some)}
 
 
 def delete_rows(connection: Connection, record_id: str, service: str, name: str) -> None:

@@ -34,7 +34,7 @@ from vault.errors import (
     VaultSealed,
     WrongPassphrase,
 )
-from vault.keys import KeyringProtector, PassphraseProtector
+from vault.keys import KeyringProtector, PassphraseProtector, Wrapping
 from vault.secret import Secret
 from vault.store import Vault
 
@@ -55,6 +55,18 @@ def test_create_refuses_an_existing_file_and_leaves_it(path: Path) -> None:
     path.write_bytes(b"mine")
     with pytest.raises(VaultExists):
         create(path)
+    assert path.read_bytes() == b"mine"
+    assert [each.name for each in path.parent.iterdir()] == ["vault.db"]
+
+
+def test_create_never_replaces_a_file_that_appears_meanwhile(path: Path) -> None:
+    class Slow(PassphraseProtector):
+        def establish(self) -> Wrapping:
+            path.write_bytes(b"mine")
+            return super().establish()
+
+    with pytest.raises(VaultExists):
+        Vault.create(path, Slow(Secret(PASSPHRASE), cost=CHEAP), Secret(APPROVAL), approval_cost=CHEAP)
     assert path.read_bytes() == b"mine"
     assert [each.name for each in path.parent.iterdir()] == ["vault.db"]
 
@@ -194,6 +206,9 @@ def test_resolve_names_the_choices_and_the_command(vault: Vault) -> None:
     with pytest.raises(NoAccount) as none:
         vault.resolve("slack")
     assert "goex vault put slack" in none.value.next_step
+    with pytest.raises(NoAccount) as pasted:
+        vault.resolve("x; rm -rf ~ \x1b[0m")
+    assert "goex vault put 'x; rm -rf ~ \\u{1b}[0m'" in pasted.value.next_step
     vault.put(account(), Secret("one"))
     assert vault.resolve("slack").name == "work"
     with pytest.raises(NoAccount, match="work"):
