@@ -152,7 +152,7 @@ class _Extraction:
         def quoted(match: re.Match[str]) -> str:
             value = next((group for group in match.groups() if group is not None), "")
             if value.strip():
-                before = match.string[: match.start()]
+                before = match.string[max(0, match.start() - 60) : match.start()]
                 role = next((role for role, pattern in _ROLE_BEFORE if pattern.search(before)), "any")
                 self.said.append(Said(value, role))
             return self._place(match[0])
