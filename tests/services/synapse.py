@@ -75,6 +75,17 @@ disable_existing_loggers: false
 """
 
 
+# Ends the server when its standard input closes, so also when whoever started it was killed.
+_PROGRAM = """\
+import os, runpy, sys, threading
+def watch():
+    sys.stdin.buffer.read()
+    os._exit(0)
+threading.Thread(target=watch, daemon=True).start()
+runpy.run_module("synapse.app.homeserver", run_name="__main__", alter_sys=True)
+"""
+
+
 class SynapseError(RuntimeError):
     """The homeserver didn't start, or answered with an error; the text holds what it said."""
 
@@ -106,6 +117,15 @@ class Synapse:
 
     def start(self) -> None:
         """Start it and wait until it answers. Raises SynapseError with the end of its log."""
+        for attempt in range(3):
+            try:
+                return self._start()
+            except SynapseError as error:
+                # Between finding a free port and binding it, somebody else may take it.
+                if attempt == 2 or "in use" not in str(error):
+                    raise
+
+    def _start(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="goex-synapse-"))
         self.port = _free_port()
         (self.folder / "homeserver.yaml").write_text(
@@ -124,9 +144,9 @@ class Synapse:
         (self.folder / "signing.key").write_text(f"ed25519 a_goex {_unpadded(seed)}\n")
         with (self.folder / "stderr.log").open("wb") as stderr:
             self._process = subprocess.Popen(
-                [self.python, "-m", "synapse.app.homeserver", "-c", str(self.folder / "homeserver.yaml")],
+                [self.python, "-c", _PROGRAM, "-c", str(self.folder / "homeserver.yaml")],
                 cwd=self.folder,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=stderr,
                 stderr=stderr,
             )
@@ -141,7 +161,8 @@ class Synapse:
     def stop(self) -> None:
         """End it and remove its folder. Idempotent."""
         if self._process is not None:
-            self._process.terminate()
+            assert self._process.stdin is not None
+            self._process.stdin.close()
             try:
                 self._process.wait(5)
             except subprocess.TimeoutExpired:
@@ -165,7 +186,9 @@ class Synapse:
         nonce = self._ask("GET", "/_synapse/admin/v1/register")["nonce"]
         password = secrets.token_urlsafe(12)
         proof = hmac.new(
-            self.shared.encode(), b"\0".join(part.encode() for part in (nonce, name, password, "notadmin")), hashlib.sha1
+            self.shared.encode(),
+            b"\0".join(part.encode() for part in (nonce, name, password, "notadmin")),
+            hashlib.sha1,
         ).hexdigest()
         body = {"nonce": nonce, "username": name, "password": password, "admin": False, "mac": proof}
         return str(self._ask("POST", "/_synapse/admin/v1/register", body)["access_token"])
