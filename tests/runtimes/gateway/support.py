@@ -202,6 +202,7 @@ class Watch:
     events: list[tuple[str, Any]] = field(default_factory=list)
     refuse_sending: bool = False
     hold: asyncio.Event | None = None
+    server: ActionServer | None = None
 
     def observer(self) -> Observer:
         async def sending(request: str, text: str) -> None:
@@ -387,6 +388,7 @@ async def opened(
     """One action's server within this process, so that a test can take a part of it away."""
     watch, certificates, place = Watch(), Authority(), Place(run_dir)
     server = server_type(what, check_opening(what, leases, datetime.now(UTC)), place, certificates, watch.observer())
+    watch.server = server
     await server.start()
     try:
         yield Box(Container(str(place.folder), certificates.ca_pem)), watch

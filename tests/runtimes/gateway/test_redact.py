@@ -1,0 +1,158 @@
+"""An echo in any of the encodings is never in the output; and what isn't an echo stays."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+from collections.abc import Callable
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from runtimes.gateway.redact import Redactor, redact
+from vault.secret import Secret
+
+
+def _shifted(encode: Callable[[bytes], bytes], shift: int) -> Callable[[bytes], bytes]:
+    def encoded(secret: bytes) -> bytes:
+        return encode(b"abc"[:shift] + secret + b"xy")
+
+    return encoded
+
+
+def _text(secret: bytes) -> str:
+    try:
+        return secret.decode("utf-8")
+    except UnicodeDecodeError:
+        return secret.decode("latin-1")
+
+
+ENCODINGS: dict[str, Callable[[bytes], bytes]] = {
+    "raw": lambda secret: secret,
+    **{f"base64 at {shift}": _shifted(base64.b64encode, shift) for shift in range(3)},
+    **{f"url-safe base64 at {shift}": _shifted(base64.urlsafe_b64encode, shift) for shift in range(3)},
+    "base64 without padding": lambda secret: base64.b64encode(secret).rstrip(b"="),
+    "base64 in lines": lambda secret: base64.encodebytes(b"-" * 50 + secret + b"-" * 50),
+    "base64, percent": lambda secret: quote(base64.b64encode(secret), safe="").encode(),
+    "base64, slashes escaped": lambda secret: base64.b64encode(secret).replace(b"/", b"\\/"),
+    "percent": lambda secret: quote(secret, safe="").encode(),
+    "percent, plus": lambda secret: quote_plus(secret).encode(),
+    "percent, lower": lambda secret: "".join(f"%{byte:02x}" for byte in secret).encode(),
+    "percent, upper": lambda secret: "".join(f"%{byte:02X}" for byte in secret).encode(),
+    "percent, twice": lambda secret: quote(quote(secret, safe=""), safe="").encode(),
+    "percent, thrice": lambda secret: quote(quote(quote(secret, safe=""), safe=""), safe="").encode(),
+    "json": lambda secret: json.dumps(_text(secret)).encode(),
+    "json in json": lambda secret: json.dumps(json.dumps(_text(secret))).encode(),
+    "json, every character": lambda secret: "".join(
+        f"\\u{int.from_bytes(pair, 'big'):04x}" for pair in _pairs(_text(secret))
+    ).encode(),
+    "hex": lambda secret: secret.hex().encode(),
+    "hex, upper": lambda secret: secret.hex().upper().encode(),
+    "hex, colons": lambda secret: secret.hex(":").encode(),
+    "hex, backslashes": lambda secret: "".join(f"\\x{byte:02x}" for byte in secret).encode(),
+    "html": lambda secret: html.escape(_text(secret)).encode(),
+    "html, decimal": lambda secret: "".join(f"&#{ord(char)};" for char in _text(secret)).encode(),
+    "html, hex": lambda secret: "".join(f"&#x{ord(char):x};" for char in _text(secret)).encode(),
+    "utf-16": lambda secret: _text(secret).encode("utf-16-le", "surrogatepass"),
+}
+
+
+def _pairs(text: str) -> list[bytes]:
+    data = text.encode("utf-16-be", "surrogatepass")
+    return [data[at : at + 2] for at in range(0, len(data), 2)]
+
+
+tokens = st.text("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_+/=.~:", min_size=8, max_size=60)
+visible = st.text(
+    st.characters(min_codepoint=0x20, max_codepoint=0x7E, exclude_characters="\\"), min_size=8, max_size=40
+)
+secrets = st.one_of(tokens, visible).map(str.encode)
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+@settings(max_examples=30, deadline=None)
+@given(secret=secrets, before=st.binary(max_size=20), after=st.binary(max_size=20))
+@example(secret=b"xoxb-1234-abcd/+==", before=b"", after=b"")
+@example(secret=b'{"a": "b%25\'<&>"}', before=b'"', after=b'"')
+def test_an_echo_is_never_in_the_output(name: str, secret: bytes, before: bytes, after: bytes) -> None:
+    echo = ENCODINGS[name](secret)
+    out = redact(before + echo + after, [secret])
+    assert echo not in out
+    assert secret not in out
+    core = ENCODINGS["raw"](secret)
+    for undo in (lambda data: data, _unhex, _unbase64):
+        assert core not in undo(out)
+
+
+def _unhex(data: bytes) -> bytes:
+    try:
+        return bytes.fromhex(data.decode())
+    except ValueError:
+        return b""
+
+
+def _unbase64(data: bytes) -> bytes:
+    try:
+        return base64.b64decode(data + b"==")
+    except ValueError:
+        return b""
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.binary(min_size=1, max_size=30), st.binary(max_size=60))
+def test_any_bytes_as_a_secret(secret: bytes, other: bytes) -> None:
+    assert secret not in redact(other + secret + other, [secret])
+
+
+@settings(max_examples=50, deadline=None)
+@given(secret=secrets, cut=st.integers(0, 200))
+def test_mixed_spellings(secret: bytes, cut: int) -> None:
+    spelled = b"".join(
+        [f"%{byte:02X}".encode(), bytes([byte]), f"\\u{byte:04x}".encode()][(index * 7 + cut) % 3]
+        for index, byte in enumerate(secret)
+    )
+    assert redact(b"<" + spelled + b">", [secret]).count(spelled) == 0
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.binary(max_size=200), secrets)
+def test_what_holds_no_echo_stays(data: bytes, secret: bytes) -> None:
+    clean = redact(data, [secret])
+    assert redact(clean, [secret]) == clean
+
+
+def test_ordinary_answers_stay_as_they_are() -> None:
+    body = json.dumps({"ok": True, "channel": "C1", "text": "é " * 50, "list": list(range(100))}).encode()
+    assert redact(body, [Secret("xoxb-2093-canary-token")]) == body
+
+
+def test_no_bits_stay_at_the_borders_of_base64() -> None:
+    secret = b"S3cr3t-S3cr3t"
+    for shift in range(3):
+        written = base64.b64encode(b"a" * shift + secret + b"b")
+        out = redact(b"<" + written + b">", [secret])
+        before = base64.b64encode(b"a" * shift)[: shift * 8 // 6]
+        assert out.startswith(b"<" + before + b"[redacted]"), out
+
+
+def test_values_in_parsed_json() -> None:
+    redactor = Redactor([b"canary-secret", b"1234567890"])
+    value = {"canary-secret": ["x canary-secret", 1234567890, True, None, 1.5], "b": {"c": "fine"}}
+    assert redactor.value(value) == {
+        "[redacted]": ["x [redacted]", "[redacted]", True, None, 1.5],
+        "b": {"c": "fine"},
+    }
+
+
+def test_a_mask_never_spells_the_secret() -> None:
+    for secret in (b"redacted", b"[redacted]", b"***", b"~", b"edact"):
+        assert secret not in redact(b"a " + secret + b" b" + secret, [secret])
+    assert redact(b"]abc]abcabc", [b"]abc"]).count(b"]abc") == 0
+
+
+def test_no_secret_no_change() -> None:
+    assert redact(b"abc", []) == b"abc"
+    assert redact(b"abc", [b""]) == b"abc"
