@@ -119,7 +119,8 @@ class Synapse:
         """Start it and wait until it answers. Raises SynapseError with the end of its log."""
         for attempt in range(3):
             try:
-                return self._start()
+                self._start()
+                return
             except SynapseError as error:
                 # Between finding a free port and binding it, somebody else may take it.
                 if attempt == 2 or "in use" not in str(error):
