@@ -1,0 +1,241 @@
+"""The catalog: names, validation of calls, and template references."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mapper.catalog import Catalog, UnknownName, tool_name
+from mapper.templates import Literal, Reference, complete, expectations, fill, parse, references, substitute
+from mapper.validation import InvalidArguments, is_reference
+from policies.actions import Call
+from policies.errors import InvalidInput
+from policies.jsonvalue import MissingValue
+
+CATALOG = Catalog.bundled()
+
+
+def call(method_id: str, **arguments: Any) -> Call:
+    service, _, name = method_id.partition(".")
+    return Call(service=service, method=name, arguments=arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("slack.chat.postMesage", "Did you mean slack.chat.postMessage"),
+        ("slack.chat.POSTMESSAGE", "Did you mean slack.chat.postMessage"),
+        ("slak.chat.postMessage", "Did you mean slack"),
+        ("github.issue.close", "github.issues.close"),
+        ("nothing.at.all", "There are:"),
+        ("chat.postMessage", ""),
+        ("", ""),
+        ("slack", "full name"),
+        ("x" * 100_000, ""),
+        ("slack.chat.postMessage ", "Did you mean"),
+        ("slack.chat.postMessage\x1b[31m", ""),
+    ],
+)
+def test_unknown_methods(name: str, hint: str) -> None:
+    with pytest.raises(UnknownName) as caught:
+        CATALOG.method(name)
+    assert hint in str(caught.value) and len(str(caught.value)) < 1500
+
+
+def test_unknown_services_and_scopes() -> None:
+    with pytest.raises(UnknownName, match="Did you mean matrix"):
+        CATALOG.service("matrx")
+    with pytest.raises(UnknownName, match="Did you mean chat:write"):
+        CATALOG.unlocks("slack", "chat:wite")
+
+
+def test_unlocks() -> None:
+    assert CATALOG.unlocks("matrix", "messages.write") == {"rooms.send"}
+    assert {"chat.postMessage", "chat.delete", "chat.update"} <= CATALOG.unlocks("slack", "chat:write")
+
+
+def test_two_services_of_one_name_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="called 'slack'"):
+        Catalog.of([CATALOG.service("slack"), CATALOG.service("slack")])
+
+
+def test_tool_names() -> None:
+    names = [tool_name(method.id) for method in CATALOG.methods()]
+    assert len(set(names)) == len(names) and all(len(name) <= 64 for name in names)
+    long = tool_name("service." + "very.long.name" * 20)
+    assert len(long) == 64 and long != tool_name("service." + "very.long.name" * 20 + "x")
+    assert all(CATALOG.by_tool_name(tool_name(method.id)) is method for method in CATALOG.methods())
+    assert CATALOG.by_tool_name("nope") is None
+
+
+# ---- validation ----
+
+BAD: list[tuple[Call, str]] = [
+    (call("slack.chat.postMessage", channel="#ops"), '"text" must be given'),
+    (call("slack.chat.postMessage"), '"channel", "text" must be given'),
+    (call("slack.chat.postMessage", channel="#ops", text=3), '"text" must be text, but is the number 3'),
+    (call("slack.chat.postMessage", channel="#ops", text=None), '"text" must be text, but is null'),
+    (call("slack.chat.postMessage", channel="#ops", text=["a"]), "but is a list"),
+    (call("slack.chat.postMessage", channel="#ops", text=""), "a length of at least 1"),
+    (call("slack.chat.postMessage", channel="#ops", text="x" * 40_001), "at most 40000, but has 40001"),
+    (call("slack.chat.postMessage", channel="#ops", text="hi", as_user=True), '"as_user" isn\'t an argument'),
+    (call("slack.chat.postMessage", channel="# ops", text="hi"), '"channel" has the wrong form'),
+    (call("slack.conversations.list", limit="5"), '"limit" must be a whole number, but is the text'),
+    (call("slack.conversations.list", limit=0), '"limit" must be at least 1'),
+    (call("slack.conversations.list", limit=1.5), '"limit" must be a whole number'),
+    (call("slack.conversations.list", limit=True), '"limit" must be a whole number, but is true'),
+    (call("github.issues.list", owner="a", repo="b", state="opened"), 'one of "open", "closed", "all"'),
+    (call("github.issues.get", owner="a/b", repo="b", issue_number=1), '"owner" has the wrong form'),
+    (call("github.issues.get", owner="a", repo="..", issue_number=1), '"repo" has the wrong form'),
+    (call("github.issues.get", owner="a", repo="b", issue_number=-1), "at least 1"),
+    (call("github.issues.addLabels", owner="a", repo="b", issue_number=1, labels=[1]), '"labels[0]" must be text'),
+    (call("github.issues.addLabels", owner="a", repo="b", issue_number=1, labels=[]), "at least 1"),
+    (call("matrix.rooms.send", roomId="abc", body="x"), '"roomId" has the wrong form'),
+    (call("matrix.rooms.send", roomId="!a:b", body="x", txnId="1"), '"txnId" isn\'t an argument'),
+    (call("matrix.rooms.send", roomId="!a:b", body="x", msgtype="m.bad"), '"msgtype" isn\'t an argument'),
+    (call("matrix.rooms.send", roomId="!a:b", body="a\0b"), "NUL"),
+    (call("matrix.rooms.send", roomId="!a:b", body="\ud800"), "JSON"),
+    (call("matrix.rooms.send", roomId="!a:b", body=float("nan")), "JSON"),
+    (call("matrix.rooms.send", roomId="!a:b", body={"$from": 0}), "must be text"),
+    (call("matrix.rooms.send", roomId="!a:b", body={"$from": -1, "path": "$.a"}), "must be text"),
+    (call("matrix.rooms.send", roomId="!a:b", body={"$from": True, "path": "$.a"}), "must be text"),
+    (call("matrix.rooms.send", roomId="!a:b", body={"$from": 0, "path": "a"}), "must be text"),
+    (call("matrix.rooms.send", roomId="!a:b", body={"$from": 0, "path": "$.a", "x": 1}), "must be text"),
+    (call("matrix.rooms.send", roomId="!a:b", body=b"x"), "JSON"),
+    (call("matrix.rooms.send", roomId="!a:b", body="x" * 300_000), "bytes long"),
+    (Call(service="slack", method="users.list", arguments=[]), "must be an object"),  # type: ignore[arg-type]
+    (Call(service="slack", method="users.list", arguments={}, account="a\nb"), "account"),
+    (Call(service="slack", method="users.list", arguments={}, account="a" * 101), "account"),
+]
+
+
+@pytest.mark.parametrize(("bad", "says"), BAD)
+def test_arguments_that_do_not_fit(bad: Call, says: str) -> None:
+    with pytest.raises(InvalidArguments) as caught:
+        CATALOG.validate(bad)
+    assert says in str(caught.value) and bad.id in str(caught.value) and len(str(caught.value)) < 1200
+
+
+def test_deep_arguments_are_refused() -> None:
+    deep: Any = "x"
+    for _ in range(5000):
+        deep = [deep]
+    with pytest.raises(InvalidArguments):
+        CATALOG.validate(call("matrix.rooms.send", roomId="!a:b", body=deep))
+
+
+def test_plain_defaults_are_shown_and_templates_are_not() -> None:
+    closed = CATALOG.validate(call("github.issues.close", owner="a", repo="b", issue_number=1))
+    assert closed.arguments["state_reason"] == "completed" and "state" not in closed.arguments
+    assert CATALOG.validate(closed) == closed
+    sent = CATALOG.validate(call("matrix.rooms.send", roomId="!a:b", body="$request.x"))
+    assert sent.arguments == {"roomId": "!a:b", "body": "$request.x"}
+
+
+def test_references_stand_in_place_of_a_value() -> None:
+    reference = {"$from": 0, "path": "$.room_id"}
+    calls = CATALOG.validate_all(
+        [call("matrix.rooms.resolve", alias="#a:b.c"), call("matrix.rooms.send", roomId=reference, body="hi")]
+    )
+    assert calls[1].arguments["roomId"] == reference
+    labels = call(
+        "github.issues.addLabels",
+        owner="a",
+        repo="b",
+        issue_number={"$from": 0, "path": "$.n"},
+        labels=["x", reference],
+    )
+    assert CATALOG.validate(labels).arguments["labels"] == ["x", reference]
+
+
+@pytest.mark.parametrize("index", [1, 2, 19])
+def test_references_only_look_back(index: int) -> None:
+    later = {"$from": index, "path": "$.room_id"}
+    with pytest.raises(InvalidArguments, match="can't take"):
+        CATALOG.validate_all(
+            [call("matrix.rooms.resolve", alias="#a:b.c"), call("matrix.rooms.send", roomId=later, body="hi")]
+        )
+
+
+def test_how_many_calls() -> None:
+    one = call("slack.users.list")
+    assert len(CATALOG.validate_all([one] * 20)) == 20
+    for calls in ([], [one] * 21):
+        with pytest.raises(InvalidArguments, match="1 to 20"):
+            CATALOG.validate_all(calls)
+
+
+def test_is_reference() -> None:
+    assert is_reference({"$from": 0, "path": "$"}) and not is_reference({"$from": 20, "path": "$"})
+    assert not is_reference({"$from": 0, "path": 3}) and not is_reference({"$from": 0, "path": '$["\\q"]'})
+    assert not is_reference([0, "$"])
+
+
+# ---- templates ----
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("plain", Literal("plain")),
+        (3, Literal(3)),
+        (None, Literal(None)),
+        ("$$5", Literal("$5")),
+        ("$$request.x", Literal("$request.x")),
+        ("$request.text", Reference("request", "$.text")),
+        ("$response.a.b[0]", Reference("response", "$.a.b[0]")),
+        ('$pre.a["m.x"]', Reference("pre", '$.a["m.x"]')),
+        ("$action.key", Reference("action", "$.key")),
+    ],
+)
+def test_parsing_references(written: Any, meant: Any) -> None:
+    assert parse(written) == meant
+    if isinstance(meant, Reference):
+        assert str(meant) == written
+
+
+NOT_REFERENCES = ["$", "$x", "$request", "$request.", "$response..a", "$action.id", "$action.key.x", "$pre.a["]
+
+
+@pytest.mark.parametrize("written", [*NOT_REFERENCES, '$pre.["\\q"]', "$Request.x"])
+def test_what_only_begins_like_a_reference(written: str) -> None:
+    with pytest.raises(InvalidInput):
+        parse(written)
+
+
+def test_filling() -> None:
+    template = {"a": "$request.x", "b": ["$$", {"c": "$response.y[1]"}], "d": "$action.key", "e": 1}
+    sources = {"request": {"x": {"deep": True}}, "response": {"y": [0, "two"]}, "action": {"key": "k"}}
+    assert fill(template, sources) == {"a": {"deep": True}, "b": ["$", {"c": "two"}], "d": "k", "e": 1}
+    with pytest.raises(MissingValue):
+        fill({"a": "$request.nothing"}, sources)
+    with pytest.raises(InvalidInput, match="no pre here"):
+        fill({"a": "$pre.x"}, sources)
+    assert [str(reference) for reference in references(template)] == ["$request.x", "$response.y[1]", "$action.key"]
+    assert substitute(template, lambda reference: str(reference).upper())["a"] == "$REQUEST.X"
+
+
+@given(st.text(max_size=20))
+def test_filled_values_are_never_parsed_again(text: str) -> None:
+    assert fill({"a": "$request.x"}, {"request": {"x": text}}) == {"a": text}
+
+
+def test_completing_a_call() -> None:
+    send = CATALOG.method("matrix.rooms.send")
+    whole = complete(send, {"roomId": "!a:b", "body": "$action.key"}, "k1")
+    assert whole == {"roomId": "!a:b", "body": "$action.key", "msgtype": "m.text", "txnId": "k1"}
+
+
+def test_expectations() -> None:
+    slack = CATALOG.service("slack")
+    assert expectations(slack) == slack.success
+    undo = CATALOG.method("slack.chat.postMessage").undo
+    assert undo is not None and undo.guard is not None and undo.verify is not None
+    assert expectations(slack, undo.guard) == (*undo.guard.expect, *slack.success)
+    assert expectations(slack, undo.verify) == undo.verify.expect  # it speaks about $.ok itself
+    check = CATALOG.method("github.stars.add").undo
+    assert check is not None and check.verify is not None
+    assert expectations(slack, check.verify) == check.verify.expect  # a status is the verdict
