@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from google.protobuf.message import Message
 
 from goex.cli import doctor
+from goex.client import Client
 from goex.paths import Paths
 from goex.rpc import goex_pb2 as pb
 from policies.errors import ExitStatus
 from tests.goex.cli.conftest import GOEX, Goex, Inside
-from tests.goex.cli.fake import PASSPHRASE, Fake, finished, problem, state, view
+from tests.goex.cli.fake import PASSPHRASE, Fake, finished, mapped, problem, state, view
 from tests.support.terminal import Terminal
 
 # ---- what is sent
@@ -377,3 +381,68 @@ def test_another_user_cant_reach_the_persons_socket(env: dict[str, str], fake: F
     assert done.returncode == 8
     assert '"code": "unsafe-place"' in done.stdout
     assert "belongs to user 0" in done.stdout
+
+
+# ---- text from outside
+
+
+TRICK = "x\x1b[2J\x9b1m\u202ey\r\x07\u200b[bold]z"
+
+
+def poison(message: Message) -> None:
+    """Every text of the message becomes the trick."""
+    for field in message.DESCRIPTOR.fields:
+        value = getattr(message, field.name)
+        if field.message_type is not None:
+            for item in value if field.is_repeated else [value] if message.HasField(field.name) else []:
+                poison(item)
+        elif field.type == field.TYPE_STRING and field.is_repeated:
+            value[:] = [TRICK] * max(len(value), 1)
+        elif field.type == field.TYPE_STRING and (field.containing_oneof is None or message.HasField(field.name)):
+            setattr(message, field.name, TRICK)
+
+
+LISTING = (
+    "log",
+    "log --verify",
+    "show ac-0001",
+    "grants",
+    "agents list",
+    "agents add x",
+    "approve",
+    "vault list",
+    "vault seal",
+    "map x",
+    "catalog list",
+    "daemon status",
+    "exec x",
+    "undo x",
+    "doctor --quick",
+)
+
+
+@pytest.mark.parametrize("flag", ["", " --json"])
+@pytest.mark.parametrize("command", LISTING)
+def test_no_answer_can_trick_the_terminal(
+    inside: Inside, fake: Fake, monkeypatch: pytest.MonkeyPatch, command: str, flag: str
+) -> None:
+    original = Client.call
+
+    def call(self: Client, *args: Any, **more: Any) -> Any:
+        reply = original(self, *args, **more)
+        poison(reply)
+        return reply
+
+    monkeypatch.setattr(Client, "call", call)
+    bad = problem("x", 1)
+    bad.details.append("x")
+    fake.verify.good = False
+    fake.events = [mapped(sure=True), pb.Event(action_id="a", progress="x"), finished(problem=bad, answer="x")]
+    for event in fake.events:
+        poison(event)
+    ran = inside(*command.split(), *flag.split())
+    assert "[bold]z" in ran.out + ran.err
+    said = re.sub(r"\n", "", ran.out + ran.err)
+    assert not re.search("[\x00-\x1f\x7f-\x9f\u200b\u202e]", said)
+    if flag:
+        assert ran.out.isascii()

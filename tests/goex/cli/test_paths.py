@@ -88,7 +88,7 @@ def test_a_symlink_is_refused(tmp_path: Path) -> None:
     real.mkdir(mode=0o700)
     paths.state_dir.parent.mkdir(parents=True)
     paths.state_dir.symlink_to(real)
-    with pytest.raises(UnsafePlace, match="symlink"):
+    with pytest.raises(UnsafePlace, match="goex is a symlink, and"):
         paths.create()
 
 

@@ -453,3 +453,13 @@ def test_the_output_of_an_action_cant_command_the_terminal(on_terminal: Callable
     assert "\u202e" not in screen.raw
     assert "héllo" in screen.raw
     assert "\\u{1b}[2Jgone\\u{202e}" in screen.raw
+
+
+@pytest.mark.parametrize("shape", ["printf 'once\\nonce\\n' | {}", "{} </dev/null", "{} | cat"])
+def test_a_terminal_behind_a_pipe_isnt_asked(env: dict[str, str], fake: Fake, shape: str) -> None:
+    command = shape.format(" ".join(f"'{word}'" for word in (*GOEX, "approve", "ap-0001")))
+    with Terminal(["/bin/sh", "-c", command], env=env) as terminal:
+        terminal.expect("Approving needs a terminal", seconds=10)
+        terminal.wait()
+    assert "Your answer" not in terminal.text
+    assert fake.decided == []
