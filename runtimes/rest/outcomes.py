@@ -25,9 +25,12 @@ def forward(steps: Sequence[Step], ledger: Ledger, report: Report) -> Outcome:
     done = [step for step in calls if ledger.done(step.id)]
     failing = next((step for step in steps if not ledger.done(step.id)), None)
     ok = failing is None or len(done) == len(calls)
+    summary = _well(calls, ledger) if ok or failing is None else _badly(calls, done, failing, ledger, report)
+    if report.unkept:
+        summary += escape(f" It can't be taken back here: {report.unkept}.")
     return Outcome(
         ok=ok,
-        summary=_well(calls, ledger) if ok or failing is None else _badly(calls, done, failing, ledger, report),
+        summary=summary,
         ended=report.ended,
         exit_code=report.exit_code,
         results=results(calls, ledger),
@@ -59,11 +62,11 @@ def why_not(step: Step, ledger: Ledger, report: Report) -> str:
         return escape(f"answered {answer.status}: {answer.failed or 'not as expected'}")
     if step.id in ledger.sent or step.id in report.sent:
         return NO_ANSWER if not step.read else "got no answer"
-    if report.trouble:
-        return escape(f"wasn't sent: {report.trouble}")
+    if report.trouble or report.unkept:
+        return escape(f"wasn't sent: {report.trouble or report.unkept}")
     if report.refused:
-        return escape(f"was refused by the gateway: {report.refused[-1].reason}")
-    return "wasn't sent"
+        return escape(f"was refused by the gateway: {report.refused[0].reason}")
+    return escape(f"wasn't sent: {report.ending}" if report.ending else "wasn't sent")
 
 
 def _well(calls: Sequence[Step], ledger: Ledger) -> str:

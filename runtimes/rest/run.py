@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,11 +35,17 @@ MAX_NOTES = 40  # refusals that are noted one by one; a hostile program could ca
 
 @dataclass(slots=True)
 class Report:
-    """What one run did. `trouble` is why it stopped early, in words; "" when nothing went wrong outside of answers."""
+    """What one run did, beside its answers. The texts are for people: "" where there is nothing to say.
+
+    `trouble`: why the daemon itself stopped it. `unkept`: why an answer isn't in the record. `ending`: how the
+    container ended, when not by itself and well.
+    """
 
     ended: Ended = Ended.EXITED
     exit_code: int | None = None
     trouble: str = ""
+    unkept: str = ""
+    ending: str = ""
     refused: list[Refusal] = field(default_factory=list)
     exchanges: dict[str, Exchange] = field(default_factory=dict)  # the last one of each request
     sent: list[str] = field(default_factory=list)  # everything that left, reads too
@@ -71,7 +78,8 @@ class Runner:
         be kept even of a very large answer. Raises GoexError only when nothing was sent.
         """
         report = Report()
-        observer = _observe(_Watch(steps, context, ledger, records, report, self.catalog, wanted or {}, answered))
+        watch = _Watch(steps, context, ledger, records, report, self.catalog, wanted or {}, answered)
+        observer = Observer(sending=watch.sending, answered=watch.answered, refused=watch.refused)
         plan = GatewayPlan(
             action_id=context.action_id,
             requests=tuple(step.request for step in steps),
@@ -88,13 +96,15 @@ class Runner:
             result = await self.sandbox.run(job, self.profile)
             report.ended, report.exit_code = result.ended, result.exit_code
             if result.ended is not Ended.EXITED or result.exit_code != 0:
-                report.trouble = report.trouble or _ending(result.ended, result.exit_code, result.stderr)
+                report.ending = _ending(result.ended, result.exit_code, result.stderr)
         except (SandboxFailed, GatewayFailed) as error:
             report.error, report.trouble = error, error.message
         finally:
             await _finish(self.gateway.close(context.action_id))
         if report.error is not None and not report.sent:
             raise report.error
+        if report.unkept:
+            watch.save_again()
         return report
 
 
@@ -142,6 +152,12 @@ class _Watch:
         if self.records is not None and self.keeps:
             self.ledger.save(self.records)
 
+    def save_again(self) -> None:
+        """What couldn't be kept while it ran may be kept now: without it there is no undo."""
+        with suppress(Exception):
+            self.save()
+            self.report.unkept = ""
+
     async def sending(self, request: str, target: str) -> None:
         step = self.step(request)
         try:
@@ -175,7 +191,7 @@ class _Watch:
             if self.on_answer is not None:
                 self.on_answer(exchange.request)
         except Exception as error:
-            self.report.trouble = f"the answer to {exchange.request} couldn't be kept: {_said(error)}"
+            self.report.unkept = f"the answer to {exchange.request} couldn't be kept: {_said(error)}"
             raise
 
     async def refused(self, refusal: Refusal) -> None:
@@ -192,10 +208,6 @@ def wanted_paths(*plans: JsonValue) -> dict[str, set[str]]:
         for ref in refs_in(referring(plan)):
             found.setdefault(ref.request, set()).add(ref.path)
     return found
-
-
-def _observe(watch: _Watch) -> Observer:
-    return Observer(sending=watch.sending, answered=watch.answered, refused=watch.refused)
 
 
 async def _finish(closing: Any) -> None:

@@ -73,6 +73,33 @@ async def test_an_answer_that_could_not_be_recorded_stops_what_follows(
     assert "1 of 2 calls went well" in outcome.summary
 
 
+async def test_an_answer_that_could_not_be_kept_is_kept_afterwards_or_said_to_be_lost(
+    runtime: RestRuntime, slack: FakeSlack, slack_bench: Bench
+) -> None:
+    plan, context = await prepared(runtime, slack_bench, POST)
+    records = slack_bench.records["a1"]
+    records.fail_at, records.error = records.writes + 2, full_disk
+
+    outcome = await runtime.execute(plan, context)
+
+    assert outcome.ok, outcome.summary
+    assert (await runtime.assess_revert(UNDO, plan, context)).bounds == {"requests": 3}
+
+    context = slack_bench.context("a9")
+    await runtime.prepare(plan, context)
+    put = slack_bench.records["a9"].put
+
+    def failing(name: str, data: bytes) -> None:
+        if b'"status":200' in data:
+            raise full_disk()
+        put(name, data)
+
+    context.records.put = failing  # type: ignore[method-assign]
+    lost = await runtime.execute(plan, context)
+    assert lost.ok
+    assert "can't be taken back" in lost.summary
+
+
 async def test_a_journal_that_says_no_stops_the_second_call(
     runtime: RestRuntime, slack: FakeSlack, slack_bench: Bench
 ) -> None:
