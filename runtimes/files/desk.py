@@ -17,7 +17,7 @@ from runtimes.files import manifest as manifests
 from runtimes.files import notes, words
 from runtimes.files.folder import Folder
 from runtimes.files.restore import Restore, Steps, steps
-from runtimes.files.snapshot import Repository, translated
+from runtimes.files.snapshot import Repository
 from runtimes.files.threads import in_thread, teller
 from runtimes.files.tree import Bounds, Manifest, Walk, hash_file
 from runtimes.files.words import shown
@@ -149,11 +149,11 @@ class Desk:
                 saying="Restoring contents beside the folder's own…",
                 progress=self.progress,
             )
-        except (GoexError, OSError) as error:
+        except GoexError:
             await in_thread(restore.unstage)
             if state is not None:
                 notes.write_state(self.records, state)
-            raise translated(error) if isinstance(error, OSError) else error from error
+            raise
 
     async def _apply(self, restore: Restore, todo: Steps, goal: Manifest, tell: Callable[[str], None]) -> None:
         def apply_and_look() -> Manifest:
@@ -164,8 +164,6 @@ class Desk:
             reached = await in_thread(apply_and_look, saying="Putting everything into place…", progress=self.progress)
         except GoexError as error:
             raise Halted(error) from error
-        except OSError as error:
-            raise Halted(translated(error)) from error
         if not manifests.equal(reached, goal):
             difference, _ = words.capped(words.changes(goal.entries, reached.entries), 20)
             raise Halted(Conflict("The folder isn't what it should be after this.", difference=difference))

@@ -19,7 +19,6 @@ from runtimes.files import notes, plans, words, workcopy
 from runtimes.files.desk import Desk, Halted, stopped
 from runtimes.files.folder import open_pinned, refuse_mounts
 from runtimes.files.handles import remove_path, remove_unknown
-from runtimes.files.snapshot import translated
 from runtimes.files.threads import in_thread, teller
 from runtimes.files.tree import Manifest
 from runtimes.sandbox.contract import Job, Profile, Result, Sandbox, SandboxFailed
@@ -53,7 +52,7 @@ class Run:
             swapped = f" {error.message}"
         try:
             oid, after, stripped = await self._record_after()
-        except (GoexError, OSError) as error:
+        except GoexError as error:
             return await self._take_back(error)
         outcome = plans.outcome(result, self.before, after, stripped)
         outcome = replace(outcome, ok=outcome.ok and not swapped, summary=outcome.summary + swapped)
@@ -76,11 +75,12 @@ class Run:
                 saying="Recording what the program did…",
                 progress=progress,
             )
-        except (GoexError, OSError) as error:
+        except InvalidInput as error:
             notes.write_state(desk.records, notes.State(at="prepared"))
-            if isinstance(error, InvalidInput):
-                return Outcome(ok=False, summary=f"What the program left is refused: {error}", touched=False)
-            raise (translated(error) if isinstance(error, OSError) else error) from error
+            return Outcome(ok=False, summary=f"What the program left is refused: {error}", touched=False)
+        except GoexError:
+            notes.write_state(desk.records, notes.State(at="prepared"))
+            raise
         finally:
             await in_thread(lambda: remove_path(self.work))
         outcome = plans.outcome(result, self.before, target, refused)
@@ -149,10 +149,9 @@ class Run:
         )
         return oid, after, stripped
 
-    async def _take_back(self, cause: Exception) -> Outcome:
+    async def _take_back(self, cause: GoexError) -> Outcome:
         """What the program left can't be recorded (too much, disk full): put the folder back at once."""
-        why = translated(cause) if isinstance(cause, OSError) else cause
-        message = f"What the program left can't be recorded: {why}"
+        message = f"What the program left can't be recorded: {cause}"
 
         def clear() -> Manifest:
             remove_unknown(self.desk.root, self.before)
@@ -163,7 +162,7 @@ class Run:
             await self.desk.bring(self.before, (self.before, left), arrive="prepared", now=left)
         except Halted as halted:
             return stopped(f"{message} Taking it back stopped half way.", halted.cause)
-        except (GoexError, OSError) as error:
+        except GoexError as error:
             return Outcome(ok=False, summary=f"{message} It couldn't be taken back either: {error}", touched=True)
         return Outcome(ok=False, summary=f"{message} It was taken back.", touched=False)
 

@@ -25,6 +25,7 @@ from typing import IO
 from policies.errors import GoexError, Unavailable
 from runtimes.files import manifest as manifests
 from runtimes.files.collect import collect
+from runtimes.files.threads import translated
 from runtimes.files.tree import CHUNK, Manifest, Walk, object_id
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -39,6 +40,7 @@ _SETTINGS = (
 )
 _OPTIONS = tuple(part for setting in _SETTINGS for part in ("-c", setting))
 _SMALL = 8 << 20
+_LITTLE = 1 << 18  # bytes free on a disk that is as good as full
 
 
 class Repository:
@@ -93,17 +95,20 @@ class Repository:
     def _import(self) -> Iterator[IO[bytes]]:
         before = set(self._pack_folder.iterdir())
         process = self._git("fast-import", "--done", "--quiet", "--force", "--depth=0", "--big-file-threshold=8m")
+        pipe = _stream_of(process.stdin)
         try:
-            yield _stream_of(process.stdin)
-            _stream_of(process.stdin).close()
+            try:
+                yield pipe
+                pipe.close()
+            except BrokenPipeError:  # git has ended early, and says why
+                process.wait()
             refused = _stream_of(process.stderr).read()
             if process.wait() != 0:
-                raise _failed("fast-import", refused)
-        except BrokenPipeError as error:
-            process.kill()
-            raise _failed("fast-import", _stream_of(process.stderr).read()) from error
-        except OSError as error:
-            raise translated(error) from error
+                raise self._failed("fast-import", refused)
+        except BaseException:
+            _ended(process)
+            self.clean()
+            raise
         finally:
             _ended(process)
         for made in set(self._pack_folder.iterdir()) - before:
@@ -217,8 +222,16 @@ class Repository:
         process = self._git(*arguments, here=here)
         output, refused = process.communicate(data)
         if process.returncode != 0:
-            raise _failed(arguments[0], refused)
+            raise self._failed(arguments[0], refused)
         return bytes(output)
+
+    def _failed(self, command: str, refused: bytes) -> Unavailable:
+        """git's failure in GoEx's words. git doesn't always say that the disk is full, so that is looked at."""
+        text = refused.decode("utf-8", "replace")
+        at = os.statvfs(self.path.parent)
+        if "No space left" in text or "Disk quota" in text or at.f_bavail * at.f_frsize < _LITTLE or not at.f_favail:
+            return translated(OSError(errno.ENOSPC, "No space left on device"))
+        return Unavailable(f"git {command} failed: {text.strip()[-300:]}")
 
     @property
     def _pack_folder(self) -> Path:
@@ -253,10 +266,10 @@ class Repository:
         try:
             held = Git(str(self.path.parent)).execute(command, istream=subprocess.PIPE, as_process=True)
         except GitError as error:
-            raise _failed(arguments[0], str(error).encode()) from error
+            raise self._failed(arguments[0], str(error).encode()) from error
         process, held.proc = held.proc, None  # it would end the process when it is collected
         if process is None:
-            raise _failed(arguments[0], b"it has ended")
+            raise self._failed(arguments[0], b"it has ended")
         return process
 
 
@@ -332,24 +345,10 @@ def fsync(path: Path) -> None:
         os.close(fd)
 
 
-def translated(error: OSError) -> GoexError:
-    """An operating system's error in GoEx's own words."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return Unavailable("The disk is full.", next_step="Free some space, then try again.")
-    return Unavailable(f"The operating system refused: {error.strerror or error}.")
-
-
 def _folders(top: Path) -> list[Path]:
     return [Path(folder) for folder, _, _ in os.walk(top)] + [
         Path(folder) / name for folder, _, names in os.walk(top) for name in names
     ]
-
-
-def _failed(command: str, refused: bytes) -> Unavailable:
-    text = refused.decode("utf-8", "replace")
-    if "No space left" in text or "Disk quota" in text:
-        return Unavailable("The disk is full.", next_step="Free some space, then try again.")
-    return Unavailable(f"git {command} failed: {text.strip()[-300:]}")
 
 
 _NO_GIT = Unavailable("git isn't installed, and snapshots are kept by it.", next_step="Install it: apt-get install git")

@@ -7,17 +7,23 @@ locks; what lasts longer than a second is said; folders that lie in one another 
 from __future__ import annotations
 
 import asyncio
+import errno
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
+
+from policies.errors import Unavailable
 
 T = TypeVar("T")
 _SLOW = 1.0  # seconds
 
 
 async def in_thread(work: Callable[[], T], *, saying: str = "", progress: Callable[[str], None] | None = None) -> T:
-    """Run `work` in a thread and return what it returns; `saying` is shown when it takes more than a second."""
+    """Run `work` in a thread and return what it returns; `saying` is shown when it takes more than a second.
+
+    Raises what `work` raises; an operating system's error as Unavailable.
+    """
     loop = asyncio.get_running_loop()
     timer = loop.call_later(_SLOW, progress, saying) if saying and progress is not None else None
     task = asyncio.ensure_future(asyncio.to_thread(work))
@@ -32,9 +38,18 @@ async def in_thread(work: Callable[[], T], *, saying: str = "", progress: Callab
         if not task.cancelled():
             task.exception()
         raise
+    except OSError as error:
+        raise translated(error) from error
     finally:
         if timer is not None:
             timer.cancel()
+
+
+def translated(error: OSError) -> Unavailable:
+    """An operating system's error in GoEx's own words."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return Unavailable("The disk is full.", next_step="Free some space, then try again.")
+    return Unavailable(f"The operating system refused: {error.strerror or error}.")
 
 
 def teller(progress: Callable[[str], None], *, clock: Callable[[], float] = time.monotonic) -> Callable[[str], None]:
