@@ -291,6 +291,8 @@ class Container:
     """A client at the action's socket. Blocking: call its methods through `asyncio.to_thread`."""
 
     def __init__(self, folder: str, ca_pem: str) -> None:
+        self.socket = f"{folder}/gw.sock"
+        self.ca_pem = ca_pem
         self._folder = folder
         self._trust = ssl.create_default_context(cadata=ca_pem)
         self._tunnel: ssl.SSLSocket | None = None

@@ -64,7 +64,7 @@ async def through(
         ):
             pem = tmp_path / "ca.pem"
             pem.write_text(box.container.ca_pem)
-            sock = str(next(tmp_path.glob("gw-*/gw.sock")))
+            sock = box.container.socket
             argv = [part.replace("{url}", f"{origin}/api/messages") for part in command]
             if shim_module is None:
                 run = [sys.executable, str(SHIM), "--port", "0", "--socket", sock, "--ca", str(pem), "--", *argv]
