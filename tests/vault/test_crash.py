@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 
-from tests.vault.support import CHEAP, account, create, protector, reopen, secret_of
+from tests.vault.support import APPROVAL, CHEAP, account, create, protector, reopen, secret_of
 from vault.errors import VaultAbsent, VaultUnwritable
 from vault.secret import Secret
 from vault.store import Vault
@@ -103,9 +103,7 @@ def test_kill_9_before_every_statement(path: Path, what: str) -> None:
         "rotate": lambda vault: vault.rotate(),
         "rotate to another": lambda vault: vault.rotate(protector(other)),
         "approval": lambda vault: vault.check_approval(Secret("not the right one")),
-        "change": lambda vault: vault.change_approval(
-            Secret("yes it is really me"), Secret("a new one, really"), cost=CHEAP
-        ),
+        "change": lambda vault: vault.change_approval(Secret(APPROVAL), Secret("a new one, really"), cost=CHEAP),
     }
     survived, killed = False, 0
     for limit in range(1, 60):
@@ -213,7 +211,7 @@ def test_a_full_disk_leaves_the_old_state(small_disk: Path, tmp_path: Path) -> N
         lambda: vault.rotate(),
         lambda: vault.rotate(protector("another passphrase")),
         lambda: vault.remove("slack", "work"),
-        lambda: vault.check_approval(Secret("yes it is really me")),
+        lambda: vault.check_approval(Secret(APPROVAL)),
         lambda: vault.flush_uses(),
     ):
         with pytest.raises(VaultUnwritable):

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from policies.errors import InvalidInput
-from tests.vault.support import APPROVAL, CANARY, PASSPHRASE, SOON, HandClock, account, protector, reopen
+from tests.vault.support import APPROVAL, CANARY, PASSPHRASE, SOON, HandClock, account, ca_pem, protector, reopen
 from vault.errors import RecordAltered
 from vault.secret import Secret
 from vault.store import Vault
@@ -217,9 +217,10 @@ def test_sizes_of_files(vault: Vault) -> None:
         {"ca_pem": "not a certificate"},
         {"ca_pem": "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"},
         {"ca_pem": "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"},
-        {"ca_pem": "x" * 300_000},
+        {"ca_pem": ca_pem() + "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"},
+        {"ca_pem": ca_pem() * 700},
     ],
-    ids=str,
+    ids=lambda changed: repr(changed)[:40],
 )
 def test_accounts_that_cant_be_stored(vault: Vault, changed: dict[str, str]) -> None:
     with pytest.raises(InvalidInput):
