@@ -214,8 +214,11 @@ class Walk:
                 oid = self.read(file, at, path)
                 xattrs = read_xattrs(f"{PROC}/{file}")
                 after = os.fstat(file)
-            # Lifting a mode moves the change time, so there the first three must do.
-            if oid and (_key(after) == _key(at) or (self.force and _key(after)[:3] == _key(at)[:3])):
+            if self.force and not at.st_mode & 0o400:  # lifting a mode has moved the change time
+                after = os.stat(name, dir_fd=fd, follow_symlinks=False)
+                if _key(after)[:3] == _key(at)[:3] and after.st_mode == at.st_mode:
+                    at = after
+            if oid and _key(after) == _key(at):
                 return self._entry(at, size=at.st_size, oid=oid, xattrs=xattrs)
             at = os.stat(name, dir_fd=fd, follow_symlinks=False)
         raise _moving(path)
