@@ -6,16 +6,18 @@ no request that can change something ever left. A sent request without an answer
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from policies.actions import Outcome
 from policies.jsonvalue import JsonValue, canonical
-from policies.text import escape
-from runtimes.rest.answers import Ledger
+from policies.text import escape, shorten
+from runtimes.rest.answers import Answer, Ledger
 from runtimes.rest.run import Report
 from runtimes.rest.steps import Step
 
 MAX_RESULTS = 500_000  # bytes of all results together: they are journaled, and handed to whoever asked
+MAX_SAID = 200  # characters of an answer in a summary
 NO_ANSWER = "was sent, but no answer to it is known, so it can't be known whether it happened"
 
 
@@ -59,7 +61,7 @@ def why_not(step: Step, ledger: Ledger, report: Report) -> str:
     """Why `step` isn't done, in words, escaped."""
     answer = ledger.answers.get(step.id)
     if answer is not None:
-        return escape(f"answered {answer.status}: {answer.failed or 'not as expected'}")
+        return escape(f"answered {answer.status}{_said(answer)}")
     if step.id in ledger.sent or step.id in report.sent:
         return NO_ANSWER if not step.read else "got no answer"
     if report.trouble or report.unkept:
@@ -67,6 +69,14 @@ def why_not(step: Step, ledger: Ledger, report: Report) -> str:
     if report.refused:
         return escape(f"was refused by the gateway: {report.refused[0].reason}")
     return escape(f"wasn't sent: {report.ending}" if report.ending else "wasn't sent")
+
+
+def _said(answer: Answer) -> str:
+    """What didn't hold, and the beginning of what the service said about it."""
+    body = json.dumps(answer.body, ensure_ascii=False) if answer.body is not None else answer.text
+    text, cut = shorten(" ".join(body.split()), MAX_SAID)
+    failed = "" if answer.failed.startswith("the server answered with status") else f": {answer.failed.rstrip('.')}"
+    return failed + (f" ({text}{'…' if cut else ''})" if text else "")
 
 
 def _well(calls: Sequence[Step], ledger: Ledger) -> str:
@@ -77,7 +87,7 @@ def _well(calls: Sequence[Step], ledger: Ledger) -> str:
 
 
 def _badly(calls: Sequence[Step], done: Sequence[Step], failing: Step, ledger: Ledger, report: Report) -> str:
-    what = "What was to be read before" if failing.role == "pre" else "It"
+    what = f"What was to be read first ({escape(failing.method_id)})" if failing.role == "pre" else "It"
     reason = why_not(failing, ledger, report).rstrip(".")
     call = next(step for step in calls if step.call == failing.call)
     if len(calls) == 1:

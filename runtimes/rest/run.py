@@ -163,13 +163,17 @@ class _Watch:
         try:
             if refs_in(step.arguments):
                 check_values(step, self.ledger.answers, self.catalog)
+        except GoexError as error:
+            self.report.trouble = _said(error)
+            raise
+        try:
             if not step.read and request not in self.ledger.sent:
                 self.ledger.sent.append(request)
                 self.save()
             method, _, url = target.partition(" ")
             self.context.note("request", {"request": request, "method": method, "url": url})
         except Exception as error:
-            self.report.trouble = f"it couldn't be taken note of: {_said(error)}"
+            self.report.trouble = f"it couldn't be noted: {_said(error)}"
             if request in self.ledger.sent and not step.read:
                 self.ledger.sent.remove(request)
             raise
