@@ -53,6 +53,8 @@ def apply(missing: frozenset[Defence], config: dict[str, Any]) -> None:
         config["NetworkDisabled"] = False
     if Defence.NON_ROOT in missing:
         config["User"] = "0:0"
+    if Defence.HOSTNAME in missing:
+        del config["Hostname"]
     for defence, change in _CHANGES.items():
         if defence in missing:
             host.update(change)
@@ -64,7 +66,7 @@ def apply(missing: frozenset[Defence], config: dict[str, Any]) -> None:
     for defence, limit in ((Defence.FILE_SIZE, "fsize"), (Defence.OPEN_FILES, "nofile"), (Defence.CORE, "core")):
         if defence in missing:
             host["Ulimits"] = [item for item in host["Ulimits"] if item["Name"] != limit]
-            host["Ulimits"].append({"Name": limit, "Soft": 2**20, "Hard": 2**20} if limit == "nofile" else
+            host["Ulimits"].append({"Name": limit, "Soft": 8192, "Hard": 8192} if limit == "nofile" else
                                    {"Name": limit, "Soft": -1, "Hard": -1})  # fmt: skip
     for mount in host["Mounts"]:
         if Defence.READ_ONLY_JOB in missing:
@@ -73,9 +75,15 @@ def apply(missing: frozenset[Defence], config: dict[str, Any]) -> None:
             mount["BindOptions"]["NonRecursive"] = False
 
 
+# Not ALL: an engine that lacks one itself couldn't give it.
+_STRONG = [
+    "CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "MKNOD", "NET_ADMIN", "NET_RAW", "SETFCAP",
+    "SETGID", "SETUID", "SYSLOG", "SYS_ADMIN", "SYS_CHROOT", "SYS_MODULE", "SYS_PTRACE", "SYS_RAWIO", "SYS_TIME",
+]  # fmt: skip
+
 _CHANGES: dict[Defence, dict[str, Any]] = {
     Defence.NETWORK: {"NetworkMode": "host"},
-    Defence.CAPABILITIES: {"CapDrop": [], "CapAdd": ["ALL"]},
+    Defence.CAPABILITIES: {"CapDrop": [], "CapAdd": _STRONG},
     Defence.READ_ONLY_ROOT: {"ReadonlyRootfs": False},
     Defence.MASKED_PATHS: {"MaskedPaths": []},
     Defence.READ_ONLY_PATHS: {"ReadonlyPaths": []},
