@@ -31,7 +31,7 @@ def decode(data: bytes) -> Manifest:
             raise ValueError("another version")
         entries = {row[0].encode("latin-1"): _entry(row[1:]) for row in head["entries"]}
         return Manifest(entries=entries, taken=int(head["taken"]), settled=bool(head["settled"]))
-    except (ValueError, KeyError, TypeError, IndexError) as error:
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         raise Unavailable(f"A snapshot's manifest can't be read: {error}.") from error
 
 
