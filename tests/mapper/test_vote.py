@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ def rejected(number: int = 0) -> Rejected:
     return Rejected(sample=number, reason="bad")
 
 
-def run(samples: list[Sample], threshold: float = 0.6, *, refuse: bool = False) -> Vote:
+def run(samples: Sequence[Sample], threshold: float = 0.6, *, refuse: bool = False) -> Vote:
     def check(calls: tuple[Call, ...]) -> tuple[Call, ...]:
         if refuse:
             raise InvalidInput("no")
@@ -36,9 +37,10 @@ def run(samples: list[Sample], threshold: float = 0.6, *, refuse: bool = False) 
     )
 
 
-A, B = (c("a", x=1),), (c("b", x=1),)
+A: tuple[Call, ...] = (c("a", x=1),)
+B: tuple[Call, ...] = (c("b", x=1),)
 
-TABLE: list[tuple[list[Sample], tuple[Call, ...] | None, float, bool]] = [
+TABLE: list[tuple[Sequence[Sample], tuple[Call, ...] | None, float, bool]] = [
     ([A], A, 1.0, True),
     ([A] * 10, A, 1.0, True),
     ([A] * 6 + [B] * 4, A, 0.6, True),
@@ -55,7 +57,7 @@ TABLE: list[tuple[list[Sample], tuple[Call, ...] | None, float, bool]] = [
 
 
 @pytest.mark.parametrize(("samples", "winner", "agreement", "sure"), TABLE)
-def test_table(samples: list[Sample], winner: tuple[Call, ...] | None, agreement: float, sure: bool) -> None:
+def test_table(samples: Sequence[Sample], winner: tuple[Call, ...] | None, agreement: float, sure: bool) -> None:
     made = run(samples)
     assert made.sure is sure and made.agreement == pytest.approx(agreement) and made.samples == len(samples)
     assert len(made.rejected) == sum(isinstance(sample, Rejected) for sample in samples)
