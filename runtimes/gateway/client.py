@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from policies.errors import InvalidInput
+from policies.errors import InvalidInput, Unavailable
 from runtimes.gateway.codec import exchange_from_json, lease_to_json, plan_to_json, refusal_from_json
 from runtimes.gateway.contract import GatewayFailed, Observer
 from runtimes.gateway.frames import BrokenFrame, Conversation, Ended, Message
@@ -133,8 +133,9 @@ class GatewayClient:
             raise GatewayFailed("The gateway process died.")
         try:
             return await running.conversation.call(op, **fields)
-        except Ended as error:
-            raise GatewayFailed("The gateway process died.") from error
+        except Unavailable as error:
+            gone = isinstance(error, Ended)
+            raise GatewayFailed("The gateway process died." if gone else error.message) from error
         except BrokenFrame as error:
             raise InvalidInput("This plan is too large for the gateway.") from error
 

@@ -121,10 +121,10 @@ class Delivery:
         planned = composed.planned
         body = redactor.clean(answer.body)
         value, kind = readable(body, self._plan.max_response_bytes)
-        if kind == "json":
-            clean = redactor.value(value)
-            if clean != value:
-                value, body = clean, canonical(clean)
+        if kind == "json" and redactor.finds(canonical(value)):
+            # Spelled so that only a JSON parser sees it: escapes within escapes, an encoding of an encoding.
+            value = redactor.value(value)
+            body = canonical(value)
         failed = redactor.text(self._policy.take(composed, answer.status, value, kind))
         text = "" if kind == "json" else shorten(body[: _TEXT * 4].decode("utf-8", "replace"), _TEXT)[0]
         await self._report(Exchange(

@@ -154,6 +154,7 @@ class Conversation:
             self._writer.write(frame)
             await self._writer.drain()
         except (OSError, RuntimeError) as error:
+            self.over = True
             raise Ended("The other end is gone.") from error
 
 

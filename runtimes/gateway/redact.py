@@ -47,6 +47,10 @@ class Redactor:
                 found = _splice(found, spans, mask)
         return b""
 
+    def finds(self, data: bytes) -> bool:
+        """Whether `data` holds an echo."""
+        return any(pattern.search(data) for pattern, _ in self._patterns)
+
     def text(self, text: str) -> str:
         data = text.encode("utf-8", "surrogatepass")
         redacted = self.clean(data)

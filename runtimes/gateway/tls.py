@@ -6,6 +6,7 @@ host of the plan, once a process. HTTP/1.1 is the only protocol offered on eithe
 
 from __future__ import annotations
 
+import functools
 import os
 import ssl
 from datetime import UTC, datetime, timedelta
@@ -87,6 +88,7 @@ class Authority:
         return self._leaves[host]
 
 
+@functools.lru_cache(maxsize=32)
 def upstream_context(ca_pem: str) -> ssl.SSLContext:
     """A client context that verifies names and trusts `ca_pem`, or the system's authorities when it is "".
 

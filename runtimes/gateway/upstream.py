@@ -93,7 +93,6 @@ class Upstream:
     def __init__(self, resolve: Resolve = system_resolve) -> None:
         self._resolve = resolve
         self._pinned: dict[Origin, list[str]] = {}
-        self._contexts: dict[str, ssl.SSLContext] = {}
         self._idle: dict[Origin, Link] = {}
 
     async def connect(self, origin: Origin, account: Account) -> Link:
@@ -183,9 +182,7 @@ class Upstream:
     async def _open(self, address: str, origin: Origin, account: Account) -> Link:
         context: ssl.SSLContext | None = None
         if origin.scheme == "https":
-            if account.ca_pem not in self._contexts:
-                self._contexts[account.ca_pem] = await asyncio.to_thread(upstream_context, account.ca_pem)
-            context = self._contexts[account.ca_pem]
+            context = await asyncio.to_thread(upstream_context, account.ca_pem)
         reader, writer = await asyncio.open_connection(
             address, origin.port, ssl=context, server_hostname=origin.host if context else None
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -407,3 +408,18 @@ async def test_a_long_path_works_too(tmp_path: Path, upstream: Up) -> None:
     box, _ = await begin(client, upstream, Watch())
     assert (await box.request("POST", f"{upstream[1]}/api/messages", HI)).status == 200
     await client.stop()
+
+
+def test_it_never_loads_what_holds_the_keys() -> None:
+    script = "import sys, runtimes.gateway.process; print(*sorted(sys.modules))"
+    made = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
+    loaded = set(made.stdout.split())
+    assert {"vault.secret", "vault.lease", "h11"} <= loaded
+    forbidden = {"vault.store", "vault.keys", "vault.sealing", "goex", "docker", "grpc", "sqlalchemy", "keyring"}
+    assert not forbidden & loaded
+
+
+async def test_what_the_process_says_wrongly_is_a_failure_of_the_gateway(client: GatewayClient, upstream: Up) -> None:
+    with pytest.raises(GatewayFailed, match="open failed: FileNotFoundError"):
+        shutil.rmtree(client._run_dir)
+        await begin(client, upstream, Watch())
