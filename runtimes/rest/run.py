@@ -29,7 +29,7 @@ from runtimes.rest.values import plain, referring, refs_in
 from runtimes.rest.words import heading
 from runtimes.sandbox.contract import Job, Profile, Sandbox, SandboxFailed
 
-PROGRAM = ("/usr/bin/python3", "-I", "/goex/bin/run_calls.py")
+PROGRAM = ("/usr/bin/python3", "-I", "-S", "/goex/bin/run_calls.py")
 MAX_NOTES = 40  # refusals that are noted one by one; a hostile program could cause any number
 
 

@@ -72,6 +72,22 @@ async def test_a_message_is_sent_seen_and_redacted(runtime: RestRuntime, room: R
     assert room.texts == []
 
 
+async def test_a_redo_is_a_new_message_for_the_server_too(runtime: RestRuntime, room: Room) -> None:
+    """The server answers a repeated transaction id with the old, redacted event: a redo needs another."""
+    plan, _ = await run(runtime, room.bench, room.say("again"))
+    await undo(runtime, room.bench, plan)
+    redo = Revert(verb="redo", target="a1")
+    target = room.bench.context("a1")
+    redo_plan = await runtime.assess_revert(redo, plan, target)
+
+    outcome = await runtime.execute_revert(redo, redo_plan, plan, target, room.bench.context("a3"))
+
+    assert outcome.ok, outcome.summary
+    assert room.texts == ["again"]
+    assert (await undo(runtime, room.bench, plan, "a4")).ok
+    assert room.texts == []
+
+
 async def test_a_message_that_someone_redacted_is_a_conflict(runtime: RestRuntime, room: Room) -> None:
     plan, outcome = await run(runtime, room.bench, room.say("hello"))
     room.server.redact(room.token, room.id, outcome.results[0]["body"]["event_id"])
