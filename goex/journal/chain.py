@@ -1,7 +1,7 @@
 """Appending to the chain, and verifying it.
 
 Rules: one writer; a row and whatever it speaks of (a state, a consumed grant, a sealed record) are one transaction
-with `synchronous=FULL`; the head follows each commit; when the head can't be written, nothing more is appended. Row n's
+with `synchronous=FULL`; the head announces each commit; when the head can't be written, nothing is committed. Row n's
 hash covers row n-1's hash and every column, so an edit, a gap or another order shows. Without the vault's key rows can
 be read, and nothing can be appended.
 """
@@ -17,10 +17,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, desc, event, func, insert, select
+from sqlalchemy import Connection, Engine, create_engine, desc, event, insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from goex.journal.head import Head, Mark
+from goex.journal.head import Head, Mark, Span
 from goex.journal.schema import actions, journal, migrate
 from policies.errors import ExitStatus, GoexError, Unavailable
 from policies.jsonvalue import JsonObject, canonical, parse
@@ -136,9 +136,9 @@ class Journal:
     def __init__(self, path: Path, head: Path, clock: Callable[[], datetime] = utc_now) -> None:
         """Open or create. Raises Unavailable when the file can't be used."""
         self.clock = clock
+        self._head_path = head
         self._head = Head(head)
         self._key: bytes | None = None
-        self._head_is_behind = False
         self._lock = threading.RLock()  # runtimes work in threads; rows are written one at a time
         self.engine = _open(path)
         try:
@@ -157,22 +157,22 @@ class Journal:
         return self._mark.count
 
     def unlock(self, key: bytes) -> None:
-        """Take the MAC key, compare the head with the chain's end, and write a head if it was one row behind.
+        """Take the MAC key, and compare the head with the chain's end.
 
         Raises JournalBroken when rows are missing, or aren't the ones that the head speaks of.
         """
-        mark = self._head.read(key)
-        if mark is None and (self._head.exists() or self._mark.count > 1):
+        span = self._head.read(key)
+        if span is None and (self._head.exists() or self._mark.count):
             raise JournalBroken(
                 "The journal's head is missing or isn't authentic.",
                 next_step="See `goex log --verify`; restore the state folder from a backup, or move it away.",
             )
-        problem = "" if mark is None else self._compare(mark)
+        end = self._last()
+        problem = "" if span is None or end in (span.before, span.after) else _misfit(end, span)
         if problem:
             raise JournalBroken(problem, next_step="Restore the state folder from a backup, or move it away.")
         self._key = key
-        if self._mark.count:
-            self._write_head()
+        self._head.write(Span(self._mark, self._mark), key, sync=True)
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
@@ -186,17 +186,16 @@ class Journal:
                     "The vault hasn't been opened since the daemon started, so nothing can be written down.",
                     next_step="Open it: goex vault unlock (or, the first time, goex vault init)",
                 )
-            if self._head_is_behind:
-                self._write_head()
             try:
                 with self.engine.begin() as connection:
                     opened = Transaction(connection, self._mark, stamp(self.clock()))
                     yield opened
+                    self._head.write(Span(self._mark, opened.mark), self._key, sync=True)
             except SQLAlchemyError as error:
                 raise _translated(error, self._path) from error
-            if opened.mark.count != self._mark.count:
-                self._mark = opened.mark
-                self._write_head()
+            self._mark = opened.mark
+            # Not synced: without it the head still says where the chain may end, if less exactly.
+            self._head.write(Span(self._mark, self._mark), self._key, sync=False)
 
     def append(self, kind: str, **columns: Any) -> int:
         """One row in a transaction of its own."""
@@ -220,55 +219,27 @@ class Journal:
             return tuple(Row(*row) for row in connection.execute(query))
 
     def verify(self) -> Verification:
-        """Recompute the whole chain, compare its end with the head, and each action with its newest row."""
-        previous, number, states, digests = _GENESIS, 0, {}, {}
+        """Recompute the whole chain, compare its end with the head, and each action with its newest row.
+
+        May run in a thread: most of it goes beside the writer, and the last rows are read while it waits.
+        """
+        walk = _Walk()
         with self.engine.connect() as connection:
-            for raw in connection.execution_options(yield_per=2000).execute(select(journal).order_by(journal.c.number)):
-                row = Row(*raw)
-                number += 1
-                if row.number != number:
-                    return self._bad(number, f"Row {number} is missing: row {row.number} follows.")
-                if row.seal(previous) != row.hash:
-                    return self._bad(number, f"Row {number} isn't what was written.")
-                previous = row.hash
-                if row.to_state:
-                    states[row.action_id] = row.to_state
-                if row.kind == "assess":
-                    digests[row.action_id] = parse(row.facts).get("digest", "")
-            for found in connection.execute(select(actions.c.id, actions.c.state, actions.c.digest)):
-                if states.get(found.id) != found.state or digests.get(found.id, "") != found.digest:
-                    return self._bad(number, f"Action {found.id} isn't in the state that the journal left it in.")
-        mark = self._head.read(self._key) if self._key is not None else None
-        if self._key is not None:
-            if mark is None and number:
-                return self._bad(number, "The head is missing or isn't authentic.")
-            problem = self._compare(mark) if mark else ""
-            if problem:
-                return self._bad(number, problem)
-        return Verification(True, number, previous.hex(), "", self._key is not None)
+            problem = walk.on(connection)
+            with self._lock:
+                problem = problem or walk.on(connection) or walk.compare(connection)
+                if not problem and self._key is not None:
+                    span = Head(self._head_path).read(self._key)
+                    if span is None:
+                        problem = "The head is missing or isn't authentic."
+                    elif walk.end not in (span.before, span.after):
+                        problem = _misfit(walk.end, span)
+        if problem:
+            return Verification(False, walk.end.count, "", problem, self._key is not None)
+        return Verification(True, walk.end.count, walk.end.hash.hex(), "", self._key is not None)
 
     def close(self) -> None:
         self.engine.dispose()
-
-    def _bad(self, rows: int, problem: str) -> Verification:
-        return Verification(False, rows, "", problem, self._key is not None)
-
-    def _compare(self, mark: Mark) -> str:
-        """Why the chain's end doesn't fit `mark`; "" when it does. One row more than the mark is a crash's trace."""
-        with self.engine.connect() as connection:
-            count = connection.execute(select(func.max(journal.c.number))).scalar() or 0
-            found = connection.execute(select(journal.c.hash).where(journal.c.number == mark.count)).scalar()
-        if mark.count and found != mark.hash:
-            return f"Row {mark.count} is missing or isn't the one that was written: the journal was cut or edited."
-        if count > mark.count + 1:
-            return f"{count - mark.count} rows were added behind the journal's back."
-        return ""
-
-    def _write_head(self) -> None:
-        assert self._key is not None
-        self._head_is_behind = True
-        self._head.write(self._mark, self._key)
-        self._head_is_behind = False
 
     def _last(self) -> Mark:
         with self.engine.connect() as connection:
@@ -276,6 +247,44 @@ class Journal:
                 select(journal.c.number, journal.c.hash).order_by(desc(journal.c.number)).limit(1)
             ).first()
         return Mark(newest.number, newest.hash) if newest else Mark(0, _GENESIS)
+
+
+class _Walk:
+    """The chain as far as it was recomputed, and what it says of each action."""
+
+    def __init__(self) -> None:
+        self.end = Mark(0, _GENESIS)
+        self._states: dict[str, str] = {}
+        self._digests: dict[str, str] = {}
+
+    def on(self, connection: Connection) -> str:
+        """Go on to the newest row. Returns what is wrong, or ""."""
+        query = select(journal).where(journal.c.number > self.end.count).order_by(journal.c.number)
+        for raw in connection.execution_options(yield_per=2000).execute(query):
+            row = Row(*raw)
+            if row.number != self.end.count + 1:
+                return f"Row {self.end.count + 1} is missing: row {row.number} follows."
+            if row.seal(self.end.hash) != row.hash:
+                return f"Row {row.number} isn't what was written."
+            self.end = Mark(row.number, row.hash)
+            if row.to_state:
+                self._states[row.action_id] = row.to_state
+            if row.kind == "assess":
+                self._digests[row.action_id] = parse(row.facts).get("digest", "")
+        return ""
+
+    def compare(self, connection: Connection) -> str:
+        """Whether each action is what its newest row says. Returns what is wrong, or ""."""
+        for found in connection.execute(select(actions.c.id, actions.c.state, actions.c.digest)):
+            if self._states.get(found.id) != found.state or self._digests.get(found.id, "") != found.digest:
+                return f"Action {found.id} isn't in the state that the journal left it in."
+        return ""
+
+
+def _misfit(end: Mark, span: Span) -> str:
+    if end.count > span.after.count:
+        return f"{end.count - span.after.count} rows were added behind the journal's back."
+    return f"The journal ends at row {end.count} and should end at row {span.after.count}: it was cut or edited."
 
 
 def _open(path: Path) -> Engine:

@@ -1,8 +1,9 @@
 """The head of the chain, kept outside the database and MACed with a key of the vault.
 
-Two slots in one file, written in turn and synced: a torn write hurts one slot only. The head is written right after
-the rows are committed, so it is at most one transaction behind them; a database that is shorter than the head, or
-that has another hash where the head points, was edited or cut.
+Before a transaction is committed the head says where the chain was and where it is about to be, and is synced; after
+the commit it says where the chain is. So a crash at any moment leaves a chain that ends where the head says, and
+nothing else does: a row too few was cut, a row too many was forged. Two slots are written in turn, so that a torn write
+hurts only the one that is being written.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from pathlib import Path
 
 from policies.errors import Unavailable
 
-_SLOT = struct.Struct(">8sQ32s32s")  # magic, rows, hash of the newest, MAC
+_BODY = struct.Struct(">8sQQ32sQ32s")  # magic, sequence, rows and hash before, rows and hash after
 _MAGIC = b"goexhd1\0"
+_MAC_BYTES = 32
 SLOT_BYTES = 128
 
 
@@ -29,47 +31,61 @@ class Mark:
     hash: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where the chain may end: at `before` or at `after`, which are one unless a transaction was being committed."""
+
+    before: Mark
+    after: Mark
+
+
 class Head:
-    """The file. Without a key it can be read but not believed."""
+    """The file. Without a key it can't be believed, and isn't read."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._slot = 0  # the one to be written next: never the one that holds the newest mark
+        self._sequence = 0
 
-    def write(self, mark: Mark, key: bytes) -> None:
-        """Durably replace the older slot. Raises Unavailable when the disk refuses."""
-        body = _MAGIC + struct.pack(">Q32s", mark.count, mark.hash)
+    def write(self, span: Span, key: bytes, *, sync: bool) -> None:
+        """Replace the older slot, durably if `sync`. Raises Unavailable when the disk refuses."""
+        self._sequence += 1
+        body = _BODY.pack(
+            _MAGIC, self._sequence, span.before.count, span.before.hash, span.after.count, span.after.hash
+        )
         slot = body + hmac.digest(key, body, hashlib.sha256)
         try:
             handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             try:
-                os.pwrite(handle, slot.ljust(SLOT_BYTES, b"\0"), self._slot * SLOT_BYTES)
-                os.fdatasync(handle)
+                os.pwrite(handle, slot.ljust(SLOT_BYTES, b"\0"), (self._sequence % 2) * SLOT_BYTES)
+                if sync:
+                    os.fdatasync(handle)
             finally:
                 os.close(handle)
         except OSError as error:
-            raise Unavailable(f"The journal's head can't be written: {error.strerror}.") from error
-        self._slot = 1 - self._slot
+            raise Unavailable(
+                f"The journal's head can't be written: {error.strerror}.",
+                next_step=f"Free some space below {self._path.parent}, then ask again.",
+            ) from error
 
-    def read(self, key: bytes) -> Mark | None:
+    def read(self, key: bytes) -> Span | None:
         """The newest slot whose MAC is right, or None when there is none."""
         try:
             data = self._path.read_bytes()
         except FileNotFoundError:
             return None
-        found: list[tuple[Mark, int]] = []
-        for number in (0, 1):
-            slot = data[number * SLOT_BYTES :][: _SLOT.size]
-            if len(slot) < _SLOT.size:
+        found: dict[int, Span] = {}
+        for start in (0, SLOT_BYTES):
+            body = data[start : start + _BODY.size]
+            mac = data[start + _BODY.size : start + _BODY.size + _MAC_BYTES]
+            if len(mac) < _MAC_BYTES or not hmac.compare_digest(mac, hmac.digest(key, body, hashlib.sha256)):
                 continue
-            magic, count, row_hash, mac = _SLOT.unpack(slot)
-            if magic == _MAGIC and hmac.compare_digest(mac, hmac.digest(key, slot[:-32], hashlib.sha256)):
-                found.append((Mark(count, row_hash), number))
+            magic, sequence, *marks = _BODY.unpack(body)
+            if magic == _MAGIC:
+                found[sequence] = Span(Mark(*marks[:2]), Mark(*marks[2:]))
         if not found:
             return None
-        newest, number = max(found, key=lambda item: item[0].count)
-        self._slot = 1 - number
-        return newest
+        self._sequence = max(found)
+        return found[self._sequence]
 
     def exists(self) -> bool:
         return self._path.exists()
