@@ -76,13 +76,12 @@ def _ask(request: dict[str, str], timeout: float) -> dict[str, Any]:
         try:
             answer, _ = child.communicate(json.dumps(request).encode(), timeout=timeout)
             hung = False
-        except subprocess.TimeoutExpired:
+        except subprocess.TimeoutExpired as expired:
+            answer = expired.stdout or b""  # what came so far; reading on could block on an escaped grandchild
             hung = True
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(child.pid, signal.SIGKILL)
-        if hung:
-            answer, _ = child.communicate()
     lines = _parse(answer)
     last = lines[-1] if lines else {}
     if hung and last.get("status") in ("begun", "waiting", None):

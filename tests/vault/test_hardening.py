@@ -40,12 +40,17 @@ def start(harden: bool, end: str = "") -> tuple[int, Path]:
             if end:
                 os.chdir(end)
                 os.kill(os.getpid(), signal.SIGQUIT)
+            signal.alarm(60)  # should nobody end it
             signal.pause()
         finally:
             os._exit(0)
     os.close(writing)
-    assert os.read(reading, 1) == b"1"
+    said = os.read(reading, 1)
     os.close(reading)
+    if said != b"1":
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        pytest.fail("the process says that it isn't hardened")
     return pid, Path(f"/proc/{pid}")
 
 

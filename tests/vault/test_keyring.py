@@ -207,6 +207,15 @@ time.sleep(600)
         assert state in ("", "Z"), f"process {pid} is still there"
 
 
+def test_a_hanging_keyrings_escaped_child_holds_nobody_up(home: dict[str, str], tmp_path: Path) -> None:
+    """It left the process group, and keeps the pipe open."""
+    source = 'import subprocess, time\nsubprocess.Popen(["sleep", "20"], start_new_session=True)\ntime.sleep(600)\n'
+    configured(home, tmp_path, "slow.ring", source)
+    found = probe(home, "establish", timeout=2)
+    assert found["error"] == "KeyringHung"
+    assert 2 <= found["took"] < 5
+
+
 @pytest.mark.parametrize(
     "noise", ["print('{}')", "print('not json')", "import sys; sys.exit(3)", "import os; os.abort()"]
 )
