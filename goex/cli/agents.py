@@ -8,7 +8,7 @@ import typer
 
 from goex.cli.output import Json, Output, shown
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Agents that have a name, and so can hold grants.")
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Agents that have a name.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.")]
 

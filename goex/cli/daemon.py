@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +18,9 @@ STOP_SECONDS = 60.0
 @app.command("run")
 def run() -> None:
     """Run the daemon in the foreground, until SIGTERM or Ctrl-C."""
-    importlib.import_module("goex.daemon.main").main()
+    from goex.daemon.main import main
+
+    main()
 
 
 @app.command("start")

@@ -137,7 +137,8 @@ def _verify(client: Client, out: Output) -> int:
 
 def _rows(out: Output, reply: pb.LogReply) -> None:
     def step(row: pb.LogRow) -> str:
-        return f"{getattr(row, 'from')} → {row.to}" if row.to else ""
+        before = getattr(row, "from")
+        return f"{before} → {row.to}" if before else row.to
 
     def facts(row: pb.LogRow) -> str:
         try:
@@ -151,7 +152,7 @@ def _rows(out: Output, reply: pb.LogReply) -> None:
     out.table(
         ("row", "at", "action", "agent", "what", "step", "facts"),
         [
-            (str(row.number), row.at[:19], row.action_id[:12], row.agent, row.kind, step(row), facts(row))
+            (str(row.number), row.at[:19], row.action_id, row.agent, row.kind, step(row), facts(row))
             for row in reply.rows
         ],
     )

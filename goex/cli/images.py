@@ -9,7 +9,7 @@ import typer
 from goex.cli.output import Json, Output, shown
 from policies.errors import GoexError
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The container images that actions run in.")
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What actions run in.")
 
 
 @app.command("build")

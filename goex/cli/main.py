@@ -101,23 +101,23 @@ def _root(
     pass
 
 
-app.command("exec", cls=exec.ExecCommand)(exec.run)
-app.command("map")(mapping.run)
-app.command("approve")(approve.approve)
+app.command("exec", cls=exec.ExecCommand, short_help="Have something done, after you allow it.")(exec.run)
+app.command("map", short_help="Show what your words would become.")(mapping.run)
+app.command("approve", short_help="Decide what waits for you.")(approve.approve)
 app.command("deny")(approve.deny)
-app.command("log")(history.log)
-app.command("show")(history.show)
+app.command("log", short_help="The journal; --verify checks it.")(history.log)
+app.command("show", short_help="One action and each of its steps.")(history.show)
 app.command("undo")(history.undo)
-app.command("redo")(history.redo)
-app.command("commit")(history.commit)
-app.command("grants")(grants.list_grants)
-app.command("revoke")(grants.revoke)
+app.command("redo", short_help="Do an undone action again.")(history.redo)
+app.command("commit", short_help="Keep an action for good.")(history.commit)
+app.command("grants", short_help="What you have allowed.")(grants.list_grants)
+app.command("revoke", short_help="Take grants back, at once.")(grants.revoke)
 app.add_typer(agents.app, name="agents")
 app.add_typer(vault.app, name="vault")
 app.add_typer(daemon.app, name="daemon")
 app.add_typer(services.app, name="catalog")
 app.add_typer(images.app, name="images")
-app.command("doctor")(doctor.run)
+app.command("doctor", short_help="What is missing, and what mends it.")(doctor.run)
 
 
 def main() -> None:

@@ -68,7 +68,7 @@ class Output:
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
         for column in columns:
             table.add_column(Text(column), overflow="fold")
         for row in rows:

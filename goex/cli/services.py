@@ -9,7 +9,7 @@ import typer
 from goex.cli.output import Json, Output, shown
 from policies.errors import InvalidInput
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The services and methods that can be called.")
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What can be called at all.")
 
 
 @app.command("list")

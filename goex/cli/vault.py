@@ -18,7 +18,7 @@ from policies.errors import InvalidInput
 if TYPE_CHECKING:
     from goex.rpc import goex_pb2 as pb
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Credentials, sealed, each for named origins only.")
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Credentials, sealed.")
 
 Service = Annotated[str, typer.Argument(metavar="SERVICE", help="A service of the catalog, or: model.")]
 AccountName = Annotated[str, typer.Option("--account", metavar="NAME", help="Which account of the service.")]
