@@ -1,12 +1,13 @@
 """From ALLOWED to the outcome: prepare, run, finish; and what the end of a revert does to its target.
 
 Rules: the inverse is durable before `run` is written, and `run` is written before the effect begins; whatever is raised
-before that changed nothing; a cancelled run is looked at as a crashed one is.
+before that changed nothing; a run that was cancelled, or met a defect, is looked at as a crashed one is.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -17,8 +18,10 @@ from goex.journal.chain import Transaction
 from goex.journal.states import Event, State
 from policies.actions import Outcome, Plan, Revert
 from policies.digest import digest
-from policies.errors import Conflict
+from policies.errors import Conflict, GoexError
 from runtimes.base import Context, Runtime
+
+log = logging.getLogger("goex.engine")
 
 MOST_AT_ONCE = 8
 
@@ -44,7 +47,12 @@ class Running:
             try:
                 outcome = await self.effect(runtime, plan, context)
             except asyncio.CancelledError:
-                outcome = await self._after_cancel(runtime, plan, context)
+                outcome = await self._look(runtime, plan, context, "It was cancelled while it ran")
+            except GoexError:
+                raise
+            except Exception:
+                log.exception("action %s met a defect", row.id)
+                outcome = await self._look(runtime, plan, context, "GoEx met a defect of its own while it ran")
             self.finish(row, plan, outcome)
             return outcome
 
@@ -85,10 +93,11 @@ class Running:
         elif event in (Event.PART, Event.LOSE) and target.state is not State.UNKNOWN:
             self.core.step(transaction, target, Event.LOSE, facts={"by": by})
 
-    async def _after_cancel(self, runtime: Runtime, plan: Plan, context: Context) -> Outcome:
+    async def _look(self, runtime: Runtime, plan: Plan, context: Context, why: str) -> Outcome:
+        """Find out what an effect did that ended otherwise than it should, as after a crash. Raises Lost."""
         if isinstance(plan.action, Revert):
-            raise Lost(f"The {plan.action.verb} was cancelled while it ran.")
+            raise Lost(f"{why}.")
         settlement = await runtime.settle(plan, context)
         if settlement.outcome is None:
-            raise Lost("It was cancelled while it ran, and it can't be known what it did.", settlement.evidence)
-        return replace(settlement.outcome, ok=False, summary=f"Cancelled. {settlement.outcome.summary}")
+            raise Lost(f"{why}, and it can't be known what it did.", settlement.evidence)
+        return replace(settlement.outcome, ok=False, summary=f"{why}. {settlement.outcome.summary}")
