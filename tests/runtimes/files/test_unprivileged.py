@@ -128,7 +128,7 @@ def test_closed_folders_and_read_only_files_are_restored(mine: Path) -> None:
 
 def test_other_people_s_folders_are_refused(mine: Path, owned: Path) -> None:
     async def work() -> None:
-        with pytest.raises(InvalidInput, match="another user"):
+        with pytest.raises(InvalidInput, match=r"GoEx doesn't work on .* belongs to another user"):
             await Way(runtime(mine.parent / "state"), owned).prepared()
 
     as_user(work)
