@@ -1,8 +1,9 @@
 """Makes planned requests in order, from within the container, through the action's gateway.
 
 Rules: standard library only, and no secret: the gateway puts the credential in. What is sent must be the plan to the
-letter, since the gateway refuses anything else; values from earlier answers are taken from what it let through. Stops at
-the first request that doesn't go well. The daemon trusts nothing that is printed here: it is for a person who debugs.
+letter, since the gateway refuses anything else; values from earlier answers are taken from what it let through. It
+stops at the first request that doesn't go well. The daemon trusts nothing that is printed here: it is for a person who
+debugs.
 """
 
 from __future__ import annotations
