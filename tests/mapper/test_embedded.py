@@ -153,17 +153,17 @@ def test_it_is_deterministic_across_processes() -> None:
     ],
 )
 def test_hostile_text_takes_no_time(text: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     PROPOSER.propose(text[:10_000])
-    assert time.perf_counter() - began < 1.0
+    assert time.process_time() - began < 1.0
 
 
 def test_a_mapping_is_fast() -> None:
     words = [phrasing[0] for phrasing in HELD_OUT]
-    began = time.perf_counter()
+    began = time.process_time()
     for request in words:
         PROPOSER.propose(request)
-    assert (time.perf_counter() - began) / len(words) < 0.05
+    assert (time.process_time() - began) / len(words) < 0.05
 
 
 def test_slots() -> None:
@@ -178,3 +178,12 @@ def test_slots() -> None:
 def test_an_empty_catalog_proposes_nothing() -> None:
     empty = Catalog.of([])
     assert EmbeddedProposer(empty, Index(empty)).propose("send a message").readings == ()
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["show the repository on github", "List the pull requests of a repository.", "show the issue", "notify people"],
+)
+def test_a_complete_reading_does_not_win_over_a_nearer_one_that_lacks_something(words: str) -> None:
+    proposed = PROPOSER.propose(words)
+    assert not proposed.sure and any("doesn't give" in note for note in proposed.notes)

@@ -263,10 +263,10 @@ def test_opening_is_fast() -> None:
     texts = {entry.name: entry.read_text() for entry in (files("mapper") / "services").iterdir()}
     best = 1.0
     for _ in range(5):
-        began = time.perf_counter()
+        began = time.process_time()
         for name, text in texts.items():
             manifest.load(text, file=name)
-        best = min(best, time.perf_counter() - began)
+        best = min(best, time.process_time() - began)
     assert best < 0.05
 
 

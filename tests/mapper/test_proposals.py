@@ -133,9 +133,9 @@ def test_forms_that_are_rejected(text: str, klass: str) -> None:
     ],
 )
 def test_bombs_are_rejected_fast(text: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     assert isinstance(parse_proposal(text, CATALOG), Rejected)
-    assert time.perf_counter() - began < 2.0
+    assert time.process_time() - began < 2.0
 
 
 def test_python_values_and_references() -> None:
