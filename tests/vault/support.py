@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -74,3 +77,9 @@ def secret_of(vault: Vault, service: str = "slack", name: str = "work") -> bytes
     lease = vault.lease(service, name, action_id="look", expires=vault._clock() + SOON)
     vault.end_leases("look")
     return lease.secret.reveal()
+
+
+@contextmanager
+def database(path: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        yield connection

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +11,12 @@ import pytest
 
 from policies.accounts import Origin
 from policies.errors import GoexError
-from tests.vault.support import CANARY, HandClock, account, ca_pem, create, protector, reopen, secret_of
+from tests.vault.support import CANARY, account, create, database, protector, reopen, secret_of
 from vault import schema
 from vault.errors import (
     RecordAltered,
     VaultBroken,
-    VaultTooNew,
     WrongKey,
-    WrongPassphrase,
 )
 from vault.header import Header
 from vault.secret import Secret
@@ -29,27 +24,6 @@ from vault.store import Vault
 
 HEADER = [column.name for column in schema.header.columns]
 RECORDS = [column.name for column in schema.records.columns]
-
-
-@pytest.fixture
-def filled(vault: Vault, path: Path, clock: HandClock) -> Path:
-    """Two records of one service that differ in every other column."""
-    vault.put(account(), Secret("secret of work"))
-    clock.forward(1)
-    own = Origin.parse("http://10.0.0.7")
-    home = account(
-        name="home", private=True, format="file", origins=(own,), base_url="http://10.0.0.7/api", ca_pem=ca_pem()
-    )
-    vault.put(home, Secret("not yet"))
-    vault.put(home, Secret("secret of home"), replace=True)
-    vault.seal()
-    return path
-
-
-@contextmanager
-def database(path: Path) -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(path)) as connection, connection:
-        yield connection
 
 
 def other(value: Any) -> list[Any]:
@@ -338,76 +312,6 @@ def test_the_whole_file_put_back_shows_in_the_generation(filled: Path, tmp_path:
     newest = vault.generation
     filled.write_bytes((tmp_path / "backup").read_bytes())
     assert reopen(filled).generation < newest
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "CREATE TRIGGER t AFTER UPDATE ON header BEGIN DELETE FROM records; END",
-        "CREATE VIEW v AS SELECT 1",
-        "CREATE TABLE t (x)",
-        "CREATE INDEX i ON records (name)",
-        "ALTER TABLE records ADD COLUMN more TEXT",
-        "DROP TABLE records",
-        "PRAGMA application_id = 1",
-        "PRAGMA user_version = 0",
-        "DELETE FROM header",
-    ],
-)
-def test_a_schema_that_isnt_ours(filled: Path, statement: str) -> None:
-    with database(filled) as connection:
-        connection.execute(statement)
-    with pytest.raises(VaultBroken):
-        Vault.open(filled)
-
-
-def test_a_newer_format(filled: Path) -> None:
-    with database(filled) as connection:
-        connection.execute("PRAGMA user_version = 2")
-    with pytest.raises(VaultTooNew):
-        Vault.open(filled)
-
-
-@pytest.mark.parametrize("content", [b"", b"hello", b"SQLite format 3\0" + b"\xff" * 5000])
-def test_not_a_vault(path: Path, content: bytes) -> None:
-    path.touch(mode=0o600)
-    path.write_bytes(content)
-    with pytest.raises(VaultBroken) as caught:
-        Vault.open(path)
-    assert "backup" in caught.value.next_step
-
-
-def test_flipped_bytes_anywhere_are_noticed_or_harmless(filled: Path) -> None:
-    """Each flip ends in one of the vault's own errors, or changed nothing that matters (free space)."""
-    kept = filled.read_bytes()
-    noticed = 0
-    for position in range(0, len(kept), max(1, len(kept) // 150)):
-        spoiled = bytearray(kept)
-        spoiled[position] ^= 0xFF
-        filled.write_bytes(spoiled)
-        try:
-            vault = Vault.open(filled)
-            damage = vault.unlock(protector())
-        except (VaultBroken, VaultTooNew, WrongPassphrase):
-            noticed += 1
-            continue
-        for name in ("work", "home"):
-            if any(each.names("slack", name) for each in damage):
-                noticed += 1
-                with pytest.raises(RecordAltered):
-                    secret_of(vault, "slack", name)
-            else:
-                assert secret_of(vault, "slack", name) == f"secret of {name}".encode()
-        vault.seal()
-    assert noticed > 5
-
-
-def test_truncated_anywhere(filled: Path) -> None:
-    kept = filled.read_bytes()
-    for length in range(0, len(kept), 1024):
-        filled.write_bytes(kept[:length])
-        with pytest.raises(VaultBroken):
-            Vault.open(filled)
 
 
 def test_errors_of_altered_files_quote_no_secret(filled: Path) -> None:
