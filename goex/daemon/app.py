@@ -91,7 +91,7 @@ class App:
         self.sessions = Sessions(self.clock, self._session_ended)
         self.registry = Registry(self.sessions.disconnected)
         self.sandbox = DockerSandbox(_state_id(self.paths))
-        self.gateway = GatewayClient(self.paths.run_dir)
+        self.gateway = GatewayClient(self.paths.run_dir / "gateway")
         profile = self.config.sandbox.profile()
         core = Core(
             journal=self.journal,

@@ -87,7 +87,10 @@ class Mappings:
 
     async def words(self, intent: str, outcome: JsonObject) -> str:
         """The configured model's answer over a redacted outcome; "" without a model."""
-        return await self.mapper().answer(Intent(text=intent), outcome)
+        mapper = self.mapper()
+        if mapper.model is None:
+            return ""
+        return await mapper.answer(Intent(text=intent), canonical(dict(outcome)).decode("utf-8"))
 
 
 def _votes(mapping: IntentMapping) -> dict[str, object]:
