@@ -129,11 +129,12 @@ class DockerSandbox:
             config = spec.container(job, profile, image_id, self._identity, job_dir, self._missing)
             made = client.create_container_from_config(config, name=run.name)  # type: ignore[no-untyped-call] # the stubs lack it
             _require_limits(made.get("Warnings") or [])
-            stream = client.attach_socket(run.name, params={"stdout": 1, "stderr": 1, "stream": 1})
-            # A descriptor of our own: the library's wrapper may be closed, and asyncio reads without a thread.
-            run.stream = socket.socket(fileno=os.dup(stream.fileno()))
+            attached = client.attach_socket(run.name, params={"stdout": 1, "stderr": 1, "stream": 1})
+            # A descriptor of our own, which asyncio reads without a thread. The library's would stay open until its
+            # garbage is collected, since the response behind it holds it too.
+            run.stream = socket.socket(fileno=os.dup(attached.fileno()))
             run.stream.setblocking(False)
-            stream.close()
+            attached._response.close()
 
         await self._engine.call("make the container", create)
 

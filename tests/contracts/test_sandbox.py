@@ -89,6 +89,14 @@ async def eventually(holds: Callable[[], bool], what: str, seconds: float = 10) 
         await asyncio.sleep(0.05)
 
 
+async def first(event: asyncio.Event, task: asyncio.Task[Result]) -> None:
+    """Wait for the event, but not beyond the end of the task that would set it."""
+    waiting = asyncio.create_task(event.wait())
+    await asyncio.wait({waiting, task}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    assert event.is_set(), task.exception() or task.result()
+
+
 async def test_arguments_environment_and_files_arrive(sandbox: Sandbox, profile: Profile) -> None:
     code = (
         "import json,os,sys;print(json.dumps([sys.argv[1:],dict(os.environ),open('/goex/job/in.bin','rb').read().hex(),"
@@ -118,7 +126,11 @@ async def test_output_arrives_as_it_is_written(sandbox: Sandbox, profile: Profil
     job = shell("printf one; sleep 0.7; printf two >&2; printf three")
     result = await sandbox.run(job, profile, lambda stream, data: seen.append((stream, data, time.monotonic())))
     assert (result.stdout, result.stderr) == (b"onethree", b"two")
-    assert {(stream, data) for stream, data, _ in seen} == {("stdout", b"one"), ("stderr", b"two"), ("stdout", b"three")}
+    assert {(stream, data) for stream, data, _ in seen} == {
+        ("stdout", b"one"),
+        ("stderr", b"two"),
+        ("stdout", b"three"),
+    }
     assert seen[-1][2] - seen[0][2] > 0.4
     assert 0.7 < result.seconds < 9
 
@@ -408,7 +420,7 @@ async def test_kill_ends_the_action_and_no_other(sandbox: Sandbox, profile: Prof
     job = shell("echo begun; sleep 99")
     task = asyncio.create_task(sandbox.run(job, profile, lambda *_: begun.set()))
     other = asyncio.create_task(sandbox.run(Job(action_id="a2", argv=["sh", "-c", "sleep 1.5; echo well"]), profile))
-    await begun.wait()
+    await first(begun, task)
     await sandbox.kill("a1")
     assert "a1" not in containers(state_id)
     result = await task
@@ -448,13 +460,11 @@ print(reached(socket.AF_UNIX, "\\0goex-neighbour"), reached(socket.AF_INET, ("12
       flush=True)
 """
     ready = asyncio.Event()
-    first = asyncio.create_task(
-        sandbox.run(python(mine + look + "time.sleep(99)"), profile, lambda *_: ready.set())
-    )
-    await ready.wait()
+    holder = asyncio.create_task(sandbox.run(python(mine + look + "time.sleep(99)"), profile, lambda *_: ready.set()))
+    await first(ready, holder)
     second = await sandbox.run(Job(action_id="a2", argv=["python3", "-I", "-c", look]), profile)
     await sandbox.kill("a1")
-    own = (await first).stdout.split()
+    own = (await holder).stdout.split()
     assert own[:4] == [b"True"] * 4, "the probe must find what is there"
     assert second.stdout.split()[:4] == [b"False"] * 4
     assert good(second)
