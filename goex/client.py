@@ -140,6 +140,8 @@ class Events:
             left -= 1
             yield pb.Event(action_id=self.action_id, progress="The daemon went away; attaching again.")
             self._client.reconnect()
+            # The channel may still hold back after its last failure; this waits for it.
+            self._client.ready(15.0)
             self._call = self._client.stream("Actions/Watch", pb.ActionId(id=self.action_id), pb.Event)
 
 
@@ -195,15 +197,24 @@ class Client:
         call = self._channel.unary_unary(
             "/goex.v1.Actions/Whoami", request_serializer=_to_bytes, response_deserializer=pb.WhoamiReply.FromString
         )
-        try:
-            call(pb.WhoamiRequest(), timeout=seconds, metadata=self._metadata, wait_for_ready=True)
-        except grpc.RpcError as error:
-            if getattr(error, "code", lambda: None)() is not grpc.StatusCode.DEADLINE_EXCEEDED:
-                raise translate(error) from error
+        deadline = time.monotonic() + seconds
+        while True:
+            left = max(deadline - time.monotonic(), 0.0)
+            try:
+                call(pb.WhoamiRequest(), timeout=left, metadata=self._metadata, wait_for_ready=True)
+                return
+            except grpc.RpcError as error:
+                code = getattr(error, "code", lambda: None)()
+                # A daemon that is just starting, or ending, may take a connection and drop it.
+                if code is grpc.StatusCode.UNAVAILABLE and left > 0.1:
+                    time.sleep(0.05)
+                    continue
+                if code not in (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE):
+                    raise translate(error) from error
             raise NotRunning(
                 "The daemon's socket is there, but it doesn't answer.",
                 next_step="Look at its log, whose place goex doctor names; then: goex daemon start",
-            ) from error
+            )
 
     # What agents may do.
 

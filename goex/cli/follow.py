@@ -56,6 +56,7 @@ class Follower:
         self._decoders: dict[str, Any] = {}
         self._status: Any = None
         self._put_off: set[str] = set()
+        self._decided: set[str] = set()
         self._printed = False
 
     def run(self) -> Ended:
@@ -133,9 +134,9 @@ class Follower:
             self._asking(event.asking)
 
     def _asking(self, approval: pb.Approval) -> None:
-        if approval.state not in ("", "pending"):
+        # After a restart the stream tells again what is open, which may be what was answered a moment ago.
+        if approval.state not in ("", "pending") or approval.id in self._decided:
             return
-        # One that comes again (after a restart) wasn't decided after all, unless the person had put it off.
         if self._terminal is not None and approval.id not in self._put_off:
             try:
                 verdict = decide(self._terminal, self._client, approval, lambda: self._gone(approval.id))
@@ -144,6 +145,8 @@ class Follower:
                 print_error(error, as_json=False)
                 verdict = Verdict.LATER
             if verdict is not Verdict.LATER:
+                if verdict is not Verdict.GONE:
+                    self._decided.add(approval.id)
                 return
             self._put_off.add(approval.id)
         self._out.progress(f"Waiting for approval: run `goex approve {approval.id}` in a terminal.")

@@ -414,6 +414,31 @@ def test_the_daemon_leaving_ends_the_question(on_terminal: Callable[..., object]
         assert screen.terminal.wait() == 1
 
 
+def test_a_restart_doesnt_ask_again_what_was_answered(on_terminal: Callable[..., object], fake: Fake) -> None:
+    import grpc
+
+    fake.scripts = [[ASKING, grpc.StatusCode.UNAVAILABLE], [ASKING, Fake.WAIT, finished()]]
+    with on_terminal("exec", "send") as screen:
+        answer(screen, "once")
+        assert screen.terminal.wait() == 0
+    assert len(re.findall(QUESTION, screen.terminal.text)) == 1
+    assert [type(request).__name__ for request in fake.requests] == ["ExecuteRequest", "ActionId"]
+
+
+def test_one_that_was_put_off_isnt_asked_again_but_waited_for(on_terminal: Callable[..., object], fake: Fake) -> None:
+    import grpc
+
+    fake.scripts = [[ASKING, grpc.StatusCode.UNAVAILABLE], [ASKING, Fake.WAIT, finished()]]
+    with on_terminal("exec", "send") as screen:
+        answer(screen, "later")
+        for _ in range(2):
+            screen.terminal.expect("goex approve ap-0001")
+        fake.settled.put(pb.DecideRequest())
+        assert screen.terminal.wait() == 0
+    assert len(re.findall(QUESTION, screen.terminal.text)) == 1
+    assert screen.terminal.text.count("goex approve ap-0001") == 2
+
+
 def test_ctrl_c_cancels_the_action(on_terminal: Callable[..., object], fake: Fake) -> None:
     fake.events = [state("prepared", "run", "running"), Fake.WAIT, finished()]
     with on_terminal("exec", "send") as screen:
