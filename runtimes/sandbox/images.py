@@ -35,9 +35,7 @@ Progress = Callable[[str], None]
 
 def names() -> tuple[str, ...]:
     """The images that can be built."""
-    return tuple(sorted(file.parent.name for place in _PLACES[:1] or () for file in place.glob("*/Dockerfile"))) or (
-        tuple(sorted(file.parent.name for file in _PLACES[1].glob("*/Dockerfile")))
-    )
+    return tuple(sorted({file.parent.name for place in _PLACES for file in place.glob("*/Dockerfile")}))
 
 
 def folder(name: str) -> Path:
