@@ -84,6 +84,8 @@ def main() -> int:
     import goex_pb2 as pb
     import goex_pb2_grpc as pb_grpc
 
+    # gRPC imports more of itself with the first channel, from a folder that the other user may not be able to read.
+    grpc.insecure_channel("unix:/nowhere").close()
     if uid:
         become(int(uid))
     if command == "reach":
