@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Protocol
 
-from policies.actions import Need, Plan, UndoClass
+from policies.actions import Need, Plan, Revert, UndoClass
 from policies.catalog import Risk
 from policies.grants import ANONYMOUS, Grant, Width
 
@@ -74,12 +74,15 @@ class Rule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IrreversibleAsks:
-    """What can't be taken back is asked for each time: no session or permanent grant is enough for it."""
+    """What can't be taken back, and giving up the way back, is asked for each time: no standing grant is enough."""
 
     name: str = "irreversible-asks"
 
     def judge(self, request: Request, now: datetime) -> Verdict:
-        if request.plan.undo_class is UndoClass.IRREVERSIBLE and request.plan.risk > Risk.READ:
+        plan = request.plan
+        if isinstance(plan.action, Revert) and plan.action.verb == "commit":
+            return Verdict.ASK_ALWAYS
+        if plan.undo_class is UndoClass.IRREVERSIBLE and plan.risk > Risk.READ:
             return Verdict.ASK_ALWAYS
         return Verdict.PASS
 

@@ -220,6 +220,8 @@ def _status(out: Output, reply: pb.VaultStatus) -> None:
     out.message(reply)
     if not out.as_json:
         out.say(shown(f"The vault is {reply.state}, keyed by {reply.keyed_by}, with {reply.records} records."))
+        for damage in reply.damage:
+            out.say(shown(f"Altered outside of GoEx, and unusable until it is put again or removed: {damage}"))
 
 
 def _file(path: Path) -> bytes:

@@ -40,8 +40,10 @@ from goex.paths import Paths
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
 from mapper.catalog import Catalog
-from policies.errors import GoexError
+from policies.errors import Conflict, GoexError
+from policies.jsonvalue import parse
 from runtimes.files.runtime import FilesRuntime
+from runtimes.files.tree import Bounds
 from runtimes.gateway.client import GatewayClient
 from runtimes.rest.runtime import RestRuntime
 from runtimes.sandbox.docker import DockerSandbox
@@ -55,7 +57,15 @@ log = logging.getLogger("goex.daemon")
 LARGEST_MESSAGE = 32 * 2**20  # bytes; requests have limits of their own below it, with a clearer error
 DRAIN_SECONDS = 60.0
 SWEEP_SECONDS = 30.0
-SEALED_BY = "Unlock the vault: goex vault unlock"
+_GENERATIONS = (
+    "daemon-start",
+    "daemon-stop",
+    "account-put",
+    "account-remove",
+    "vault-rotate",
+    "vault-unlock",
+    "vault-seal",
+)
 
 
 @dataclass(slots=True)
@@ -90,7 +100,7 @@ class App:
         self.presence = Presence(self.config.ask.presence_seconds, self.clock)
         self.sessions = Sessions(self.clock, self._session_ended)
         self.registry = Registry(self.sessions.disconnected)
-        self.sandbox = DockerSandbox(_state_id(self.paths))
+        self.sandbox = DockerSandbox(_state_id(self.paths), scratch_dir=self.paths.state_dir / "sandbox")
         self.gateway = GatewayClient(self.paths.run_dir / "gateway")
         profile = self.config.sandbox.profile()
         core = Core(
@@ -100,7 +110,13 @@ class App:
             vault=self.custody,
             runtimes={
                 "calls": RestRuntime(self.sandbox, self.gateway, self.catalog, profile),
-                "files": FilesRuntime(self.sandbox, self.paths.snapshots, profile),
+                "files": FilesRuntime(
+                    self.sandbox,
+                    self.paths.snapshots,
+                    profile,
+                    protected=(self.paths.config_dir, self.paths.run_dir),
+                    bounds=Bounds(files=self.config.files.max_entries, bytes=self.config.files.max_bytes),
+                ),
             },
             settings=Settings(ask_seconds=self.config.ask.seconds),
             clock=self.clock,
@@ -137,7 +153,9 @@ class App:
         await self.sandbox.close()
         if self.journal.unlocked:
             with suppress(GoexError):
-                self.journal.append("daemon-stop", facts={"pid": os.getpid()})
+                self.custody.flush_uses()
+                stopped: dict[str, object] = {"pid": os.getpid(), **self.custody.generation()}
+                self.journal.append("daemon-stop", facts=stopped)
         self.custody.seal()
         self.journal.close()
 
@@ -145,8 +163,9 @@ class App:
         """Forget the keys: what runs loses its credentials and is killed; presence is forgotten."""
         for row in self.engine.core.actions.in_states((State.ALLOWED, State.PREPARED, State.RUNNING)):
             await self.engine.cancel(row.id, why="the vault was sealed")
+        self.custody.flush_uses()
         if self.journal.unlocked:
-            self.journal.append("vault-seal")
+            self.journal.append("vault-seal", facts=self.custody.generation())
         self.presence.forget()
         self.custody.seal()
 
@@ -154,15 +173,22 @@ class App:
         """The vault is open: now the journal can be written, grants believed, and the past settled."""
         vault = self.custody.vault
         first = not self.journal.unlocked
-        if not first:
-            self.journal.append("vault-unlock")
-            return
         try:
-            self.journal.unlock(vault.derive("journal"))
+            if first:
+                self.journal.unlock(vault.derive("journal"))
+            self._check_generation(vault.generation)
         except GoexError:
             self.custody.seal()
             raise
-        self.journal.append("daemon-start", facts={"pid": os.getpid(), "version": __version__})
+        for damage in vault.damage():
+            log.error("account %s/%s was altered: %s", damage.service, damage.name, damage.what)
+            facts = {"account": f"{damage.service}/{damage.name}", "what": damage.what}
+            self.journal.append("account-altered", facts=facts)
+        if not first:
+            self.journal.append("vault-unlock", facts={"generation": vault.generation})
+            return
+        started = {"pid": os.getpid(), "version": __version__, "generation": vault.generation}
+        self.journal.append("daemon-start", facts=started)
         try:
             self.ledger.load(vault.derive("ledger"))
         except LedgerAltered as error:
@@ -173,6 +199,16 @@ class App:
             if session.startswith("conn-"):  # that connection is gone; a terminal may still be there
                 self.ledger.end_session(session)
         await recover(self.engine)
+
+    def _check_generation(self, generation: int) -> None:
+        """The vault's file as a whole can be put back from an older copy; the journal remembers how far it was."""
+        for kind in _GENERATIONS:
+            for row in self.journal.rows(kind=kind, limit=1):
+                if parse(row.facts).get("generation", 0) > generation:
+                    raise Conflict(
+                        "The vault's file is older than the journal knows it: it was put back from a copy.",
+                        next_step="Put back the whole state folder from one backup, or move it away and begin anew.",
+                    )
 
     # ---- parts
 
@@ -231,10 +267,9 @@ class App:
     def _the_mapper(self) -> Mapper:
         """Made when it is first needed: the model's client is slow to import, and many never use one."""
         if self._mapper is None:
+            from mapper.embedded import EmbeddedProposer
             from mapper.mapper import Mapper
             from mapper.model import ModelProposer
-
-            from mapper.embedded import EmbeddedProposer
 
             model = None
             settings = self.config.model
@@ -303,6 +338,8 @@ class App:
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             self.sessions.sweep()
+            with suppress(GoexError):
+                await asyncio.to_thread(self.custody.flush_uses)
 
 
 def _state_id(paths: Paths) -> str:

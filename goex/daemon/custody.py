@@ -24,9 +24,9 @@ Opened = Callable[[], Awaitable[None]]
 
 
 class WrongApproval(Denied):
-    """That isn't the approval passphrase."""
+    """That isn't the approval passphrase: presence is still due."""
 
-    code = "wrong-approval"
+    code = "presence"
 
 
 class Custody:
@@ -119,6 +119,15 @@ class Custody:
         if self.state == "absent":
             return frozenset()
         return frozenset(record.account.service for record in self.vault.records())
+
+    def generation(self) -> dict[str, int]:
+        """How often the vault was written, for the journal."""
+        return {"generation": self._vault.generation} if self._vault is not None else {}
+
+    def flush_uses(self) -> None:
+        """Write the times of last use. Does nothing while sealed."""
+        if self._vault is not None and self._vault.state == "unsealed":
+            self._vault.flush_uses()
 
     async def _tell(self) -> None:
         if self.opened is not None:

@@ -18,6 +18,7 @@ from goex.daemon.custody import Custody
 from goex.daemon.views import account_view, grant_view, log_row, service_view
 from goex.engine.engine import Engine
 from goex.engine.peers import Peer, Presence
+from goex.journal.states import State
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
 from policies.accounts import Account, Origin
@@ -185,7 +186,8 @@ class PersonService(rpc.PersonServicer):
     async def VaultRotate(self, request: pb.VaultRotateRequest, context: Any) -> pb.VaultStatus:
         peer = await self._present(context, request.approval_passphrase, "Rotating the vault's keys")
         await self._custody.rotate(Secret(request.passphrase))
-        self._engine.core.journal.append("vault-rotate", facts={"by": peer.describe()})
+        facts = {"by": peer.describe(), "generation": self._custody.vault.generation}
+        self._engine.core.journal.append("vault-rotate", facts=facts)
         return self._vault_status()
 
     @unary
@@ -193,7 +195,9 @@ class PersonService(rpc.PersonServicer):
         account = self._account(request)
         peer = await self._present(context, request.passphrase, "Adding an account")
         await asyncio.to_thread(self._custody.vault.put, account, Secret(request.secret), replace=request.replace)
+        await self._end_users(account.service, account.name, "its credential was replaced")
         facts = {
+            "generation": self._custody.vault.generation,
             "account": account.id,
             "origins": [str(origin) for origin in account.origins],
             "private": account.private,
@@ -212,7 +216,9 @@ class PersonService(rpc.PersonServicer):
         peer = await self._present(context, request.passphrase, "Removing an account")
         name = request.account or self._custody.vault.resolve(request.service).name
         await asyncio.to_thread(self._custody.vault.remove, request.service, name)
-        facts = {"account": f"{request.service}/{name}", "by": peer.describe()}
+        await self._end_users(request.service, name, "its account was removed")
+        generation = self._custody.vault.generation
+        facts = {"account": f"{request.service}/{name}", "by": peer.describe(), "generation": generation}
         self._engine.core.journal.append("account-remove", facts=facts)
         return pb.VaultRemoveReply()
 
@@ -269,7 +275,19 @@ class PersonService(rpc.PersonServicer):
 
     def _vault_status(self) -> pb.VaultStatus:
         vault = self._custody.vault
-        return pb.VaultStatus(state=vault.state, keyed_by=vault.keyed_by, records=len(vault.records()))
+        damage = vault.damage() if vault.state == "unsealed" else ()
+        return pb.VaultStatus(
+            state=vault.state,
+            keyed_by=vault.keyed_by,
+            records=len(vault.records()),
+            damage=[f"{each.service}/{each.name}: {each.what}" for each in damage],
+        )
+
+    async def _end_users(self, service: str, name: str, why: str) -> None:
+        """Kill what runs with a credential that isn't the account's any more: its lease can't be called back."""
+        for row in self._engine.core.actions.in_states((State.ALLOWED, State.PREPARED, State.RUNNING)):
+            if any((need.service, need.account) == (service, name) for need in row.the_plan().required):
+                await self._engine.cancel(row.id, why=why)
 
     def _record(self, service: str, name: str) -> Any:
         for record in self._custody.vault.records():

@@ -69,6 +69,9 @@ def need_view(need: Need, catalog: Catalog, granted: bool) -> pb.NeedView:
     elif need.service == "files":
         description = f"Run a program that can read, change and delete everything in {need.account}."
         others = ()
+    elif need.service == "goex":
+        description = f"Drop what undo would need for action {need.account}: it can't be taken back any more."
+        others = ()
     else:
         description, others = "GoEx has no description of this permission.", ()
     return pb.NeedView(

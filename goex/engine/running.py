@@ -74,7 +74,7 @@ class Running:
         problem = None
         if not outcome.ok:
             can = outcome.touched and not isinstance(plan.action, Revert)
-            undo = f"Something was changed; take it back with: goex undo {row.id}" if can else ""
+            undo = f"It may have changed something; what it did is taken back by: goex undo {row.id}" if can else ""
             problem = Problem(code="failed", message=outcome.summary, next_step=undo).to_json()
         with self.core.journal.transaction() as transaction:
             row = self.core.step(transaction, row, event, outcome=outcome, problem=problem)

@@ -206,13 +206,17 @@ class Journal:
         """A connection for reading; close it."""
         return self.engine.connect()
 
-    def rows(self, *, action_id: str = "", agent: str = "", before: int = 0, limit: int = 50) -> tuple[Row, ...]:
+    def rows(
+        self, *, action_id: str = "", agent: str = "", kind: str = "", before: int = 0, limit: int = 50
+    ) -> tuple[Row, ...]:
         """The newest rows first."""
         query = select(journal).order_by(desc(journal.c.number)).limit(limit)
         if action_id:
             query = query.where(journal.c.action_id == action_id)
         if agent:
             query = query.where(journal.c.agent == agent)
+        if kind:
+            query = query.where(journal.c.kind == kind)
         if before:
             query = query.where(journal.c.number < before)
         with self.engine.connect() as connection:

@@ -530,14 +530,16 @@ class VaultRotateRequest(_message.Message):
     def __init__(self, passphrase: _Optional[str] = ..., approval_passphrase: _Optional[str] = ...) -> None: ...
 
 class VaultStatus(_message.Message):
-    __slots__ = ("state", "keyed_by", "records")
+    __slots__ = ("state", "keyed_by", "records", "damage")
     STATE_FIELD_NUMBER: _ClassVar[int]
     KEYED_BY_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
+    DAMAGE_FIELD_NUMBER: _ClassVar[int]
     state: str
     keyed_by: str
     records: int
-    def __init__(self, state: _Optional[str] = ..., keyed_by: _Optional[str] = ..., records: _Optional[int] = ...) -> None: ...
+    damage: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, state: _Optional[str] = ..., keyed_by: _Optional[str] = ..., records: _Optional[int] = ..., damage: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class VaultPutRequest(_message.Message):
     __slots__ = ("service", "account", "secret", "format", "base_url", "origins", "private", "ca_pem", "replace", "passphrase")

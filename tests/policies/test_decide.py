@@ -157,6 +157,14 @@ def test_what_cannot_be_taken_back_is_asked_for_each_time() -> None:
     assert isinstance(decide(request, [once], DEFAULT_RULES, NOW), Allow)
 
 
+def test_giving_up_the_way_back_is_asked_for_each_time() -> None:
+    plan = replace(PLAN, action=Revert(verb="commit", target="a-1"), undo_class=UndoClass.NOTHING)
+    request = replace(REQUEST, plan=plan, digest=digest(plan, agent="bot"))
+    assert isinstance(decide(request, [grant()], DEFAULT_RULES, NOW), Ask)
+    undo = replace(plan, action=Revert(verb="undo", target="a-1"))
+    assert isinstance(decide(replace(request, plan=undo), [grant()], DEFAULT_RULES, NOW), Allow)
+
+
 def test_a_grant_for_one_of_two_needs_asks_for_the_other() -> None:
     other = replace(NEED, scope="admin", risk=Risk.ADMIN)
     decision = decide(replace(REQUEST, plan=replace(PLAN, needs=(NEED, other))), [grant()], (), NOW)

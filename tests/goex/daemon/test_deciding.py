@@ -144,7 +144,8 @@ def test_approving_a_write_needs_the_approval_passphrase(daemon: Daemon, folder:
     journey = Journey(daemon, shell(folder, "echo x > x"))
     approval = journey.asked()
     assert refused(lambda: decide(daemon, approval, passphrase="")).code == "presence"
-    assert refused(lambda: decide(daemon, approval, passphrase="something else")).code == "wrong-approval"
+    wrong = refused(lambda: decide(daemon, approval, passphrase="something else"))
+    assert (wrong.code, wrong.message) == ("presence", "That isn't the approval passphrase.")
     assert not list(folder.iterdir())
     decide(daemon, approval)  # the control: with it, it goes
     assert journey.finished().action.state == "done"
@@ -299,3 +300,19 @@ def until(holds: object, seconds: float = 10.0) -> None:
     while not holds():  # type: ignore[operator]
         assert time.monotonic() < deadline, "It didn't come about in time."
         time.sleep(0.02)
+
+
+def test_an_older_vault_put_back_is_not_opened() -> None:
+    """Putting the whole file back would bring back a removed account, or an approval passphrase that was changed."""
+    with Daemon() as daemon:
+        older = (daemon.state_dir / "vault.db").read_bytes()
+        daemon.add_agent("someone")  # proving presence is a write, too
+        daemon.stop()
+        newer = (daemon.state_dir / "vault.db").read_bytes()
+        (daemon.state_dir / "vault.db").write_bytes(older)
+        daemon.start()
+        assert "put back" in refused(daemon.unlock).message
+        assert daemon.person("Status", pb.StatusRequest()).vault == "sealed"
+        (daemon.state_dir / "vault.db").write_bytes(newer)
+        daemon.restart()
+        assert daemon.person("Status", pb.StatusRequest()).vault == "unsealed"
