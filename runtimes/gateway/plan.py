@@ -71,7 +71,8 @@ class Exchange:
     """One answered request, as the gateway saw it: redacted, parsed, before the container got it.
 
     `body` is None when the answer wasn't JSON (then `text` holds its beginning). `well` says whether the status
-    was 2xx (or what an expectation on the status allows) and every expectation held; `failed` names the first that didn't, in words.
+    was 2xx (or what an expectation on the status allows) and every expectation held; `failed` names the first that
+    didn't, in words.
     """
 
     request: str
