@@ -40,7 +40,8 @@ from goex.paths import Paths
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
 from mapper.catalog import Catalog
-from policies.errors import Conflict, GoexError
+from policies.accounts import Origin
+from policies.errors import Conflict, Denied, GoexError
 from policies.jsonvalue import parse
 from runtimes.files.runtime import FilesRuntime
 from runtimes.files.tree import Bounds
@@ -285,7 +286,8 @@ class App:
         return self._mapper
 
     def _model_key(self) -> str:
-        """The model's key, from the vault, each time that it is needed."""
+        """The model's key, from the vault, each time that it is needed. Raises Denied for a place that the record
+        doesn't name: config.toml says which model is used, and only the person's record where its key may go."""
         if not self.config.model.account:
             return ""
         from datetime import timedelta
@@ -294,6 +296,11 @@ class App:
             "model", self.config.model.account, action_id="model", expires=self.clock() + timedelta(minutes=1)
         )
         self.custody.end_leases("model")
+        if Origin.parse(self.config.model.base_url) not in lease.account.origins:
+            raise Denied(
+                f"The key model/{self.config.model.account} may not be sent to {self.config.model.base_url}.",
+                next_step="Put it again with that --base-url, or mend [model] base_url in config.toml.",
+            )
         return lease.secret.reveal().decode("utf-8")
 
     async def _status(self) -> pb.StatusReply:
