@@ -1,0 +1,121 @@
+"""A daemon whose vault holds a canary, and the service that the canary is for."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import docker
+import pytest
+
+from goex.rpc import goex_pb2 as pb
+from tests.adversarial.echo_service import CA, EchoService, echoing
+from tests.adversarial.hunting import Found, Hunt, Planted, family, token, told, written
+from tests.adversarial.hunting_docker import ContainerHunt, of_action
+from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
+from tests.support.journey import Journey, decide
+
+
+@dataclass
+class Scene:
+    """A daemon whose vault holds the canary, the service that it is for, and the bait that goes the same ways."""
+
+    daemon: Daemon
+    service: EchoService
+    client: docker.APIClient
+    image: str
+    agent: str
+    canary: str
+    bait: Planted = field(default_factory=Planted)
+    shown: dict[str, bytes] = field(default_factory=dict)  # what anybody was told, by what told it
+
+    def hunt(self, *baits: Planted) -> Hunt:
+        return Hunt(self.canary, *(value for bait in baits for value in bait.tokens.values()))
+
+    def calls(self, *texts: str) -> pb.ExecuteRequest:
+        made = [
+            pb.Call(
+                service="slack",
+                method="chat.postMessage",
+                arguments_json=json.dumps({"channel": "#ops", "text": text}),
+                account="work",
+            )
+            for text in texts
+        ]
+        return pb.ExecuteRequest(calls=pb.Calls(calls=made))
+
+    @contextmanager
+    def held(self) -> Iterator[tuple[Journey, ContainerHunt]]:
+        """An action whose first call was answered with echoes, and whose second the service holds."""
+        self.service.hold()
+        journey = Journey(self.daemon, self.calls(self.bait.text, f"hold {self.bait.text}"), token=self.agent)
+        approval = journey.asked()
+        self.shown["prompt"] = approval.SerializeToString()
+        decide(self.daemon, approval)
+        self.service.wait_until_held()
+        try:
+            yield journey, of_action(self.client, journey.action_id)
+        finally:
+            self.service.release()
+
+    @property
+    def gateway(self) -> int:
+        found = [pid for pid in family(self.daemon.pid) if b"runtimes.gateway.process" in told(pid, "cmdline")]
+        assert len(found) == 1, found
+        return found[0]
+
+    def clean(self, found: Found, where: str, bait: Planted | None = None) -> None:
+        """The canary wasn't found; and all of the bait was, when there was some."""
+        if bait is not None:
+            assert bait.missed(found) == [], f"the search of {where} doesn't find what lies there"
+        assert found[self.canary] == set(), f"the canary is in {where}"
+
+    def files_are_clean(self) -> None:
+        """Everything below the daemon's home, databases and snapshots by their contents too."""
+        hunt, state = self.hunt(self.bait), self.daemon.state_dir
+        self.clean(hunt.tree(self.daemon.home), "the daemon's files")
+        self.clean(hunt.database(state / "state.db"), "state.db", self.bait)
+        self.clean(hunt.database(state / "vault.db"), "vault.db")
+        self.clean(hunt.git(state / "snapshots"), "the snapshots")
+
+
+@pytest.fixture(name="scene", scope="module")
+def scene_fixture(sandbox_image: str) -> Iterator[Scene]:
+    canary, bait = token(), Planted()
+    # The model is never asked, since no request here is in words; its name is shown by `daemon status`.
+    config = f'[log]\nlevel = "debug"\n[model]\nbase_url = "https://127.0.0.1:9/v1"\nname = "{bait.text}"\n'
+    with echoing() as service, Daemon(config=config) as daemon:
+        for name, path in (("work", ""), ("bait", "/".join(written(value)[form] for form, value in in_urls(bait)))):
+            daemon.person(
+                "VaultPut",
+                pb.VaultPutRequest(
+                    service="slack",
+                    account=name,
+                    base_url=f"{service.url}/{path}".rstrip("/"),
+                    private=True,
+                    ca_pem=CA.pem,
+                    secret=canary.encode(),
+                    passphrase=APPROVAL_PASSPHRASE,
+                ),
+            )
+        made = Scene(daemon, service, docker.APIClient(), sandbox_image, daemon.add_agent("scout"), canary, bait)
+        yield made
+        made.client.close()
+
+
+@pytest.fixture(name="folder")
+def folder_fixture(tmp_path: Path) -> Path:
+    """A folder of an ordinary user's."""
+    made = tmp_path / "work"
+    made.mkdir()
+    os.chown(made, 65534, 65534)
+    return made
+
+
+def in_urls(bait: Planted) -> list[tuple[str, str]]:
+    """What of the bait can stand in a URL's path as it is."""
+    return [(form, value) for form, value in bait.tokens.items() if form in ("hex", "HEX", "base64url")]
