@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -160,6 +161,27 @@ def test_the_locks_hold_what_the_project_declares() -> None:
     assert names(project["dependencies"]) <= pinned(ROOT / "requirements.lock").keys()
     declared = names(project["dependencies"] + project["optional-dependencies"]["dev"]) | {"hatchling"}
     assert declared <= pinned(ROOT / "requirements-dev.lock").keys()
+
+
+# The wheel.
+
+
+def test_the_wheel_holds_all_that_runs_and_nothing_else(tmp_path: Path) -> None:
+    for name in (*FOLDERS[:7], "pyproject.toml", "README.md", "LICENSE"):
+        source, ignored = ROOT / name, shutil.ignore_patterns("__pycache__")
+        if source.is_dir():
+            shutil.copytree(source, tmp_path / name, ignore=ignored)
+        else:
+            shutil.copy(source, tmp_path / name)
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "-q", "--no-deps", "--no-index"]
+    subprocess.run([*command, "--no-build-isolation", "-w", "dist", "."], cwd=tmp_path, check=True, timeout=120)
+    (wheel,) = (tmp_path / "dist").glob("goex-*.whl")
+    held = set(zipfile.ZipFile(wheel).namelist())
+    ours = {str(file.relative_to(ROOT)) for file in tracked() if file.relative_to(ROOT).parts[0] in FOLDERS[:5]}
+    assert ours - held == set()
+    images = {str(file.relative_to(ROOT / "sandbox-images")) for file in tracked() if "sandbox-images" in file.parts}
+    assert {f"runtimes/sandbox/images/{name}" for name in images} <= held
+    assert {name.split("/")[0] for name in held if ".dist-info" not in name} == set(FOLDERS[:5])
 
 
 # Generated code.
