@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from policies.errors import InvalidInput
 
 _DEFAULT_PORTS = {"https": 443, "http": 80}
+_HOSTS = "Write it like chat.example.org."
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -37,7 +38,9 @@ class Origin:
                 f"{text[:100]!r} isn't an http(s) URL.", next_step="Write it like https://chat.example.org."
             )
         if parts.username is not None or parts.password is not None:
-            raise InvalidInput("A URL with a user name or password in it isn't taken.")
+            raise InvalidInput(
+                "A URL with a user name or password in it isn't taken.", next_step="Leave them out of the URL."
+            )
         return cls(parts.scheme, normal_host(parts.hostname), port or _DEFAULT_PORTS[parts.scheme])
 
     def __str__(self) -> str:
@@ -56,13 +59,13 @@ def normal_host(host: str) -> str:
     try:
         spelled = host.encode("idna").decode("ascii").lower()
     except UnicodeError as error:
-        raise InvalidInput(f"{host[:100]!r} isn't a host name.") from error
+        raise InvalidInput(f"{host[:100]!r} isn't a host name.", next_step=_HOSTS) from error
     labels = spelled.split(".")
     # "0x7f.1" and "2130706433" are addresses to a resolver though not to us: a name must not end in a number.
     if not all(labels) or labels[-1].isdigit() or labels[-1].startswith("0x") or len(spelled) > 253:
-        raise InvalidInput(f"{host[:100]!r} isn't a host name.")
+        raise InvalidInput(f"{host[:100]!r} isn't a host name.", next_step=_HOSTS)
     if not all(char.isalnum() or char in "-_" for label in labels for char in label):
-        raise InvalidInput(f"{host[:100]!r} isn't a host name.")
+        raise InvalidInput(f"{host[:100]!r} isn't a host name.", next_step=_HOSTS)
     return spelled
 
 
@@ -86,7 +89,9 @@ class Account:
         if not self.origins:
             raise InvalidInput("An account without an origin could never be used.")
         if Origin.parse(self.base_url) not in self.origins:
-            raise InvalidInput("An account's base URL must be within its own origins.")
+            raise InvalidInput(
+                "An account's base URL must be within its own origins.", next_step="Add its origin, or mend the URL."
+            )
         if not self.private and any(origin.scheme == "http" for origin in self.origins):
             raise InvalidInput(
                 "Plain http would show the credential to the network.",

@@ -28,11 +28,13 @@ def action_from_json(value: Any) -> Action:
                 )
             case "files":
                 if value["language"] not in ("shell", "python"):
-                    raise InvalidInput(f"{value['language']!r} isn't a language that runs on files.")
+                    raise InvalidInput(
+                        f"{value['language']!r} isn't a language that runs on files.", next_step="Use shell or python."
+                    )
                 return Files(folder=_text(value["folder"]), language=value["language"], program=_text(value["program"]))
             case "revert":
                 if value["verb"] not in ("undo", "redo", "commit"):
-                    raise InvalidInput(f"{value['verb']!r} isn't undo, redo or commit.")
+                    raise InvalidInput(f"{value['verb']!r} can't be asked for.", next_step="undo, redo or commit can.")
                 return Revert(verb=value["verb"], target=_text(value["target"]))
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidInput(f"This isn't an action: {error!r}.") from error

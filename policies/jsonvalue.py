@@ -20,6 +20,9 @@ JsonObject: TypeAlias = Mapping[str, JsonValue]
 MAX_DEPTH = 64
 MAX_BYTES = 1_000_000
 
+_FLATTER = f"At most {MAX_DEPTH} levels are read: make it flatter."
+_PATHS = "Write it like $.channel.id or $.items[0]."
+
 _STEP = re.compile(r"\.([A-Za-z_][A-Za-z0-9_\-]*)|\[(\d{1,6})\]|\[\"((?:[^\"\\]|\\.)*)\"\]")
 
 
@@ -46,13 +49,13 @@ def canonical(value: JsonValue) -> bytes:
 def parse(text: str | bytes, *, limit: int = MAX_BYTES, what: str = "This text") -> JsonValue:
     """Parse JSON strictly: size and depth bounded, duplicate keys and NaN refused."""
     if len(text) > limit:
-        raise InvalidInput(f"{what} is {len(text)} long; at most {limit} is read.")
+        raise InvalidInput(f"{what} is {len(text)} long; at most {limit} is read.", next_step="Make it shorter.")
     try:
         value = json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constants)
     except RecursionError as error:
-        raise InvalidInput(f"{what} is nested too deeply.") from error
+        raise InvalidInput(f"{what} is nested too deeply.", next_step=_FLATTER) from error
     except ValueError as error:
-        raise InvalidInput(f"{what} isn't JSON: {error}.") from error
+        raise InvalidInput(f"{what} isn't JSON: {error}.", next_step="Write it as strict JSON.") from error
     check_depth(value)
     return value
 
@@ -63,7 +66,7 @@ def check_depth(value: JsonValue, limit: int = MAX_DEPTH) -> None:
     while stack:
         item, depth = stack.pop()
         if depth > limit:
-            raise InvalidInput(f"This value is nested deeper than {limit} levels.")
+            raise InvalidInput(f"This value is nested deeper than {limit} levels.", next_step=_FLATTER)
         if isinstance(item, Mapping):
             stack.extend((child, depth + 1) for child in item.values())
         elif isinstance(item, Sequence) and not isinstance(item, str | bytes):
@@ -87,13 +90,13 @@ def find(value: JsonValue, path: str) -> JsonValue:
 def steps(path: str) -> tuple[str | int, ...]:
     """Parse a path into its steps. Raises InvalidInput when it isn't one."""
     if not path.startswith("$") or len(path) > 400:
-        raise InvalidInput(f"{path[:60]!r} isn't a path: write it like $.channel.id or $.items[0].")
+        raise InvalidInput(f"{path[:60]!r} isn't a path.", next_step=_PATHS)
     found: list[str | int] = []
     position = 1
     while position < len(path):
         match = _STEP.match(path, position)
         if match is None:
-            raise InvalidInput(f"{path[:60]!r} isn't a path: write it like $.channel.id or $.items[0].")
+            raise InvalidInput(f"{path[:60]!r} isn't a path.", next_step=_PATHS)
         name, index, quoted = match.groups()
         if index is not None:
             found.append(int(index))

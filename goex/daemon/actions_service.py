@@ -183,7 +183,8 @@ def _wish(request: pb.ExecuteRequest) -> Wish:
         case "calls":
             if len(request.calls.calls) > MOST_CALLS:
                 raise InvalidInput(
-                    f"{len(request.calls.calls)} calls are too many for one action: {MOST_CALLS} at most."
+                    f"{len(request.calls.calls)} calls are too many for one action: {MOST_CALLS} at most.",
+                    next_step="Make two actions of it.",
                 )
             action = ApiCalls(calls=tuple(_call(call) for call in request.calls.calls))
         case "files":
@@ -191,7 +192,10 @@ def _wish(request: pb.ExecuteRequest) -> Wish:
         case "proposal":
             proposal = request.proposal
             if len(proposal) > LONGEST_PROPOSAL:
-                raise InvalidInput(f"The proposal is {len(proposal)} characters long; at most {LONGEST_PROPOSAL}.")
+                raise InvalidInput(
+                    f"The proposal is {len(proposal)} characters long; at most {LONGEST_PROPOSAL}.",
+                    next_step="Make it shorter.",
+                )
         case _:
             raise InvalidInput("The request asks for nothing.", next_step="Set intent, calls, files or proposal.")
     return Wish(
@@ -217,10 +221,13 @@ def _files(files: pb.FilesProgram) -> Action:
             f"{files.language[:40]!r} isn't a language that runs on files.", next_step="shell or python."
         )
     if len(files.program) > LONGEST_PROGRAM:
-        raise InvalidInput(f"The program is {len(files.program)} characters long; at most {LONGEST_PROGRAM}.")
+        raise InvalidInput(
+            f"The program is {len(files.program)} characters long; at most {LONGEST_PROGRAM}.",
+            next_step="Put its data into the folder.",
+        )
     if "\0" in files.program or "\0" in files.folder:
         raise InvalidInput("There is a NUL character in the program or in the folder's name.", next_step="Remove it.")
     if not files.program.strip():
-        raise InvalidInput("The program is empty.")
+        raise InvalidInput("The program is empty.", next_step="Say what is to be run.")
     made: dict[str, str] = {"kind": "files", "folder": files.folder, "language": files.language}
     return action_from_json({**made, "program": files.program})

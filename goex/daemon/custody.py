@@ -76,7 +76,10 @@ class Custody:
         async with self._changing:
             vault = self.vault
             if passphrase and vault.keyed_by != "passphrase":
-                raise InvalidInput("This vault is keyed by the keyring, so it has no passphrase to change.")
+                raise InvalidInput(
+                    "This vault is keyed by the keyring, so it has no passphrase to change.",
+                    next_step="Rotate it without one: goex vault rotate",
+                )
             protector: Protector | None = PassphraseProtector(passphrase) if passphrase else None
             if vault.keyed_by == "keyring":
                 protector = KeyringProtector()
@@ -147,4 +150,4 @@ def _protector(keyed_by: str, passphrase: Secret) -> Protector:
             if not passphrase:
                 raise InvalidInput("This vault is opened by its passphrase.", next_step="goex vault unlock")
             return PassphraseProtector(passphrase)
-    raise InvalidInput("A vault is keyed by `keyring` or by `passphrase`.")
+    raise InvalidInput("That can't key a vault.", next_step="It is keyed by `keyring` or by `passphrase`.")

@@ -293,7 +293,7 @@ class PersonService(rpc.PersonServicer):
         for record in self._custody.vault.records():
             if (record.account.service, record.account.name) == (service, name):
                 return record
-        raise InvalidInput(f"There is no account {service}/{name}.")
+        raise InvalidInput(f"There is no account {service}/{name}.", next_step="See which there are: goex vault list")
 
     def _account(self, request: pb.VaultPutRequest) -> Account:
         """The account entry: the only place where a base URL, a private address or a CA comes from."""
@@ -306,7 +306,7 @@ class PersonService(rpc.PersonServicer):
                 f"{request.service} has no address of its own.", next_step="Say where it is: --base-url https://…"
             )
         if request.format not in ("", "string", "file"):
-            raise InvalidInput("A secret's format is `string` or `file`.")
+            raise InvalidInput("That isn't a secret's format.", next_step="It is `string` or `file`.")
         origins = {Origin.parse(base_url), *(Origin.parse(origin) for origin in request.origins)}
         return Account(
             service=request.service,
@@ -323,4 +323,4 @@ def _width(text: str) -> Width:
     try:
         return Width(text or "once")
     except ValueError:
-        raise InvalidInput(f"{text[:40]!r} isn't a width: once, session or permanent.") from None
+        raise InvalidInput(f"{text[:40]!r} isn't a width.", next_step="It is once, session or permanent.") from None

@@ -217,9 +217,11 @@ class Ledger:
     def add_agent(self, name: str, *, by: str) -> str:
         """Name an agent; returns its token, which is shown once and kept nowhere."""
         if not (name.replace("-", "").replace("_", "").isalnum() and name.isascii() and 1 <= len(name) <= 40):
-            raise InvalidInput("An agent's name is 1 to 40 ASCII letters, digits, '-' or '_'.")
+            raise InvalidInput(
+                "That can't be an agent's name.", next_step="It is 1 to 40 ASCII letters, digits, '-' or '_'."
+            )
         if name in (ANONYMOUS, PERSON):
-            raise InvalidInput(f"{name!r} is a name of GoEx's own.")
+            raise InvalidInput(f"{name!r} is a name of GoEx's own.", next_step="Choose another.")
         if name in self._agents:
             raise InvalidInput(f"There is an agent {name!r} already.", next_step=f"goex agents remove {name}")
         token = TOKEN_PREFIX + secrets.token_urlsafe(32)
