@@ -1,5 +1,9 @@
 # What the scripts of this folder share. POSIX sh; sourced from the repository's root.
 
+# Where Debian keeps dockerd, debootstrap and iptables; not every shell looks there.
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+export PATH
+
 say() {
     printf '==> %s\n' "$*"
 }
@@ -45,8 +49,8 @@ apt_install() {
     say "installing $* with apt"
     # A fresh machine has no package lists; old lists name files that the mirror dropped. So: lists first.
     quiet .cache/log/apt.log env DEBIAN_FRONTEND=noninteractive sh -c '
-        apt-get -q -o DPkg::Lock::Timeout=300 update &&
-        apt-get -q -y -o DPkg::Lock::Timeout=300 install --no-install-recommends "$@"' apt "$@" || exit 1
+        apt-get -q -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 update &&
+        apt-get -q -y -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 install --no-install-recommends "$@"' apt "$@" || exit 1
 }
 
 # digest_of FILE...: one word that changes with any of them, with the interpreter and with this folder's place.

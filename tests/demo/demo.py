@@ -192,7 +192,7 @@ def main() -> int:
     if python is None:
         print("The homeserver's environment isn't there: run `make services`.", file=sys.stderr)
         return 1
-    home = Path(tempfile.mkdtemp(prefix="goex-demo-"))
+    home = Path(tempfile.mkdtemp(prefix="goex-demo-", dir="/tmp"))  # a socket's path must be short
     person = Person(home, show)
     try:
         show.step("A vault, sealed by a passphrase, and another passphrase for approvals.")

@@ -2,7 +2,7 @@
 
 Rules: nothing of the machine's own GoEx is read or touched (HOME and every XDG variable point into a fresh folder,
 and the keyring is one that refuses); the vault is keyed by a passphrase; the daemon is started, ended and killed as
-a process, from outside. The folder's path is short, because a socket's path has 107 bytes.
+a process, from outside. The folder is right below /tmp, because a socket's path has at most 107 bytes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Daemon:
     """
 
     def __init__(self, *, config: str = "", env: Mapping[str, str] | None = None, init: bool = True) -> None:
-        self.home = Path(tempfile.mkdtemp(prefix="goex-t-"))
+        self.home = Path(tempfile.mkdtemp(prefix="goex-t-", dir="/tmp"))
         self._init = init
         self._process: subprocess.Popen[bytes] | None = None
         self._channels: dict[tuple[Path, str], grpc.Channel] = {}
