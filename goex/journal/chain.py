@@ -230,6 +230,7 @@ class Journal:
         walk = _Walk()
         with self.engine.connect() as connection:
             problem = walk.on(connection)
+            connection.rollback()  # a new snapshot, for the rows that came meanwhile
             with self._lock:
                 problem = problem or walk.on(connection) or walk.compare(connection)
                 if not problem and self._key is not None:
@@ -294,10 +295,16 @@ def _misfit(end: Mark, span: Span) -> str:
 def _open(path: Path) -> Engine:
     engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": 5.0})
 
+    # The driver would commit behind our back before DDL and begin only before DML; so it is told to do neither.
     @event.listens_for(engine, "connect")
     def _pragmas(connection: Any, _: object) -> None:
+        connection.isolation_level = None
         for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF"):
             connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN")
 
     return engine
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection, func, inspect, select
 
 from goex.journal.actions import Actions
 from goex.journal.chain import Journal, JournalBroken, JournalFailed, JournalLocked
 from goex.journal.head import Head, Span
+from goex.journal.schema import MIGRATIONS, migrate, schema_version
+from goex.journal.schema import journal as journal_table
 from goex.journal.states import LEGAL, Event, IllegalStep, State, render_table, step
 from policies.actions import Files
 
@@ -253,3 +257,48 @@ def test_the_table_names_every_state_and_reaches_it() -> None:
 def test_nothing_runs_without_being_allowed(state: State) -> None:
     assert State.RUNNING not in LEGAL[state].values()
     assert step(State.ALLOWED, Event.PREPARE) is State.PREPARED
+
+
+def test_an_older_schema_is_migrated_whole_or_not_at_all(folder: Path) -> None:
+    filled(folder)
+    engine = opened(folder, None).engine
+
+    def add(connection: Connection) -> None:
+        connection.exec_driver_sql("alter table agents add column note text not null default ''")
+
+    def fail(connection: Connection) -> None:
+        connection.exec_driver_sql("alter table agents add column other text")
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        migrate(engine, (*MIGRATIONS, add, fail))
+    with engine.connect() as connection:
+        assert connection.execute(select(schema_version.c.version)).scalar_one() == len(MIGRATIONS)
+    assert migrate(engine, (*MIGRATIONS, add)) == len(MIGRATIONS) + 1
+    with engine.connect() as connection:
+        columns = {column["name"] for column in inspect(connection).get_columns("agents")}
+        assert "note" in columns
+        assert "other" not in columns
+        assert connection.execute(select(func.count()).select_from(journal_table)).scalar_one() == 5
+
+
+def test_verifying_beside_the_writer_is_no_false_alarm(folder: Path) -> None:
+    journal = opened(folder)
+    create(journal)
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            with journal.transaction() as transaction:
+                transaction.append("note")
+                transaction.append("note")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        found = [journal.verify() for _ in range(20)]
+    finally:
+        stop.set()
+        writer.join()
+    assert [verification.problem for verification in found if not verification.good] == []
+    assert found[-1].rows > found[0].rows
