@@ -1,0 +1,123 @@
+"""The measuring itself, never the times: what is written, how it is said, and that floors are measured in turn."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from policies.errors import Unavailable
+from runtimes.sandbox import spec
+from runtimes.sandbox.contract import Profile
+from tests.bench import run, sandbox
+from tests.bench.measure import LEAST_ROUNDS, Row, Timings, in_turn, table
+
+# A name never changes its meaning, and none is lost.
+NAMES = (
+    "map.embedded.p50_ms",
+    "decide.p50_ms",
+    "lease.p50_ms",
+    "journal.append.p50_ms",
+    "gateway.added.p50_ms",
+    "sandbox.cold.p50_ms",
+    "exec.p50_ms",
+)
+
+
+def test_every_name_is_measured() -> None:
+    assert tuple(run.GROUPS) == NAMES
+
+
+def test_a_run_writes_the_list_and_prints_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "bench.json"
+    assert run.main(["--only", "decide.p50_ms", "--json", "--output", str(output)]) == 0
+    written = json.loads(output.read_text())
+    assert json.loads(capsys.readouterr().out) == written
+    (row,) = written
+    assert {"name", "value", "unit", "floor_name", "floor", "ratio"} <= row.keys()
+    assert (row["name"], row["unit"]) == ("decide.p50_ms", "ms")
+    assert row["value"] > 0 and row["floor"] > 0 and row["floor_name"]
+    assert row["ratio"] == pytest.approx(row["value"] / row["floor"], rel=0.01)
+
+
+def test_a_group_that_fails_is_told_and_the_others_go_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken() -> tuple[Row, ...]:
+        raise Unavailable("There is no engine.")
+
+    async def sound() -> tuple[Row, ...]:
+        return (_row(),)
+
+    monkeypatch.setattr(run, "GROUPS", {"broken": broken, "sound": sound})
+    assert run.main(["--output", str(tmp_path / "bench.json")]) == 1
+    said = capsys.readouterr()
+    assert "There is no engine." in said.err
+    assert "sound" in said.out
+    assert [each["name"] for each in json.loads((tmp_path / "bench.json").read_text())] == ["sound"]
+
+
+def test_an_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run.main(["--only", "nothing"])
+    assert ended.value.code == 2
+    assert "exec.p50_ms" in capsys.readouterr().err
+
+
+async def test_value_and_floor_are_measured_in_turn_and_the_first_rounds_dropped() -> None:
+    order: list[str] = []
+
+    async def value() -> None:
+        order.append("value")
+
+    async def floor() -> None:
+        order.append("floor")
+
+    values, floors = await in_turn(value, floor, rounds=7, seconds=60, warm=2)
+    assert order == ["value", "floor"] * 9
+    assert len(values.each) == len(floors.each) == 7
+
+
+async def test_time_that_is_over_ends_it_but_not_before_the_least_rounds() -> None:
+    async def nothing() -> None: ...
+
+    values, _ = await in_turn(nothing, nothing, rounds=1000, seconds=0)
+    assert len(values.each) == LEAST_ROUNDS
+
+
+def test_percentiles_are_times_that_were_measured() -> None:
+    timings = Timings(tuple(float(n) for n in range(100, 0, -1)))
+    assert (timings.p50, timings.p95) == (50.0, 95.0)
+    assert Timings((3.0,)).p95 == 3.0
+
+
+def test_the_table_holds_value_and_floor() -> None:
+    head, line = table([_row()]).splitlines()
+    assert head.split()[0] == "name"
+    assert {"sound", "2.000", "1.000"} <= set(line.split())
+
+
+def test_the_command_gets_the_same_limits_as_the_sandbox(tmp_path: Path) -> None:
+    identity = spec.Identity(state_id="s", instance="i")
+    config = spec.container(sandbox.JOB, Profile(), "sha256:0", identity, None, frozenset())
+    found = sandbox.flags(config, tmp_path)
+    for flag in ("--network=none", "--cap-drop=ALL", "--read-only", "--user=65534:65534", "--pids-limit=64"):
+        assert flag in found
+    assert f"--security-opt=seccomp={tmp_path}/seccomp.json" in found
+    assert json.loads((tmp_path / "seccomp.json").read_text())["defaultAction"]
+    assert found[-1] == "true"
+    # All that the engine is told and the command can say is said: what is new in the configuration must be looked at.
+    unsaid = {
+        "CapAdd", "Devices", "Binds", "Mounts", "Privileged", "PidMode", "UTSMode", "MaskedPaths", "ReadonlyPaths",
+        "AutoRemove", "Init",
+    }  # fmt: skip
+    said = {
+        "Runtime", "NetworkMode", "IpcMode", "CgroupnsMode", "CapDrop", "SecurityOpt", "ReadonlyRootfs", "LogConfig",
+        "RestartPolicy", "OomScoreAdj", "Memory", "MemorySwap", "NanoCpus", "PidsLimit", "ShmSize", "Tmpfs", "Ulimits",
+    }  # fmt: skip
+    assert set(config["HostConfig"]) == unsaid | said
+
+
+def _row() -> Row:
+    return Row(name="sound", value=2.0, floor_name="least", floor=1.0, p95=3.0, floor_p95=1.5, rounds=9)
