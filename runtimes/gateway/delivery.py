@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from policies.errors import GoexError
-from policies.jsonvalue import canonical
+from policies.jsonvalue import JsonValue, canonical
 from policies.text import escape, shorten
 from runtimes.gateway.contract import Observer
 from runtimes.gateway.opening import AccountKey, credential
@@ -24,6 +24,7 @@ from runtimes.gateway.plan import Exchange, GatewayPlan
 from runtimes.gateway.policy import Composed, No, Policy, readable
 from runtimes.gateway.redact import Redactor
 from runtimes.gateway.upstream import Answer, BadAnswer, Link, NoAnswer, NotSent, RefusedAddress, Upstream
+from runtimes.gateway.values import Kind
 from vault.lease import Lease
 
 _PASSED = frozenset({"content-type", "date", "etag", "last-modified", "link", "retry-after"})
@@ -119,12 +120,8 @@ class Delivery:
 
     async def _give(self, composed: Composed, answer: Answer, redactor: Redactor) -> Given:
         planned = composed.planned
-        body = redactor.clean(answer.body)
-        value, kind = readable(body, self._plan.max_response_bytes)
-        if kind == "json" and redactor.finds(canonical(value)):
-            # Spelled so that only a JSON parser sees it: escapes within escapes, an encoding of an encoding.
-            value = redactor.value(value)
-            body = canonical(value)
+        # In a thread: the answer's length is the server's choice, and other actions wait for this loop.
+        body, value, kind = await asyncio.to_thread(_redacted, redactor, answer.body, self._plan.max_response_bytes)
         failed = redactor.text(self._policy.take(composed, answer.status, value, kind))
         text = "" if kind == "json" else shorten(body[: _TEXT * 4].decode("utf-8", "replace"), _TEXT)[0]
         await self._report(Exchange(
@@ -174,6 +171,17 @@ def secrets_of(plan: GatewayPlan, leases: Mapping[AccountKey, Lease]) -> list[by
                 continue
             found += [pair, pair.partition(b":")[2]]
     return found
+
+
+def _redacted(redactor: Redactor, body: bytes, limit: int) -> tuple[bytes, JsonValue, Kind]:
+    """A body without echoes, and what it reads as."""
+    body = redactor.clean(body)
+    value, kind = readable(body, limit)
+    if kind == "json" and redactor.finds(canonical(value)):
+        # Spelled so that only a JSON parser sees it: escapes within escapes, an encoding of an encoding.
+        value = redactor.value(value)
+        body = canonical(value)
+    return body, value, kind
 
 
 def _passes(name: str, value: str) -> bool:

@@ -4,6 +4,9 @@ Found are: the secret itself, with any of its characters percent-encoded (also s
 HTML-escaped; base64 in all three alignments, both alphabets, wrapped or not; hex in either case; UTF-16. What is
 found goes whole: partial base64 characters at the borders too. A service that wants to pass the secret on in a
 cipher of its own can't be stopped here; it was given the secret, after all.
+
+The answer is an attacker's, so every pattern takes time in proportion to its length: what may repeat is bounded, or
+begins nowhere but at the head of its run, and never gives back.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ _SHORTEST_ENCODED = 3  # bytes; of less than that, base64 and hex say nothing
 
 _JSON_SHORT = {0x08: b"b", 0x0C: b"f", 0x0A: b"n", 0x0D: b"r", 0x09: b"t", 0x22: b'"', 0x2F: b"/"}
 _HTML_NAMES = {0x26: b"amp", 0x3C: b"lt", 0x3E: b"gt", 0x22: b"quot", 0x27: b"apos"}
-_WRAP = rb"(?:[\r\n\t ]|\\[rnt])*"
+_WRAP = rb"(?:[\r\n\t ]|\\[rnt]){0,24}+"  # a line's end and its indentation
+_HEAD = rb"(?<!\\)"  # of a run of backslashes
 _BASE64_CHARS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_="
 
 
@@ -138,9 +142,9 @@ def _base64_cores(secret: bytes) -> list[bytes]:
 
 def _base64_char(byte: int) -> bytes:
     if byte == 0x2B:
-        return rb"(?:[+\-]|%(?:25)*2[bB]|\\+u002[bB])"
+        return rb"(?:[+\-]|%(?:25)*2[bB]|\\{1,32}+u002[bB])"
     if byte == 0x2F:
-        return rb"(?:\\*/|_|%(?:25)*2[fF]|\\+u002[fF])"
+        return rb"(?:\\{0,32}+/|_|%(?:25)*2[fF]|\\{1,32}+u002[fF])"
     return bytes([byte])
 
 
@@ -150,17 +154,19 @@ def _escaped(secret: bytes) -> bytes:
         units = [(char.encode("utf-8"), ord(char)) for char in secret.decode("utf-8")]
     except UnicodeDecodeError:
         units = [(bytes([byte]), byte) for byte in secret]
-    return b"".join(_unit(raw, point) for raw, point in units)
+    return b"".join(_unit(raw, point, b"" if place else _HEAD) for place, (raw, point) in enumerate(units))
 
 
-def _unit(raw: bytes, point: int) -> bytes:
-    """One character in each of its spellings."""
+def _unit(raw: bytes, point: int, before: bytes) -> bytes:
+    """One character in each of its spellings. `before` stands before backslashes."""
+    escape = before + rb"\\++"
     ways = [b"".join(rb"(?:%(?:25)*" + _hex(byte) + b"|" + re.escape(bytes([byte])) + b")" for byte in raw)]
-    ways.append(b"".join(rb"\\+u" + b"".join(_hex(byte) for byte in half) for half in _utf16(point)))
+    halves = [b"u" + b"".join(_hex(byte) for byte in half) for half in _utf16(point)]
+    ways.append(escape + rb"\\++".join(halves))
     if point < 0x100:
-        ways.append(rb"\\+x" + _hex(point))
+        ways.append(escape + b"x" + _hex(point))
     if point in _JSON_SHORT:
-        ways.append(rb"\\+" + re.escape(_JSON_SHORT[point]))
+        ways.append(escape + re.escape(_JSON_SHORT[point]))
     if point == 0x5C:
         return rb"(?>\\\\|\\|%(?:25)*5[cC]|\\+u005[cC]|&#0*92;?|&#[xX]0*5[cC];?)"
     if point == 0x20:

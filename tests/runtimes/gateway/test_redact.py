@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import time
 from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
@@ -156,3 +157,31 @@ def test_a_mask_never_spells_the_secret() -> None:
 def test_no_secret_no_change() -> None:
     assert redact(b"abc", []) == b"abc"
     assert redact(b"abc", [b""]) == b"abc"
+
+
+@pytest.mark.parametrize(
+    ("secret", "piece"),
+    [
+        (b"xoxb-1234567890-abcdef", b"\\"),
+        (b"\x9f\xff\xff abcdefghijk", b"\\n"),  # its base64 begins with the letter of an escaped line end
+        (b"\xff\xff\xff abcdefghijk", b"\\"),  # its base64 begins with an escapable slash
+        (b"\xfb\xef\xbe abcdefghijk", b"\\"),  # and with a plus sign
+        (b"x%2525252525", b"%25"),
+        (b"xoxb-1234567890-abcdef", b"x %"),
+    ],
+)
+def test_an_answer_cannot_take_the_redactor_s_time(secret: bytes, piece: bytes) -> None:
+    """Quadratic patterns would need minutes for this, and the service chooses what it answers."""
+    redactor = Redactor([secret])
+    body = piece * (400_000 // len(piece))
+    began = time.process_time()
+    assert redactor.clean(body) == body
+    assert time.process_time() - began < 5
+    assert secret not in redactor.clean(body + secret)
+
+
+def test_backslashes_of_any_number_before_an_escape_hide_nothing() -> None:
+    redactor = Redactor([b"ab-secret-cd"])
+    for count in (1, 2, 31, 64, 1000):
+        spelled = b"".join(b"\\" * count + b"u%04x" % byte for byte in b"ab-secret-cd")
+        assert b"u0063" not in redactor.clean(b"<" + spelled + b">"), count
