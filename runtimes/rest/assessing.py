@@ -12,7 +12,7 @@ from policies.errors import Unsupported
 from policies.jsonvalue import JsonObject
 from runtimes.base import Context
 from runtimes.rest.answers import Ledger
-from runtimes.rest.needs import needs_of
+from runtimes.rest.needs import LATER, needs_of
 from runtimes.rest.planning import PlannedCalls, plan_calls
 from runtimes.rest.reverting import done_calls, planned_steps, undo_steps
 from runtimes.rest.steps import Step
@@ -65,7 +65,12 @@ def assess_redo(
     planned = plan_calls(again, context.accounts, catalog, context.action_id, turn=f"redo-{turn}")
     made = _forward_plan(planned, context, catalog, profile, image_id)
     return replace(
-        made, action=revert, lines=(*made.lines, AGAIN), resolved={**made.resolved, "verb": "redo", "turn": turn}
+        made,
+        action=revert,
+        # A revert must be granted all that it needs, and doing again needs no way back.
+        needs=tuple(need for need in made.needs if need.why not in LATER),
+        lines=(*made.lines, AGAIN),
+        resolved={**made.resolved, "verb": "redo", "turn": turn},
     )
 
 

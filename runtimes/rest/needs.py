@@ -1,7 +1,8 @@
 """Which permissions a list of steps needs. Pure.
 
-Rules: the least scopes are chosen over everything that is shown (calls, pre-reads, comparisons, undo, read-backs,
-probes) at once, so that one scope that is needed anyway isn't asked for beside a second one. Each need says what for.
+Rules: the least scopes are chosen first over what must be granted for the plan to run, and then, given those, over what
+its undo needs beside that: a scope that only the undo has a use for never stands in for a lesser one that the action
+can do with. Each need says what for.
 """
 
 from __future__ import annotations
@@ -27,16 +28,25 @@ _WHY: dict[Role, Why] = {
     "probe": "probe",
 }
 
+# What a plan shows of its way back and doesn't ask for (`Plan.required`).
+LATER: frozenset[Why] = frozenset({"read-back", "undo"})
+
 
 def needs_of(steps: Iterable[Step], catalog: Catalog, granted: frozenset[ScopeId]) -> tuple[Need, ...]:
     """One need for each account, scope and purpose, in the order in which they first come up."""
     steps = tuple(steps)
-    calls = tuple(Call(service=s.service, method=s.method, arguments={}, account=s.account) for s in steps)
-    chosen = least_scopes(catalog, calls, granted)
+    now = least_scopes(catalog, _calls(step for step in steps if _WHY[step.role] not in LATER), granted)
+    held = granted | frozenset(now)
+    later = least_scopes(catalog, _calls(step for step in steps if _WHY[step.role] in LATER), held)
     groups: dict[tuple[ScopeId, Why], list[Step]] = {}
     for step in steps:
-        groups.setdefault((_scope_of(step, catalog, chosen, granted), _WHY[step.role]), []).append(step)
+        chosen, given = (later, held) if _WHY[step.role] in LATER else (now, granted)
+        groups.setdefault((_scope_of(step, catalog, chosen, given), _WHY[step.role]), []).append(step)
     return tuple(_need(scope, why, members, catalog) for (scope, why), members in groups.items())
+
+
+def _calls(steps: Iterable[Step]) -> tuple[Call, ...]:
+    return tuple(Call(service=s.service, method=s.method, arguments={}, account=s.account) for s in steps)
 
 
 def _scope_of(step: Step, catalog: Catalog, chosen: tuple[ScopeId, ...], granted: frozenset[ScopeId]) -> ScopeId:
