@@ -7,11 +7,13 @@ its form alone, since the value isn't known yet. Sizes are bounded before anythi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
+from jsonschema.validators import extend
 
 from mapper import templates
 from policies.catalog import Method
@@ -73,27 +75,45 @@ def references(value: JsonValue) -> Iterator[tuple[int, str]]:
             yield from references(child)
 
 
-def checker(method: Method) -> Draft202012Validator:
+def checker(method: Method) -> Any:
     """A compiled validator of the method's arguments: worth keeping."""
-    return Draft202012Validator(dict(method.parameters))
+    return _Validator(dict(method.parameters))
+
+
+def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    """As in JSON Schema, where `$` is the end alone; in Python it also stands before a line end that comes last."""
+    whole = pattern[:-1] + r"\Z" if re.search(r"(?<!\\)(?:\\\\)*\$\Z", pattern) else pattern
+    if isinstance(instance, str) and not re.search(whole, instance):
+        yield ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
+_Validator: Any = extend(Draft202012Validator, {"pattern": _pattern})  # type: ignore[no-untyped-call] # the stubs lack it
 
 
 def check(method: Method, arguments: JsonObject, validator: Draft202012Validator) -> dict[str, JsonValue]:
     """The arguments with plain defaults filled in. Raises InvalidArguments about the first thing that doesn't fit."""
     if not isinstance(arguments, dict) or not all(isinstance(name, str) for name in arguments):
-        raise InvalidArguments(f"{method.id}: the arguments must be an object, but came as {kind_of(arguments)}.")
+        raise InvalidArguments(
+            f"{method.id}: the arguments must be an object, but came as {kind_of(arguments)}.", next_step=_usage(method)
+        )
     try:
         size = len(canonical(arguments))
     except InvalidInput as error:
-        raise InvalidArguments(f"{method.id}: {error.message}") from error
+        raise InvalidArguments(f"{method.id}: {error.message}", next_step=error.next_step) from error
     if size > MAX_ARGUMENTS:
-        raise InvalidArguments(f"{method.id}: the arguments are {size} bytes long; at most {MAX_ARGUMENTS} are taken.")
+        raise InvalidArguments(
+            f"{method.id}: the arguments are {size} bytes long; at most {MAX_ARGUMENTS} are taken.",
+            next_step="Make them shorter.",
+        )
     _refuse_nul(method, arguments)
     whole = dict(arguments)
     for name, default in method.defaults.items():
         if name not in whole and name in method.parameters["properties"] and not any(templates.references(default)):
             whole[name] = templates.fill({name: default}, {})[name]
-    problems = [error for error in validator.iter_errors(whole) if not is_reference(error.instance)]
+    # A reference stands for one value, never for the arguments as a whole: then an answer would choose their names.
+    problems = [
+        error for error in validator.iter_errors(whole) if error.instance is whole or not is_reference(error.instance)
+    ]
     if problems:
         worst = min(problems, key=lambda error: ([str(part) for part in error.absolute_path], str(error.validator)))
         raise InvalidArguments(f"{method.id}: {_words(worst)}.", next_step=_usage(method))
@@ -106,7 +126,7 @@ def _refuse_nul(method: Method, value: JsonValue) -> None:
         item = stack.pop()
         if isinstance(item, str):
             if "\0" in item:
-                raise InvalidArguments(f"{method.id}: an argument holds a NUL character.")
+                raise InvalidArguments(f"{method.id}: an argument holds a NUL character.", next_step="Remove it.")
         elif isinstance(item, Mapping):
             stack.extend(item.keys())
             stack.extend(item.values())

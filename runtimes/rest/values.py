@@ -38,7 +38,7 @@ def referring(value: JsonValue) -> Any:
             request, path = value["$ref"]
             if len(value) != 1 or not isinstance(request, str) or not isinstance(path, str):
                 raise InvalidInput("A reference names one request and one path.")
-            steps(path)
+            _check_path(path)
             return Ref(request, path)
         return {key: referring(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -68,7 +68,7 @@ def with_refs(value: Any, index: int) -> Any:
                 raise InvalidInput("The path of a reference is a text.")
             if not 0 <= source < index:
                 raise InvalidInput(f"Call {index} can refer to the answers of earlier calls only, not to {source}.")
-            steps(path)
+            _check_path(path)
             return Ref(f"call-{source}", path)
         return {key: with_refs(item, index) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -84,6 +84,13 @@ def look(value: Any, path: str) -> Any:
             return Ref(value.request, value.path + "".join(_spelled(rest) for rest in todo[place:]))
         value = find(value, f"${_spelled(step)}")
     return value
+
+
+def _check_path(path: str) -> None:
+    try:
+        steps(path)
+    except ValueError as error:  # an escape in a quoted step that JSON doesn't know
+        raise InvalidInput(f"{path[:60]!r} isn't a path: {error}.") from error
 
 
 def _spelled(step: str | int) -> str:

@@ -239,3 +239,8 @@ def test_expectations() -> None:
     check = CATALOG.method("github.stars.add").undo
     assert check is not None and check.verify is not None
     assert expectations(slack, check.verify) == check.verify.expect  # a status is the verdict
+
+
+def test_a_pattern_takes_no_line_end_behind_it() -> None:
+    with pytest.raises(InvalidInput, match="wrong form"):
+        Catalog.bundled().validate(Call(service="slack", method="pins.list", arguments={"channel": "C0123\n"}))

@@ -11,19 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mapper.catalog import Catalog
-from policies.actions import ApiCalls, Plan, UndoClass
+from policies.actions import ApiCalls, Plan, Revert, UndoClass
 from policies.codec import plan_from_json, plan_to_json
 from policies.digest import digest
 from policies.errors import InvalidInput
 from policies.jsonvalue import canonical
 from runtimes.gateway.plan import PlannedRequest, Ref
-from runtimes.rest.answers import Answer
-from runtimes.rest.assessing import assess_calls
+from runtimes.rest.answers import Answer, Ledger
+from runtimes.rest.assessing import assess_calls, assess_redo
 from runtimes.rest.binding import check_values
 from runtimes.rest.planning import action_key, plan_calls
 from runtimes.rest.requests import check_segment
 from runtimes.rest.run import job_file
 from runtimes.rest.steps import Step
+from runtimes.rest.values import with_refs
 from runtimes.rest.words import step_lines
 from runtimes.sandbox.contract import Profile
 from tests.runtimes.rest.support import Bench, account, calls
@@ -133,6 +134,7 @@ def test_what_could_leave_its_place_in_the_path_is_refused(method: str, argument
         {"$from": 0},
         {"$from": 0, "path": "number"},
         {"$from": 0, "path": "$.number", "more": 1},
+        {"$from": 0, "path": '$["\\q"]'},
         {"$ref": ["call-0", "$.number"]},
     ],
 )
@@ -140,6 +142,18 @@ def test_what_is_no_reference_to_an_earlier_call_is_refused(bad: Any) -> None:
     first = ("github.issues.create", {"owner": "acme", "repo": "tool", "title": "T"})
     with pytest.raises(InvalidInput):
         requests(calls(first, (LATER[0], {**LATER[1], "issue_number": bad})))
+
+
+def test_the_arguments_as_a_whole_are_never_a_reference() -> None:
+    """Else an answer would choose which arguments there are."""
+    first = ("github.issues.create", {"owner": "acme", "repo": "tool", "title": "T"})
+    with pytest.raises(InvalidInput, match="known here"):
+        requests(calls(first, ("github.repos.list", {"$from": 0, "path": "$"})))
+
+
+def test_a_path_that_json_cannot_spell_is_refused_as_input() -> None:
+    with pytest.raises(InvalidInput, match="isn't a path"):
+        with_refs({"$from": 0, "path": '$["\\q"]'}, 1)
 
 
 def test_a_literal_that_looks_like_our_own_reference_is_refused() -> None:
@@ -275,6 +289,28 @@ def test_a_granted_scope_is_preferred(tmp_path: Path) -> None:
     plan = assess(calls(TITLE), tmp_path, frozenset({("github", "work", "public_repo")}))
 
     assert {need.scope for need in plan.needs} == {"public_repo"}
+
+
+def test_a_scope_that_only_the_undo_needs_never_serves_the_action(tmp_path: Path) -> None:
+    """messages.redact, which undo of the second call needs, would also let one read an event. Reading must not be
+    granted by what deletes."""
+    event = ("matrix.rooms.event", {"roomId": "!r:x", "eventId": "$e"})
+    plan = assess(calls(event, ("matrix.rooms.send", {"roomId": "!r:x", "body": "hi"})), tmp_path)
+
+    assert {need.scope for need in plan.required} == {"messages.read", "messages.write"}
+    assert {need.scope for need in plan.needs if need.why == "undo"} == {"messages.redact"}
+
+
+def test_doing_again_needs_no_way_back(tmp_path: Path) -> None:
+    action = calls(("matrix.rooms.send", {"roomId": "!r:x", "body": "hi"}))
+    context = Bench(tmp_path, ACCOUNTS).context("a1")
+    plan = assess_calls(action, context, CATALOG, Profile(), "sha256:x")
+    answer = Answer(status=200, well=True, failed="", body={"event_id": "$e"}, text="")
+    ledger = Ledger(sent=["call-0"], answers={"call-0": answer}, undone=[0])
+
+    redo = assess_redo(Revert(verb="redo", target="a1"), plan, ledger, context, CATALOG, Profile(), "sha256:x")
+
+    assert {need.scope for need in redo.required} == {"messages.write"}
 
 
 def test_every_argument_stands_whole_on_its_own_line(tmp_path: Path) -> None:
