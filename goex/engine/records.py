@@ -16,6 +16,9 @@ from goex.journal.schema import journal, records
 from policies.errors import Conflict
 from policies.jsonvalue import parse
 
+_INSERT = insert(records)  # made once: building a statement costs more than running it
+_PUT = _INSERT.on_conflict_do_update(index_elements=["action_id", "name"], set_={"sealed": _INSERT.excluded.sealed})
+
 
 class PayloadSealer(Protocol):
     """The part of the vault that seals payloads."""
@@ -37,10 +40,7 @@ class SealedRecords:
     def put(self, name: str, data: bytes) -> None:
         sealed = self._vault.seal_payload(f"{self._action_id}/{name}", data)
         with self._journal.transaction() as transaction:
-            statement = insert(records).values(action_id=self._action_id, name=name, sealed=sealed)
-            transaction.connection.execute(
-                statement.on_conflict_do_update(index_elements=["action_id", "name"], set_={"sealed": sealed})
-            )
+            transaction.connection.execute(_PUT, {"action_id": self._action_id, "name": name, "sealed": sealed})
             transaction.append(
                 "record",
                 action_id=self._action_id,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import desc, insert, select, update
+from sqlalchemy import bindparam, desc, insert, select, update
 
 from goex.journal.chain import Journal, Transaction
 from goex.journal.schema import actions
@@ -19,6 +19,11 @@ from policies.errors import Conflict, InvalidInput
 from policies.jsonvalue import JsonObject, canonical, parse
 
 _LIMIT = 64 * 2**20  # our own texts come back from the database whole
+
+# Made once: building a statement costs more than running it.
+_CREATE = insert(actions)
+_STEP = update(actions).where(actions.c.id == bindparam("wanted"), actions.c.state == bindparam("before"))
+_BY_ID = select(actions).where(actions.c.id == bindparam("wanted"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,9 +114,7 @@ class Actions:
             source=source,
             detached=detached,
         )
-        transaction.connection.execute(
-            insert(actions).values(**{name: getattr(row, name) for name in ActionRow.__dataclass_fields__})
-        )
+        transaction.connection.execute(_CREATE, {name: getattr(row, name) for name in ActionRow.__dataclass_fields__})
         return row
 
     def step(
@@ -143,9 +146,7 @@ class Actions:
             changed["problem"] = _text(dict(problem))
             noted["problem"] = dict(problem)
         transaction.append(event, action_id=row.id, agent=row.agent, from_state=row.state, to_state=after, facts=noted)
-        moved = transaction.connection.execute(
-            update(actions).where(actions.c.id == row.id, actions.c.state == row.state).values(**changed)
-        )
+        moved = transaction.connection.execute(_STEP, {**changed, "wanted": row.id, "before": row.state})
         if moved.rowcount != 1:
             raise Conflict(f"Action {row.id} is no longer {row.state}.")
         return self._get(transaction.connection, row.id)
@@ -179,7 +180,7 @@ class Actions:
             return tuple(_row(found) for found in connection.execute(query))
 
     def _get(self, connection: Any, id: str) -> ActionRow:
-        found = connection.execute(select(actions).where(actions.c.id == id)).first()
+        found = connection.execute(_BY_ID, {"wanted": id}).first()
         if found is None:
             raise InvalidInput(f"There is no action {id[:60]!r}.", next_step="goex log lists them.")
         return _row(found)

@@ -26,6 +26,7 @@ from policies.errors import ExitStatus, GoexError, Unavailable
 from policies.jsonvalue import JsonObject, canonical, parse
 
 _GENESIS = hashlib.sha256(b"goex.v1.journal").digest()
+_APPEND = insert(journal)  # made once: building a statement costs more than running it
 
 
 class JournalBroken(GoexError):
@@ -114,17 +115,18 @@ class Transaction:
         row = Row(number, self.now, action_id, agent, kind, from_state, to_state, text, b"")
         row_hash = row.seal(self.mark.hash)
         self.connection.execute(
-            insert(journal).values(
-                number=number,
-                at=self.now,
-                action_id=action_id,
-                agent=agent,
-                kind=kind,
-                from_state=from_state,
-                to_state=to_state,
-                facts=text,
-                hash=row_hash,
-            )
+            _APPEND,
+            {
+                "number": number,
+                "at": self.now,
+                "action_id": action_id,
+                "agent": agent,
+                "kind": kind,
+                "from_state": from_state,
+                "to_state": to_state,
+                "facts": text,
+                "hash": row_hash,
+            },
         )
         self.mark = Mark(number, row_hash)
         return number
