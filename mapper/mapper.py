@@ -105,7 +105,11 @@ class Mapper:
         """
         made = parse_proposal(text, self.catalog)
         if isinstance(made, Rejected):
-            raise InvalidProposal(f"The proposal can't be taken ({made.klass}): {made.reason}", rejected=(made,))
+            raise InvalidProposal(
+                f"The proposal can't be taken ({made.klass}): {made.reason}",
+                next_step="Send JSON calls, tool calls, or Python calls of catalogued methods.",
+                rejected=(made,),
+            )
         if not made:
             raise InvalidProposal("The proposal holds no call.", next_step="Send at least one call.")
         return made

@@ -42,8 +42,10 @@ def canonical(value: JsonValue) -> bytes:
         return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode(
             "utf-8"
         )
+    except UnicodeEncodeError as error:
+        raise InvalidInput("A text of this value holds half a character.", next_step="Send valid Unicode.") from error
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"This value isn't JSON: {error}.") from error
+        raise InvalidInput(f"This value isn't JSON: {error}.", next_step="Send plain JSON values.") from error
 
 
 def parse(text: str | bytes, *, limit: int = MAX_BYTES, what: str = "This text") -> JsonValue:

@@ -263,7 +263,7 @@ def _check_ca(pem: str) -> None:
 def check_secret(account: Account, secret: Secret) -> None:
     """What a secret must be like for its format. Raises InvalidInput, which doesn't quote it."""
     if not secret:
-        raise InvalidInput("The secret is empty.")
+        raise InvalidInput("The secret is empty.", next_step="Give it again.")
     if account.format == "file":
         if len(secret) > LONGEST_FILE:
             raise InvalidInput(f"The credential file is longer than {LONGEST_FILE} bytes.")

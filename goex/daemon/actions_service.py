@@ -24,6 +24,8 @@ from policies.jsonvalue import parse
 LONGEST_INTENT = 10_000  # characters
 LONGEST_PROPOSAL = 1_000_000
 LONGEST_PROGRAM = 200_000
+LONGEST_NAME = 300
+LONGEST_FOLDER = 4096
 MOST_CALLS = 32
 MOST_LISTED = 1000
 
@@ -51,6 +53,7 @@ class ActionsService(rpc.ActionsServicer):
     @streaming
     async def Revert(self, request: pb.RevertRequest, context: Any) -> AsyncIterator[pb.Event]:
         asker = self._callers.asker(context)
+        _short(request.verb, request.action_id)
         action = action_from_json({"kind": "revert", "verb": request.verb, "target": request.action_id})
         wish = Wish(action=action, detach=request.detach, ask_seconds=request.ask_seconds)
         async for event in self._journey(wish, asker):
@@ -208,7 +211,18 @@ def _wish(request: pb.ExecuteRequest) -> Wish:
     )
 
 
+def _short(*names: str) -> None:
+    """What is journaled and said back with every error must have the size of a name."""
+    for name in names:
+        if len(name) > LONGEST_NAME:
+            raise InvalidInput(
+                f"A name is {len(name)} characters long; at most {LONGEST_NAME} are read.",
+                next_step="See what there is: goex catalog list",
+            )
+
+
 def _call(call: pb.Call) -> Call:
+    _short(call.service, call.method, call.account)
     arguments = parse(call.arguments_json or "{}", what=f"The arguments of {call.service[:60]}.{call.method[:60]}")
     if not isinstance(arguments, dict):
         raise InvalidInput("A call's arguments are a JSON object.", next_step='Write them like {"channel": "#ops"}.')
@@ -227,6 +241,11 @@ def _files(files: pb.FilesProgram) -> Action:
         )
     if "\0" in files.program or "\0" in files.folder:
         raise InvalidInput("There is a NUL character in the program or in the folder's name.", next_step="Remove it.")
+    if len(files.folder) > LONGEST_FOLDER:
+        raise InvalidInput(
+            f"The folder's name is {len(files.folder)} characters long; at most {LONGEST_FOLDER} are read.",
+            next_step="Name a folder that is there.",
+        )
     if not files.program.strip():
         raise InvalidInput("The program is empty.", next_step="Say what is to be run.")
     made: dict[str, str] = {"kind": "files", "folder": files.folder, "language": files.language}

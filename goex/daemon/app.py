@@ -23,9 +23,9 @@ from grpc_reflection.v1alpha import reflection
 
 from goex import __version__
 from goex.config import Config
-from goex.daemon.acceptor import Acceptor, Registry
+from goex.daemon.acceptor import Acceptor, Registry, private
 from goex.daemon.actions_service import ActionsService
-from goex.daemon.calls import Callers
+from goex.daemon.calls import Callers, Readable
 from goex.daemon.custody import Custody
 from goex.daemon.person_service import Daemon, PersonService
 from goex.engine.core import Core, Settings
@@ -240,11 +240,12 @@ class App:
     async def _serve(self, kind: str, actions: ActionsService, person: PersonService | None) -> str:
         """A gRPC server on a private socket, which only our acceptors join to."""
         server = grpc.aio.server(
+            interceptors=(Readable(),),
             options=(
                 ("grpc.max_receive_message_length", LARGEST_MESSAGE),
                 ("grpc.max_send_message_length", LARGEST_MESSAGE),
                 ("grpc.so_reuseport", 0),
-            )
+            ),
         )
         rpc.add_ActionsServicer_to_server(actions, server)
         services = ["goex.v1.Actions", health_pb2.DESCRIPTOR.services_by_name["Health"].full_name]
@@ -260,10 +261,10 @@ class App:
         with suppress(FileNotFoundError):
             path.unlink()
         server.add_insecure_port(f"unix:{path}")
+        address = private(path)
         await server.start()
-        path.chmod(0o600)
         self._servers.append(server)
-        return str(path)
+        return address
 
     def _the_mapper(self) -> Mapper:
         """Made when it is first needed: the model's client is slow to import, and many never use one."""

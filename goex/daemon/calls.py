@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from goex.daemon.acceptor import Registry
 from goex.daemon.views import problem_view
@@ -20,12 +21,18 @@ from goex.engine.core import Asker
 from goex.engine.events import Problem
 from goex.engine.ledger import Ledger
 from goex.engine.peers import Peer, Sessions
-from policies.errors import Denied, ExitStatus, GoexError
+from goex.rpc import goex_pb2 as pb
+from policies.errors import Denied, ExitStatus, GoexError, InvalidInput
 from policies.grants import ANONYMOUS, PERSON
+from policies.text import shorten
 
 log = logging.getLogger("goex.daemon")
 
 PROBLEM_KEY = "goex-problem-bin"
+# All metadata together may have 8 KiB before a client drops the call, and with it the reason. In characters, of which
+# one may take 4 bytes.
+_LONGEST_TEXT = 500
+_LONGEST_DETAILS = 700
 
 _CODES = {
     ExitStatus.FAILED: grpc.StatusCode.ABORTED,
@@ -87,11 +94,59 @@ async def abort(context: Any, error: GoexError) -> NoReturn:
     code = _CODES.get(error.exit_status, grpc.StatusCode.ABORTED)
     if isinstance(error, Unauthenticated):
         code = grpc.StatusCode.UNAUTHENTICATED
-    view = problem_view(Problem.of(error))
+    view = _fitting(problem_view(Problem.of(error)))
     # The status line must be printable ASCII on the wire; the whole text is in the metadata.
     said = error.message.encode("ascii", "backslashreplace").decode("ascii")[:500]
     await context.abort(code, said, trailing_metadata=((PROBLEM_KEY, view.SerializeToString()),))
     raise AssertionError("abort returns never")
+
+
+def _fitting(view: pb.Problem) -> pb.Problem:
+    """The problem, cut to what metadata can carry; what was left out is said."""
+    for name in ("message", "next_step"):
+        kept, cut = shorten(getattr(view, name), _LONGEST_TEXT)
+        setattr(view, name, f"{kept}… ({cut} more characters)" if cut else kept)
+    left, details = _LONGEST_DETAILS, list(view.details)
+    while details and sum(len(line) for line in details) > left:
+        details.pop()
+    if len(details) < len(view.details):
+        details.append(f"… ({len(view.details) - len(details)} more lines)")
+    del view.details[:]
+    view.details.extend(details)
+    return view
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Stands where a request would, when its bytes aren't one."""
+
+    why: str
+
+
+class Readable(grpc.aio.ServerInterceptor):
+    """Makes bytes that are no message reach our methods as `Unreadable`, so that they are answered as any bad input."""
+
+    async def intercept_service(self, continuation: Any, details: Any) -> Any:
+        handler = await continuation(details)
+        if handler is None or not details.method.startswith("/goex.v1.") or handler.request_deserializer is None:
+            return handler
+        read = handler.request_deserializer
+
+        def tolerant(data: bytes) -> Any:
+            try:
+                return read(data)
+            except DecodeError as error:
+                return Unreadable(str(error))
+
+        return handler._replace(request_deserializer=tolerant)
+
+
+def _read(request: Any) -> None:
+    if isinstance(request, Unreadable):
+        raise InvalidInput(
+            f"These bytes aren't a request of goex.v1: {request.why}.",
+            next_step="Make the client from goex.proto of the running daemon's version.",
+        )
 
 
 def unary(function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
@@ -100,6 +155,7 @@ def unary(function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[An
     @functools.wraps(function)
     async def wrapped(self: Any, request: Any, context: Any) -> Any:
         try:
+            _read(request)
             return await function(self, request, context)
         except GoexError as error:
             await abort(context, error)
@@ -116,6 +172,7 @@ def streaming(function: Callable[..., AsyncIterator[Any]]) -> Callable[..., Asyn
     @functools.wraps(function)
     async def wrapped(self: Any, request: Any, context: Any) -> AsyncIterator[Any]:
         try:
+            _read(request)
             async for item in function(self, request, context):
                 yield item
         except GoexError as error:
