@@ -104,16 +104,22 @@ def expect(fd: int, name: bytes, path: bytes, entry: Entry | None) -> None:
     if at is None or entry is None:
         return
     same = at.st_ino == entry.inode and KINDS[stat.S_IFMT(at.st_mode)] == entry.kind
-    if same and entry.kind != "d" and entry.links == 1:  # links and unlinks of ours move the time of the others
-        same = (at.st_ctime_ns, at.st_mtime_ns) == (entry.ctime, entry.mtime)
+    if same and entry.kind != "d":
+        same = at.st_mtime_ns == entry.mtime
+        if entry.links == 1:  # links and unlinks of ours move the change time of the others
+            same = same and at.st_ctime_ns == entry.ctime
     if not same:
         raise Moved(path)
 
 
-def set_metadata(fd: int, name: bytes, goal: Entry) -> None:
-    """Owner, attributes, mode, time, in the order in which none undoes another."""
+def set_metadata(fd: int, name: bytes, goal: Entry, inode: int) -> None:
+    """Owner, attributes, mode, time, in the order in which none undoes another.
+
+    Raises Moved unless the name is that inode's: whoever owns the folder could put the name of something else there,
+    which would be given away, or given rights.
+    """
     at = os.stat(name, dir_fd=fd, follow_symlinks=False)
-    if KINDS[stat.S_IFMT(at.st_mode)] != goal.kind:
+    if at.st_ino != inode or KINDS[stat.S_IFMT(at.st_mode)] != goal.kind:
         raise Moved(name)
     if goal.kind == "l":
         if (at.st_uid, at.st_gid) != (goal.uid, goal.gid):
@@ -124,7 +130,7 @@ def set_metadata(fd: int, name: bytes, goal: Entry) -> None:
     with opened(fd, name, os.O_PATH) as handle:
         path = f"{PROC}/{handle}"
         now = os.fstat(handle)
-        if now.st_ino != at.st_ino:
+        if (now.st_dev, now.st_ino) != (at.st_dev, inode):
             raise Moved(name)
         if (now.st_uid, now.st_gid) != (goal.uid, goal.gid):
             os.chown(path, goal.uid, goal.gid)
@@ -157,7 +163,8 @@ def sync(fd: int) -> None:
 def remove_tree(fd: int, name: bytes) -> None:
     """Remove whatever `name` is, however deep and whatever its modes say. Idempotent.
 
-    Folders in it are first hoisted to its top, so that depth costs neither descriptors nor stack.
+    Folders in it are first hoisted to its top, so that depth costs neither descriptors nor stack. What is mounted in
+    it isn't entered: Moved.
     """
     at = look(fd, name)
     if at is None:
@@ -167,12 +174,16 @@ def remove_tree(fd: int, name: bytes) -> None:
         return
     number = 0
     with _unlocked(fd, name) as top:
+        if os.fstat(top).st_dev != os.fstat(fd).st_dev:
+            raise Moved(name)
         while waiting := [os.fsencode(listed) for listed in os.listdir(top)]:
             for outer in waiting:
                 if not _is_folder(top, outer):
                     os.unlink(outer, dir_fd=top)
                     continue
                 with _unlocked(top, outer) as inner:
+                    if os.fstat(inner).st_dev != at.st_dev:
+                        raise Moved(outer)
                     for listed in os.listdir(inner):
                         lower = os.fsencode(listed)
                         if not _is_folder(inner, lower):
@@ -233,10 +244,18 @@ def _is_folder(fd: int, name: bytes) -> bool:
     return at is not None and stat.S_ISDIR(at.st_mode)
 
 
+def check_own(fd: int, name: bytes) -> None:
+    """Raise Moved unless the folder is GoEx's user's alone: the name is in a folder that isn't."""
+    at = os.fstat(fd)
+    if at.st_uid != os.geteuid() or at.st_mode & 0o077:
+        raise Moved(name)
+
+
 def remove_flat(root: int, name: bytes) -> bool:
-    """Remove a folder that holds no folders. Returns False when it wasn't there."""
+    """Remove a folder of GoEx's own that holds no folders. Returns False when it wasn't there."""
     try:
         with opened(root, name, os.O_RDONLY | os.O_DIRECTORY) as fd:
+            check_own(fd, name)
             for inner in os.listdir(fd):
                 with suppress(FileNotFoundError):
                     os.unlink(inner, dir_fd=fd)

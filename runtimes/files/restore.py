@@ -7,7 +7,8 @@ Rules:
 * Then: remove what is too much, deepest first; make folders; rename the staged into place; set mode, owner, times.
 * Before a name is replaced or removed it is looked at once more; if it isn't what the walk saw, everything stops.
 * Each step leaves a name in its old or its new state, so a restore that was cut off is finished by running it again.
-* An inode that is also linked from elsewhere is never written to: it is replaced.
+* An inode that is also linked from elsewhere is never written to: it is replaced. So is one that would get another
+  owner or more rights: somebody may hold it open for writing.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
-from runtimes.files.handles import Handles, Moved, expect, look, remove_flat, set_metadata, sync
+from runtimes.files.handles import Handles, Moved, check_own, expect, look, remove_flat, set_metadata, sync
 from runtimes.files.tree import KINDS, Entry, Manifest, opened
 
 Copy = Callable[[str, Callable[[bytes], object]], None]
@@ -94,7 +95,13 @@ def _keeps(there: Entry | None, goal: Entry, members: Mapping[int, int], claimed
     """Whether the inode that is there can stay, at most with other metadata."""
     if there is None or there.kind == "d" or there.body != goal.body or there.inode in claimed:
         return False
-    return there.links <= members[there.inode] or _plain(there) == _plain(goal)
+    return _plain(there) == _plain(goal) or (there.links <= members[there.inode] and _rights(there) == _rights(goal))
+
+
+def _rights(entry: Entry) -> tuple[object, ...]:
+    """What lends an owner's or the system's rights to a content."""
+    kept = tuple(pair for pair in entry.xattrs if pair[0].startswith(("security.", "trusted.")))
+    return entry.uid, entry.gid, entry.mode & 0o6000, kept
 
 
 @dataclass(slots=True, kw_only=True)
@@ -112,6 +119,7 @@ class Restore:
     contents: Callable[[], AbstractContextManager[Copy]]
     progress: Callable[[str], None] = lambda text: None
     removed: set[bytes] = field(default_factory=set)
+    made: dict[bytes, int] = field(default_factory=dict)  # inodes of new folders
 
     def stage(self, todo: Steps) -> None:
         """Make all new contents. Raises OSError (disk full), Unavailable (a snapshot is damaged)."""
@@ -119,6 +127,7 @@ class Restore:
             remove_flat(self.root, self.name)
             os.mkdir(self.name, 0o700, dir_fd=handles.folder(b""))
             folder = handles.folder(self.name)
+            check_own(folder, self.name)  # from here on nobody else can put anything into it
             with self.contents() as copy:
                 for number, path in enumerate(todo.stage):
                     self._make(folder, b"%d" % number, self.goal.entries[path], copy)
@@ -129,7 +138,7 @@ class Restore:
     def unstage(self) -> None:
         """Take `stage` back."""
         if remove_flat(self.root, self.name):
-            set_metadata(self.root, b".", self.now.entries[b""])
+            set_metadata(self.root, b".", self.now.entries[b""], self.now.entries[b""].inode)
 
     def apply(self, todo: Steps) -> None:
         """Bring everything into place. Raises Moved when a name isn't what the walk saw; run again, with a new
@@ -144,9 +153,13 @@ class Restore:
                 if look(folder, name) is not None:
                     raise Moved(path)
                 os.mkdir(name, 0o700, dir_fd=folder)
+                with opened(folder, name, os.O_PATH | os.O_DIRECTORY) as new:
+                    check_own(new, path)
+                    self.made[path] = os.fstat(new).st_ino
                 touched.update((path, _above(path)))
             handles.folder(b"")
             with opened(self.root, self.name, os.O_PATH | os.O_DIRECTORY) as stage:
+                check_own(stage, self.name)
                 for number, path in enumerate(todo.stage):
                     self._place(handles, stage, path, b"%d" % number, touched)
                 for path, anchor in todo.links:
@@ -154,10 +167,9 @@ class Restore:
             for path in todo.settle:
                 if self.goal.entries[path].kind != "d":
                     folder, name = handles.parent(path)
-                    at = look(folder, name)
-                    if at is None or at.st_ino != self.now.entries[path].inode:
+                    if look(folder, name) is None:
                         raise Moved(path)
-                    set_metadata(folder, name, self.goal.entries[path])
+                    set_metadata(folder, name, self.goal.entries[path], self.now.entries[path].inode)
             handles.folder(b"")
             remove_flat(self.root, self.name)
             self._folders(handles, touched | handles.lifted | set(todo.settle))
@@ -169,14 +181,17 @@ class Restore:
             file = os.open(name, flags, 0o600, dir_fd=folder)
             try:
                 _fill(file, goal, copy)
+                inode = os.fstat(file).st_ino
             finally:
                 os.close(file)
         elif goal.kind == "l":
             os.symlink(goal.target, name, dir_fd=folder)
+            inode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_ino
         else:
             kind = next(number for number, letter in KINDS.items() if letter == goal.kind)
             os.mknod(name, kind | 0o600, goal.rdev, dir_fd=folder)
-        set_metadata(folder, name, goal)
+            inode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_ino
+        set_metadata(folder, name, goal, inode)
 
     def _remove(self, handles: Handles, path: bytes, touched: set[bytes]) -> None:
         folder, name = handles.parent(path)
@@ -209,7 +224,7 @@ class Restore:
             goal = self.goal.entries.get(path)
             if goal is not None and goal.kind == "d":
                 folder, name = handles.parent(path)
-                set_metadata(folder, name, goal)
+                set_metadata(folder, name, goal, self.made.get(path) or self.now.entries[path].inode)
 
 
 def _above(path: bytes) -> bytes:

@@ -114,6 +114,7 @@ class FilesRuntime:
                 notes.write_state(context.records, notes.State(at="after"))
             return Settlement(outcome=noted[1])
         if state.at == "prepared":
+            await in_thread(lambda: remove_path(self._work(context.action_id)))  # a copy that was being removed
             return Settlement(outcome=interrupted())
         try:
             async with self._desk(plan, context.action_id, context.records, context.progress) as desk:

@@ -200,6 +200,7 @@ class Walk:
     def _file(self, fd: int, name: bytes, at: os.stat_result, path: bytes) -> Entry:
         if self.strip is not None and at.st_mode & 0o6000 and not self.strip(path, at):
             with opened(fd, name, os.O_PATH) as file:
+                _same(os.fstat(file), at, path)  # who owns the folder may have put another file's name there
                 os.chmod(f"{PROC}/{file}", stat.S_IMODE(at.st_mode) & 0o1777)
             at = os.stat(name, dir_fd=fd, follow_symlinks=False)
         cached = self._cached(path, at)
