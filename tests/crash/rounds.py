@@ -159,6 +159,7 @@ class FilesRounds:
     """Rounds with a program on a folder, by an agent that holds a permanent grant for it."""
 
     kind = "files"
+    depths = (range(7, 14), range(5, 7))  # journal rows within `running`: of the action, and of its undo
     states = ("received", "assessed", "allowed", "prepared", "running")
 
     def __init__(self, daemon: Daemon, folder: Path) -> None:
@@ -215,6 +216,7 @@ class CallsRounds:
     """Rounds with a message to a real homeserver, asked for in words by an agent that holds permanent grants."""
 
     kind = "calls"
+    depths = (range(8, 13), range(6, 15))
     states = ("received", "mapped", "assessed", "allowed", "prepared", "running")
 
     def __init__(self, daemon: Daemon, server: Synapse) -> None:

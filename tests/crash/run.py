@@ -31,8 +31,9 @@ def main() -> int:
         for number in range(rounds):
             chosen = dice.choice(kinds)
             state = dice.choice((*chosen.states, "running", "running", "running"))
-            moment = Moment(state, dice.randrange(8, 20) if state == "running" else 0)
-            found = chosen.revert(moment) if dice.random() < 0.4 and state != "mapped" else chosen.execute(moment)
+            back = state != "mapped" and dice.random() < 0.4
+            moment = Moment(state, dice.choice(chosen.depths[back]) if state == "running" else 0)
+            found = chosen.revert(moment) if back else chosen.execute(moment)
             seen[found.kind, found.hit, found.after] += 1
             if found.problems:
                 bad.append(found)

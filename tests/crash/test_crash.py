@@ -75,9 +75,9 @@ def test_an_undo_of_a_message_killed_in_every_state(calls: CallsRounds, state: s
 def test_seeded_moments_while_it_runs(files: FilesRounds, calls: CallsRounds) -> None:
     dice = random.Random(SEED)
     for _ in range(2):
-        rows = dice.randrange(8, 14)
-        assert files.execute(Moment("running", rows)).problems == []
-        assert calls.execute(Moment("running", rows)).problems == []
+        for rounds in (files, calls):
+            assert rounds.execute(Moment("running", dice.choice(rounds.depths[0]))).problems == []
+            assert rounds.revert(Moment("running", dice.choice(rounds.depths[1]))).problems == []
 
 
 def test_a_question_that_was_open_is_still_open(daemon: Daemon, tmp_path: Path) -> None:
