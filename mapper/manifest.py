@@ -213,6 +213,8 @@ def _method(
         words=table.texts("words"),
         defaults=defaults,
     )
+    if (verb in ("GET", "HEAD")) != (made.risk is Risk.READ) and verb != "POST":
+        table.fail(f"{verb} and a risk of {made.risk.word} don't go together", "risk")
     return made, table
 
 

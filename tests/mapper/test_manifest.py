@@ -136,6 +136,8 @@ BAD = [
     ('path = "$.ok", equals = true', 'path = "$.ok", exists = false', "must be true"),
     ('path = "$.ok", equals = true', 'path = "$.ok", equals = "$request.text"', "isn't known at that point"),
     (f'risk = "read"\n\n{SEND}', f'risk = "harmless"\n\n{SEND}', "must be read, write"),
+    ('http = "DELETE /channels', 'http = "GET /channels', "GET and a risk of delete don't go together"),
+    ('risk = "delete"\nirreversible = "it is gone."', 'risk = "read"', "DELETE and a risk of read don't go together"),
     (f'risk = "delete"\n\n{SCOPE}', f'risk = "read"\n\n{SCOPE}', "is said to be read, but unlocks"),
     (SCOPE, f'[scopes."chat:unused"]\ndescription = "x"\nrisk = "read"\n{SCOPE}', "unlocks no method"),
     ('scopes = ["chat:read", "chat:write"]', 'scopes = ["chat:reed"]', "'chat:reed' isn't a scope"),
