@@ -59,6 +59,15 @@ class Answer:
                 continue  # the undo that wants it says so when it is planned
         return replace(kept, body=None, whole=False, captured=captured)
 
+    @property
+    def doubtful(self) -> bool:
+        """Whether it leaves open if the request had its effect: the server (or one before it) broke down over it, or
+        what it said of something other than a refusal can't be read."""
+        if self.well:
+            return False
+        unread = 100 <= self.status < 400 and self.body is None and self.whole
+        return unread or self.status == 408 or self.status >= 500
+
     def value(self, path: str) -> Any:
         """The value at `path`. Raises MissingValue."""
         if self.whole:
@@ -101,9 +110,9 @@ class Ledger:
     undo: JsonValue = None  # the undo of a later turn; None: the plan's own
 
     @property
-    def unanswered(self) -> tuple[str, ...]:
-        """What left this machine without its answer being known."""
-        return tuple(id for id in self.sent if id not in self.answers)
+    def unsettled(self) -> tuple[str, ...]:
+        """What left this machine without it being known whether it had its effect."""
+        return tuple(id for id in self.sent if id not in self.answers or self.answers[id].doubtful)
 
     def done(self, id: str) -> bool:
         """Whether a request was answered well."""

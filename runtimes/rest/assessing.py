@@ -34,8 +34,8 @@ def assess_undo(
     """The plan that takes back what was done, with the values that were answered. Raises Unsupported."""
     steps = undo_steps(plan, ledger, catalog, context.accounts)
     lines = [line for step in steps for line in step_lines(step)]
-    for request in ledger.unanswered:
-        lines.append(f"{request} was sent and no answer to it is known: this doesn't take it back.")
+    for request in ledger.unsettled:
+        lines.append(f"{request} was sent, and it isn't known whether it happened: this doesn't take it back.")
     return Plan(
         action=revert,
         needs=needs_of(steps, catalog, context.granted),

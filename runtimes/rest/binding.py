@@ -55,6 +55,8 @@ def bind(step: Step, answers: Mapping[str, Answer], catalog: Catalog, account: A
         arguments=arguments,
         expect=expect,
     )
+    if (bound.request.origin, bound.request.base_path) != (step.request.origin, step.request.base_path):
+        raise InvalidInput(f"The account {account.id} leads to another server than when this was planned.")
     return replace(bound, request=replace(bound.request, attempts=step.request.attempts))
 
 

@@ -61,7 +61,8 @@ def why_not(step: Step, ledger: Ledger, report: Report) -> str:
     """Why `step` isn't done, in words, escaped."""
     answer = ledger.answers.get(step.id)
     if answer is not None:
-        return escape(f"answered {answer.status}{_said(answer)}")
+        unsure = ", so it can't be known whether it happened" if answer.doubtful and not step.read else ""
+        return escape(f"answered {answer.status}{_said(answer)}{unsure}")
     if step.id in ledger.sent or step.id in report.sent:
         return NO_ANSWER if not step.read else "got no answer"
     if report.trouble or report.unkept:

@@ -48,7 +48,7 @@ def undo_steps(
     Raises Unsupported when a call has no way back, or what the way back needs wasn't in the answer.
     """
     calls = done_calls(plan, ledger)
-    if not calls and ledger.unanswered:
+    if not calls and ledger.unsettled:
         raise Unsupported(
             "It can't be known whether it happened, so it isn't taken back blindly.",
             next_step="Look at the service, and take it back there if it did.",

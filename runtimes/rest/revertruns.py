@@ -59,7 +59,10 @@ async def redo(runner: Runner, revert_plan: Plan, own: Ledger, target: Context, 
     """Make the calls again. What was answered becomes the target's record, so that a later undo takes *it* back."""
     steps = planned_steps(revert_plan)
     own.turn, own.undo = int(revert_plan.resolved["turn"]), revert_plan.undo["calls"]
-    pending = [_bound(step, own, target, runner.catalog) for step in steps if step.id not in own.answers]
+    # What follows a call that didn't go well isn't sent, whether or not a crash came in between.
+    stopped = any(not answer.well for answer in own.answers.values())
+    rest = [] if stopped else [step for step in steps if step.id not in own.answers]
+    pending = [_bound(step, own, target, runner.catalog) for step in rest]
 
     def keep(_: str = "") -> None:
         if own.sent:
@@ -80,6 +83,8 @@ async def _confirm_begun(
     """After a crash: read back what was sent, so that it isn't sent again when it was taken back already."""
     for call in dict.fromkeys(step.call for step in steps if step.id in own.sent):
         verify = next((step for step in steps if step.call == call and step.role == "verify"), None)
+        if call not in done.undone and all(own.done(step.id) for step in steps if step.call == call):
+            _mark_undone(call, done, target)
         if call in done.undone or verify is None:
             continue
         await runner.run((verify,), context, own, None)

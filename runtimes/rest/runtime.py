@@ -56,7 +56,7 @@ class RestRuntime:
         report = await self._runner.run(
             steps, context, ledger, context.records, wanted=wanted_paths(plan.resolved, plan.undo)
         )
-        await self._ask_about_unanswered(plan, context, ledger)
+        await self._ask_about_unsettled(plan, context, ledger)
         return forward(steps, ledger, report)
 
     async def settle(self, plan: Plan, context: Context) -> Settlement:
@@ -77,7 +77,7 @@ class RestRuntime:
         if ledger is None or not ledger.sent:
             outcome = Outcome(ok=False, summary="It was stopped before anything was sent.", touched=False)
             return Settlement(outcome=outcome)
-        unknown = reverted_since(steps, ledger) or await self._ask_about_unanswered(plan, context, ledger)
+        unknown = reverted_since(steps, ledger) or await self._ask_about_unsettled(plan, context, ledger)
         if unknown:
             return Settlement(outcome=None, evidence=unknown)
         return Settlement(outcome=forward(steps, ledger, Report(trouble="GoEx was stopped before it")))
@@ -108,7 +108,7 @@ class RestRuntime:
                 return await undo(self._runner, revert_plan, self._ledger(target), target, context)
             case "redo":
                 own = Ledger.load(context.records) or Ledger()
-                unknown = await self._ask_about_unanswered(revert_plan, context, own)
+                unknown = await self._ask_about_unsettled(revert_plan, context, own)
                 if unknown:
                     return Outcome(ok=False, summary=f"It can't be known how far it came. {' '.join(unknown)}")
                 return await redo(self._runner, revert_plan, own, target, context)
@@ -129,20 +129,20 @@ class RestRuntime:
             raise Unsupported("Nothing that it sent is recorded, so there is nothing to take back.")
         return ledger
 
-    async def _ask_about_unanswered(self, plan: Plan, context: Context, ledger: Ledger) -> tuple[str, ...]:
-        """Probe for each sent request without an answer. Enters and saves what is found; returns what stays unknown."""
+    async def _ask_about_unsettled(self, plan: Plan, context: Context, ledger: Ledger) -> tuple[str, ...]:
+        """Probe for what was sent and may have happened. Enters and saves what is found; returns what stays unknown."""
         steps = {step.id: step for step in planned_steps(plan)}
         probes = {probe.call: probe for probe in planned_steps(plan, "probes")}
         unknown: list[str] = []
-        for request in ledger.unanswered:
-            step = steps[request]
+        for request in ledger.unsettled:
+            step, known = steps[request], ledger.answers.get(request)
             probe = probes.get(step.call)
             if probe is not None and not context.leases:
-                return (*evidence(step, None, None)[:1], _UNLOCK)
+                return (*evidence(step, known, None, None)[:1], _UNLOCK)
             found = await self._probed(probe, context, ledger) if probe is not None else None
             verdict = judge(probe, found, self.catalog.service(probe.service)) if probe is not None else Verdict.UNKNOWN
             if verdict is Verdict.UNKNOWN:
-                unknown += evidence(step, probe, found)
+                unknown += evidence(step, known, probe, found)
             else:
                 context.note("probe", {"request": request, "verdict": verdict.value})
                 settle_answer(ledger, request, verdict)

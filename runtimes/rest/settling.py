@@ -33,7 +33,9 @@ def judge(probe: Step, answer: Answer | None, service: Service) -> Verdict:
     if answer is None or answer.status in (401, 403, 407, 408, 429) or answer.status >= 500:
         return Verdict.UNKNOWN
     about_status = any(expect.op == "status" for expect in probe.request.expect)
-    if not about_status and not 200 <= answer.status < 300:
+    if not 200 <= answer.status < 300:
+        if about_status and answer.well:
+            return Verdict.HAPPENED
         return Verdict.NOT if answer.status in (404, 410) else Verdict.UNKNOWN
     common = [expect for expect in probe.request.expect if expect in service.success]
     if not all(holds(expect, answer.status, answer.body) for expect in common):
@@ -50,9 +52,10 @@ def settle_answer(ledger: Ledger, request: str, verdict: Verdict) -> None:
         ledger.answers[request] = replace(_NOBODY, well=False, failed="a probe found that it did not happen", text="")
 
 
-def evidence(step: Step, probe: Step | None, answer: Answer | None) -> tuple[str, ...]:
-    """What a person needs to look for themselves."""
-    lines = [f"Call {step.call + 1} was sent, and no answer to it is recorded: {heading(step)}"]
+def evidence(step: Step, known: Answer | None, probe: Step | None, answer: Answer | None) -> tuple[str, ...]:
+    """What a person needs to look for themselves: about a call whose own answer is `known`, and what a probe found."""
+    said = "no answer to it is recorded" if known is None else f"its answer (status {known.status}) leaves it open"
+    lines = [f"Call {step.call + 1} was sent, and {said}: {heading(step)}"]
     if probe is None:
         lines.append("The catalog knows no way to ask the service whether it happened.")
     elif answer is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,10 @@ import pytest
 from policies.actions import Outcome, Plan, Revert
 from policies.errors import ExitStatus, GoexError, Unsupported
 from runtimes.base import Context
+from runtimes.rest.answers import Answer
+from runtimes.rest.reverting import planned_steps
 from runtimes.rest.runtime import RestRuntime
+from runtimes.rest.settling import Verdict, judge
 from tests.runtimes.rest.support import Bench, FakeGitHub, FakeSlack, Hit, calls
 
 pytestmark = pytest.mark.docker
@@ -245,3 +249,84 @@ async def test_a_redo_that_crashed_does_not_post_twice(
 
     assert again.ok
     assert len(slack.messages) == 1
+
+
+@pytest.mark.parametrize(("status", "body"), [(502, {}), (504, {"error": "late"}), (408, {}), (200, None), (302, None)])
+async def test_an_answer_that_leaves_it_open_is_not_taken_for_a_no(
+    runtime: RestRuntime, slack: FakeSlack, slack_bench: Bench, status: int, body: Any
+) -> None:
+    """The message was posted, and what came back (from a proxy, say) is no refusal: nobody may say that it wasn't."""
+    slack.override = lambda hit: (slack.handle(hit), (status, body))[1] if hit.method == "POST" else None
+    plan, outcome, _ = await execute(runtime, slack_bench, POST)
+    assert len(slack.messages) == 1
+    assert not outcome.ok and outcome.touched
+    assert "can't be known whether it happened" in outcome.summary
+
+    settlement = await runtime.settle(plan, slack_bench.context("a1"))
+    assert settlement.outcome is None
+    with pytest.raises(Unsupported, match="can't be known"):
+        await runtime.assess_revert(Revert(verb="undo", target="a1"), plan, slack_bench.context("a1"))
+
+
+async def test_a_refusal_is_a_no(runtime: RestRuntime, slack: FakeSlack, slack_bench: Bench) -> None:
+    plan, outcome, _ = await execute(
+        runtime, slack_bench, calls(("slack.chat.postMessage", {"channel": "#no", "text": "x"}))
+    )
+    assert not outcome.ok
+    assert "can't be known" not in outcome.summary
+    settlement = await runtime.settle(plan, slack_bench.context("a1"))
+    assert settlement.outcome is not None
+
+
+async def test_a_probe_settles_what_an_answer_left_open(
+    runtime: RestRuntime, github: FakeGitHub, github_bench: Bench
+) -> None:
+    github.override = lambda hit: (github.handle(hit), (502, {}))[1] if hit.method == "PATCH" else None
+    _, outcome, _ = await execute(runtime, github_bench, TITLE)
+    assert outcome.ok
+    assert github.issues[7]["title"] == "New"
+
+
+@pytest.mark.parametrize("status", [302, 400, 403, 422])
+async def test_a_probe_s_odd_answer_settles_nothing(
+    runtime: RestRuntime, github: FakeGitHub, github_bench: Bench, status: int
+) -> None:
+    star = calls(("github.stars.add", {"owner": "acme", "repo": "tool"}))
+    plan = await runtime.assess(star, github_bench.context("a1"))
+    (probe,) = planned_steps(plan, "probes")
+    answer = Answer(status=status, well=False, failed="x", body={}, text="")
+    assert judge(probe, answer, runtime.catalog.service("github")) is Verdict.UNKNOWN
+
+
+async def test_a_redo_that_crashed_after_a_failure_sends_nothing_more(
+    runtime: RestRuntime, slack: FakeSlack, slack_bench: Bench
+) -> None:
+    two = calls(*(("slack.chat.postMessage", {"channel": "#ops", "text": text}) for text in ("one", "two")))
+    plan, _, _ = await execute(runtime, slack_bench, two)
+    target = slack_bench.context("a1")
+    undo, redo = Revert(verb="undo", target="a1"), Revert(verb="redo", target="a1")
+    undo_plan = await runtime.assess_revert(undo, plan, target)
+    await runtime.execute_revert(undo, undo_plan, plan, target, slack_bench.context("a2"))
+    redo_plan = await runtime.assess_revert(redo, plan, target)
+    context = slack_bench.context("a3")
+    slack.override = lambda hit: (200, {"ok": False, "error": "restricted_action"})
+    assert not (await runtime.execute_revert(redo, redo_plan, plan, target, context)).ok
+
+    slack.override = lambda hit: None
+    again = await runtime.execute_revert(redo, redo_plan, plan, target, context)  # as the recovery does
+
+    assert not again.ok
+    assert slack.messages == {}
+
+
+async def test_an_undo_does_not_follow_an_account_to_another_server(
+    runtime: RestRuntime, slack: FakeSlack, slack_bench: Bench
+) -> None:
+    plan, _, _ = await execute(runtime, slack_bench, POST)
+    target = slack_bench.context("a1")
+    (known,) = slack_bench.accounts
+    moved = replace(known, base_url=f"{known.base_url}/v2")
+    elsewhere = replace(target, accounts={("slack", known.name): moved})
+
+    with pytest.raises(Unsupported, match="another server"):
+        await runtime.assess_revert(Revert(verb="undo", target="a1"), plan, elsewhere)
