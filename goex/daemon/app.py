@@ -271,11 +271,12 @@ class App:
         if self._mapper is None:
             from mapper.embedded import EmbeddedProposer
             from mapper.mapper import Mapper
-            from mapper.model import ModelProposer
 
             model = None
             settings = self.config.model
             if settings.configured:
+                from mapper.model import ModelProposer
+
                 model = ModelProposer(
                     base_url=settings.base_url,
                     model=settings.name,
