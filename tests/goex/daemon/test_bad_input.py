@@ -10,6 +10,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
+from tests.goex.daemon.unbroken import COMMANDING, unbroken
 from tests.support.daemon import Daemon
 
 pytestmark = pytest.mark.docker
@@ -37,8 +38,6 @@ def says(done: CompletedProcess[str], status: int, *words: str) -> None:
     assert len(lines) > first + 1, f"no next step: {done.stderr}"
     assert len(told) < 6000
     assert not COMMANDING.search(told), repr(told)
-        repr(told)
-    )
     for word in words:
         assert re.search(word, told), (word, told)
 

@@ -157,12 +157,11 @@ def test_a_request_of_the_persons(daemon: Daemon, name: str) -> None:
 # ---- bytes that aren't messages
 
 
-def raw(daemon: Daemon, method: str, data: bytes, *, path: Path | None = None) -> grpc.RpcError:
-    with grpc.insecure_channel(
-        f"unix:{path or daemon.user_socket}", (("grpc.default_authority", "localhost"),)
-    ) as wire:
-        with pytest.raises(grpc.RpcError) as caught:
-            wire.unary_unary(method)(data, timeout=10)
+def raw(daemon: Daemon, method: str, data: bytes, *, path: Path | None = None, **more: Any) -> grpc.RpcError:
+    wire = grpc.insecure_channel(f"unix:{path or daemon.user_socket}", (("grpc.default_authority", "localhost"),))
+    with wire, pytest.raises(grpc.RpcError) as caught:
+        call: Any = wire.unary_unary(method)
+        call(data, timeout=10, **more)
     return caught.value
 
 
@@ -199,13 +198,19 @@ def test_the_persons_methods_do_not_exist_on_the_agents_socket(daemon: Daemon) -
         assert error.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
-@pytest.mark.parametrize(
-    "data",
-    [b"", b"\0", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01" + bytes(500), os.urandom(100_000),
-     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\xff" * 9000,
-     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00\x00\x00\x04\x00\x00\x00\x00\x00" + b"\x00\x00\x04\x08\x00\x00\x00\x00\x00" * 900],
-    ids=["nothing", "nul", "http1", "tls", "noise", "preface", "frames"],
-)  # fmt: skip
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+PROTOCOLS = {
+    "nothing": b"",
+    "a NUL": b"\0",
+    "HTTP/1.1": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    "TLS": b"\x16\x03\x01" + bytes(500),
+    "noise": bytes(range(256)) * 400,
+    "noise after the preface": _PREFACE + b"\xff" * 9000,
+    "frames of no stream": _PREFACE + bytes.fromhex("000000040000000000") + bytes.fromhex("00000408000000000000") * 900,
+}
+
+
+@pytest.mark.parametrize("data", PROTOCOLS.values(), ids=PROTOCOLS)
 def test_bytes_that_are_no_protocol(daemon: Daemon, data: bytes) -> None:
     for path in (daemon.agent_socket, daemon.user_socket):
         with socket.socket(socket.AF_UNIX) as wire:
@@ -221,24 +226,22 @@ def test_bytes_that_are_no_protocol(daemon: Daemon, data: bytes) -> None:
     daemon.person("Status", pb.StatusRequest())
 
 
-def test_the_private_sockets_of_grpc_let_nobody_in(daemon: Daemon) -> None:
-    for kind in ("agent", "user"):
-        path = daemon.run_dir / f"grpc-{kind}.sock"
-        assert path.is_socket()
-        assert path.stat().st_mode & 0o777 == 0o600
-        error = raw(daemon, "/goex.v1.Actions/Whoami", b"", path=path)
-        assert error.code() is grpc.StatusCode.UNAUTHENTICATED
+def test_nobody_comes_past_the_acceptors(daemon: Daemon) -> None:
+    """The sockets that gRPC itself listens on can't be found by a name."""
+    assert sorted(path.name for path in daemon.run_dir.iterdir() if path.is_socket()) == ["agent.sock", "user.sock"]
 
 
-def test_a_token_that_is_none(daemon: Daemon) -> None:
-    for token in ("x", "goex_" + "0" * 40, "A" * 9000, "é"):
-        channel = grpc.insecure_channel(f"unix:{daemon.agent_socket}", (("grpc.default_authority", "localhost"),))
-        with channel, pytest.raises((grpc.RpcError, ValueError)) as caught:
-            channel.unary_unary("/goex.v1.Actions/Whoami")(
-                b"", timeout=10, metadata=(("authorization", f"Bearer {token}"),)
-            )
-        if isinstance(caught.value, grpc.RpcError) and len(token) < 9000 and token.isascii():
-            assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED, (token, caught.value)
+@pytest.mark.parametrize("token", ["x", "goex_" + "0" * 40, "A" * 4000, "a b", "Bearer"])
+def test_a_token_that_is_none(daemon: Daemon, token: str) -> None:
+    error = raw(
+        daemon,
+        "/goex.v1.Actions/Whoami",
+        b"",
+        path=daemon.agent_socket,
+        metadata=(("authorization", f"Bearer {token}"),),
+    )
+    assert error.code() is grpc.StatusCode.UNAUTHENTICATED
+    well_said(problem(error), 3, "agents add")
 
 
 # ---- folders
