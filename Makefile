@@ -4,6 +4,8 @@ SHELL := /bin/sh
 MAKEFLAGS += --no-print-directory
 BIN := .venv/bin
 ARGS ?=
+# What a shell starts in the background ignores Ctrl-C for good, and tests press it.
+SIGNALS := $(shell env --default-signal=INT,QUIT true 2>/dev/null && echo env --default-signal=INT,QUIT)
 export PYTHON
 
 .PHONY: help
@@ -12,11 +14,11 @@ help: ## Show this list
 
 .PHONY: demo
 demo: services ## Set everything up, and show an action asked for, approved, run and undone
-	@$(BIN)/python tests/demo/demo.py $(ARGS)
+	@$(SIGNALS) $(BIN)/python tests/demo/demo.py $(ARGS)
 
 .PHONY: test
 test: services ## Run the tests (ARGS="-k name" for some of them)
-	@$(BIN)/pytest $(ARGS)
+	@$(SIGNALS) $(BIN)/pytest $(ARGS)
 
 .PHONY: setup
 setup: ## Make the virtual environment .venv from the locks
