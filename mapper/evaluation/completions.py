@@ -1,0 +1,144 @@
+"""The API calls in a completion, found by syntax and never run.
+
+Rules, chosen so that the published responses score as their authors scored them:
+
+* Has the completion an `api_call` field, it is what stands between that word and `api_provider`, and the calls are
+  looked for there alone, with its escapes resolved. A field that names the model without calling anything
+  (`model_id = 'https://…'`) offers that literal.
+* Without the field, the whole completion is the program, as it stands. The published files hold `\\n` as two
+  characters, so a `#` comments out all that follows on the real line, an apostrophe in prose opens a string, and
+  `a = f(x)\\nb = …` is no statement. Calls that only a kinder reader would see there aren't counted.
+* What can't be parsed (cut off, unbalanced, too long, too deep) is no call. A completion without any is a
+  hallucination in APIBench's three classes, since nothing in the database contains it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterable, Iterator
+
+MAX_COMPLETION = 100_000  # characters; what follows isn't read
+MAX_CALL = 8_000  # characters
+MAX_DEPTH = 30  # brackets
+MAX_CANDIDATES = 200
+
+_FIELD, _FIELD_END = "api_call", "api_provider"
+_ESCAPED_NEWLINE = re.compile(r"\\+n")
+_ESCAPED_QUOTE = re.compile(r"\\+(['\"])")
+_ASSIGNED_LITERAL = re.compile(r"\W*[A-Za-z_]\w{0,100} ?= ?('[^'\n]*'|\"[^\"\n]*\")")
+_ASSIGNMENT_BEFORE = re.compile(r"=\s*\Z")
+_ASSIGNMENT_AFTER = re.compile(r"\s*\n\s*[A-Za-z_]\w*\s*=")
+_OPEN, _CLOSE = "([{", ")]}"
+
+
+class Finder:
+    """Finds calls of a fixed set of functions."""
+
+    def __init__(self, functions: Iterable[str]) -> None:
+        names = "|".join(re.escape(name) for name in sorted(functions))
+        self._start = re.compile(rf"(?<![\w.])(?:{names})\(")
+
+    def find(self, completion: str) -> list[ast.expr]:
+        """The calls (and the literal of a field without any), in order, nested ones after what holds them."""
+        text = completion[:MAX_COMPLETION]
+        before, found, field = text.partition(_FIELD)
+        if not found:
+            return [call for at in self._statements(text) for call in at]
+        field = resolve(field.split(_FIELD_END)[0])
+        nodes: list[ast.expr] = []
+        for match in self._matches(field):
+            nodes += _calls(balanced(field, match.start()))
+        literal = _ASSIGNED_LITERAL.match(field)
+        if literal is not None:
+            nodes += _parsed(literal[1])
+        return nodes
+
+    def _matches(self, text: str) -> Iterator[re.Match[str]]:
+        for count, match in enumerate(self._start.finditer(text)):
+            if count >= MAX_CANDIDATES:
+                return
+            yield match
+
+    def _statements(self, text: str) -> Iterator[list[ast.expr]]:
+        """The calls of each place in a whole program where one may start."""
+        code = set(_code_positions(text, (match.start() for match in self._matches(text))))
+        for match in self._matches(text):
+            if match.start() not in code:
+                continue
+            rest = resolve(text[match.start() : match.start() + MAX_CALL])
+            source = balanced(rest, 0)
+            line = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
+            inside = sum(map(line.count, _OPEN)) > sum(map(line.count, _CLOSE))
+            glued = _ASSIGNMENT_BEFORE.search(line[-20:]) and _ASSIGNMENT_AFTER.match(rest, len(source))
+            if inside or not glued:
+                yield _calls(source)
+
+
+def resolve(text: str) -> str:
+    """`text` with its escaped line ends and quotes resolved, however often they were escaped."""
+    return _ESCAPED_QUOTE.sub(r"\1", _ESCAPED_NEWLINE.sub("\n", text))
+
+
+def balanced(text: str, start: int) -> str:
+    """From `start` to the bracket that closes the first one; "" when it isn't closed in bounds."""
+    depth, quote, skip = 0, "", False
+    for position in range(start, min(len(text), start + MAX_CALL)):
+        char = text[position]
+        if skip:
+            skip = False
+        elif quote:
+            skip = char == "\\"
+            if char in (quote, "\n"):
+                quote = ""
+        elif char in "'\"":
+            quote = char
+        elif char in _OPEN:
+            depth += 1
+            if depth > MAX_DEPTH:
+                return ""
+        elif char in _CLOSE:
+            depth -= 1
+            if depth <= 0:
+                return text[start : position + 1]
+    return ""
+
+
+def _code_positions(text: str, wanted: Iterable[int]) -> Iterator[int]:
+    """Which of the ascending positions are outside of comments and strings."""
+    quote, comment, position = "", False, 0
+    for target in wanted:
+        while position < target:
+            char = text[position]
+            if char == "\n":
+                quote, comment = "", False
+            elif comment:
+                pass
+            elif quote:
+                if char == "\\":
+                    position += 1
+                elif char == quote:
+                    quote = ""
+            elif char == "#":
+                comment = True
+            elif char in "'\"":
+                quote = char
+            position += 1
+        if not quote and not comment and position == target:
+            yield target
+
+
+def _calls(source: str) -> list[ast.expr]:
+    return [node for root in _parsed(source) for node in ast.walk(root) if isinstance(node, ast.Call)]
+
+
+def _parsed(source: str) -> list[ast.expr]:
+    if not source:
+        return []
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return [ast.parse(source, mode="eval").body]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
