@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from goex.cli.output import Json, Output, shown
+from goex.cli.output import Json, Output, local, shown
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Agents that have a name.")
 
@@ -51,7 +51,7 @@ def list_agents(as_json: Json = False) -> None:
         return
     out.table(
         ("agent", "since", "last seen"),
-        [(agent.name, agent.created[:19], agent.last_seen[:19] or "never") for agent in reply.agents],
+        [(agent.name, local(agent.created), local(agent.last_seen) or "never") for agent in reply.agents],
     )
 
 

@@ -74,7 +74,8 @@ def checks(env: Mapping[str, str], *, quick: bool = False) -> list[Check]:
     found.append(_guard("daemon", lambda: _daemon(paths, status)))
     found.append(_guard("vault", lambda: _vault(paths, status[0] if status else None)))
     if not quick:
-        found.append(_guard("keyring", lambda: keyring(env)))
+        keyed = status[0].keyed_by if status else ""
+        found.append(_guard("keyring", lambda: _keyring_for(env, keyed)))
     found += [_guard("model", lambda: _model(paths)), _guard("terminal", _terminal)]
     return found
 
@@ -91,6 +92,16 @@ def keyring(env: Mapping[str, str]) -> Check:
     except KeyringError as error:
         return Check(name="keyring", ok=False, says=error.message, mend=error.next_step, needed=False)
     return Check(name="keyring", ok=True, says="answers, and keeps secrets", needed=False)
+
+
+def _keyring_for(env: Mapping[str, str], keyed_by: str) -> Check:
+    """As `keyring`, seen by the vault that there is: needed by one that it keys, idle beside a passphrase."""
+    found = keyring(env)
+    if found.ok:
+        return found
+    if keyed_by == "passphrase":
+        return replace(found, ok=True, says="none, and not needed: a passphrase keys the vault")
+    return replace(found, needed=keyed_by == "keyring")
 
 
 def _python() -> Check:
@@ -263,4 +274,4 @@ def _print(out: Output, found: list[Check]) -> None:
         line.append("  " + shown(check.says))
         out.say(line)
         if check.mend:
-            out.say(f"{'':<{width}}           mend it: {shown(check.mend)}")
+            out.block(f"mend it: {check.mend}", indent=width + 11, style="")

@@ -87,7 +87,8 @@ def _choose(mapped: pb.MapReply, out: Output) -> int:
     terminal = None if out.as_json else Terminal.find()
     if terminal is None or not mapped.candidates:
         return 0
-    said = terminal.ask(f"Which one do you mean (1-{len(mapped.candidates)}) [none]: ")
+    count = len(mapped.candidates)
+    said = terminal.ask(f"Which one do you mean (1-{count}) [none]: " if count > 1 else "Do you mean it (1) [none]: ")
     if said and said.isascii() and said.isdigit() and 1 <= int(said) <= len(mapped.candidates):
         return int(said)
     return 0

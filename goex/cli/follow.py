@@ -219,7 +219,9 @@ def exit_code(ended: Ended) -> int:
 def show_finished(out: Output, finished: pb.Finished, *, printed: bool) -> None:
     """The outcome, the answer in words, the undo hint, and what went wrong."""
     action = finished.action
-    show_outcome(out, action, printed=printed)
+    # A failure says its summary as the problem, once.
+    said = finished.problem.message if finished.HasField("problem") else ""
+    show_outcome(out, action, printed=printed, said=said)
     if finished.answer and not out.as_json:
         out.say("In words (by the model, from what the services answered):", "dim")
         out.say(shown(finished.answer, newlines=True))
@@ -233,8 +235,11 @@ def show_finished(out: Output, finished: pb.Finished, *, printed: bool) -> None:
         out.progress(f"Do it again with: goex redo {action.id}")
 
 
-def show_outcome(out: Output, action: pb.ActionView, *, printed: bool) -> None:
-    """An action's outcome for a person; nothing with `--json`, where the events hold it."""
+def show_outcome(out: Output, action: pb.ActionView, *, printed: bool, said: str = "") -> None:
+    """An action's outcome for a person; nothing with `--json`, where the events hold it.
+
+    `said` is a summary that is shown elsewhere and left out here.
+    """
     if out.as_json or not action.outcome_json:
         return
     try:
@@ -244,7 +249,9 @@ def show_outcome(out: Output, action: pb.ActionView, *, printed: bool) -> None:
     if not isinstance(outcome, dict):
         out.say(shown(action.outcome_json))
         return
-    out.say(shown(str(outcome.get("summary", ""))), "bold")
+    summary = str(outcome.get("summary", ""))
+    if summary and summary != said:
+        out.say(shown(summary), "bold")
     for change in _list(outcome.get("changes")):
         out.say("  " + shown(str(change)))
     if outcome.get("changes_cut"):
@@ -255,7 +262,7 @@ def show_outcome(out: Output, action: pb.ActionView, *, printed: bool) -> None:
     if not printed:
         for name in ("stdout", "stderr"):
             if outcome.get(name):
-                out.say(shown(str(outcome[name]), newlines=True))
+                out.say(shown(str(outcome[name]).removesuffix("\n"), newlines=True))
     if outcome.get("cut"):
         out.say(f"{shown(str(outcome['cut']))} bytes of output were left out.", "dim")
 
@@ -264,8 +271,9 @@ def show_candidates(out: Output, mapped: pb.MapReply, *, all_of_them: bool) -> N
     """What the words were mapped to."""
     for number, candidate in enumerate(mapped.candidates if all_of_them else mapped.candidates[:1], start=1):
         head = f"{number}. " if all_of_them else ""
-        votes = f"{candidate.votes} of {mapped.samples} votes" if mapped.samples else ""
-        out.say(f"{head}{shown(', '.join(candidate.scopes)) or 'no scope'}  {votes}".rstrip(), "bold")
+        votes = f"  {candidate.votes} of {mapped.samples} votes" if mapped.samples > 1 else ""
+        needs = f"needs {', '.join(candidate.scopes)}" if candidate.scopes else "needs no scope"
+        out.say(f"{head}{shown(needs)}{votes}", "bold")
         for call in candidate.calls:
             account = f" on {call.account}" if call.account else ""
             out.say("   " + shown(f"{call.service}.{call.method}{account} {call.arguments_json}"))
@@ -273,7 +281,9 @@ def show_candidates(out: Output, mapped: pb.MapReply, *, all_of_them: bool) -> N
         out.say(shown(f"sample {rejection.sample} refused ({rejection.klass}): {rejection.reason}"), "dim")
     for note in mapped.notes:
         out.say(shown(note), "dim")
-    out.say(shown(f"Mapped by {mapped.proposer}; agreement {mapped.agreement:.0%}."), "dim")
+    # One sample agrees with itself: that says nothing. The embedded proposer's notes name it.
+    if mapped.samples > 1:
+        out.say(shown(f"Mapped by {mapped.proposer}; agreement {mapped.agreement:.0%}."), "dim")
 
 
 def _under_way(event: pb.Event) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goex.cli.output import Json, Output
+from goex.cli.output import Json, Output, local, shown
 from policies.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from goex.rpc import goex_pb2 as pb
 
 
 def list_grants(
@@ -27,6 +30,10 @@ def list_grants(
     if not reply.grants:
         out.say("Nothing is granted.")
         return
+    if out.on_terminal:
+        for grant in reply.grants:
+            _lines(out, grant)
+        return
     out.table(
         ("grant", "agent", "scope", "account", "width", "only when", "until", "state"),
         [
@@ -37,12 +44,29 @@ def list_grants(
                 grant.account,
                 grant.width,
                 "" if grant.constraints_json in ("", "{}") else grant.constraints_json,
-                grant.expires[:19],
-                "revoked" if grant.revoked else "used" if grant.used else "live",
+                local(grant.expires),
+                _state(grant),
             )
             for grant in reply.grants
         ],
     )
+
+
+def _state(grant: pb.GrantView) -> str:
+    return "revoked" if grant.revoked else "used" if grant.used else "live"
+
+
+def _lines(out: Output, grant: pb.GrantView) -> None:
+    """One grant for a screen: a line that names it, and below it what it is bound to."""
+    out.say(shown(f"{grant.id}  {_state(grant)}  {grant.width}  {grant.agent}  {grant.service}:{grant.scope}"))
+    if grant.account:
+        out.block(f"on account {grant.account}")
+    bound = "" if grant.constraints_json in ("", "{}") else grant.constraints_json
+    out.block(f"only when {bound}" if bound else "whatever the arguments are")
+    if grant.width == "session":
+        out.block("until its session ends")
+    elif grant.expires:
+        out.block(f"until {local(grant.expires)}")
 
 
 def revoke(

@@ -16,6 +16,7 @@ import typer.core
 
 from goex.cli import agents, approve, daemon, doctor, exec, grants, history, images, mapping, services, vault
 from policies.errors import ExitStatus, GoexError, InvalidInput
+from policies.text import escape
 
 INTERRUPTED = 130
 # The root of the option parser's own errors, wherever this version of typer keeps it.
@@ -32,7 +33,10 @@ class Root(typer.core.TyperGroup):
         # Known before any option is read, so that even a malformed command answers in JSON.
         self._as_json = "--json" in args
         self._garbled = any(not _is_utf8(arg) for arg in args)
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except _UsageError as error:
+            raise _shown(error) from None
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -44,7 +48,7 @@ class Root(typer.core.TyperGroup):
             failure = error
         except _UsageError as error:
             if not self._as_json:
-                raise
+                raise _shown(error) from None
             failure = GoexError(str(getattr(error, "message", error)), next_step="See: goex --help")
             failure.code, code = "usage", int(ExitStatus.USAGE)
             failure.exit_status = ExitStatus.USAGE
@@ -78,6 +82,13 @@ app = typer.Typer(
     epilog="Exit status: 0 done, 1 failed, 2 usage, 3 denied, 4 nobody answered, 5 ambiguous, 6 changed since, "
     "7 sealed, 8 unavailable, 9 unknown, 10 unsupported, 130 interrupted.",
 )
+
+
+def _shown(error: Exception) -> Exception:
+    """The option parser's own error, which quotes what was typed, fit for a terminal."""
+    if isinstance(message := getattr(error, "message", None), str):
+        error.message = escape(message)  # type: ignore[attr-defined]  # of _UsageError, which has no importable name
+    return error
 
 
 def _is_utf8(text: str) -> bool:

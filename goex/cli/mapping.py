@@ -28,7 +28,7 @@ def run(
     if not out.as_json:
         show_candidates(out, reply, all_of_them=True)
     if not reply.candidates:
-        out.progress("Nothing in the catalog fits. See: goex catalog list")
+        out.progress("See what there is: goex catalog list")
     elif not reply.sure:
         out.progress("It isn't sure enough: goex exec would ask you to choose.")
     raise typer.Exit(0 if reply.candidates and reply.sure else int(ExitStatus.AMBIGUOUS))

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,12 +30,40 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+_NAME_WIDTH = 24  # cells; a longer name in a table is folded
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, words on stderr.")]
 
 
 def shown(text: str, *, newlines: bool = False) -> str:
     """Foreign text, fit for a terminal."""
     return escape(text, newlines=newlines)
+
+
+def fold(text: str, width: int) -> list[str]:
+    """`text` in pieces of at most `width` cells, broken after a blank where there is one. Nothing is dropped."""
+    from rich.cells import cell_len, chop_cells
+
+    pieces: list[str] = []
+    line = ""
+    for word in re.findall(r"[^ ]* *", text):
+        if cell_len(line + word) <= width:
+            line += word
+        elif cell_len(word) <= width:
+            pieces.append(line)
+            line = word
+        else:
+            *full, line = chop_cells(line + word, width)
+            pieces += full
+    return [*pieces, line] if line or not pieces else pieces
+
+
+def local(stamp: str) -> str:
+    """A stored time (UTC) as this machine's local time, to the second; what isn't a time stays as it is."""
+    try:
+        return datetime.fromisoformat(stamp).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except ValueError:
+        return stamp
 
 
 class Output:
@@ -62,25 +92,42 @@ class Output:
         if self.as_json:
             self.json(to_json(message))
 
+    @property
+    def on_terminal(self) -> bool:
+        """Whether a person reads the words on a screen; otherwise one thing stands on one line, to be searched."""
+        return self.console.is_terminal
+
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """A table of foreign text: every cell is escaped here."""
+        """A table of foreign text: every cell is escaped here. The first column holds names, which stay whole."""
         from rich import box
         from rich.table import Table
         from rich.text import Text
 
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-        for column in columns:
-            table.add_column(Text(column), overflow="fold")
-        for row in rows:
-            table.add_row(*(Text(shown(cell)) for cell in row))
+        cells = [[Text(shown(cell)) for cell in row] for row in rows]
+        for index, column in enumerate(columns):
+            whole = 0 if index else min(max((row[0].cell_len for row in cells), default=0), _NAME_WIDTH)
+            table.add_column(Text(column), overflow="fold", min_width=whole or None)
+        for row in cells:
+            table.add_row(*row)
         self.console.print(table)
+
+    def block(self, text: str, indent: int = 2, style: str = "dim") -> None:
+        """Foreign text below something that it explains: escaped, indented, wrapped at words on a terminal."""
+        width = max(self.console.width - indent, 20) if self.on_terminal else 100_000
+        for line in fold(shown(text), width):
+            self.say(" " * indent + line, style)
 
     def fields(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Names and values, one a line. Values are escaped here; empty ones are left out."""
         kept = [(name, value) for name, value in pairs if value]
         width = max((len(name) for name, _ in kept), default=0)
         for name, value in kept:
-            self.say(f"{name:<{width}}  {shown(value)}")
+            hanging = " " in value and self.on_terminal
+            # A word alone, like a path, is left to the terminal, so that it is copied whole.
+            lines = fold(shown(value), max(self.console.width - width - 2, 20)) if hanging else [shown(value)]
+            for index, line in enumerate(lines):
+                self.say(f"{'' if index else name:<{width}}  {line}")
 
     def progress(self, text: str) -> None:
         """A line about what takes time: on stderr, so that stdout stays the result."""

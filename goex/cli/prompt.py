@@ -56,6 +56,12 @@ WIDTH_WORDS = {
     "session": "every such call by this agent until its session ends (it leaves, 30 idle minutes, or 8 hours)",
     "permanent": "every such call by this agent until the grant expires or you revoke it (goex revoke)",
 }
+# The same, where the person is the one who asks.
+YOURS = {
+    **WIDTH_WORDS,
+    "session": "every such call of yours from this terminal, until 30 idle minutes or 8 hours have passed",
+    "permanent": "every such call of yours until the grant expires or you revoke it (goex revoke)",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +209,7 @@ def choices(approval: pb.Approval, width: int) -> list[Line]:
     """What can be answered, each in words."""
     lines = [Line(""), Line("You can answer", "bold")]
     for name in offered(approval):
-        lines += _choice(name, WIDTH_WORDS[name], width)
+        lines += _choice(name, (YOURS if approval.agent == "person" else WIDTH_WORDS)[name], width)
     lines += _choice("no", "don't run it (Enter is no; words after it tell the agent why)", width)
     lines += _choice("later", "leave it open for now", width)
     if approval.presence:
@@ -375,9 +381,9 @@ def _choice(name: str, says: str, width: int) -> list[Line]:
 
 def _fold(text: str, width: int) -> list[str]:
     """`text` in pieces of at most `width` cells; nothing is dropped, blanks at a border neither."""
-    from rich.cells import chop_cells
+    from goex.cli.output import fold
 
-    return chop_cells(text, width) or [""]
+    return fold(text, width)
 
 
 def _left(deadline: str, now: datetime) -> str:

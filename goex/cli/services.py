@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -25,8 +25,12 @@ def list_services(as_json: Json = False) -> None:
     if not as_json:
         out.table(
             ("service", "what", "methods", "at", "accounts"),
-            [(s.name, s.title, str(len(s.methods)), s.base_url, ", ".join(s.accounts)) for s in reply.services],
+            [
+                (s.name, s.title, str(len(s.methods)), s.base_url or "where its account says", ", ".join(s.accounts))
+                for s in reply.services
+            ],
         )
+        out.progress("What one can do: goex catalog show SERVICE; connect one: goex vault put SERVICE")
 
 
 @app.command("show")
@@ -68,13 +72,38 @@ def show(
             ("undo", one.undo),
         )
     )
-    out.say(shown(_pretty(one.parameters_json), newlines=True))
+    _arguments(out, f"{name}.{one.name}", one.parameters_json)
 
 
-def _pretty(text: str) -> str:
+def _arguments(out: Output, method: str, schema_json: str) -> None:
+    """A method's arguments, from its JSON Schema, and how a call of it is written."""
     import json
 
     try:
-        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+        schema = json.loads(schema_json or "{}")
     except ValueError:
-        return text
+        schema = None
+    properties = schema.get("properties", {}) if isinstance(schema, dict) else None
+    if not isinstance(properties, dict):
+        out.say(shown(schema_json))
+        return
+    needed = [str(name) for name in schema.get("required", ())]
+    rows = [
+        (key, _kind(value), "yes" if key in needed else "", str(value.get("description", "")))
+        for key, value in sorted(properties.items(), key=lambda item: item[0] not in needed)
+        if isinstance(value, dict)
+    ]
+    if not rows:
+        out.say("It takes no arguments.")
+    else:
+        out.table(("argument", "kind", "needed", "what"), rows)
+    words = [f"{key}{'=' if _kind(properties[key]) == 'text' else ':='}…" for key in needed if key in properties]
+    out.progress(" ".join(["Call it with: goex exec --call", method, *words]))
+
+
+def _kind(schema: dict[str, Any]) -> str:
+    if isinstance(schema.get("enum"), list):
+        return " or ".join(str(value) for value in schema["enum"])
+    kind = schema.get("type", "any")
+    kinds = kind if isinstance(kind, list) else [kind]
+    return " or ".join("text" if one == "string" else str(one) for one in kinds)

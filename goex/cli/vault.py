@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goex.cli.output import Json, Output, shown
+from goex.cli.output import Json, Output, local, shown
 from policies.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -39,13 +39,21 @@ def init(
     from goex.cli.connect import connect
     from goex.cli.secretinput import read_passphrase
     from goex.rpc import goex_pb2 as pb
+    from vault.errors import VaultExists
 
     if keyring and passphrase:
         raise InvalidInput("--keyring and --passphrase exclude each other.", next_step="Choose one.")
-    keyed_by = "keyring" if keyring or (not passphrase and _keyring_works(out)) else "passphrase"
     with connect(out) as client:
+        # Said before anything is typed; the daemon refuses it as well.
+        if client.status().vault in ("sealed", "unsealed"):
+            raise VaultExists(
+                "There is a vault already.",
+                next_step="Open it with: goex vault unlock; change its key with: goex vault rotate",
+            )
+        keyed_by = "keyring" if keyring or (not passphrase and _keyring_works(out)) else "passphrase"
         request = pb.VaultInitRequest(keyed_by=keyed_by)
         if keyed_by == "passphrase":
+            out.progress("The vault's passphrase opens it after each start of the daemon.")
             request.passphrase = read_passphrase("Vault passphrase: ", what="The vault's passphrase", confirm=True)
         request.approval_passphrase = read_passphrase(
             "Approval passphrase (asked for when you allow a change): ", what="The approval passphrase", confirm=True
@@ -161,7 +169,7 @@ def list_accounts(as_json: Json = False) -> None:
                 ", ".join(one.origins),
                 "yes" if one.private else "",
                 "yes" if one.ca else "",
-                one.last_used[:19] or "never",
+                local(one.last_used) or "never",
             )
             for one in reply.accounts
         ],
@@ -242,5 +250,5 @@ def _keyring_works(out: Output) -> bool:
 
     found = keyring(os.environ)
     if not found.ok:
-        out.progress(f"No keyring that can be used ({found.says}), so a passphrase keys the vault.")
+        out.progress(f"No keyring that can be used, so a passphrase keys the vault. {found.says}")
     return found.ok

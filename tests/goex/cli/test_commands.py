@@ -182,16 +182,25 @@ def test_no_option_takes_a_secret(inside: Inside, fake: Fake) -> None:
 
 
 def test_passphrases_come_in_order_from_a_pipe(inside: Inside, fake: Fake) -> None:
+    fake.status.vault = "absent"
     assert inside("vault", "init", "--passphrase", stdin="gehe ïm\nzweite\n".encode()).code == 0
     (sent,) = fake.requests
     assert (sent.keyed_by, sent.passphrase, sent.approval_passphrase) == ("passphrase", "gehe ïm", "zweite")
 
 
 def test_the_keyring_is_never_chosen_when_it_cant_keep_secrets(inside: Inside, fake: Fake) -> None:
+    fake.status.vault = "absent"
     inside.env["PYTHON_KEYRING_BACKEND"] = "keyring.backends.null.Keyring"
     ran = inside("vault", "init", stdin=b"one passphrase\nanother one\n")
     assert fake.requests[0].keyed_by == "passphrase"
     assert "No keyring that can be used" in ran.err
+
+
+def test_a_vault_that_is_there_is_named_before_anything_is_typed(env: dict[str, str], fake: Fake) -> None:
+    with Terminal([*GOEX, "vault", "init", "--passphrase"], env=env) as terminal:
+        terminal.expect("There is a vault already.")
+        assert terminal.wait() == 2
+    assert fake.requests == []
 
 
 def test_a_typed_secret_isnt_echoed_and_presence_is_asked_for(env: dict[str, str], fake: Fake) -> None:
@@ -220,6 +229,7 @@ def test_presence_comes_from_the_terminal_when_the_secret_is_piped(env: dict[str
 
 
 def test_two_different_new_passphrases(env: dict[str, str], fake: Fake) -> None:
+    fake.status.vault = "absent"
     with Terminal([*GOEX, "vault", "init", "--passphrase"], env=env) as terminal:
         terminal.expect("Vault passphrase: ")
         terminal.type("first one")

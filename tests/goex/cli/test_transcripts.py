@@ -58,6 +58,10 @@ def _sealed(fake: Fake) -> None:
     fake.status.vault = "sealed"
 
 
+def _absent(fake: Fake) -> None:
+    fake.status.vault = "absent"
+
+
 def _empty(fake: Fake) -> None:
     fake.list.clear()
     fake.pending.clear()
@@ -70,6 +74,7 @@ SCENES: dict[str, Callable[[Fake], None]] = {
     "unsure": _unsure,
     "altered": _altered,
     "sealed": _sealed,
+    "absent": _absent,
     "empty": _empty,
 }
 
