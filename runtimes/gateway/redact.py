@@ -38,6 +38,7 @@ class Redactor:
         values = {one.reveal() if isinstance(one, Secret) else bytes(one) for one in secrets}
         for value in sorted(values - {b""}, key=len, reverse=True):
             self._patterns += _patterns(value)
+        self._dropped = False
         self._masks = [mask for mask in _MASKS if not self._spans(mask)]
 
     def clean(self, data: bytes) -> bytes:
@@ -47,9 +48,14 @@ class Redactor:
             for _ in range(_ROUNDS):
                 spans = self._spans(found)
                 if not spans:
-                    return found
+                    return b"" if self._dropped else found
                 found = _splice(found, spans, mask)
         return b""
+
+    def drop(self) -> None:
+        """Let go of the secrets, also where a thread is at work with them: what it makes from now on is empty."""
+        self._dropped = True
+        self._patterns.clear()
 
     def finds(self, data: bytes) -> bool:
         """Whether `data` holds an echo."""

@@ -74,10 +74,10 @@ class ActionServer:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + plan.seconds
         # Patterns take a while to build: in a thread, while the container starts.
-        redactor = asyncio.ensure_future(asyncio.to_thread(self.make_redactor, secrets_of(plan, leases)))
-        redactor.add_done_callback(lambda future: future.cancelled() or future.exception())
+        self._redactor = asyncio.ensure_future(asyncio.to_thread(self.make_redactor, secrets_of(plan, leases)))
+        self._redactor.add_done_callback(lambda future: future.cancelled() or future.exception())
         self._delivery: Delivery | None = Delivery(
-            plan, leases, self._policy, self._upstream, redactor, observer, deadline
+            plan, leases, self._policy, self._upstream, self._redactor, observer, deadline
         )
 
     def make_policy(self, plan: GatewayPlan) -> Policy:
@@ -104,6 +104,7 @@ class ActionServer:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._upstream.close()
+        self._redactor.add_done_callback(_drop)
         forget_patterns()
 
     async def _expire(self) -> None:
@@ -280,6 +281,11 @@ class ActionServer:
 
 
 _JSON = [("content-type", "application/json")]
+
+
+def _drop(redactor: asyncio.Future[Redactor]) -> None:
+    if not redactor.cancelled() and redactor.exception() is None:
+        redactor.result().drop()
 
 
 def _refusal_body(reason: str) -> bytes:

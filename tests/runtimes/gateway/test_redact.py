@@ -185,3 +185,10 @@ def test_backslashes_of_any_number_before_an_escape_hide_nothing() -> None:
     for count in (1, 2, 31, 64, 1000):
         spelled = b"".join(b"\\" * count + b"u%04x" % byte for byte in b"ab-secret-cd")
         assert b"u0063" not in redactor.clean(b"<" + spelled + b">"), count
+
+
+def test_a_redactor_that_was_dropped_lets_nothing_through() -> None:
+    redactor = Redactor([b"xoxb-1234567890-abcdef"])
+    redactor.drop()
+    assert redactor.clean(b"xoxb-1234567890-abcdef") == b""
+    assert redactor.text("xoxb-1234567890-abcdef") == ""
