@@ -8,11 +8,12 @@ outcome. A pair that didn't do what it promised is noted as such.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from mapper.catalog import Catalog
 from policies.actions import Outcome, Plan
-from policies.errors import Conflict
+from policies.errors import Conflict, GoexError
 from policies.text import escape
 from runtimes.base import Context
 from runtimes.rest.answers import Ledger
@@ -46,7 +47,8 @@ async def undo(runner: Runner, revert_plan: Plan, done: Ledger, target: Context,
     begun = {step.call for step in steps if step.id in own.sent} - set(done.undone)
     if begun - set(done.doubtful):
         done.doubtful = sorted({*done.doubtful, *begun})
-        done.save(target.records)
+        with suppress(GoexError):  # what was sent must be said, whether or not it can be kept
+            done.save(target.records)
     if failing.role == "guard" and not own.sent:
         _raise_conflict(failing, own, runner.catalog)
     if failing.role != "guard":
@@ -72,8 +74,11 @@ async def redo(runner: Runner, revert_plan: Plan, own: Ledger, target: Context, 
     if pending:
         wanted = wanted_paths(revert_plan.resolved, revert_plan.undo)
         report = await runner.run(pending, context, own, context.records, wanted=wanted, answered=keep)
-    keep()
     outcome = forward(steps, own, report)
+    try:
+        keep()
+    except GoexError as error:
+        return replace(outcome, ok=False, summary=f"{outcome.summary} It couldn't be kept: {error.message}")
     return replace(outcome, summary=f"Done again. {outcome.summary}") if outcome.ok else outcome
 
 

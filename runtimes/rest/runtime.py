@@ -7,6 +7,7 @@ back; it is an action like any other and goes the same way.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from mapper.catalog import Catalog
@@ -56,7 +57,8 @@ class RestRuntime:
         report = await self._runner.run(
             steps, context, ledger, context.records, wanted=wanted_paths(plan.resolved, plan.undo)
         )
-        await self._ask_about_unsettled(plan, context, ledger)
+        with suppress(GoexError):  # what isn't found out now stays open, and is said to be
+            await self._ask_about_unsettled(plan, context, ledger)
         return forward(steps, ledger, report)
 
     async def settle(self, plan: Plan, context: Context) -> Settlement:
