@@ -2,7 +2,9 @@
 
 Each connection's SO_PEERCRED is read and held against the users that this socket is for; then it is joined to gRPC's
 private socket from an abstract address with a fresh nonce, which gRPC shows as the peer of every call. A connection to
-the private socket that didn't come through here has no such address and is refused (`Registry.peer`).
+the private socket that didn't come through here has no such address and is refused (`Registry.peer`). The nonce alone
+is no secret: /proc/net/unix shows it, and whoever makes a network namespace can take that address there. So the private
+socket has no name in the file system any more once it listens (`private`).
 """
 
 from __future__ import annotations
@@ -30,6 +32,16 @@ MOST_CONNECTIONS = 256
 _PREFIX = "unix-abstract:goex-"
 
 
+def private(path: Path) -> str:
+    """Take a listening socket's name away, and return an address at which this process alone still reaches it.
+
+    It leads through a descriptor of ours: others of our user can't open those, since the daemon can't be traced.
+    """
+    handle = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    path.unlink()
+    return f"/proc/self/fd/{handle}"
+
+
 @dataclass(slots=True)
 class Registry:
     """Who is behind each joined connection."""
@@ -49,9 +61,6 @@ class Registry:
     def drop(self, connection: str) -> None:
         if self._peers.pop(connection, None) is not None:
             self.ended(connection)
-
-    def count(self) -> int:
-        return len(self._peers)
 
 
 @dataclass(slots=True)
@@ -123,8 +132,8 @@ class Acceptor:
         if uid not in self.uids:
             self.refused(f"user {uid} (process {pid}) on the {self.kind} socket")
             return
-        if self.registry.count() >= MOST_CONNECTIONS:
-            self.refused(f"more than {MOST_CONNECTIONS} connections")
+        if len(self._joined) > MOST_CONNECTIONS:  # for each socket: agents never keep the person out
+            self.refused(f"more than {MOST_CONNECTIONS} connections on the {self.kind} socket")
             return
         connection = secrets.token_hex(16)
         back = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
@@ -133,6 +142,11 @@ class Acceptor:
         self.registry.add(look_up(self.kind, pid, uid, gid, connection))
         try:
             await asyncio.get_running_loop().sock_connect(back, self.backend)
+            listening, *_ = _CREDENTIALS.unpack(
+                back.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+            )
+            if listening != os.getpid():  # put in the place of ours while it was made
+                raise ConnectionRefusedError(f"process {listening} listens there")
             back_reader, back_writer = await asyncio.open_unix_connection(sock=back)
             pumps = {
                 asyncio.create_task(_pump(reader, back_writer)),

@@ -162,13 +162,17 @@ class App:
 
     async def seal(self) -> None:
         """Forget the keys: what runs loses its credentials and is killed; presence is forgotten."""
-        for row in self.engine.core.actions.in_states((State.ALLOWED, State.PREPARED, State.RUNNING)):
-            await self.engine.cancel(row.id, why="the vault was sealed")
+        await self._end_acting()
         self.custody.flush_uses()
         if self.journal.unlocked:
             self.journal.append("vault-seal", facts=self.custody.generation())
         self.presence.forget()
         self.custody.seal()
+        await self._end_acting()  # also what began while the others were being ended
+
+    async def _end_acting(self) -> None:
+        for row in self.engine.core.actions.in_states((State.ALLOWED, State.PREPARED, State.RUNNING)):
+            await self.engine.cancel(row.id, why="the vault was sealed")
 
     async def _opened(self) -> None:
         """The vault is open: now the journal can be written, grants believed, and the past settled."""
@@ -203,13 +207,14 @@ class App:
 
     def _check_generation(self, generation: int) -> None:
         """The vault's file as a whole can be put back from an older copy; the journal remembers how far it was."""
-        for kind in _GENERATIONS:
-            for row in self.journal.rows(kind=kind, limit=1):
-                if parse(row.facts).get("generation", 0) > generation:
-                    raise Conflict(
-                        "The vault's file is older than the journal knows it: it was put back from a copy.",
-                        next_step="Put back the whole state folder from one backup, or move it away and begin anew.",
-                    )
+        noted = [row for kind in _GENERATIONS for row in self.journal.rows(kind=kind, limit=1)]
+        self.journal.authentic(max((row.number for row in noted), default=1))  # an edited number says nothing
+        for row in noted:
+            if parse(row.facts).get("generation", 0) > generation:
+                raise Conflict(
+                    "The vault's file is older than the journal knows it: it was put back from a copy.",
+                    next_step="Put back the whole state folder from one backup, or move it away and begin anew.",
+                )
 
     # ---- parts
 

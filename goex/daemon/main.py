@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import logging
 import os
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -16,6 +17,8 @@ from policies.errors import GoexError, Unavailable
 from vault.hardening import harden_process
 
 log = logging.getLogger("goex.daemon")
+
+DESCRIPTORS = 4096  # each connection takes three
 
 
 class AlreadyRunning(Unavailable):
@@ -45,6 +48,8 @@ def main() -> None:
     """Run until SIGTERM or SIGINT. Ends the process with the error's exit status when it can't start."""
     os.umask(0o077)
     hardening = harden_process()
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most if 0 <= most < DESCRIPTORS else DESCRIPTORS, most))
     try:
         paths = Paths.from_env(os.environ)
         paths.create()

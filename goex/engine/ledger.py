@@ -18,7 +18,7 @@ from typing import Any
 
 from sqlalchemy import delete, desc, insert, select, update
 
-from goex.journal.chain import Journal, JournalLocked, Transaction, moment, stamp
+from goex.journal.chain import Journal, JournalBroken, JournalLocked, Transaction, moment, stamp
 from goex.journal.schema import agents, grants, journal
 from policies.actions import Need
 from policies.errors import Conflict, InvalidInput
@@ -65,12 +65,13 @@ class Ledger:
             found_grants = list(connection.execute(select(grants)))
             found_agents = list(connection.execute(select(agents)))
             last = connection.execute(
-                select(journal.c.facts)
+                select(journal.c.number, journal.c.facts)
                 .where(journal.c.kind.in_(("grant", "revoke", "consume", "agent-add", "agent-remove", "allow")))
                 .order_by(desc(journal.c.number))
                 .limit(1)
-            ).scalar()
+            ).first()
         try:
+            self._journal.authentic(last.number if last else 1)  # or an older hash could be put there with older rows
             for row in found_grants:
                 grant = _grant_from(dict(row._mapping))
                 mac = self._mac(_grant_body(grant))
@@ -84,10 +85,10 @@ class Ledger:
                     raise LedgerAltered(f"Agent {row.name!r} in the state database was altered.")
                 self._agents[agent.name] = agent
                 self._macs[f"agent/{agent.name}"] = mac
-            expected = parse(last).get("ledger", "") if last else self._root()
+            expected = parse(last.facts).get("ledger", "") if last else hashlib.sha256().hexdigest()
             if expected != self._root():
                 raise LedgerAltered("Grants or agents in the state database were removed, or put back from a copy.")
-        except (LedgerAltered, ValueError, TypeError) as error:
+        except (LedgerAltered, JournalBroken, ValueError, TypeError) as error:
             self._grants, self._by_agent, self._agents, self._macs = {}, {}, {}, {}
             self._key = None
             if isinstance(error, LedgerAltered):

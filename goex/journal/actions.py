@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import bindparam, desc, insert, select, update
@@ -149,7 +149,8 @@ class Actions:
         moved = transaction.connection.execute(_STEP, {**changed, "wanted": row.id, "before": row.state})
         if moved.rowcount != 1:
             raise Conflict(f"Action {row.id} is no longer {row.state}.")
-        return self._get(transaction.connection, row.id)
+        # Not read back: whoever can write the file could give a running action another agent's name.
+        return replace(row, **changed)
 
     def get(self, id: str) -> ActionRow:
         """The action of that id. Raises InvalidInput when there is none."""

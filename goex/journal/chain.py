@@ -173,7 +173,7 @@ class Journal:
         problem = "" if span is None or end in (span.before, span.after) else _misfit(end, span)
         if problem:
             raise JournalBroken(problem, next_step="Restore the state folder from a backup, or move it away.")
-        self._key = key
+        self._key, self._mark = key, end
         self._head.write(Span(self._mark, self._mark), key, sync=True)
 
     @contextmanager
@@ -223,6 +223,29 @@ class Journal:
             query = query.where(journal.c.number < before)
         with self.engine.connect() as connection:
             return tuple(Row(*row) for row in connection.execute(query))
+
+    def authentic(self, since: int) -> tuple[Row, ...]:
+        """The rows from number `since` on, recomputed up to the end that the head vouches for.
+
+        Raises JournalBroken when one isn't what was written. Call it once the key is there.
+        """
+        found: list[Row] = []
+        until = self._mark
+        with self.engine.connect() as connection:
+            earlier = select(journal.c.hash).where(journal.c.number == since - 1)
+            end = Mark(since - 1, connection.execute(earlier).scalar() or b"") if since > 1 else Mark(0, _GENESIS)
+            query = select(journal).where(journal.c.number.between(since, until.count)).order_by(journal.c.number)
+            for raw in connection.execute(query):
+                row = Row(*raw)
+                if row.number != end.count + 1 or row.seal(end.hash) != row.hash:
+                    break
+                end = Mark(row.number, row.hash)
+                found.append(row)
+        if self._key is None or end != until:
+            raise JournalBroken(
+                f"The journal's row {end.count + 1} isn't what was written.", next_step="goex log --verify"
+            )
+        return tuple(found)
 
     def verify(self) -> Verification:
         """Recompute the whole chain, compare its end with the head, and each action with its newest row.
