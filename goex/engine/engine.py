@@ -22,6 +22,7 @@ from goex.engine.core import Asker, Core, Lost, Wish
 from goex.engine.events import Finished, Problem, Progressed
 from goex.engine.mapping import Mappings
 from goex.engine.running import Running
+from goex.engine.trust import confirmed
 from goex.journal.actions import ActionRow
 from goex.journal.chain import JournalFailed
 from goex.journal.states import BEFORE_DECISION, UNDER_WAY, Event, State
@@ -160,6 +161,11 @@ class Engine:
         """What it will touch and need. Has no effect, and is done again after an approval."""
         if isinstance(action, Revert):
             target = self.core.target_of(action)
+            if target.id not in await asyncio.to_thread(confirmed, self.core.journal, (target,)):
+                raise Conflict(
+                    f"Action {target.id} isn't what the journal says of it, so it isn't touched.",
+                    next_step="goex log --verify",
+                )
             plan = target.the_plan()
             runtime = self.core.runtime_of(plan.action)
             return runtime, await runtime.assess_revert(action, plan, self.core.context(target))
@@ -175,16 +181,16 @@ class Engine:
             self._journeys[id].effect = True
 
     def _check_revertible(self, revert: Revert, asker: Asker) -> None:
-        target = self.core.target_of(revert)
-        if not asker.owns(target):
+        if not asker.owns(self.core.actions.get(revert.target)):
             raise InvalidInput(f"There is no action {revert.target[:60]!r}.", next_step="goex log lists them.")
+        target = self.core.target_of(revert)
         if target.state not in REVERTIBLE[revert.verb]:
             raise Conflict(
                 f"Action {target.id} is {target.state}, so {revert.verb} isn't possible.",
                 next_step=f"See it with: goex show {target.id}",
             )
         for other in self.core.actions.reverts_of(target.id):
-            if self.is_under_way(other.id):
+            if self.is_under_way(other.id) or other.state in UNDER_WAY:
                 raise Conflict(f"Action {target.id} is being taken through {other.id} already.")
 
     # ---- ends

@@ -14,6 +14,7 @@ from contextlib import suppress
 from goex.engine.core import Lost
 from goex.engine.engine import Engine
 from goex.engine.events import Approval, Finished, Problem
+from goex.engine.trust import confirmed
 from goex.journal.actions import ActionRow
 from goex.journal.states import BEFORE_DECISION, UNDER_WAY, Event, State
 from policies.actions import Plan, Revert
@@ -27,8 +28,13 @@ FOLLOWED_WITHIN = 60.0  # seconds in which a client that isn't detached must be 
 async def recover(engine: Engine, follow_within: float = FOLLOWED_WITHIN) -> None:
     """Settle what an earlier daemon left. Call it once the vault is unlocked and the ledger is loaded."""
     rows = engine.core.actions.in_states({*UNDER_WAY, State.UNKNOWN})
+    believed = confirmed(engine.core.journal, rows)
     for row in rows:
         if engine.is_under_way(row.id):
+            continue
+        if row.id not in believed:
+            log.error("action %s stays %s: the journal knows it otherwise", row.id, row.state)
+            engine.core.journal.append("action-altered", action_id=row.id, facts={"state": row.state})
             continue
         try:
             await _one(engine, row, follow_within)

@@ -36,6 +36,7 @@ class Running:
     async def carry_out(self, row: ActionRow, runtime: Runtime, plan: Plan, begun: Callable[[], None]) -> Outcome:
         """Run an ALLOWED action to its outcome, which is on disk when this returns. `begun` is called at `run`."""
         async with self.slots:
+            self.core.vault.require_open()  # it may have been sealed since the request, or while this waited
             if digest(plan, agent=row.agent) != row.digest:
                 raise Conflict("The plan changed after it was decided on.")
             context = self.core.context(row, self.core.subject(plan.action), self.core.leases(row, plan))
