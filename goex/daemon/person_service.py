@@ -110,7 +110,7 @@ class PersonService(rpc.PersonServicer):
         approval = self._engine.core.approvals.get(request.approval_id)
         width = _width(request.width) if request.approve else Width.ONCE
         peer = self._callers.peer(context)
-        if request.approve and (approval.presence or width is not Width.ONCE):
+        if request.approve and self._engine.asking.presence_due(approval.id, request.digest, width):
             peer = await self._present(context, request.passphrase, "Approving this")
         expires = timedelta(seconds=request.expires_seconds) if request.expires_seconds else None
         reason = escape(request.reason[:500])

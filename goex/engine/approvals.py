@@ -17,7 +17,7 @@ from sqlalchemy import Row, func, insert, select, update
 
 from goex.engine.events import Approval
 from goex.journal.chain import Journal, Transaction, stamp
-from goex.journal.schema import approvals
+from goex.journal.schema import actions, approvals
 from policies.decisions import Ask
 from policies.errors import Conflict, InvalidInput
 from policies.jsonvalue import canonical, parse
@@ -100,10 +100,12 @@ class Approvals:
             query = select(approvals).where(approvals.c.state == "pending").order_by(approvals.c.created)
             return tuple(_approval(row) for row in connection.execute(query))
 
-    def waiting(self) -> int:
-        """How many are pending."""
+    def waiting(self, agent: str = "") -> int:
+        """How many are pending, of one agent or of all."""
         with self._journal.read() as connection:
             query = select(func.count()).select_from(approvals).where(approvals.c.state == "pending")
+            if agent:
+                query = query.join(actions, actions.c.id == approvals.c.action_id).where(actions.c.agent == agent)
             return int(connection.execute(query).scalar_one())
 
     def of_action(self, action_id: str) -> tuple[Approval, ...]:

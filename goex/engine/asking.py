@@ -20,15 +20,17 @@ from goex.journal.actions import ActionRow
 from goex.journal.chain import moment
 from goex.journal.states import Event
 from policies.actions import Need, Plan
+from policies.catalog import Risk
 from policies.decisions import DEFAULT_RULES, Allow, Ask, Decision, Deny, Request, decide
 from policies.digest import digest
 from policies.errors import Conflict, ExitStatus, InvalidInput
-from policies.grants import Grant, Width
+from policies.grants import PERSON, Grant, Width
 from policies.jsonvalue import canonical
 
 ONCE_LASTS = timedelta(minutes=10)  # from the approval to its use
 PERMANENT_LASTS = timedelta(days=365)
 MOST_WAITING = 2000
+MOST_OF_AN_AGENT = 500
 
 Assess = Callable[[], Awaitable[Plan]]
 
@@ -40,21 +42,37 @@ class Asking:
     core: Core
 
     def decision(self, row: ActionRow, plan: Plan) -> Decision:
-        """What rules and grants say now."""
+        """What rules and grants say now. A once-grant is for the action that it was given to: not for a twin of it,
+        and not for asking the same again after that one was withdrawn."""
         return decide(
             Request(agent=row.agent, session=row.session, digest=row.digest, plan=plan),
-            self.core.ledger.matching(row.agent, plan.required),
+            [
+                grant
+                for grant in self.core.ledger.matching(row.agent, plan.required)
+                if grant.width is not Width.ONCE or grant.why == row.id
+            ],
             DEFAULT_RULES,
             self.core.clock(),
         )
+
+    def presence_due(self, question: str, shown: str, width: Width) -> bool:
+        """Whether a yes needs the approval passphrase, by the plan that hashes to what was shown: the question's own
+        row can be written by others. Raises Conflict when the action isn't the one that was shown."""
+        row = self.core.actions.get(self.core.approvals.get(question).action_id)
+        if shown != row.digest:
+            raise _not_shown()
+        return row.the_plan().risk > Risk.READ or width is not Width.ONCE
 
     async def settle(self, row: ActionRow, plan: Plan, assess: Assess, ask_seconds: float = 0) -> ActionRow:
         """Allow on standing grants, or ask and wait. Returns the row as ALLOWED or DENIED."""
         decision = self.decision(row, plan)
         if not isinstance(decision, Ask):
             return self._decided(row, decision)
-        if self.core.approvals.waiting() >= MOST_WAITING:
-            return self._decided(row, Deny(f"{MOST_WAITING} requests wait for the person already."))
+        if row.agent != PERSON:  # whom no agent's flood keeps from asking
+            if self.core.approvals.waiting(row.agent) >= MOST_OF_AN_AGENT:
+                return self._decided(row, Deny(f"{MOST_OF_AN_AGENT} requests of {row.agent} wait already."))
+            if self.core.approvals.waiting() >= MOST_WAITING:
+                return self._decided(row, Deny(f"{MOST_WAITING} requests wait for the person already."))
         longest = self.core.settings.ask_seconds
         seconds = min(ask_seconds or longest, longest)
         with self.core.journal.transaction() as transaction:
@@ -105,8 +123,8 @@ class Asking:
         """Settle a question. Raises AlreadySettled when another was first, Conflict when something else was shown."""
         approval = self.core.approvals.get(question)
         row = self.core.actions.get(approval.action_id)
-        if approve and shown != approval.digest:
-            raise Conflict("What was shown isn't what would run.", next_step="Look at it again: goex approve")
+        if approve and not shown == approval.digest == row.digest:
+            raise _not_shown()
         if approve and width.value not in approval.widths:
             raise InvalidInput(
                 f"This can't be granted as {width}.", next_step=f"It can be granted as {' or '.join(approval.widths)}."
@@ -173,6 +191,10 @@ class Asking:
             self.core.ledger.consume(transaction, decision.grants)
             facts = {"grants": [grant.id for grant in decision.grants], "ledger": self.core.ledger.root()}
             return self.core.step(transaction, row, Event.ALLOW, facts=facts)
+
+
+def _not_shown() -> Conflict:
+    return Conflict("What was shown isn't what would run.", next_step="Look at it again: goex approve")
 
 
 def bindable(plan: Plan) -> tuple[str, ...]:
