@@ -189,6 +189,12 @@ def _wish(request: pb.ExecuteRequest) -> Wish:
                     f"{len(request.calls.calls)} calls are too many for one action: {MOST_CALLS} at most.",
                     next_step="Make two actions of it.",
                 )
+            size = sum(len(call.arguments_json) for call in request.calls.calls)
+            if size > LONGEST_PROPOSAL:
+                raise InvalidInput(
+                    f"The calls' arguments are {size} characters long together; at most {LONGEST_PROPOSAL}.",
+                    next_step="Make two actions of it.",
+                )
             action = ApiCalls(calls=tuple(_call(call) for call in request.calls.calls))
         case "files":
             action = _files(request.files)
