@@ -125,7 +125,10 @@ class Desk:
             await self._stage(restore, todo, None if resumed else state)
             await self._apply(restore, todo, goal, tell)
         if arrive is not None:
-            notes.write_state(self.records, notes.State(at=arrive))
+            try:
+                notes.write_state(self.records, notes.State(at=arrive))
+            except GoexError as error:
+                raise Halted(error) from error
         return lines
 
     async def compare(self, before: Manifest, after: Manifest) -> Manifest:

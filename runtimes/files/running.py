@@ -23,6 +23,15 @@ from runtimes.files.threads import in_thread, teller
 from runtimes.files.tree import Manifest
 from runtimes.sandbox.contract import Job, Profile, Result, Sandbox, SandboxFailed
 
+# The engine finds the folder by its path once more, and its owner may have put a link there: what the program got is
+# compared from within, before the program begins.
+_SAME_FOLDER = (
+    "sh",
+    "-c",
+    'if [ "$(stat -c %d:%i .)" != "$0" ]; then echo "goex: this isn\'t the folder that was meant" >&2; exit 126; fi; '
+    'exec "$@"',
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
@@ -56,8 +65,7 @@ class Run:
             return await self._take_back(error)
         outcome = plans.outcome(result, self.before, after, stripped)
         outcome = replace(outcome, ok=outcome.ok and not swapped, summary=outcome.summary + swapped)
-        self._arrive(oid, after, outcome)
-        return outcome
+        return self._arrive(oid, after, outcome)
 
     async def _on_copy(self) -> Outcome:
         desk, progress = self.desk, self.desk.progress
@@ -98,15 +106,19 @@ class Run:
             after = self.desk.walk(known=self.before)
             return self.desk.repository.keep(f"{self.desk.action_id}/after", after), after
 
-        oid, after = await in_thread(keep)
-        self._arrive(oid, after, outcome)
-        return outcome
+        try:
+            oid, after = await in_thread(keep)
+        except GoexError as error:
+            return _unnoted(outcome, error)
+        return self._arrive(oid, after, outcome)
 
     async def _run(self, folder: str) -> Result:
         action = self.plan.action
         if not isinstance(action, Files):
             raise InvalidInput("This isn't an action on files.")
         name, argv = plans.command(action)
+        if self.plan.resolved["mode"] == "direct" and self.profile.runtime == "runc":  # others number inodes anew
+            argv = (*_SAME_FOLDER, f"{self.desk.folder.device}:{self.desk.folder.inode}", *argv)
         job = Job(
             action_id=self.desk.action_id,
             argv=argv,
@@ -166,11 +178,16 @@ class Run:
             return Outcome(ok=False, summary=f"{message} It couldn't be taken back either: {error}", touched=True)
         return Outcome(ok=False, summary=f"{message} It was taken back.", touched=False)
 
-    def _arrive(self, oid: str, after: Manifest, outcome: Outcome) -> None:
-        notes.write_manifest(self.desk.records, "after", oid, outcome)
-        notes.write_state(self.desk.records, notes.State(at="after"))
-        facts = {"state": "after", "manifest": oid, "files": after.files, "bytes": after.bytes}
-        self.context.note("snapshot", facts)
+    def _arrive(self, oid: str, after: Manifest, outcome: Outcome) -> Outcome:
+        """Note what the folder is now. Where that fails the folder has changed all the same, and settling notes it."""
+        try:
+            notes.write_manifest(self.desk.records, "after", oid, outcome)
+            notes.write_state(self.desk.records, notes.State(at="after"))
+            facts = {"state": "after", "manifest": oid, "files": after.files, "bytes": after.bytes}
+            self.context.note("snapshot", facts)
+        except GoexError as error:
+            return _unnoted(outcome, error)
+        return outcome
 
     # ---- after a crash ----
 
@@ -197,8 +214,7 @@ class Run:
             changes_cut=cut,
             touched=True,
         )
-        self._arrive(oid, after, outcome)
-        return outcome
+        return self._arrive(oid, after, outcome)
 
     async def _settle_copy(self, state: notes.State) -> Outcome:
         await in_thread(lambda: remove_path(self.work))
@@ -214,6 +230,12 @@ class Run:
                 raise
             notes.write_state(self.desk.records, notes.State(at="prepared"))
             return Outcome(ok=False, summary=f"The program ran on a copy. {error.message}", touched=False)
+
+
+def _unnoted(outcome: Outcome, error: GoexError) -> Outcome:
+    return replace(
+        outcome, ok=False, summary=f"{outcome.summary} That couldn't be noted: {error.message}", touched=True
+    )
 
 
 def interrupted() -> Outcome:

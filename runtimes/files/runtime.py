@@ -133,7 +133,7 @@ class FilesRuntime:
         if revert.verb == "commit":
             return plans.commit_plan(revert, plan)
         _refuse_pointless(revert, state)
-        if notes.read_manifest(context.records, "after") is None:
+        if "running" in (state.at, state.was) or notes.read_manifest(context.records, "after") is None:
             await self.settle(plan, context)
             _refuse_pointless(revert, notes.read_state(context.records))
         folder = await in_thread(lambda: self._still_there(plan))

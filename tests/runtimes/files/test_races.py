@@ -1,6 +1,7 @@
 """Whoever owns the folder puts other names and inodes where a restore by root is about to work."""
 
 # The tests set their scenes with blocking calls: nothing else runs in their loop.
+# ruff: noqa: ASYNC240
 
 from __future__ import annotations
 
@@ -11,12 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from policies.errors import Conflict
+from policies.errors import Conflict, Unavailable
 from runtimes.files import restore as restoring
 from runtimes.files.handles import Moved, expect, opened_path, remove_tree, set_metadata
 from runtimes.files.tree import Bounds, Entry, Manifest, Walk, hash_file
+from runtimes.sandbox.contract import Job, Profile, Result
+from runtimes.sandbox.docker import DockerSandbox
+from runtimes.sandbox.streams import Output
 from tests.fakes.unsafe_no_sandbox import UnsafeNoSandbox
-from tests.runtimes.files.desk import Way, runtime
+from tests.runtimes.files.desk import MemoryRecords, Way, runtime
+from tests.runtimes.files.photo import photo
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="needs root for folders of several owners")
 
@@ -133,3 +138,69 @@ def test_removing_does_not_enter_what_is_mounted(place: Path) -> None:
             assert (where / "file").read_text() == "theirs"
         finally:
             subprocess.run(["umount", str(where)], check=True)
+
+
+@root_only
+@pytest.mark.docker
+async def test_a_folder_whose_path_leads_elsewhere_at_the_last_moment_is_not_worked_on(
+    owned: Path, state: Path, place: Path
+) -> None:
+    """Its owner swaps it for a link after the last look from outside, and back before the next."""
+    secret = place / "secret"
+    secret.mkdir()
+    (secret / "file").write_text("another user's")
+    sandbox = DockerSandbox(f"races-{os.getpid()}", scratch_dir=state / "scratch")
+    try:
+        await sandbox.image_id(Profile())
+    except Unavailable as error:
+        await sandbox.close()
+        pytest.skip(str(error))
+    run = sandbox.run
+
+    async def swapping(job: Job, profile: Profile, output: Output | None = None) -> Result:
+        owned.rename(place / "away")
+        owned.symlink_to(secret)
+        try:
+            return await run(job, profile, output)
+        finally:
+            owned.unlink()
+            (place / "away").rename(owned)
+
+    try:
+        way = Way(runtime(state, sandbox), owned, "cat file; touch made")
+        sandbox.run = swapping  # type: ignore[method-assign]
+        outcome = await way.do()
+    finally:
+        await sandbox.close()
+
+    assert not outcome.ok and outcome.exit_code == 126
+    assert "another user" not in outcome.stdout
+    assert [each.name for each in secret.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("failing", ["after", "state"])
+async def test_what_could_not_be_noted_is_not_said_to_be_untouched(owned: Path, state: Path, failing: str) -> None:
+    """The program has run, and the record of it fails: raising would mean that nothing had happened."""
+    before = photo(owned)
+
+    def deed(top: Path) -> None:
+        (top / "made").touch()
+        armed.append(True)
+
+    armed: list[bool] = []
+    records = MemoryRecords()
+    way = Way(runtime(state, UnsafeNoSandbox(deed)), owned, records=records)
+    put = records.put
+
+    def refusing(name: str, data: bytes) -> None:
+        if armed and name == failing:
+            raise Unavailable("The record can't be written.")
+        put(name, data)
+
+    records.put = refusing  # type: ignore[method-assign]
+    outcome = await way.do()
+    assert not outcome.ok and outcome.touched and "couldn't be noted" in outcome.summary
+
+    records.put = put  # type: ignore[method-assign]
+    assert (await way.revert("undo")).ok
+    assert photo(owned) == before
