@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
 # Deeper moments within one state, by the number of journal rows; more of them in `make crash`.
 SEED = 20_260_102
-TRIES = 8
+TRIES = 20
 
 
 @pytest.fixture(scope="module")
