@@ -7,6 +7,7 @@ ledger, what the last daemon left (its containers first, then its actions). Unti
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 import os
 import secrets
@@ -91,6 +92,7 @@ class App:
     _servers: list[Any] = field(default_factory=list)
     _acceptors: list[Acceptor] = field(default_factory=list)
     _sweeping: asyncio.Task[None] | None = None
+    _warming: asyncio.Task[object] | None = None
 
     def __post_init__(self) -> None:
         self.journal = Journal(self.paths.state_db, self.paths.journal_head, self.clock)
@@ -138,6 +140,8 @@ class App:
             except GoexError as error:
                 log.warning("the vault stays sealed: %s", error)
         self._sweeping = asyncio.create_task(self._sweep())
+        if self.config.model.configured:  # its client takes seconds to load, in which nobody else would be answered
+            self._warming = asyncio.create_task(asyncio.to_thread(importlib.import_module, "openai"))
 
     async def close(self) -> None:
         """Take nothing new, let what runs end, and leave nothing behind."""
