@@ -25,11 +25,12 @@ MAX_DEPTH = 30  # brackets
 MAX_CANDIDATES = 200
 
 _FIELD, _FIELD_END = "api_call", "api_provider"
-_ESCAPED_NEWLINE = re.compile(r"\\+n")
-_ESCAPED_QUOTE = re.compile(r"\\+(['\"])")
+_ESCAPED_NEWLINE = re.compile(r"\\{1,8}n")
+_ESCAPED_QUOTE = re.compile(r"\\{1,8}(['\"])")
+_GLUE = "\x1e"  # stands for an escaped line end while it matters that it was escaped
 _ASSIGNED_LITERAL = re.compile(r"\W*[A-Za-z_]\w{0,100} ?= ?('[^'\n]*'|\"[^\"\n]*\")")
 _ASSIGNMENT_BEFORE = re.compile(r"=\s*\Z")
-_ASSIGNMENT_AFTER = re.compile(r"\s*\n\s*[A-Za-z_]\w*\s*=")
+_ASSIGNMENT_AFTER = re.compile(rf"[ {_GLUE}]*{_GLUE} *[A-Za-z_]\w*\s*=")
 _OPEN, _CLOSE = "([{", ")]}"
 
 
@@ -43,7 +44,7 @@ class Finder:
     def find(self, completion: str) -> list[ast.expr]:
         """The calls (and the literal of a field without any), in order, nested ones after what holds them."""
         text = completion[:MAX_COMPLETION]
-        before, found, field = text.partition(_FIELD)
+        _, found, field = text.partition(_FIELD)
         if not found:
             return [call for at in self._statements(text) for call in at]
         field = resolve(field.split(_FIELD_END)[0])
@@ -67,8 +68,8 @@ class Finder:
         for match in self._matches(text):
             if match.start() not in code:
                 continue
-            rest = resolve(text[match.start() : match.start() + MAX_CALL])
-            source = balanced(rest, 0)
+            rest = resolve(text[match.start() : match.start() + MAX_CALL], _GLUE)
+            source = balanced(rest.replace(_GLUE, "\n"), 0)
             line = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
             inside = sum(map(line.count, _OPEN)) > sum(map(line.count, _CLOSE))
             glued = _ASSIGNMENT_BEFORE.search(line[-20:]) and _ASSIGNMENT_AFTER.match(rest, len(source))
@@ -76,9 +77,9 @@ class Finder:
                 yield _calls(source)
 
 
-def resolve(text: str) -> str:
-    """`text` with its escaped line ends and quotes resolved, however often they were escaped."""
-    return _ESCAPED_QUOTE.sub(r"\1", _ESCAPED_NEWLINE.sub("\n", text))
+def resolve(text: str, newline: str = "\n") -> str:
+    """`text` with its escaped line ends and quotes resolved, up to eight backslashes each."""
+    return _ESCAPED_QUOTE.sub(r"\1", _ESCAPED_NEWLINE.sub(newline, text))
 
 
 def balanced(text: str, start: int) -> str:
