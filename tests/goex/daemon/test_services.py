@@ -51,7 +51,7 @@ def test_whoever_comes_past_the_sockets_is_nobody(daemon: Daemon) -> None:
     found = {}
     for handle in Path(f"/proc/{daemon.pid}/fd").iterdir() if os.geteuid() == 0 else ():
         with suppress(OSError):
-            found[Path(os.readlink(handle)).name.removesuffix(" (deleted)")] = handle
+            found[handle.readlink().name.removesuffix(" (deleted)")] = handle
     for name, service, method, request in (
         ("grpc-agent.sock", "Actions", "Whoami", pb.WhoamiRequest()),
         ("grpc-user.sock", "Person", "Approvals", pb.ApprovalsRequest()),
