@@ -49,7 +49,9 @@ class Root(typer.core.TyperGroup):
         except _UsageError as error:
             if not self._as_json:
                 raise _shown(error) from None
-            failure = GoexError(str(getattr(error, "message", error)), next_step="See: goex --help")
+            # A missing option has its words only in what it would print.
+            message = getattr(error, "message", "") or getattr(error, "format_message", error.__str__)()
+            failure = GoexError(str(message), next_step="See: goex --help")
             failure.code, code = "usage", int(ExitStatus.USAGE)
             failure.exit_status = ExitStatus.USAGE
         except KeyboardInterrupt:

@@ -48,7 +48,10 @@ def mismatch(call: FunctionCall, function: Mapping[str, Any], possible: Mapping[
         if key not in properties or key not in possible:
             return f"extra argument: {key[:60]}"
         if not any(_matches(value, one, properties[key]) for one in possible[key]):
-            kind = "value" if _typed(value, properties[key]) else "type"
+            variable = any(
+                type(value) is type(one) for one in possible[key] if one and not isinstance(one, list | dict)
+            )
+            kind = "value" if variable or _typed(value, properties[key]) else "type"
             return f"wrong {kind}: {key} is {_short(value)}"
     for key, values in possible.items():
         if key not in call.arguments and "" not in values:

@@ -157,6 +157,8 @@ def python(code: str) -> list[FunctionCall]:
             if not isinstance(node, ast.Call):
                 raise Unreadable(f"Line {statement.lineno} isn't a call.")
             calls.append(_call(node))
+    if not calls:
+        raise Unreadable("There is no call in the output.")
     return calls
 
 
