@@ -129,6 +129,8 @@ def _ask(client: Client, terminal: Terminal, approval: pb.Approval, out: Output)
         Verdict.GONE: "It was settled elsewhere.",
     }
     out.say(words[verdict])
+    if verdict is Verdict.LATER:
+        out.progress(f"Come back to it with: goex approve {approval.id}")
 
 
 def _list(out: Output, pending: Sequence[pb.Approval]) -> None:

@@ -34,6 +34,8 @@ def start(as_json: Json = False) -> None:
     out.message(reply)
     if not as_json:
         out.say(f"The daemon runs (process {reply.pid}).")
+        if reply.vault == "sealed":
+            out.progress("Its vault is sealed; open it with: goex vault unlock")
 
 
 @app.command("stop")
@@ -110,7 +112,7 @@ def status(as_json: Json = False) -> None:
             ("model", reply.model or "none: the embedded proposer"),
             ("waiting", str(reply.pending)),
             ("for you", reply.user_socket),
-            ("for agents", ", ".join(reply.agent_sockets) or reply.agent_socket),
+            ("for agents", ", ".join(dict.fromkeys([reply.agent_socket, *reply.agent_sockets]))),
             ("state", reply.state_dir),
         )
     )

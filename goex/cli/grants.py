@@ -24,11 +24,16 @@ def list_grants(
 
     with connect(out) as client:
         reply = client.call("Person/Grants", pb.GrantsRequest(all=every), pb.GrantsReply)
+        sealed = not reply.grants and client.status().vault == "sealed"
     out.message(reply)
     if as_json:
         return
     if not reply.grants:
-        out.say("Nothing is granted.")
+        if sealed:
+            out.say("While the vault is sealed, nothing is granted.")
+            out.progress("See what will be once it is open: goex vault unlock")
+        else:
+            out.say("Nothing is granted.")
         return
     if out.on_terminal:
         for grant in reply.grants:

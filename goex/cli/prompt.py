@@ -325,6 +325,11 @@ def _narrow(terminal: Terminal, approval: pb.Approval, request: pb.DecideRequest
             terminal.write(Line(f"There is no {escape(', '.join(sorted(unknown)))}; it stays undecided.", "warn"))
             return False
         request.bind_arguments.extend(n for n in approval.arguments if n not in free and "all" not in free)
+    else:
+        for line in _words(
+            "It can't be bound to values: it will hold whatever the arguments are.", terminal.size[0], "warn"
+        ):
+            terminal.write(line)
     said = terminal.ask("It ends after (like 12h or 7d) [the usual time]: ")
     if said is None:
         return False

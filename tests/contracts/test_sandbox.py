@@ -238,14 +238,16 @@ async def test_the_folder_is_mounted_alone_and_writable(sandbox: Sandbox, profil
     folder.mkdir()
     (folder / "a").write_text("old")
     (tmp_path / "outside").write_text("secret")
-    os.chown(folder, 1234, 1234)
-    os.chown(folder / "a", 1234, 1234)
+    # Another user's folder where that can be had; only root can give one away.
+    uid, gid = (1234, 1234) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
+    os.chown(folder, uid, gid)
+    os.chown(folder / "a", uid, gid)
     (folder / "out").symlink_to(tmp_path / "outside")
-    job = shell("pwd; cat a; echo new > a; echo b > b; cat out ../outside", folder=str(folder), uid=1234, gid=1234)
+    job = shell("pwd; cat a; echo new > a; echo b > b; cat out ../outside", folder=str(folder), uid=uid, gid=gid)
     result = await sandbox.run(job, profile)
     assert result.stdout == b"/work\nold"
     assert ((folder / "a").read_text(), (folder / "b").read_text()) == ("new\n", "b\n")
-    assert (folder / "b").stat().st_uid == 1234
+    assert (folder / "b").stat().st_uid == uid
     assert result.exit_code == 1
     assert result.stderr.count(b"No such file") == 2
 

@@ -1,7 +1,7 @@
 """An independent look at a tree, sharing no code with the runtime: what undo must bring back, all of it."""
 
 # By paths and os calls, as the runtime does not do it.
-# ruff: noqa: PTH118, PTH123, PTH208, PTH115
+# ruff: noqa: PTH101, PTH118, PTH123, PTH208, PTH115
 
 from __future__ import annotations
 
@@ -18,10 +18,15 @@ def photo(top: Path) -> Photo:
     names: dict[int, list[bytes]] = {}
     root = os.fsencode(top)
     todo = [root]
+    opened: list[tuple[bytes, int]] = []
     while todo:
         path = todo.pop()
         at = os.lstat(path)
         content: object = None
+        # An owner who isn't root can't read what its mode closes. A change of mode leaves the times.
+        if os.geteuid() == at.st_uid != 0 and _closed(at.st_mode):
+            os.chmod(path, stat.S_IMODE(at.st_mode) | 0o700)
+            opened.append((path, stat.S_IMODE(at.st_mode)))
         if stat.S_ISDIR(at.st_mode):
             todo += [os.path.join(path, name) for name in os.listdir(path)]
         elif stat.S_ISREG(at.st_mode):
@@ -41,7 +46,14 @@ def photo(top: Path) -> Photo:
         if not stat.S_ISDIR(at.st_mode):
             names.setdefault(at.st_ino, []).append(path[len(root) :])
         found[path[len(root) :]] = (at.st_mode, at.st_uid, at.st_gid, at.st_mtime_ns, content, attributes, at.st_ino)
+    for path, mode in reversed(opened):
+        os.chmod(path, mode)
     return {
-        path: (*facts[:6], tuple(sorted(names.get(facts[6], ()))))
-        for path, facts in found.items()  # type: ignore[call-overload]
+        path: (*facts[:6], tuple(sorted(names.get(facts[6], ()))))  # type: ignore[call-overload]
+        for path, facts in found.items()
     }
+
+
+def _closed(mode: int) -> bool:
+    needed = 0o500 if stat.S_ISDIR(mode) else 0o400
+    return (stat.S_ISDIR(mode) or stat.S_ISREG(mode)) and mode & needed != needed

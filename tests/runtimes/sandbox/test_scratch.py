@@ -48,10 +48,13 @@ def test_another_user_sees_nothing(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_someone_else_made_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "theirs").mkdir()
-    os.chown(tmp_path / "theirs", 65534, 65534)
     (tmp_path / "link").symlink_to(tmp_path)
-    for name in ("theirs", "link"):
+    names = ["link"]
+    if os.geteuid() == 0:  # who else could give a folder away?
+        (tmp_path / "theirs").mkdir()
+        os.chown(tmp_path / "theirs", 65534, 65534)
+        names.append("theirs")
+    for name in names:
         with pytest.raises(SandboxFailed, match="belongs to someone else"):
             Scratch(tmp_path / name, "state", "me").put("job", {"a": b"x"})
 
