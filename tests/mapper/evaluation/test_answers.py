@@ -132,6 +132,10 @@ def test_names(name: str, arguments: dict[str, Any], reason: str) -> None:
     assert mismatch(FunctionCall(name, arguments), FUNCTION, {"x": [1], "y": [2, ""]}) == reason
 
 
+def test_an_answer_cant_add_an_argument_that_the_function_hasnt() -> None:
+    assert mismatch(FunctionCall("a.f", {"x": 1, "q": 2}), FUNCTION, {"x": [1], "q": [2]}) == "extra argument: q"
+
+
 def test_an_optional_argument_that_the_answer_wants() -> None:
     assert mismatch(FunctionCall("a.f", {"x": 1}), FUNCTION, {"x": [1], "y": [2]}) == "missing argument: y"
 

@@ -89,6 +89,7 @@ def test_no_call(output: Any) -> None:
         {"name": 3},
         {"calls": {"calls": {"calls": {"calls": {"calls": {"calls": {"calls": {"calls": []}}}}}}}},
         "x" * 300_000,
+        "<tool_call>a.f(x=1)</tool_call>" + " " * 300_000,
         "a.f(x=1)\n" * 1000,
         "(" * 100_000,
         "[" * 100_000,
