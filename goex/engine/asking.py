@@ -185,7 +185,7 @@ class Asking:
             problem = Problem(code="denied", message=decision.reason, exit_status=ExitStatus.DENIED)
             row = self.core.stepped(row, Event.DENY, problem=problem.to_json())
             # A yes that came too late to be used isn't kept for later.
-            self.core.ledger.revoke(self.core.ledger.unused(row.digest), by="goex", why="it didn't run")
+            self.core.ledger.revoke(self.core.ledger.unused(row.id), by="goex", why="it didn't run")
             return row
         with self.core.ledger.changing() as transaction:
             self.core.ledger.consume(transaction, decision.grants)

@@ -248,6 +248,8 @@ class Engine:
                 self.core.step(transaction, row, event, problem=problem.to_json())
                 if row.plan:
                     self.running.step_target(transaction, row.the_plan(), event, row.id)
+            # A yes that came before this end, and wasn't used, isn't kept for later.
+            self.core.ledger.revoke(self.core.ledger.unused(row.id), by="goex", why="it didn't run")
         except GoexError as error:
             log.error("action %s stays %s until the next start: %s", row.id, row.state, error)
             return Problem.of(error)

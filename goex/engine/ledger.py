@@ -127,9 +127,9 @@ class Ledger:
             and (grant.width is Width.PERMANENT or (grant.width is Width.SESSION and grant.session == session))
         )
 
-    def unused(self, digest: str) -> tuple[str, ...]:
-        """The ids of once-grants for that digest which weren't consumed."""
-        return tuple(grant.id for grant in self._grants.values() if grant.digest and grant.digest == digest)
+    def unused(self, action_id: str) -> tuple[str, ...]:
+        """The ids of once-grants that were given to that action and weren't consumed."""
+        return tuple(g.id for g in self._grants.values() if g.width is Width.ONCE and g.why == action_id)
 
     def grants(self, *, everything: bool = False) -> tuple[Grant, ...]:
         """Live grants, newest first; with `everything` also used, expired and revoked ones."""

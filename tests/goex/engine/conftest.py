@@ -1,0 +1,150 @@
+"""A daemon's parts without its sockets, and a runtime whose every moment a test can hold."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goex.config import Config
+from goex.daemon.app import App
+from goex.engine.core import Asker, Wish
+from goex.engine.events import Approval
+from goex.journal.actions import ActionRow
+from goex.journal.states import Event, State
+from goex.paths import Paths
+from policies.actions import Action, Files, Need, Outcome, Plan, Revert, UndoClass
+from policies.catalog import Risk
+from policies.grants import Width
+from runtimes.base import Context, Settlement
+from vault.secret import Secret
+
+VAULT, APPROVAL = "the vault's passphrase here", "another one for approving"
+ACTION = Files(folder="/x", language="shell", program="true")
+ASKER = Asker(agent="bot", session="conn-1", source="a test")
+
+
+class HeldRuntime:
+    """Works on nothing. While `running` or `looking` is cleared, what runs or is looked at waits."""
+
+    kind = "files"
+
+    def __init__(self) -> None:
+        self.risk = Risk.WRITE
+        self.ran: list[str] = []
+        self.running, self.looking = asyncio.Event(), asyncio.Event()
+        self.running.set()
+        self.looking.set()
+
+    def plan(self, action: Action) -> Plan:
+        need = Need(service="files", account="/x", scope="run", risk=self.risk, methods=("run",))
+        return Plan(
+            action=action,
+            needs=(need,),
+            undo_class=UndoClass.COMPENSATING,
+            undo_text="takes it back",
+            resolved={},
+            bounds={},
+            catalog_hash="",
+            image_id="i",
+            limits={},
+            lines=("a line",),
+        )
+
+    async def assess(self, action: Action, context: Context) -> Plan:
+        return self.plan(action)
+
+    async def prepare(self, plan: Plan, context: Context) -> None:
+        pass
+
+    async def execute(self, plan: Plan, context: Context) -> Outcome:
+        self.ran.append(context.action_id)
+        await self.running.wait()
+        return Outcome(ok=True, summary="It ran.")
+
+    async def settle(self, plan: Plan, context: Context) -> Settlement:
+        await self.looking.wait()
+        return Settlement(outcome=Outcome(ok=True, summary="It ran."))
+
+    async def assess_revert(self, revert: Revert, plan: Plan, context: Context) -> Plan:
+        return self.plan(revert)
+
+    async def execute_revert(
+        self, revert: Revert, revert_plan: Plan, plan: Plan, target: Context, context: Context
+    ) -> Outcome:
+        self.ran.append(context.action_id)
+        return Outcome(ok=True, summary="It was taken back.")
+
+    async def forget(self, plan: Plan, context: Context) -> None:
+        pass
+
+
+class Desk:
+    """An App whose vault is open, and short ways to bring an action where a test wants it."""
+
+    def __init__(self, app: App) -> None:
+        self.app, self.engine, self.core = app, app.engine, app.engine.core
+        self.runtime = HeldRuntime()
+        self.core.runtimes = {"files": self.runtime}
+
+    def ask(self, action: Action = ACTION, asker: Asker = ASKER) -> str:
+        return self.engine.begin(Wish(action=action, detach=True), asker)
+
+    async def until(self, id: str, *states: State) -> ActionRow:
+        for _ in range(2000):
+            if (row := self.core.actions.get(id)).state in states:
+                return row
+            await asyncio.sleep(0.005)
+        raise AssertionError(f"It is {row.state}: {row.problem}")
+
+    async def asked(self, action: Action = ACTION, asker: Asker = ASKER) -> Approval:
+        id = self.ask(action, asker)
+        await self.until(id, State.ASKING)
+        (found,) = self.core.approvals.of_action(id)
+        return found
+
+    def answer(self, question: Approval, **more: Any) -> Approval:
+        more = {"approve": True, "shown": question.digest, "width": Width.ONCE, "by": "the person", **more}
+        return self.engine.asking.answer(question.id, **more)
+
+    async def done(self, action: Action = ACTION) -> str:
+        question = await self.asked(action)
+        self.answer(question)
+        await self.until(question.action_id, State.DONE)
+        return question.action_id
+
+    def allowed(self) -> tuple[ActionRow, Plan]:
+        """An action that was allowed, and that nobody carries out."""
+        plan = self.runtime.plan(ACTION)
+        with self.core.journal.transaction() as transaction:
+            row = self.core.actions.create(
+                transaction,
+                id="a-allowed",
+                agent=ASKER.agent,
+                session=ASKER.session,
+                intent="",
+                action=ACTION,
+                source=ASKER.source,
+                detached=True,
+            )
+            row = self.core.actions.step(transaction, row, Event.ASSESS, plan=plan)
+            return self.core.actions.step(transaction, row, Event.ALLOW), plan
+
+
+@pytest.fixture
+async def desk() -> AsyncIterator[Desk]:
+    with tempfile.TemporaryDirectory(prefix="goex-t-", dir="/tmp") as name:  # a socket's path is short
+        home = Path(name)
+        paths = Paths(config_dir=home / "config", state_dir=home / "state", run_dir=home / "run")
+        paths.create()
+        app = App(paths, Config(), lambda: None)
+        await app.custody.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
+        made = Desk(app)
+        yield made
+        made.runtime.running.set()
+        made.runtime.looking.set()
+        await app.close()

@@ -1,0 +1,104 @@
+"""The path's last checks: before the effect, at a seal, and for two reverts of one action."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from goex.engine.core import Wish
+from goex.journal.states import State
+from policies.actions import Revert
+from policies.errors import Conflict
+from tests.goex.engine.conftest import ACTION, ASKER, Desk
+from vault.errors import VaultSealed
+
+
+async def test_only_the_plan_that_was_decided_on_runs(desk: Desk) -> None:
+    row, plan = desk.allowed()
+    carry_out = desk.engine.running.carry_out
+    with pytest.raises(Conflict, match="changed after it was decided on"):
+        await carry_out(row, desk.runtime, replace(plan, lines=("another line",)), lambda: None)
+    with pytest.raises(Conflict, match="changed after it was decided on"):
+        await carry_out(replace(row, agent="other"), desk.runtime, plan, lambda: None)
+    assert not desk.runtime.ran
+    assert (await carry_out(row, desk.runtime, plan, lambda: None)).ok  # the control
+
+
+async def test_a_stored_plan_that_was_exchanged_is_not_taken(desk: Desk) -> None:
+    row, _ = desk.allowed()
+    with pytest.raises(Conflict, match="isn't the one that was decided on"):
+        replace(row, plan=row.plan.replace('"true"', '"false"')).the_plan()
+    assert row.the_plan().action == ACTION  # the control
+
+
+# ---- a sealed vault
+
+
+async def test_what_was_allowed_before_a_seal_does_not_begin_after_it(desk: Desk) -> None:
+    row, plan = desk.allowed()
+    desk.app.custody.seal()
+    with pytest.raises(VaultSealed):
+        await desk.engine.running.carry_out(row, desk.runtime, plan, lambda: None)
+    assert not desk.runtime.ran
+
+
+async def test_what_is_asked_of_a_sealed_daemon_is_refused_at_once(desk: Desk) -> None:
+    desk.app.custody.seal()
+    row = await desk.until(desk.ask(), State.FAILED, State.ASKING)
+    assert row.state is State.FAILED
+    assert '"vault-sealed"' in row.problem
+
+
+async def test_a_seal_ends_what_runs(desk: Desk) -> None:
+    desk.runtime.running.clear()
+    question = await desk.asked()
+    desk.answer(question)
+    await desk.until(question.action_id, State.RUNNING)
+    await asyncio.wait_for(desk.app.seal(), 10)
+    assert not desk.engine.is_under_way(question.action_id)
+
+
+async def test_a_seal_also_ends_what_began_while_others_were_being_ended(desk: Desk) -> None:
+    desk.runtime.running.clear()
+    desk.runtime.looking.clear()  # the first one takes its time to end
+    first, second = await desk.asked(), await desk.asked()
+    desk.answer(first)
+    await desk.until(first.action_id, State.RUNNING)
+    sealing = asyncio.create_task(desk.app.seal())
+    await asyncio.sleep(0.05)
+    desk.answer(second)
+    await desk.until(second.action_id, State.RUNNING)
+    assert desk.app.custody.state == "unsealed"  # the control: it began before the keys were forgotten
+    desk.runtime.looking.set()
+    await asyncio.wait_for(sealing, 10)
+    assert not desk.engine.is_under_way(second.action_id)
+    assert desk.core.actions.get(second.action_id).state is not State.RUNNING
+
+
+# ---- two reverts of one action
+
+
+@pytest.mark.parametrize("second", ["undo", "commit"])
+async def test_an_action_is_reverted_by_one_revert_at_a_time(desk: Desk, second: str) -> None:
+    target = await desk.done()
+    question = await desk.asked(Revert(verb="undo", target=target))
+    again = Revert(verb="commit" if second == "commit" else "undo", target=target)
+    with pytest.raises(Conflict, match=f"being taken through {question.action_id}"):
+        desk.engine.begin(Wish(action=again, detach=True), ASKER)
+    desk.answer(question, approve=False)
+    await desk.until(question.action_id, State.DENIED)
+    await asyncio.sleep(0)
+    await desk.asked(again)  # the control: once that one has ended, it may be asked for
+
+
+async def test_a_revert_from_before_a_restart_counts_as_well(desk: Desk) -> None:
+    """It isn't under way in memory, and its row alone says that it hasn't ended."""
+    target = await desk.done()
+    question = await desk.asked(Revert(verb="undo", target=target))
+    await desk.engine.drain(0)
+    desk.engine.draining = False
+    assert not desk.engine.is_under_way(question.action_id)
+    with pytest.raises(Conflict, match=f"being taken through {question.action_id}"):
+        desk.engine.begin(Wish(action=Revert(verb="undo", target=target), detach=True), ASKER)
