@@ -16,6 +16,7 @@ from typing import Any
 
 from goex.engine.core import Core
 from goex.engine.events import Approval, Asked, Problem
+from goex.engine.peers import LONGEST
 from goex.journal.actions import ActionRow
 from goex.journal.chain import moment
 from goex.journal.states import Event
@@ -148,7 +149,8 @@ class Asking:
         plan, now = row.the_plan(), self.core.clock()
         decision = self.decision(row, plan)
         needs = decision.needs if isinstance(decision, Ask) else plan.required
-        lasts = ONCE_LASTS if width is Width.ONCE else min(expires or PERMANENT_LASTS, PERMANENT_LASTS)
+        longest = {Width.ONCE: ONCE_LASTS, Width.SESSION: LONGEST, Width.PERMANENT: PERMANENT_LASTS}[width]
+        lasts = ONCE_LASTS if width is Width.ONCE else min(expires or longest, longest)
         made: dict[tuple[str, str, str], Grant] = {}
         for need in needs:
             made[need.service, need.account, need.scope] = Grant(

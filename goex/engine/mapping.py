@@ -80,8 +80,8 @@ class Mappings:
             )
         if not mapping.sure:
             raise Ambiguous(
-                f"These words aren't clear enough to act on; {len(mapping.alternatives)} readings were found.",
-                next_step="Choose one, or say it more exactly; `goex map` shows them.",
+                "These words aren't clear enough to act on.",
+                next_step="Choose a reading of them, or say it more exactly; `goex map` shows the readings.",
             )
         return ApiCalls(calls=mapping.best.calls)
 
