@@ -115,7 +115,8 @@ UNDO = replace(NEED, scope="erase", risk=Risk.DELETE, why="undo")
 
 
 def test_what_undo_needs_is_neither_required_nor_granted_with_the_action() -> None:
-    plan = replace(PLAN, needs=(NEED, UNDO))
+    plan = replace(PLAN, needs=(NEED, UNDO, replace(UNDO, why="read-back")))
+    assert plan.required == (NEED,)
     assert plan.risk is Risk.WRITE
     assert isinstance(decide(replace(REQUEST, plan=plan), [grant()], DEFAULT_RULES, NOW), Allow)
     asked = decide(replace(REQUEST, plan=plan), [], DEFAULT_RULES, NOW)

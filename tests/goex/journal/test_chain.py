@@ -84,6 +84,16 @@ def test_a_cut_tail_shows(folder: Path) -> None:
         opened(folder)
 
 
+def test_a_tail_that_is_cut_while_it_runs_shows(folder: Path) -> None:
+    journal = opened(folder)
+    for _ in range(3):
+        journal.append("note")
+    edit(folder, "delete from journal where number = 3")
+    found = journal.verify()
+    assert not found.good
+    assert "should end at row 3" in found.problem
+
+
 def test_one_row_more_than_the_head_says_was_forged(folder: Path) -> None:
     filled(folder)
     head = (folder / "journal.head").read_bytes()
@@ -302,3 +312,26 @@ def test_verifying_beside_the_writer_is_no_false_alarm(folder: Path) -> None:
         writer.join()
     assert [verification.problem for verification in found if not verification.good] == []
     assert found[-1].rows > found[0].rows
+
+
+def test_nothing_is_written_between_the_last_row_and_the_head(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the head would speak of rows that the check hasn't read, and say that the journal was cut."""
+    journal = opened(folder)
+    journal.append("note")
+    read = Head.read
+    writers: list[threading.Thread] = []
+
+    def late(self: Head, key: bytes) -> Span | None:
+        writer = threading.Thread(target=lambda: [journal.append("note") for _ in range(2)])
+        writers.append(writer)
+        writer.start()
+        writer.join(0.3)
+        return read(self, key)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Head, "read", late)
+        found = journal.verify()
+    for writer in writers:
+        writer.join()
+    assert (found.problem, len(writers)) == ("", 1)
+    assert journal.verify().rows == 3  # the control: they were written afterwards
