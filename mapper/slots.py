@@ -199,6 +199,10 @@ def _leads(services: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
         r"|\s*,\s*(?:in|on|to|with)\s|\s*$)"
     )
     itself = r"(?!(?:a|an|the|my|me|this)\s+(?:\w+\s+)?(?:message|msg|note|comment|reply|answer)\b)"
+    # "send slack msg hi to #ops" says "hi"; "post the message of the day in #ops" says all of it.
+    kinds = rf"(?:(?:(?:a|an|the|my|this|new|quick|short|chat|text|{services})\s+)+(?:message|msg|dm|note|comment)"
+    goes_on = r"(?!(?:to|in|on|into|at|from|for|of|with|about|that|which|saying)\b)"
+    lead = rf"(?:{kinds}|message|msg|dm)\s*:?\s+{goes_on})?"
     says = r"(?:saying|that\s+says?|which\s+says?|stating|reading|with\s+(?:the\s+)?(?:text|message|words))"
     patterns = (
         ("title", rf"\b(?:titled|entitled|called|named|with\s+(?:the\s+)?(?:title|name))\s+(.+?){stop}"),
@@ -215,7 +219,7 @@ def _leads(services: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
         (
             "any",
             r"\b(?:say|announce|shout|write|post|send|publish|comment|reply|answer)\s+"
-            rf"{itself}(.+?)\s+(?:in|on|to|into|at)\s+{thing}",
+            rf"{lead}{itself}(.+?)\s+(?:in|on|to|into|at)\s+{thing}",
         ),
     )
     return tuple((role, re.compile(pattern, re.IGNORECASE | re.DOTALL)) for role, pattern in patterns)

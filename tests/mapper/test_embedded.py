@@ -187,3 +187,36 @@ def test_an_empty_catalog_proposes_nothing() -> None:
 def test_a_complete_reading_does_not_win_over_a_nearer_one_that_lacks_something(words: str) -> None:
     proposed = PROPOSER.propose(words)
     assert not proposed.sure and any("doesn't give" in note for note in proposed.notes)
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        ("send slack msg hi to #ops", "hi"),
+        ("send a slack message hi there to #ops", "hi there"),
+        ("send message hello to #ops", "hello"),
+        ("send msg deploy is done to #ops", "deploy is done"),
+        ("post hello in #ops", "hello"),
+        # What only looks like the name of the thing is part of what is said.
+        ("post slack is down in #ops", "slack is down"),
+        ("send notes from standup to #ops", "notes from standup"),
+        ("write note to self in #ops", "note to self"),
+    ],
+)
+def test_the_name_of_the_thing_is_not_what_is_said(request_: str, said: str) -> None:
+    found = PROPOSER.propose(request_)
+    assert found.sure, found.notes
+    assert [dict(call.arguments) for call in found.readings[0].calls] == [{"channel": "#ops", "text": said}]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "send a message to #ops",
+        "send slack msg to #ops",
+        "send a slack message to bob in #ops",
+        "post the message of the day in #ops",
+    ],
+)
+def test_a_message_without_words_is_not_sent(request_: str) -> None:
+    assert not PROPOSER.propose(request_).sure
