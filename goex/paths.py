@@ -68,10 +68,6 @@ class Paths:
         return self.state_dir / "vault.db"
 
     @property
-    def catalog_db(self) -> Path:
-        return self.state_dir / "catalog.db"
-
-    @property
     def snapshots(self) -> Path:
         return self.state_dir / "snapshots"
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from policies.actions import Action, ApiCalls, Call, Files, Need, Outcome, Plan, Revert, UndoClass
-from policies.actions import Ended as EndedBy
+from policies.actions import Action, ApiCalls, Call, Files, Need, Plan, Revert, UndoClass
 from policies.catalog import Risk
 from policies.errors import InvalidInput
 
@@ -98,26 +97,6 @@ def plan_from_json(value: Any) -> Plan:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidInput(f"This isn't a plan: {error!r}.") from error
-
-
-def outcome_from_json(value: Any) -> Outcome:
-    """The outcome that `Outcome.to_json` wrote."""
-    try:
-        return Outcome(
-            ok=bool(value["ok"]),
-            summary=value["summary"],
-            ended=EndedBy(value["ended"]),
-            exit_code=value["exit_code"],
-            results=tuple(value["results"]),
-            stdout=value["stdout"],
-            stderr=value["stderr"],
-            cut=value["cut"],
-            changes=tuple(value["changes"]),
-            changes_cut=value["changes_cut"],
-            touched=bool(value["touched"]),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise InvalidInput(f"This isn't an outcome: {error!r}.") from error
 
 
 def _text(value: Any) -> str:

@@ -138,8 +138,5 @@ class Sessions:
             if now - session.active > IDLE or now - session.began > LONGEST:
                 self._end(base)
 
-    def is_open(self, id: str) -> bool:
-        return any(session.id == id for session in self._open.values())
-
     def _end(self, base: str) -> None:
         self._ended(self._open.pop(base).id)

@@ -13,7 +13,7 @@ from goex.journal.chain import Journal, Transaction
 from goex.journal.schema import actions
 from goex.journal.states import Event, State, step
 from policies.actions import Action, Outcome, Plan
-from policies.codec import action_from_json, outcome_from_json, plan_from_json, plan_to_json
+from policies.codec import action_from_json, plan_from_json, plan_to_json
 from policies.digest import digest
 from policies.errors import Conflict, InvalidInput
 from policies.jsonvalue import JsonObject, canonical, parse
@@ -63,9 +63,6 @@ class ActionRow:
                 next_step="goex log --verify",
             )
         return plan
-
-    def the_outcome(self) -> Outcome | None:
-        return outcome_from_json(parse(self.outcome, limit=_LIMIT)) if self.outcome else None
 
 
 class Actions:

@@ -10,62 +10,29 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from policies.accounts import Origin
 from policies.errors import InvalidInput
 from runtimes.gateway.client import GatewayClient
 from runtimes.gateway.codec import lease_to_json, plan_to_json
 from runtimes.gateway.contract import GatewayFailed
 from runtimes.gateway.frames import encode
+from tests.runtimes.gateway.running import HI, Up, begin, client_fixture, upstream_fixture  # noqa: F401  fixtures
 from tests.runtimes.gateway.support import (
     CANARY,
-    Box,
-    Container,
     Reply,
     Seen,
-    Server,
-    TestCA,
     Watch,
     account,
     json_reply,
     lease,
     plan,
     planned,
-    serving,
 )
-
-HI = {"text": "hi"}
-
-
-@pytest.fixture
-async def client(tmp_path: Path) -> AsyncIterator[GatewayClient]:
-    made = GatewayClient(tmp_path / "run")
-    await made.start()
-    yield made
-    await made.stop()
-
-
-@pytest.fixture
-async def upstream() -> AsyncIterator[tuple[Server, Origin, str]]:
-    ca = TestCA()
-    async with serving(ca.context("localhost")) as server:
-        yield server, Origin("https", "localhost", server.port), ca.pem
-
-
-Up = tuple[Server, Origin, str]
-
-
-async def begin(client: GatewayClient, up: Up, watch: Watch, action_id: str = "a1", **changes: Any) -> tuple[Box, str]:
-    _, origin, ca_pem = up
-    secret = changes.pop("secret", CANARY)
-    what = plan(planned(origin, **changes), action_id=action_id)
-    folder = await client.open(what, [lease(account(origin, ca_pem=ca_pem), action_id, secret)], watch.observer())
-    return Box(Container(folder, client.ca_pem)), folder
 
 
 async def until(true: Callable[[], object]) -> bool:
