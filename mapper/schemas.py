@@ -2,7 +2,9 @@
 
 A small, closed set of keywords: everything that bounds an argument, nothing that fetches, refers or computes. A
 keyword that isn't in the table is refused where it is written, since a misspelt bound bounds nothing. Checking this
-here costs microseconds; `jsonschema` then judges arguments against it. `format` names what kind of thing a string is
+here costs microseconds; `jsonschema` then judges arguments against it. A schema of an imported service may refer to
+another one of the same document by `#/$defs/NAME`, and to nothing else. `default`, `readOnly` and `deprecated` inform;
+nothing acts on them. `format` names what kind of thing a string is
 (`slack-channel`, `email`), for those who fill arguments; it isn't enforced. `x-lookup` says how a value of another
 kind is turned into this one by a call: `{"pattern", "method", "argument", "path"}`.
 """
@@ -10,13 +12,15 @@ kind is turned into this one by a call: `{"pattern", "method", "argument", "path
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from policies.errors import InvalidInput
 from policies.jsonvalue import steps
 
 TYPES = ("string", "integer", "number", "boolean", "object", "array", "null")
+
+REF = "#/$defs/"  # how a reference to another schema of the document begins
 
 _MAX_DEPTH = 8
 
@@ -85,6 +89,9 @@ _KEYWORDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "minItems": (_count, "a count"),
     "maxItems": (_count, "a count"),
     "uniqueItems": (_flag, "true or false"),
+    "default": (lambda value: True, "a value"),
+    "readOnly": (_flag, "true or false"),
+    "deprecated": (_flag, "true or false"),
     "minProperties": (_count, "a count"),
     "maxProperties": (_count, "a count"),
     "required": (_names, "a list of names"),
@@ -92,15 +99,15 @@ _KEYWORDS: dict[str, tuple[Callable[[Any], bool], str]] = {
 }
 
 
-def problem(schema: Any, where: str = "", depth: int = 0) -> str:
-    """What is wrong with `schema`, naming the place inside it; "" when it is good."""
+def problem(schema: Any, where: str = "", depth: int = 0, defs: Container[str] = ()) -> str:
+    """What is wrong with `schema`, naming the place inside it; "" when it is good. `defs`: what `$ref` may name."""
     if not isinstance(schema, Mapping):
         return f"{where or 'the schema'} must be a table"
     if depth > _MAX_DEPTH:
         return f"{where} is nested deeper than {_MAX_DEPTH} levels"
     for key, value in schema.items():
         place = f"{where}.{key}" if where else key
-        found = _child_problem(key, value, place, depth)
+        found = _child_problem(key, value, place, depth, defs)
         if found is not None:
             if found:
                 return found
@@ -116,20 +123,24 @@ def problem(schema: Any, where: str = "", depth: int = 0) -> str:
     return ""
 
 
-def _child_problem(key: str, value: Any, place: str, depth: int) -> str | None:
+def _child_problem(key: str, value: Any, place: str, depth: int, defs: Container[str]) -> str | None:
     """The problem inside a keyword that holds schemas; None when `key` isn't such a keyword."""
+    if key == "$ref":
+        if isinstance(value, str) and value.startswith(REF) and value[len(REF) :] in defs:
+            return ""
+        return f"{place} refers to {str(value)[:60]!r}, which isn't a schema of this document"
     if key == "properties":
         if not isinstance(value, Mapping):
             return f"{place} must be a table"
-        return next(filter(None, (problem(item, f"{place}.{name}", depth + 1) for name, item in value.items())), "")
+        return next(filter(None, (problem(item, f"{place}.{name}", depth + 1, defs) for name, item in value.items())), "")
     if key == "items":
-        return problem(value, place, depth + 1)
+        return problem(value, place, depth + 1, defs)
     if key == "additionalProperties":
-        return "" if isinstance(value, bool) else problem(value, place, depth + 1)
+        return "" if isinstance(value, bool) else problem(value, place, depth + 1, defs)
     if key == "anyOf":
         if not isinstance(value, list) or not value:
             return f"{place} must be a list with something in it"
-        return next(filter(None, (problem(item, f"{place}[{i}]", depth + 1) for i, item in enumerate(value))), "")
+        return next(filter(None, (problem(item, f"{place}[{i}]", depth + 1, defs) for i, item in enumerate(value))), "")
     return None
 
 

@@ -13,7 +13,9 @@ from typing import Literal
 
 from policies.jsonvalue import JsonObject, JsonValue
 
-Location = Literal["path", "query", "body", "header"]
+# "query" joins the items of a list by commas, "repeat" is a query that names the parameter once for each item;
+# "body" is one key of the body's object, "whole" the body itself.
+Location = Literal["path", "query", "repeat", "body", "whole", "header"]
 BodyFormat = Literal["json", "form", "none"]
 Source = Literal["bundled", "developer", "imported", "model"]
 
@@ -99,7 +101,7 @@ class Method:
     name: str
     description: str
     http: str  # GET, POST, ...
-    path: str  # below the service's base URL; {name} stands for one encoded segment
+    path: str  # below the service's base URL; {name} is one encoded segment, {+name} one or several
     parameters: JsonObject  # JSON Schema of the arguments object
     locations: Mapping[str, Location]
     scopes: tuple[str, ...]  # any one suffices; empty: not callable
@@ -109,6 +111,8 @@ class Method:
     undo: UndoTemplate | None = None  # None: irreversible unless risk is READ
     probe: CallTemplate | None = None  # after a crash: expectations hold if the effect happened
     defaults: JsonObject = field(default_factory=dict)  # arguments filled when absent (templates, as above)
+    origin_id: str = ""  # the provider's own id, of an imported method (`directory.users.insert`)
+    unsupported: str = ""  # why GoEx can't make this call, in plain words; "": it can
 
     @property
     def id(self) -> str:
@@ -138,3 +142,7 @@ class Service:
     words: tuple[str, ...] = ()  # how people speak about it ("inbox", "channel")
     headers: Mapping[str, str] = field(default_factory=dict)  # fixed ones that this API wants
     source: Source = "bundled"
+    provider: str = ""  # who publishes an imported service ("google"), and how they call it ("admin") and its version
+    provider_name: str = ""
+    version: str = ""  # several, joined by "+", where documents are merged ("directory_v1+reports_v1")
+    main: bool = True  # the version that is meant when none is named
