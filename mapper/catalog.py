@@ -1,30 +1,40 @@
 """The catalog: every service, method and scope that can be asked for at all.
 
-Frozen once opened. What isn't in it can't be called, and a name that is nearly right is an error which says what was
-nearly meant, never a guess. Names are exact: `slack.chat.postMessage`.
+Two layers: the services that come with GoEx, frozen, and those that were imported (`mapper.store`), read when they are
+looked at, so that tens of thousands of methods cost neither time nor memory. An imported service never shadows one of
+ours. What isn't in the catalog can't be called, and a name that is nearly right is an error which says what was nearly
+meant, never a guess. Names are exact: `slack.chat.postMessage`.
 """
 
 from __future__ import annotations
 
 import difflib
 import hashlib
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from mapper import manifest
+from mapper.store.reading import Store, StoreUnreadable
+from mapper.store.rows import Entry
+from mapper.store.tools import tool_name
 from policies.actions import Call
-from policies.catalog import Expect, Method, Scope, Service
-from policies.errors import InvalidInput
+from policies.catalog import Expect, Method, Risk, Scope, Service
+from policies.errors import InvalidInput, Unavailable, Unsupported
 from policies.jsonvalue import JsonValue, canonical
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
 
+__all__ = ["Catalog", "UnknownName", "tool_name"]
+
 _DOMAIN = b"goex.v1.catalog\0"
+_CHECKERS = 64  # compiled validators that are kept
 
 
 class UnknownName(InvalidInput):
@@ -35,11 +45,24 @@ class UnknownName(InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """Services by name. Safe to share; validators are compiled when they are first needed."""
+    """Services by name. Safe to share; validators are compiled when they are first needed.
+
+    `services` holds the imported ones too, lazily: going through it is cheap for names, not for methods. `store` is
+    where they are, None where there is nothing but what came with GoEx.
+    """
 
     services: Mapping[str, Service]
-    _checkers: dict[str, Draft202012Validator] = field(default_factory=dict, init=False, repr=False, compare=False)
+    store: Store | None = None
+    _own: Mapping[str, Service] = field(init=False, repr=False, compare=False)
+    _checkers: OrderedDict[str, tuple[Method, Draft202012Validator]] = field(
+        default_factory=OrderedDict, init=False, repr=False, compare=False
+    )
     _tools: dict[str, Method] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_own", self.services)
+        if self.store is not None:
+            object.__setattr__(self, "services", _Layers(self._own, self.store))
 
     @classmethod
     def of(cls, services: Iterable[Service]) -> Catalog:
@@ -56,18 +79,45 @@ class Catalog:
         """The services that come with GoEx. Read once a process."""
         return _bundled()
 
+    @classmethod
+    def open(cls, path: Path) -> Catalog:
+        """The services that come with GoEx, and those imported into the file at `path`, which needn't be there yet.
+
+        Never raises: a file that can't be used is said by `trouble`, and by whatever asks for what it may hold.
+        """
+        return cls(_bundled().services, Store(path))
+
+    @property
+    def trouble(self) -> Unavailable | None:
+        """Why the imported services can't be read; None when they can, or there are none."""
+        try:
+            if self.store is not None:
+                self.store.generation  # noqa: B018 # asking is what opens the file
+        except StoreUnreadable as error:
+            return error
+        return None
+
+    @property
+    def generation(self) -> int:
+        """Another number after each import and removal; 0 while nothing is imported. Raises StoreUnreadable."""
+        return self.store.generation if self.store is not None else 0
+
     def service(self, name: str) -> Service:
-        """The service of that name. Raises UnknownName."""
-        found = self.services.get(name)
+        """The service of that name. Raises UnknownName; StoreUnreadable where the imported ones can't be read."""
+        found = self._own.get(name)
+        if found is None and self.store is not None:
+            found = self.store.service(name)
         if found is None:
             raise _unknown(f"There is no service {name[:80]!r}.", name, self.services, "goex catalog list")
         return found
 
     def method(self, method_id: str) -> Method:
-        """The method of that full name (`slack.chat.postMessage`). Raises UnknownName."""
+        """The method of that full name (`slack.chat.postMessage`). Raises UnknownName, StoreUnreadable."""
         service_name, dot, method_name = method_id.partition(".")
         if not dot:
-            names = [method.id for method in self.methods() if method.name == method_id]
+            names = [
+                f"{service.name}.{method_id}" for service in self._own.values() if method_id in service.methods
+            ] + list(self.store.named(method_id) if self.store is not None else ())
             raise _unknown(f"{method_id[:80]!r} isn't a method's full name, like slack.chat.postMessage.",
                            method_id, names or self.services)  # fmt: skip
         service = self.service(service_name)
@@ -78,39 +128,82 @@ class Catalog:
         return found
 
     def scope(self, service: str, name: str) -> Scope:
-        """The scope of that name. Raises UnknownName."""
+        """The scope of that name. Raises UnknownName, StoreUnreadable."""
         scopes = self.service(service).scopes
         if name not in scopes:
             raise _unknown(f"{service} has no scope {name[:80]!r} here.", name, scopes)
         return scopes[name]
 
     def methods(self) -> Iterator[Method]:
-        """Every method of every service."""
+        """Every method of every service, each with its schemas: slow over an imported catalog (see `entries`)."""
         for service in self.services.values():
             yield from service.methods.values()
+
+    def entries(self, *, main: bool = True) -> Iterator[Entry]:
+        """Every imported method in short: of main versions alone, unless `main` is False. Raises StoreUnreadable."""
+        if self.store is not None:
+            yield from (entry for entry in self.store.entries(main=main) if entry.service not in self._own)
+
+    def of_origin(self, provider_name: str, origin_id: str, version: str = "") -> Method | None:
+        """The imported method that its provider calls so: of that version if one is named, else of the main one."""
+        for method_id in self.store.of_origin(origin_id) if self.store is not None else ():
+            service = self.services.get(method_id.partition(".")[0])
+            if service is None or service.provider_name != provider_name or service.name in self._own:
+                continue
+            if version in service.version.split("+") if version else service.main:
+                return self.method(method_id)
+        return None
 
     def unlocks(self, service: str, scope: str) -> frozenset[str]:
         """The names of the methods that this scope alone suffices for. Raises UnknownName."""
         self.scope(service, scope)
+        if service not in self._own and self.store is not None:
+            return self.store.unlocks(service, scope)
         return frozenset(m.name for m in self.services[service].methods.values() if scope in m.scopes)
+
+    def outlines(self, service: str, scope: str = "") -> tuple[tuple[str, str, Risk], ...]:
+        """(name, description, risk) of a service's methods, or of those that a scope unlocks. Raises UnknownName."""
+        found = self.service(service)
+        if scope:
+            self.scope(service, scope)
+        if service not in self._own and self.store is not None:
+            return self.store.outlines(service, scope)
+        return tuple((m.name, m.description, m.risk) for m in found.methods.values() if not scope or scope in m.scopes)
 
     def by_tool_name(self, name: str) -> Method | None:
         """The method that models know by this name (see `tool_name`); None when there is none."""
         if not self._tools:
-            self._tools.update({tool_name(method.id): method for method in self.methods()})
-        return self._tools.get(name)
+            self._tools.update({tool_name(m.id): m for service in self._own.values() for m in service.methods.values()})
+        found = self._tools.get(name)
+        if found is None and self.store is not None:
+            found = self.store.by_tool_name(name)
+            if found is not None and found.service in self._own:
+                return None
+        return found
 
     def validate(self, call: Call) -> Call:
         """The call, its plain defaults filled in. Raises UnknownName, or InvalidArguments saying which argument,
-        what was expected and what came. Validating twice changes nothing."""
+        what was expected and what came, or Unsupported. Validating twice changes nothing."""
         from mapper import validation  # compiling schemas costs start-up time, and a look at the catalog needs none
 
         method = self.method(call.id)
-        if method.id not in self._checkers:
-            self._checkers[method.id] = validation.checker(method)
+        if method.unsupported:
+            raise Unsupported(f"{method.id} can't be called through GoEx: {method.unsupported}")
         if len(call.account) > 100 or not call.account.isprintable():
             raise validation.InvalidArguments(f"{method.id}: the account's name isn't one.")
-        return replace(call, arguments=validation.check(method, call.arguments, self._checkers[method.id]))
+        return replace(call, arguments=validation.check(method, call.arguments, self._checker(method)))
+
+    def _checker(self, method: Method) -> Draft202012Validator:
+        """The method's compiled schema, as long as it is the same method: an import may have replaced it."""
+        from mapper import validation
+
+        known = self._checkers.pop(method.id, None)
+        if known is None or known[0] is not method:
+            known = method, validation.checker(method)
+        self._checkers[method.id] = known
+        while len(self._checkers) > _CHECKERS:
+            self._checkers.popitem(last=False)
+        return known[1]
 
     def validate_all(self, calls: Sequence[Call]) -> tuple[Call, ...]:
         """Validate the calls of one action; values may come from *earlier* calls alone. Raises as `validate`."""
@@ -144,17 +237,44 @@ class Catalog:
         services = {method.service for method in wanted.values()}
         facts = {
             "methods": {method_id: _facts(method) for method_id, method in wanted.items()},
-            "services": {name: _service_facts(self.services[name]) for name in services},
+            "services": {name: _service_facts(self.service(name)) for name in services},
         }
         return hashlib.sha256(_DOMAIN + canonical(facts)).hexdigest()
 
 
-def tool_name(method_id: str) -> str:
-    """The method's name as function-calling models take it: letters, digits, `_` and `-`, at most 64."""
-    name = method_id.replace(".", "-")
-    if len(name) <= 64:
-        return name
-    return f"{name[:51]}-{hashlib.sha256(method_id.encode()).hexdigest()[:12]}"
+class _Layers(Mapping[str, Service]):
+    """Our services, and below them the imported ones. Names that can't be read aren't there."""
+
+    def __init__(self, own: Mapping[str, Service], store: Store) -> None:
+        self._own = own
+        self._store = store
+
+    def __getitem__(self, name: str) -> Service:
+        found = self._own.get(name)
+        if found is None:
+            try:
+                found = self._store.service(name)
+            except StoreUnreadable:
+                raise KeyError(name) from None
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._own
+        yield from (name for name in self._imported() if name not in self._own)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._own or name in self._imported()
+
+    def _imported(self) -> tuple[str, ...]:
+        try:
+            return self._store.names()
+        except StoreUnreadable:
+            return ()
 
 
 @cache
@@ -188,7 +308,7 @@ def _templated(method: Method) -> Iterator[str]:
 def _facts(method: Method) -> JsonValue:
     made: dict[str, Any] = {
         name: getattr(method, name)
-        for name in ("service", "name", "description", "http", "path", "parameters", "body", "defaults")
+        for name in ("service", "name", "description", "http", "path", "parameters", "body", "defaults", "unsupported")
     }
     made["locations"] = dict(method.locations)
     made["scopes"] = list(method.scopes)

@@ -23,6 +23,7 @@ TYPES = ("string", "integer", "number", "boolean", "object", "array", "null")
 REF = "#/$defs/"  # how a reference to another schema of the document begins
 
 _MAX_DEPTH = 8
+_MAX_DEPTH_IMPORTED = 24
 
 
 def _text(value: Any) -> bool:
@@ -89,32 +90,41 @@ _KEYWORDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "minItems": (_count, "a count"),
     "maxItems": (_count, "a count"),
     "uniqueItems": (_flag, "true or false"),
-    "default": (lambda value: True, "a value"),
-    "readOnly": (_flag, "true or false"),
-    "deprecated": (_flag, "true or false"),
     "minProperties": (_count, "a count"),
     "maxProperties": (_count, "a count"),
     "required": (_names, "a list of names"),
     "x-lookup": (_lookup, "a table with pattern, method, argument and path"),
 }
+# What only an imported document may say: a manifest that wrote `default` would wait for it in vain.
+_IMPORTED: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "default": (lambda value: True, "a value"),
+    "readOnly": (_flag, "true or false"),
+    "deprecated": (_flag, "true or false"),
+}
+_ALL = {**_KEYWORDS, **_IMPORTED}
 
 
-def problem(schema: Any, where: str = "", depth: int = 0, defs: Container[str] = ()) -> str:
-    """What is wrong with `schema`, naming the place inside it; "" when it is good. `defs`: what `$ref` may name."""
+def problem(schema: Any, where: str = "", depth: int = 0, defs: Container[str] | None = None) -> str:
+    """What is wrong with `schema`, naming the place inside it; "" when it is good.
+
+    `defs`: the schemas that a `$ref` may name, for an imported document; a manifest has none.
+    """
     if not isinstance(schema, Mapping):
         return f"{where or 'the schema'} must be a table"
-    if depth > _MAX_DEPTH:
-        return f"{where} is nested deeper than {_MAX_DEPTH} levels"
+    deepest = _MAX_DEPTH if defs is None else _MAX_DEPTH_IMPORTED
+    if depth > deepest:
+        return f"{where} is nested deeper than {deepest} levels"
+    known = _KEYWORDS if defs is None else _ALL
     for key, value in schema.items():
         place = f"{where}.{key}" if where else key
         found = _child_problem(key, value, place, depth, defs)
         if found is not None:
             if found:
                 return found
-        elif key not in _KEYWORDS:
+        elif key not in known:
             return f"{place}: {key!r} isn't a schema keyword that is known here"
         else:
-            check, wanted = _KEYWORDS[key]
+            check, wanted = known[key]
             if not check(value):
                 return f"{place} must be {wanted}"
     missing = set(schema.get("required", ())) - set(schema.get("properties", {}))
@@ -123,16 +133,18 @@ def problem(schema: Any, where: str = "", depth: int = 0, defs: Container[str] =
     return ""
 
 
-def _child_problem(key: str, value: Any, place: str, depth: int, defs: Container[str]) -> str | None:
+def _child_problem(key: str, value: Any, place: str, depth: int, defs: Container[str] | None) -> str | None:
     """The problem inside a keyword that holds schemas; None when `key` isn't such a keyword."""
-    if key == "$ref":
+    if key == "$ref" and defs is not None:
         if isinstance(value, str) and value.startswith(REF) and value[len(REF) :] in defs:
             return ""
         return f"{place} refers to {str(value)[:60]!r}, which isn't a schema of this document"
     if key == "properties":
         if not isinstance(value, Mapping):
             return f"{place} must be a table"
-        return next(filter(None, (problem(item, f"{place}.{name}", depth + 1, defs) for name, item in value.items())), "")
+        return next(
+            filter(None, (problem(item, f"{place}.{name}", depth + 1, defs) for name, item in value.items())), ""
+        )
     if key == "items":
         return problem(value, place, depth + 1, defs)
     if key == "additionalProperties":
@@ -142,6 +154,22 @@ def _child_problem(key: str, value: Any, place: str, depth: int, defs: Container
             return f"{place} must be a list with something in it"
         return next(filter(None, (problem(item, f"{place}[{i}]", depth + 1, defs) for i, item in enumerate(value))), "")
     return None
+
+
+def referred(schema: Any) -> set[str]:
+    """The names of the document's schemas that `schema` refers to; what these refer to isn't followed."""
+    found: set[str] = set()
+    stack = [schema]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Mapping):
+            target = item.get("$ref")
+            if isinstance(target, str) and target.startswith(REF):
+                found.add(target[len(REF) :])
+            stack.extend(item.values())
+        elif isinstance(item, list):
+            stack.extend(item)
+    return found
 
 
 # Written short: `string`, `string:email!`, `integer[]`. "!" means that it is required.

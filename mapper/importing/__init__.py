@@ -1,0 +1,1 @@
+"""Importers: documents of others, read strictly into the catalog's file."""

@@ -1,0 +1,1 @@
+"""The imported services: one SQLite file, read lazily."""

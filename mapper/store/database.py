@@ -1,0 +1,217 @@
+"""The catalog's file: its tables, who may have written it, and how it is opened.
+
+Rules: it is a regular file of the person's own that nobody else can open (0600), made by a GoEx that is no newer than
+this one; anything else is refused with a next step, never mended. Reading connections can't write. SQLite's own
+errors don't leave this package.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from policies.errors import Unavailable
+
+APPLICATION = 0x476F4578  # "GoEx", in the file's header
+FORMAT = 1
+
+_TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE service (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    provider TEXT NOT NULL,
+    provider_name TEXT NOT NULL,
+    version TEXT NOT NULL,
+    main INTEGER NOT NULL,
+    title TEXT NOT NULL,
+    description TEXT NOT NULL,
+    base_url TEXT NOT NULL,
+    placement TEXT NOT NULL,
+    methods INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX service_name ON service (name COLLATE NOCASE);
+CREATE INDEX service_provider ON service (provider, provider_name);
+CREATE TABLE document (
+    id INTEGER PRIMARY KEY,
+    service_id INTEGER NOT NULL REFERENCES service,
+    provider TEXT NOT NULL,
+    provider_name TEXT NOT NULL,
+    version TEXT NOT NULL,
+    title TEXT NOT NULL,
+    description TEXT NOT NULL,
+    base_url TEXT NOT NULL,
+    placement TEXT NOT NULL,
+    file TEXT NOT NULL,
+    sha256 TEXT NOT NULL,
+    imported TEXT NOT NULL,
+    UNIQUE (provider, provider_name, version)
+);
+CREATE INDEX document_service ON document (service_id);
+CREATE TABLE scope (
+    id INTEGER PRIMARY KEY,
+    document_id INTEGER NOT NULL REFERENCES document,
+    name TEXT NOT NULL,
+    description TEXT NOT NULL,
+    risk INTEGER NOT NULL,
+    virtual INTEGER NOT NULL,
+    UNIQUE (document_id, name)
+);
+CREATE TABLE method (
+    id INTEGER PRIMARY KEY,
+    document_id INTEGER NOT NULL REFERENCES document,
+    name TEXT NOT NULL,
+    origin_id TEXT NOT NULL,
+    description TEXT NOT NULL,
+    http TEXT NOT NULL,
+    path TEXT NOT NULL,
+    risk INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    unsupported TEXT NOT NULL,
+    tool INTEGER NOT NULL,
+    scopes TEXT NOT NULL,
+    detail INTEGER NOT NULL REFERENCES blob,
+    UNIQUE (document_id, name)
+);
+CREATE INDEX method_by_name ON method (name);
+CREATE INDEX method_origin ON method (origin_id);
+CREATE INDEX method_tool ON method (tool);
+CREATE TABLE unlocks (
+    scope_id INTEGER NOT NULL REFERENCES scope,
+    method_id INTEGER NOT NULL REFERENCES method,
+    PRIMARY KEY (scope_id, method_id)
+) WITHOUT ROWID;
+CREATE TABLE schema (
+    document_id INTEGER NOT NULL REFERENCES document,
+    name TEXT NOT NULL,
+    blob_id INTEGER NOT NULL REFERENCES blob,
+    PRIMARY KEY (document_id, name)
+) WITHOUT ROWID;
+CREATE TABLE blob (id INTEGER PRIMARY KEY, data BLOB NOT NULL);
+INSERT INTO meta VALUES ('generation', 1);
+"""
+
+
+class StoreUnreadable(Unavailable):
+    """The catalog's file can't be used: damaged, another program's, a newer GoEx's, or open to others."""
+
+    code = "catalog-unreadable"
+
+
+def open_reading(path: Path) -> sqlite3.Connection:
+    """A connection that can't write. Raises FileNotFoundError where there is no file yet, else StoreUnreadable."""
+    check_file(path)
+    with translated(path):
+        # Not mode=ro: that can't open a write-ahead log whose index is gone.
+        connection = _connect(path, "rw")
+        try:
+            check_header(connection, path)
+            connection.execute("PRAGMA query_only=1")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def open_writing(path: Path) -> sqlite3.Connection:
+    """A connection that writes; makes the file, private, where it isn't there. Raises StoreUnreadable."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600))
+        check_file(path)
+    except OSError as error:
+        raise StoreUnreadable(
+            f"The catalog {path} can't be written: {error.strerror}.", next_step=f"Look at it with: ls -l {path}"
+        ) from error
+    with translated(path):
+        connection = _connect(path, "rw")
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=NORMAL")
+            connection.execute("BEGIN IMMEDIATE")
+            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
+                for statement in _TABLES.split(";"):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id={APPLICATION}")
+                connection.execute(f"PRAGMA user_version={FORMAT}")
+            connection.execute("COMMIT")
+            check_header(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def check_file(path: Path) -> None:
+    """Raise StoreUnreadable unless it is a private, regular file of ours; FileNotFoundError where there is none."""
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise StoreUnreadable(f"The catalog {path} can't be looked at: {error.strerror}.") from error
+    if not stat.S_ISREG(found.st_mode):
+        raise StoreUnreadable(
+            f"The catalog {path} isn't a regular file.", next_step=f"Move it away: mv {path} {path}.old"
+        )
+    if found.st_uid != os.geteuid():
+        raise StoreUnreadable(
+            f"The catalog {path} belongs to user {found.st_uid}, not to you.",
+            next_step="Move it away, then import anew.",
+        )
+    if found.st_mode & 0o077:
+        raise StoreUnreadable(
+            f"The catalog {path} is open to others (mode {stat.S_IMODE(found.st_mode):04o}).",
+            next_step=f"If you trust what it holds: chmod 600 {path}; else remove it and import anew.",
+        )
+
+
+def check_header(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise StoreUnreadable unless this GoEx, or an older one, wrote the file."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application != APPLICATION:
+        raise StoreUnreadable(f"{path} isn't a catalog of GoEx.", next_step=f"Move it away: mv {path} {path}.old")
+    if version > FORMAT:
+        raise StoreUnreadable(
+            f"{path} was written by a newer GoEx (format {version}; this one reads {FORMAT}).",
+            next_step=f"Use that GoEx, or remove {path} and import anew.",
+        )
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """SQLite's errors become StoreUnreadable."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if "locked" in str(error) or "busy" in str(error):
+            raise StoreUnreadable(
+                f"The catalog {path} is being written by another goex command.", next_step="Try again when it is done."
+            ) from error
+        raise _damaged(path, error) from error
+    except (sqlite3.Error, OverflowError) as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> StoreUnreadable:
+    return StoreUnreadable(
+        f"The catalog {path} can't be read: {error}.",
+        next_step=f"Remove it (rm {path}*) and import anew; the services that come with GoEx still work.",
+    )
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    from urllib.parse import quote
+
+    connection = sqlite3.connect(
+        f"file:{quote(str(path))}?mode={mode}", uri=True, isolation_level=None, timeout=10.0, check_same_thread=False
+    )
+    connection.execute("PRAGMA trusted_schema=0")
+    connection.execute("PRAGMA cell_size_check=1")
+    connection.execute("PRAGMA foreign_keys=0")
+    connection.execute("PRAGMA cache_size=-4096")
+    return connection

@@ -1,0 +1,473 @@
+"""Reading the catalog's file: one service, one method at a time, never all of them at once.
+
+Rules: each question is answered from one state of the file, and what another process commits is seen by the next
+question; what is kept in memory is bounded. A file that isn't there is an empty catalog; one that can't be used raises
+StoreUnreadable from whatever needs it. Safe to share between threads.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from mapper.schemas import REF, referred
+from mapper.store.blobs import unpack
+from mapper.store.database import StoreUnreadable, open_reading, translated
+from mapper.store.rows import Entry, ServiceFacts
+from mapper.store.tools import tool_name, tool_number
+from policies.catalog import Method, Placement, Risk, Scope, Service
+
+_T = TypeVar("_T")
+
+_CACHED = 4_000_000  # roughly bytes of JSON that are kept in memory, parsed
+_LEAST = 500  # what anything that is kept counts for
+_CHUNK = 500  # rows that are read at a time by those who go through all
+
+_METHOD = (
+    "SELECT m.name, m.origin_id, m.description, m.http, m.path, m.risk, m.body, m.unsupported, m.scopes,"
+    " m.document_id, b.data FROM method m JOIN document d ON d.id = m.document_id"
+    " JOIN service s ON s.id = d.service_id LEFT JOIN blob b ON b.id = m.detail"
+)
+_IDS = (
+    "SELECT s.name, m.name FROM method m JOIN document d ON d.id = m.document_id JOIN service s ON s.id = d.service_id"
+    " WHERE m.{} = ? ORDER BY s.main DESC, s.name LIMIT 50"
+)
+_BY_NAME, _BY_ORIGIN, _BY_TOOL = (_IDS.format(column) for column in ("name", "origin_id", "tool"))
+
+
+class Store:
+    """The imported services in the file at `path`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._db: sqlite3.Connection | None = None
+        self._file: tuple[int, int] = (0, 0)  # device and inode
+        self._version = -1
+        self._cache: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._cached = 0
+        self._lock = threading.RLock()
+
+    def close(self) -> None:
+        """Let the file go. Asking again opens it again."""
+        with self._lock:
+            if self._db is not None:
+                self._db.close()
+            self._db = None
+            self._forget()
+
+    # ---- questions
+
+    @property
+    def generation(self) -> int:
+        """Grows with each change of the file; 0 while there is none. Raises StoreUnreadable."""
+        with self._reading() as db:
+            return self._keep("generation", lambda: self._generation(db)) if db is not None else 0
+
+    def names(self) -> tuple[str, ...]:
+        """The names of all services, sorted. Raises StoreUnreadable."""
+        with self._reading() as db:
+            if db is None:
+                return ()
+            return self._keep(
+                "names", lambda: tuple(n for (n,) in db.execute("SELECT name FROM service ORDER BY name"))
+            )
+
+    def facts(self) -> tuple[ServiceFacts, ...]:
+        """Every service without its methods. Raises StoreUnreadable."""
+        with self._reading() as db:
+            if db is None:
+                return ()
+            files: dict[int, list[tuple[str, str]]] = {}
+            for service, file, imported in db.execute("SELECT service_id, file, imported FROM document ORDER BY file"):
+                files.setdefault(service, []).append((file, imported))
+            rows = db.execute(
+                "SELECT id, name, provider, provider_name, version, main, title, description, base_url, methods"
+                " FROM service ORDER BY name"
+            ).fetchall()
+            return tuple(
+                ServiceFacts(
+                    name=row[1],
+                    provider=row[2],
+                    provider_name=row[3],
+                    version=row[4],
+                    main=bool(row[5]),
+                    title=row[6],
+                    description=row[7],
+                    base_url=row[8],
+                    methods=row[9],
+                    files=tuple(file for file, _ in files.get(row[0], ())),
+                    imported=max((at for _, at in files.get(row[0], ())), default=""),
+                )
+                for row in rows
+            )
+
+    def service(self, name: str) -> Service | None:
+        """The service of that name, its methods read when they are looked at. Raises StoreUnreadable."""
+        with self._reading() as db:
+            return self._keep(("service", name), lambda: self._service(db, name)) if db is not None else None
+
+    def method(self, service: str, name: str) -> Method | None:
+        """One method, its arguments' schemas complete. Raises StoreUnreadable."""
+        with self._reading() as db:
+            if db is None:
+                return None
+            key = ("method", service, name)
+            kept = self._kept(key)
+            if kept is None:
+                row = db.execute(f"{_METHOD} WHERE s.name = ? AND m.name = ?", (service, name)).fetchone()
+                if row is None:
+                    return None
+                kept, cost = self._method(db, service, row)
+                self._put(key, kept, cost)
+            made: Method = kept
+            return made
+
+    def method_names(self, service: str) -> tuple[str, ...]:
+        """The names of a service's methods, sorted. Raises StoreUnreadable."""
+        with self._reading() as db:
+            if db is None:
+                return ()
+            return self._keep(
+                ("methods", service),
+                lambda: tuple(
+                    name
+                    for (name,) in db.execute(
+                        "SELECT m.name FROM method m JOIN document d ON d.id = m.document_id"
+                        " JOIN service s ON s.id = d.service_id WHERE s.name = ? ORDER BY m.name",
+                        (service,),
+                    )
+                ),
+                _LEAST * 20,
+            )
+
+    def count(self, service: str) -> int:
+        """How many methods a service has. Raises StoreUnreadable."""
+        with self._reading() as db:
+            if db is None:
+                return 0
+            row = db.execute("SELECT methods FROM service WHERE name = ?", (service,)).fetchone()
+            return int(row[0]) if row else 0
+
+    def named(self, method: str) -> tuple[str, ...]:
+        """The full names of methods that have this name in some service. Raises StoreUnreadable."""
+        return self._ids(_BY_NAME, method)
+
+    def of_origin(self, origin_id: str) -> tuple[str, ...]:
+        """The full names of methods that their provider calls so, in whatever version. Raises StoreUnreadable."""
+        return self._ids(_BY_ORIGIN, origin_id)
+
+    def by_tool_name(self, name: str) -> Method | None:
+        """The one method that models know by this name; None when there is none, or more than one."""
+        found = [one for one in self._ids(_BY_TOOL, tool_number(name)) if tool_name(one) == name]
+        if len(found) != 1:
+            return None
+        return self.method(*found[0].split(".", 1))
+
+    def unlocks(self, service: str, scope: str) -> frozenset[str]:
+        """The names of the methods that the scope alone suffices for. Raises StoreUnreadable."""
+        with self._reading() as db:
+            if db is None:
+                return frozenset()
+            return self._keep(
+                ("unlocks", service, scope),
+                lambda: frozenset(
+                    name
+                    for (name,) in db.execute(
+                        "SELECT m.name FROM scope c JOIN document d ON d.id = c.document_id"
+                        " JOIN service s ON s.id = d.service_id JOIN unlocks u ON u.scope_id = c.id"
+                        " JOIN method m ON m.id = u.method_id WHERE s.name = ? AND c.name = ?",
+                        (service, scope),
+                    )
+                ),
+                _LEAST * 20,
+            )
+
+    def outlines(self, service: str, scope: str = "") -> tuple[tuple[str, str, Risk], ...]:
+        """(name, description, risk) of a service's methods, or of those that a scope unlocks: without schemas."""
+        with self._reading() as db:
+            if db is None:
+                return ()
+            rows = db.execute(
+                "SELECT m.name, m.description, m.risk FROM method m JOIN document d ON d.id = m.document_id"
+                " JOIN service s ON s.id = d.service_id WHERE s.name = ?1 AND (?2 = '' OR m.id IN (SELECT u.method_id"
+                " FROM unlocks u JOIN scope c ON c.id = u.scope_id WHERE c.name = ?2 AND c.document_id = d.id))"
+                " ORDER BY m.name",
+                (service, scope),
+            ).fetchall()
+        return tuple((name, description, _risk(risk)) for name, description, risk in rows)
+
+    def entries(self, *, main: bool = True) -> Iterator[Entry]:
+        """Every method in short (of main versions alone, unless said otherwise), by number. Raises StoreUnreadable.
+
+        One state of the file only as long as nobody writes it: whoever keeps what this gives compares `generation`.
+        """
+        after = 0
+        while True:
+            with self._reading() as db:
+                found = self._entries(db, after, main) if db is not None else []
+            if not found:
+                return
+            yield from found
+            after = found[-1].number
+
+    # ---- inside
+
+    def _ids(self, query: str, value: str | int) -> tuple[str, ...]:
+        with self._reading() as db:
+            if db is None:
+                return ()
+            rows = db.execute(query, (value,)).fetchall()
+        return tuple(f"{service}.{method}" for service, method in rows)
+
+    def _service(self, db: sqlite3.Connection, name: str) -> Service | None:
+        row = db.execute(
+            "SELECT id, title, description, base_url, placement, provider, provider_name, version, main"
+            " FROM service WHERE name = ?",
+            (name,),
+        ).fetchone()
+        if row is None:
+            return None
+        scopes: dict[str, Scope] = {}
+        for scope, described, risk, virtual in db.execute(
+            "SELECT c.name, c.description, c.risk, c.virtual FROM scope c JOIN document d ON d.id = c.document_id"
+            " WHERE d.service_id = ? ORDER BY c.name",
+            (row[0],),
+        ).fetchall():
+            worst = max(_risk(risk), scopes[scope].risk) if scope in scopes else _risk(risk)
+            scopes[scope] = Scope(service=name, name=scope, description=described, risk=worst, virtual=bool(virtual))
+        try:
+            placement = Placement(**json.loads(row[4]))
+        except (TypeError, ValueError) as error:
+            raise sqlite3.DatabaseError(f"{name} has no readable placement") from error
+        return Service(
+            name=name,
+            title=row[1],
+            description=row[2],
+            base_url=row[3],
+            methods=StoredMethods(self, name),
+            scopes=MappingProxyType(scopes),
+            placement=placement,
+            source="imported",
+            provider=row[5],
+            provider_name=row[6],
+            version=row[7],
+            main=bool(row[8]),
+        )
+
+    def _method(self, db: sqlite3.Connection, service: str, row: Any) -> tuple[Method, int]:
+        """The method of a row of `_METHOD`, and what keeping it counts for."""
+        (name, origin_id, description, http, path, risk, body, unsupported, scopes, document, blob) = row
+        detail = _unpacked(blob)
+        properties, required, locations = detail["properties"], detail["required"], detail["locations"]
+        definitions, cost = self._definitions(db, document, referred(properties))
+        parameters: dict[str, Any] = {
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": False,
+        }
+        if definitions:
+            parameters["$defs"] = definitions
+        numbers = [int(number) for number in scopes.split()]
+        named = dict(db.execute("SELECT id, name FROM scope WHERE document_id = ?", (document,)).fetchall())
+        method = Method(
+            service=service,
+            name=name,
+            description=description,
+            http=http,
+            path=path,
+            parameters=parameters,
+            locations=MappingProxyType(locations),
+            scopes=tuple(sorted(named[number] for number in numbers)),
+            risk=_risk(risk),
+            body=body,
+            origin_id=origin_id,
+            unsupported=unsupported,
+        )
+        return method, cost + 20 * len(blob)
+
+    def _definitions(self, db: sqlite3.Connection, document: int, wanted: set[str]) -> tuple[dict[str, Any], int]:
+        """The schemas named, and all that they refer to."""
+        found: dict[str, Any] = {}
+        cost = 0
+        todo = sorted(wanted)
+        while todo:
+            name = todo.pop()
+            if name in found:
+                continue
+            row = db.execute(
+                "SELECT b.data FROM schema c JOIN blob b ON b.id = c.blob_id WHERE c.document_id = ? AND c.name = ?",
+                (document, name),
+            ).fetchone()
+            if row is None:
+                raise sqlite3.DatabaseError(f"the schema {name!r} is missing")
+            found[name] = unpack(row[0])
+            cost += 8 * len(row[0])
+            todo.extend(referred(found[name]) - found.keys())
+        return found, cost
+
+    def _entries(self, db: sqlite3.Connection, after: int, main: bool) -> list[Entry]:
+        rows = db.execute(
+            "SELECT m.id, s.name, m.name, m.origin_id, m.description, m.http, m.path, m.risk, m.scopes, m.document_id,"
+            " b.data FROM method m JOIN document d ON d.id = m.document_id JOIN service s ON s.id = d.service_id"
+            " LEFT JOIN blob b ON b.id = m.detail WHERE m.id > ? AND s.main >= ? ORDER BY m.id LIMIT ?",
+            (after, int(main), _CHUNK),
+        ).fetchall()
+        scopes: dict[int, dict[int, str]] = {}
+        found = []
+        for number, service, name, origin_id, description, http, path, risk, numbers, document, blob in rows:
+            if document not in scopes:
+                scopes[document] = dict(
+                    db.execute("SELECT id, name FROM scope WHERE document_id = ?", (document,)).fetchall()
+                )
+            properties = _unpacked(blob)["properties"]
+            found.append(
+                Entry(
+                    number=number,
+                    service=service,
+                    name=name,
+                    origin_id=origin_id,
+                    description=description,
+                    http=http,
+                    path=path,
+                    risk=_risk(risk),
+                    scopes=tuple(sorted(scopes[document][int(each)] for each in numbers.split())),
+                    parameters=tuple(properties),
+                    fields=self._fields(db, document, properties.get("body")),
+                )
+            )
+        return found
+
+    def _fields(self, db: sqlite3.Connection, document: int, body: Any) -> tuple[str, ...]:
+        if not isinstance(body, dict):
+            return ()
+        target = body.get("$ref", "")
+        if target.startswith(REF):
+            row = db.execute(
+                "SELECT b.data FROM schema c JOIN blob b ON b.id = c.blob_id WHERE c.document_id = ? AND c.name = ?",
+                (document, target[len(REF) :]),
+            ).fetchone()
+            body = unpack(row[0]) if row is not None else {}
+        properties = body.get("properties", {})
+        return tuple(name for name, schema in properties.items() if not schema.get("readOnly"))
+
+    def _generation(self, db: sqlite3.Connection) -> int:
+        row = db.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()
+        return int(row[0]) if row else 0
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection | None]:
+        """A connection that sees one state of the file while this lasts; None where there is no file."""
+        with self._lock, translated(self.path):
+            db = self._connection()
+            if db is None:
+                yield None
+                return
+            if db.in_transaction:  # a question within a question
+                yield db
+                return
+            db.execute("BEGIN")
+            try:
+                (version,) = db.execute("PRAGMA data_version").fetchone()
+                if version != self._version:
+                    self._forget()
+                    self._version = version
+                yield db
+            finally:
+                with suppress(sqlite3.Error):
+                    db.execute("ROLLBACK")
+
+    def _connection(self) -> sqlite3.Connection | None:
+        try:
+            found = os.lstat(self.path)
+        except OSError:
+            if self._db is not None:
+                self.close()
+            return None
+        if self._db is not None and (found.st_dev, found.st_ino) != self._file:
+            self.close()  # somebody put another file in its place
+        if self._db is None:
+            try:
+                self._db = open_reading(self.path)
+            except FileNotFoundError:
+                return None
+            self._file = (found.st_dev, found.st_ino)
+            self._version = -1
+        return self._db
+
+    # ---- what is kept
+
+    def _keep(self, key: Hashable, make: Callable[[], _T], cost: int = _LEAST) -> _T:
+        kept: _T | None = self._kept(key)
+        if kept is None:
+            kept = make()
+            if kept is not None:
+                self._put(key, kept, cost)
+        return kept
+
+    def _kept(self, key: Hashable) -> Any:
+        found = self._cache.get(key)
+        if found is None:
+            return None
+        self._cache.move_to_end(key)
+        return found[0]
+
+    def _put(self, key: Hashable, value: Any, cost: int) -> None:
+        cost = max(cost, _LEAST)
+        self._cache[key] = (value, cost)
+        self._cached += cost
+        while self._cached > _CACHED and len(self._cache) > 1:
+            _, (_, spared) = self._cache.popitem(last=False)
+            self._cached -= spared
+
+    def _forget(self) -> None:
+        self._cache.clear()
+        self._cached = 0
+
+
+class StoredMethods(Mapping[str, Method]):
+    """The methods of one stored service by name: each is read when it is looked at, and names alone cost little."""
+
+    def __init__(self, store: Store, service: str) -> None:
+        self._store = store
+        self._service = service
+
+    def __getitem__(self, name: str) -> Method:
+        found = self._store.method(self._service, name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._store.method_names(self._service))
+
+    def __len__(self) -> int:
+        return self._store.count(self._service)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._store.method_names(self._service)
+
+
+def _unpacked(blob: bytes | None) -> dict[str, Any]:
+    if blob is None:
+        raise sqlite3.DatabaseError("a method has lost its parameters")
+    found: dict[str, Any] = unpack(blob)
+    return found
+
+
+def _risk(number: int) -> Risk:
+    try:
+        return Risk(number)
+    except ValueError:
+        return Risk.DELETE
+
+
+__all__ = ("Store", "StoreUnreadable", "StoredMethods")
