@@ -1,8 +1,10 @@
 """One call to one HTTP request: where each argument goes, and what may not go there.
 
 Rules: the host, the method and the shape of the path come from the catalog and the account alone; an argument fills
-one segment, one query or form value, one header value, or a place in a JSON body. What could be read as more than that
-by a server (dot segments, line ends) is refused here, before anyone is asked.
+one segment, one query or form value, one header value, a place in a JSON body or all of it. What could be read as more
+than that by a server (dot segments, line ends) is refused here, before anyone is asked. Where the path says `{+name}`
+the argument is a name of several segments; it is known before anything is sent, and each of its segments is checked
+and encoded by itself. It can't end like a custom method (`:cancel`), which would be another call than the one granted.
 """
 
 from __future__ import annotations
@@ -15,13 +17,14 @@ from urllib.parse import unquote, urlsplit
 
 from policies.accounts import Account, Origin
 from policies.catalog import Expect, Method, Risk, Service
-from policies.errors import InvalidInput
+from policies.errors import InvalidInput, Unsupported
 from policies.jsonvalue import JsonObject
 from runtimes.gateway.plan import PlannedRequest, Ref
 from runtimes.rest.steps import Role, Step
 from runtimes.rest.values import refs_in
 
-_HOLE = re.compile(r"\{([^{}]+)\}")
+_HOLE = re.compile(r"\{(?P<several>\+?)(?P<name>[^{}]+)\}(?P<end>[^{}]*)")
+_CUSTOM = re.compile(r":[A-Za-z][A-Za-z0-9_]*\Z")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 # A read-back may be asked again while a service settles; a guard or a call is sent once.
@@ -40,12 +43,15 @@ def step_for(
     expect: tuple[Expect, ...],
 ) -> Step:
     """The step that sends `arguments` (which may hold `Ref`s) to `method` of `account`. Raises InvalidInput."""
-    placed: dict[str, dict[str, Any]] = {"path": {}, "query": {}, "body": {}, "header": {}}
+    placed: dict[str, dict[str, Any]] = {place: {} for place in ("path", "query", "repeat", "body", "whole", "header")}
     usual = "body" if method.body != "none" else "query"
     for name, value in arguments.items():
         placed[method.locations.get(name, usual)][name] = value
-    if placed["body"] and method.body == "none":
-        raise InvalidInput(f"{method.id} has no body, so {', '.join(placed['body'])} can't be sent in one.")
+    in_body = [*placed["body"], *placed["whole"]]
+    if (in_body and method.body == "none") or len(placed["whole"]) + bool(placed["body"]) > 1:
+        raise InvalidInput(f"{method.id} has no body for all of this: {', '.join(in_body)}.")
+    if method.unsupported:
+        raise Unsupported(f"{method.id} can't be called through GoEx: {method.unsupported}")
     base = urlsplit(account.base_url)
     request = PlannedRequest(
         id=id,
@@ -54,9 +60,12 @@ def step_for(
         base_path=tuple(unquote(segment) for segment in base.path.split("/") if segment),
         method=method.http,
         path=_path(method, placed["path"]),
-        query={name: _flat(method, name, value) for name, value in placed["query"].items()},
+        query={
+            **{name: _flat(method, name, value) for name, value in placed["query"].items()},
+            **{name: _each(method, name, value) for name, value in placed["repeat"].items()},
+        },
         headers={**service.headers, **{name: _header(method, name, value) for name, value in placed["header"].items()}},
-        body=_body(method, placed["body"]),
+        body=next(iter(placed["whole"].values()), None) if _whole(method) else _body(method, placed["body"]),
         body_format=method.body,
         credential_header=service.placement.header,
         credential_format=service.placement.format,
@@ -91,24 +100,59 @@ def check_segment(where: str, text: str, *, foreign: bool = False) -> None:
 
 def _path(method: Method, arguments: Mapping[str, Any]) -> tuple[str | Ref, ...]:
     made: list[str | Ref] = []
-    for segment in method.path.removeprefix("/").split("/"):
+    segments = method.path.removeprefix("/").split("/")
+    for place, segment in enumerate(segments, 1):
         hole = _HOLE.fullmatch(segment)
-        made.append(segment if hole is None else _segment(method, hole[1], arguments))
+        if hole is None:
+            made.append(segment)
+        else:
+            made.extend(_filled(method, hole, arguments, last=place == len(segments)))
     return tuple(made)
 
 
-def _segment(method: Method, name: str, arguments: Mapping[str, Any]) -> str | Ref:
+def _filled(method: Method, hole: re.Match[str], arguments: Mapping[str, Any], *, last: bool) -> list[str | Ref]:
+    """The segments that an argument makes in the place of a hole."""
+    name, end = hole["name"], hole["end"]
     where = f"{method.id}, {name}"
     if name not in arguments:
         raise InvalidInput(f"{where} is missing.")
     value = arguments[name]
     if isinstance(value, Ref):
-        return value
+        if hole["several"] or end:
+            raise InvalidInput(
+                f"{where} may hold several parts of a path, so it can't come from an answer.",
+                next_step="Make the first call by itself, then this one with the value written out.",
+            )
+        return [value]
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise InvalidInput(f"{where} goes into the path, so it must be a text or a whole number.")
     text = str(value)
-    check_segment(where, text)
-    return text
+    parts = text.split("/") if hole["several"] else [text]
+    for part in parts:
+        check_segment(where, part)
+        if hole["several"]:
+            _check_part(where, part)
+    if method.origin_id and last and not end and _CUSTOM.search(parts[-1]):
+        raise InvalidInput(f"{where}: {text[:80]!r} ends like another method of the same path.")
+    return [*parts[:-1], parts[-1] + end]
+
+
+def _check_part(where: str, part: str) -> None:
+    """A part of a name that is sent with its slashes: nothing in it may end the path, or read as a dot segment."""
+    decoded = unquote(part)
+    if set(part) & set("?#\\") or decoded in (".", "..") or set(decoded) & set("/\\"):
+        raise InvalidInput(f"{where}: {part[:80]!r} can't stand in a path.")
+
+
+def _whole(method: Method) -> bool:
+    return "whole" in method.locations.values()
+
+
+def _each(method: Method, name: str, value: Any) -> Any:
+    """The values of a parameter that is sent once for each."""
+    if isinstance(value, list):
+        return [_flat(method, name, item) for item in value]
+    return _flat(method, name, value)
 
 
 def _flat(method: Method, name: str, value: Any) -> str | Ref:
