@@ -43,13 +43,18 @@ class Ask:
 class Model:
     """The model that maps intents. Without `base_url` and `name` the embedded proposer does it.
 
-    `account` is the vault record `model/<account>` that holds the key; "" asks without one.
+    `account` is the vault record `model/<account>` that holds the key; "" asks without one. `method` is how it is asked
+    (see mapper/techniques.py). `samples`, at most, and `confidence` belong to the adaptive one, as does `adaptive`:
+    when it is false, all the samples are asked for each time. `threshold` is the share of them that must agree.
     """
 
     base_url: str = ""
     name: str = ""
     account: str = ""
+    method: str = "adaptive"
     samples: int = 10
+    adaptive: bool = True
+    confidence: float = 0.975
     temperature: float = 0.3
     threshold: float = 0.6
 
@@ -122,6 +127,8 @@ def load(path: Path) -> Config:
 
 def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
     """Check a parsed table and freeze it. Raises BadConfig naming the key and `where`."""
+    from mapper.techniques import DEFAULT, NAMES
+
     top = _Section(table, "", where)
     ask, model, sandbox = top.section("ask"), top.section("model"), top.section("sandbox")
     files, log = top.section("files"), top.section("log")
@@ -135,9 +142,12 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
             base_url=model.text("base_url"),
             name=model.text("name"),
             account=model.text("account"),
-            samples=model.integer("samples", 10, 1, 100),
+            method=model.choice("method", DEFAULT, NAMES),
+            samples=model.integer("samples", 10, 1, 50),
+            adaptive=model.boolean("adaptive", True),
+            confidence=model.number("confidence", 0.975, 0.5, 0.999),
             temperature=model.number("temperature", 0.3, 0.0, 2.0),
-            threshold=model.number("threshold", 0.6, 0.0, 1.0),
+            threshold=model.number("threshold", 0.6, 0.05, 1.0),
         ),
         sandbox=Sandbox(
             runtime=cast(Literal["runc", "runsc"], sandbox.choice("runtime", "runc", ("runc", "runsc"))),
@@ -160,6 +170,13 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
     )
     for section in (top, ask, model, sandbox, files, log):
         section.refuse_unknown()
+    if made.model.method.removesuffix("+scopes") != "adaptive":
+        for key in ("samples", "adaptive", "confidence"):
+            if model.has(key):
+                raise BadConfig(
+                    f"[model] {key} in {where} doesn't go with the method {made.model.method}, which says it itself.",
+                    next_step=f'Remove {key}, or set method = "adaptive".',
+                )
     if bool(made.model.base_url) != bool(made.model.name):
         raise BadConfig(
             f"[model] in {where} needs both base_url and name.",
@@ -213,7 +230,7 @@ class _Section:
         value = self._table.get(key, default)
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             kinds = kind if isinstance(kind, tuple) else (kind,)
-            names = {str: "text", int: "a whole number", float: "a number", list: "a list"}
+            names = {str: "text", int: "a whole number", float: "a number", list: "a list", bool: "true or false"}
             raise self.wrong(key, "must be " + " or ".join(names.get(one, one.__name__) for one in kinds))
         return value
 
@@ -231,6 +248,12 @@ class _Section:
         if not least <= value <= most:
             raise self.wrong(key, f"must be between {least:g} and {most:g}")
         return value
+
+    def boolean(self, key: str, default: bool) -> bool:
+        return bool(self.take(key, bool, default))
+
+    def has(self, key: str) -> bool:
+        return key in self._table
 
     def choice(self, key: str, default: str, among: tuple[str, ...]) -> str:
         value = str(self.take(key, str, default))

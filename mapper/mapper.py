@@ -2,20 +2,27 @@
 
 With a model it retrieves the methods that may be meant, asks for samples and votes; without one the embedded proposer
 answers, and says so. Whatever they propose is validated against the catalog, and least scopes come from the catalog
-alone. A mapping that isn't sure is a question to the person, never a guess.
+alone: scopes that a model claims are recorded, not followed. A mapping that isn't sure is a question to the person,
+never a guess.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mapper.catalog import Catalog
 from mapper.embedded import EmbeddedProposer
+from mapper.prompts import symbolic_scopes
 from mapper.proposals import parse_proposal
-from mapper.scopes import ScopeId, least_scopes
-from mapper.vote import DEFAULT_THRESHOLD, MAX_ALTERNATIVES, vote
+from mapper.readings import MAX_CLAIMS, Reading
+from mapper.sampling import DEFAULT_CONFIDENCE, Experience, Plan
+from mapper.scopes import ScopeId
+from mapper.tally import scopes_of, tally
+from mapper.vote import DEFAULT_THRESHOLD, MAX_ALTERNATIVES, Vote
 from policies.actions import Alternative, Call, Intent, IntentMapping, Rejected
-from policies.catalog import Risk
+from policies.catalog import Method
 from policies.errors import InvalidInput, Unsupported
 
 if TYPE_CHECKING:
@@ -36,7 +43,8 @@ class InvalidProposal(InvalidInput):
 
 
 class Mapper:
-    """One catalog, one proposer or two. Holds no state of a request; safe to share."""
+    """One catalog, one proposer or two. Remembers of requests only how much the model's samples agreed, which says how
+    many to ask for; safe to share."""
 
     def __init__(
         self,
@@ -44,6 +52,7 @@ class Mapper:
         embedded: EmbeddedProposer,
         model: ModelProposer | None = None,
         threshold: float = DEFAULT_THRESHOLD,
+        confidence: float = DEFAULT_CONFIDENCE,
     ) -> None:
         if not 0 < threshold <= 1:
             raise InvalidInput(f"The threshold must be above 0 and at most 1, not {threshold}.")
@@ -51,6 +60,8 @@ class Mapper:
         self.embedded = embedded
         self.model = model
         self.threshold = threshold
+        self.plan = model.technique.plan(confidence, threshold) if model is not None else None
+        self.experience = Experience()
 
     async def map(
         self,
@@ -65,41 +76,85 @@ class Mapper:
         Raises InvalidInput for a request that isn't one, ModelUnavailable when the configured model can't be used.
         """
         text = check_intent(intent.text)
-        if self.model is None:
+        if self.model is None or self.plan is None:
             return self._embedded(intent, text, connected, granted)
-        methods = [hit.method for hit in self.embedded.search(text, connected=connected, limit=RETRIEVED)]
-        if not methods:
-            return IntentMapping(
-                intent=intent,
-                alternatives=(),
-                agreement=0.0,
-                samples=0,
-                rejected=(),
-                proposer=self.model.name,
-                sure=False,
-                notes=("Nothing in the catalog fits these words, so the model wasn't asked.",),
-            )
-        samples = await self.model.propose(text, methods, self.catalog)
-        result = vote(
-            samples,
-            scopes_of=lambda calls: self._scopes(calls, granted),
-            check=self.catalog.validate_all,
-            is_read=lambda call: self.catalog.method(call.id).risk is Risk.READ,
-            threshold=self.threshold,
-        )
+        methods: list[Method] = []
+        if self.model.technique.retrieval:
+            methods = [hit.method for hit in self.embedded.search(text, connected=connected, limit=RETRIEVED)]
+            if not methods:
+                return IntentMapping(
+                    intent=intent,
+                    alternatives=(),
+                    agreement=0.0,
+                    samples=0,
+                    rejected=(),
+                    proposer=self.model.name,
+                    sure=False,
+                    notes=("Nothing in the catalog fits these words, so the model wasn't asked.",),
+                )
+        return await self._asked(self.model, self.plan, intent, text, methods, granted)
+
+    async def _asked(
+        self,
+        model: ModelProposer,
+        plan: Plan,
+        intent: Intent,
+        text: str,
+        methods: Sequence[Method],
+        granted: frozenset[ScopeId],
+    ) -> IntentMapping:
+        """The vote over as many samples of the model as the plan wants."""
+        share = self.experience.share
+
+        def tallied(made: Sequence[Reading]) -> Vote:
+            samples = [reading.sample for reading in made]
+            return tally(self.catalog, samples, granted=granted, threshold=self.threshold)
+
+        def more(made: Sequence[Reading]) -> int:
+            return plan.more(tallied(made).votes if made else 0, len(made), share)
+
+        made = await model.propose(text, methods, self.catalog, more)
+        result = tallied(made)
+        self.experience.observe(result.votes, result.samples)
+        claims = self._claims(made, result)
+        notes = list(result.notes)
+        if claims:
+            names = ", ".join(name for name, _ in claims[:5])
+            notes.append(f"The model asks for more than these calls need, which isn't followed: {names}.")
         return IntentMapping(
             intent=intent,
             alternatives=result.alternatives,
             agreement=result.agreement,
             samples=result.samples,
             rejected=result.rejected,
-            proposer=self.model.name,
+            proposer=model.name,
             sure=result.sure,
-            notes=result.notes,
+            notes=tuple(notes),
+            technique=model.technique.name,
+            limit=plan.k,
+            confidence=plan.probability(result.votes, result.samples, share),
+            stopped=plan.why(result.votes, result.samples, share),
+            ballots=result.ballots,
+            claims=claims,
         )
 
+    def _claims(self, made: Sequence[Reading], result: Vote) -> tuple[tuple[str, int], ...]:
+        """Scopes that the model claims beyond those of the winner, by symbolic name, the most frequent first."""
+        counted = Counter(name for reading in made for name in reading.claims)
+        if not counted or not result.alternatives:
+            return ()
+        best = result.alternatives[0]
+        methods = [self.catalog.method(call.id) for call in best.calls]
+        needed = {
+            symbol
+            for symbol, scope in symbolic_scopes(self.catalog, methods).items()
+            if f"{scope.service}:{scope.name}" in best.scopes
+        }
+        wider = [(name, count) for name, count in counted.items() if name not in needed | set(best.scopes)]
+        return tuple(sorted(wider, key=lambda item: (-item[1], item[0]))[:MAX_CLAIMS])
+
     def parse(self, text: str) -> tuple[Call, ...]:
-        """The calls of a proposal that an agent sent: JSON, tool calls, or Python calls by their syntax.
+        """The calls of a proposal that an agent sent: JSON, tool calls, Python by its syntax, or text.
 
         Raises InvalidProposal naming everything that is wrong with it.
         """
@@ -128,7 +183,7 @@ class Mapper:
         alternatives = tuple(
             Alternative(
                 calls=reading.calls,
-                scopes=self._scopes(reading.calls, granted),
+                scopes=scopes_of(self.catalog, reading.calls, granted),
                 votes=1 if place == 0 else 0,
                 score=max(0.0, min(1.0, reading.score / best)),
             )
@@ -144,10 +199,6 @@ class Mapper:
             sure=proposed.sure,
             notes=("Mapped by the embedded proposer, without a model.", *proposed.notes),
         )
-
-    def _scopes(self, calls: tuple[Call, ...], granted: frozenset[ScopeId]) -> tuple[str, ...]:
-        chosen = least_scopes(self.catalog, calls, granted)
-        return tuple(dict.fromkeys(f"{service}:{scope}" for service, _, scope in chosen))
 
 
 def check_intent(text: str) -> str:

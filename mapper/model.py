@@ -1,9 +1,9 @@
 """The model proposer: any endpoint that speaks the OpenAI chat-completions protocol.
 
 The endpoint is untrusted: its answers are bounded in size and time, read strictly and only ever become validated calls,
-rejections, or words. It gets nothing but what `mapper.prompts` writes. The key is read when it is used and goes to the
-configured origin alone (no redirects, plain http only to this machine). Servers differ, so what one refuses is left
-out from then on: tools, then a response format, then `n`, then the temperature.
+rejections, or words. It gets nothing but what `mapper.prompts` writes; `mapper.readings` reads what it says. The key is
+read when it is used and goes to the configured origin alone (no redirects, plain http only to this machine). Servers
+differ, so what one refuses is left out from then on: tools, then a response format, then `n`, then the temperature.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import openai
 
-from mapper import prompts
+from mapper import prompts, readings
 from mapper.catalog import Catalog
-from mapper.proposals import parse_proposal, parse_tool_calls
-from mapper.vote import Sample
+from mapper.readings import Reading
+from mapper.techniques import Technique
 from policies.accounts import Origin
 from policies.actions import Rejected
 from policies.catalog import Method
@@ -37,8 +38,9 @@ class ModelUnavailable(Unavailable):
 
 
 class ModelProposer:
-    """Asks a model for `k` samples. `api_key` gives the key ("" for servers that want none); `timeout` in seconds
-    bounds a whole proposal or answer, retries included."""
+    """Asks a model for samples. `api_key` gives the key ("" for servers that want none); `technique` says how to ask
+    (without one: retrieval in context, exactly `k` samples); `timeout` in seconds bounds a whole proposal or answer,
+    all its requests and retries included."""
 
     def __init__(
         self,
@@ -47,6 +49,7 @@ class ModelProposer:
         api_key: Callable[[], str],
         *,
         k: int = 10,
+        technique: Technique | None = None,
         temperature: float = 0.3,
         timeout: float = 60.0,
     ) -> None:
@@ -59,7 +62,7 @@ class ModelProposer:
         if not model or not 1 <= k <= 50 or not 0 <= temperature <= 2 or timeout <= 0:
             raise InvalidInput("The model needs a name, 1 to 50 samples, a temperature of 0 to 2 and a time-out.")
         self.name = model
-        self.k = k
+        self.technique = technique or Technique.fixed(k)
         self._base_url = base_url.rstrip("/")
         self._origin = origin
         self._api_key = api_key
@@ -68,22 +71,64 @@ class ModelProposer:
         self._mode: prompts.Mode = "tools"
         self._many = True  # whether the server takes n > 1
 
-    async def propose(self, intent: str, methods: Sequence[Method], catalog: Catalog) -> tuple[Sample, ...]:
-        """`k` samples over `methods`: calls, or a rejection with its class. Raises ModelUnavailable."""
+    async def propose(
+        self,
+        intent: str,
+        methods: Sequence[Method],
+        catalog: Catalog,
+        more: Callable[[Sequence[Reading]], int] | None = None,
+    ) -> tuple[Reading, ...]:
+        """Samples over `methods`, each calls or a rejection with its class. Raises ModelUnavailable.
+
+        `more` says after each round, and before the first, how many more samples are wanted (0: enough); without it
+        all that the technique allows are asked for at once. A sample that is lost on the way is a rejection, except in
+        the first request: then the endpoint can't be used.
+        """
         key = self._api_key()
+        made: list[Reading] = []
         try:
             async with asyncio.timeout(self._timeout), self._client(key) as client:
-                choices = await self._choices(client, key, intent, methods, self.k)
-                failures: list[str] = []
-                if len(choices) < self.k:
-                    more, failures = await self._singly(client, key, intent, methods, self.k - len(choices))
-                    choices += more
+                while (wanted := self._wanted(made, more)) > 0:
+                    made += await self._round(client, key, intent, methods, catalog, len(made), wanted)
         except TimeoutError as error:
             raise self._failed(f"didn't answer within {self._timeout:g} seconds") from error
-        samples = [self._sample(choice, catalog, number) for number, choice in enumerate(choices[: self.k])]
-        for reason in failures[: self.k - len(samples)]:
-            samples.append(Rejected(sample=len(samples), reason=reason, klass="error"))
-        return tuple(samples)
+        return tuple(made)
+
+    def _wanted(self, made: Sequence[Reading], more: Callable[[Sequence[Reading]], int] | None) -> int:
+        left = self.technique.samples - len(made)
+        return min(left, more(made)) if more is not None else left
+
+    async def _round(
+        self,
+        client: openai.AsyncOpenAI,
+        key: str,
+        intent: str,
+        methods: Sequence[Method],
+        catalog: Catalog,
+        first: int,
+        count: int,
+    ) -> list[Reading]:
+        """Exactly `count` samples, numbered from `first`."""
+        ask = _Ask(intent, methods, catalog)
+        failures: list[str] = []
+        try:
+            choices = await self._choices(client, key, ask, count)
+        except ModelUnavailable as error:
+            if not first:
+                raise
+            choices, failures = [], [error.message]
+        owed = count - len(choices) - len(failures)
+        if owed > 0:
+            more, lost = await self._singly(client, key, ask, owed)
+            choices += more
+            failures += lost
+        read = [
+            readings.read(choice, self.technique, catalog, first + number)
+            for number, choice in enumerate(choices[:count])
+        ]
+        for reason in failures[: count - len(read)]:
+            read.append(Reading(sample=Rejected(sample=first + len(read), reason=reason, klass="lost")))
+        return read
 
     async def answer(self, intent: str, outcome_json: str) -> str:
         """Words over a redacted outcome; at most MAX_ANSWER characters, untrusted. Raises ModelUnavailable."""
@@ -98,15 +143,10 @@ class ModelProposer:
             raise self._failed("gave no answer in words")
         return self._without(key, content.strip())[:MAX_ANSWER]
 
-    async def _choices(
-        self, client: openai.AsyncOpenAI, key: str, intent: str, methods: Sequence[Method], count: int
-    ) -> list[JsonValue]:
+    async def _choices(self, client: openai.AsyncOpenAI, key: str, ask: _Ask, count: int) -> list[JsonValue]:
         """One request for `count` choices, with less of the protocol each time that the server refuses some of it."""
         for _ in range(6):
-            body = {
-                "messages": prompts.proposing(self._mode, intent, methods),
-                **prompts.parameters(self._mode, methods),
-            }
+            body = prompts.prompts_for(self.technique, ask.intent, ask.methods, ask.catalog, self._mode).to_json()
             try:
                 return await self._ask(client, key, body, count if self._many else 1)
             except _Refused as refused:
@@ -115,14 +155,14 @@ class ModelProposer:
         raise self._failed("refuses every form of the request")
 
     async def _singly(
-        self, client: openai.AsyncOpenAI, key: str, intent: str, methods: Sequence[Method], count: int
+        self, client: openai.AsyncOpenAI, key: str, ask: _Ask, count: int
     ) -> tuple[list[JsonValue], list[str]]:
         """The samples that the server still owes, asked for one by one; and why some didn't come."""
         places = asyncio.Semaphore(_PARALLEL)
 
         async def one() -> list[JsonValue]:
             async with places:
-                return (await self._choices(client, key, intent, methods, 1))[:1]
+                return (await self._choices(client, key, ask, 1))[:1]
 
         results = await asyncio.gather(*(one() for _ in range(count)), return_exceptions=True)
         choices: list[JsonValue] = []
@@ -185,26 +225,6 @@ class ModelProposer:
             return False
         return True
 
-    def _sample(self, choice: JsonValue, catalog: Catalog, number: int) -> Sample:
-        message = _message(choice)
-        tool_calls = message.get("tool_calls")
-        if isinstance(tool_calls, list) and tool_calls:
-            pairs: list[tuple[str, str]] = []
-            for item in tool_calls[:60]:
-                function = item.get("function") if isinstance(item, dict) else None
-                name = function.get("name") if isinstance(function, dict) else None
-                arguments = function.get("arguments", "{}") if isinstance(function, dict) else None
-                if not isinstance(name, str) or not isinstance(arguments, str):
-                    return Rejected(sample=number, reason="A tool call without a name or arguments.", klass="format")
-                pairs.append((name, arguments))
-            if [name for name, _ in pairs] == [prompts.NOTHING]:
-                return ()
-            return parse_tool_calls(pairs, catalog, number)
-        content = message.get("content")
-        if not isinstance(content, str):
-            return Rejected(sample=number, reason="The model said nothing.", klass="format")
-        return parse_proposal(content, catalog, number)
-
     def _client(self, key: str) -> openai.AsyncOpenAI:
         http = openai.DefaultAsyncHttpxClient(
             follow_redirects=False, timeout=self._timeout, event_hooks={"response": [_bounded]}
@@ -229,6 +249,15 @@ class ModelProposer:
     def _without(key: str, text: str) -> str:
         """`text` without the key, which some servers repeat in their errors."""
         return text.replace(key, "…") if len(key) >= 4 else text
+
+
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    """What one proposal is asked about."""
+
+    intent: str
+    methods: Sequence[Method]
+    catalog: Catalog
 
 
 class _Refused(Exception):

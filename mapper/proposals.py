@@ -2,25 +2,41 @@
 
 Rules: nothing is ever evaluated or imported; sizes and nesting are bounded before anything is parsed; a proposal is
 taken whole or not at all, since half of a plan is another plan; a key that isn't part of a call (a host, a header, a
-scope) rejects it, because what a model tries to add must be seen, not dropped. A sample may also say that nothing
-fits: an empty list of calls.
+scope) rejects it, because what a model tries to add must be seen, not dropped; so does a character that hides itself
+or turns the direction of writing. A sample may also say that nothing fits: an empty list of calls.
+
+The classes of a rejection:
+
+* format: it can't be read (GPT4Tools, table 5, for this and the next two);
+* unknown tool: it can, and names a method that the catalog doesn't have;
+* arguments: the method is there, and the arguments aren't its own;
+* hallucination and error, for code, as APIBench tells them apart: a call is in the database when an entry is a sub-tree
+  of it. An entry of this catalog is a method whose arguments are free, so a call that contains none is a hallucination,
+  and one that contains one and still can't be made is an error;
+* limits: too long, too deep, too many.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Literal, TypeVar
 
-from mapper import python_calls
+from mapper import python_calls, text_protocol
 from mapper.catalog import Catalog, UnknownName
 from mapper.validation import InvalidArguments
 from policies.actions import Call, Rejected
+from policies.catalog import Method
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonValue, parse
+from policies.text import escape, shorten
 
 MAX_PROPOSAL = 200_000  # characters
 MAX_NESTING = 60
+MAX_CALLS = 50  # that are looked at; an action may have fewer
+MAX_REASON = 1_500  # characters
+MAX_EXCERPT = 500  # characters of a rejected proposal that are kept
 
 _Item = TypeVar("_Item")
 Klass = Literal["format", "arguments", "unknown tool", "hallucination", "error", "limits"]
@@ -31,6 +47,10 @@ _CALL_KEYS = {"service", "method", "name", "tool", "function", "arguments", "arg
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _IGNORED = {"id", "type", "index", "thought", "reason", "reasoning", "explanation", "call_id"}
 _WRAPPERS = ("calls", "tool_calls", "actions")
+_AS_CODE: Mapping[Klass, Klass] = {"unknown tool": "hallucination", "arguments": "error"}
+# Controls other than tab and line ends, halves of characters, and what turns the direction of writing around. Marks
+# that languages and emoji need (joiners, left-to-right marks) aren't among them.
+_HIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class Malformed(Exception):
@@ -45,39 +65,75 @@ class Malformed(Exception):
 def parse_proposal(text: str, catalog: Catalog, sample: int = 0) -> tuple[Call, ...] | Rejected:
     """The calls that `text` proposes, in order; () when it says that nothing fits; else why it was rejected.
 
-    Understands JSON (an object, a list, fenced or not, with words around it), function-calling objects, and Python
-    calls (`slack.chat.postMessage(channel="#ops", text="hi")`), by their syntax alone.
+    Understands JSON (an object, a list, fenced or not, with words around it), function-calling objects, Python calls
+    (`slack.chat.postMessage(channel="#ops", text="hi")`), by their syntax alone, and the Thought/Action protocol.
     """
     try:
-        return _checked(_read(text, catalog), catalog)
+        return _read(text, catalog)
     except Malformed as error:
-        return Rejected(sample=sample, reason=error.reason, klass=error.klass)
+        return rejected(error, sample, text)
 
 
 def parse_tool_calls(
     tool_calls: Iterable[tuple[str, str]], catalog: Catalog, sample: int = 0
 ) -> tuple[Call, ...] | Rejected:
     """The same for native tool calls: each a name and its arguments as JSON text."""
+    written: list[str] = []
     try:
         calls: list[Call] = []
         for name, arguments in tool_calls:
-            if len(calls) > 50:
+            written.append(f"{name[:80]} {arguments[:MAX_EXCERPT]}")
+            if len(calls) >= MAX_CALLS:
                 raise Malformed("More tool calls than an action may have.", "limits")
+            if _HIDDEN.search(name) or _HIDDEN.search(arguments[:MAX_PROPOSAL]):
+                raise _hidden()
+            if nesting(arguments[:MAX_PROPOSAL]) > MAX_NESTING:
+                raise Malformed(f"The arguments are nested deeper than {MAX_NESTING} levels.", "limits")
             calls.append(_call({"name": name, "arguments": arguments}, catalog))
         return _checked(calls, catalog)
     except Malformed as error:
-        return Rejected(sample=sample, reason=error.reason, klass=error.klass)
+        return rejected(error, sample, "\n".join(written))
+
+
+def rejected(error: Malformed, sample: int, text: str) -> Rejected:
+    """The rejection of a proposal, with the beginning of it; both are fit to be shown and kept."""
+    excerpt, left_out = shorten(escape(text[: MAX_EXCERPT + 1], newlines=True), MAX_EXCERPT)
+    reason, _ = shorten(escape(error.reason, newlines=True), MAX_REASON)
+    return Rejected(
+        sample=sample, reason=reason, klass=error.klass, excerpt=f"{excerpt}…" if left_out else excerpt, size=len(text)
+    )
+
+
+def _hidden() -> Malformed:
+    return Malformed("It holds control characters, or such as turn the direction of writing.")
 
 
 def _checked(calls: list[Call], catalog: Catalog) -> tuple[Call, ...]:
     if not calls:
         return ()
+    if any(_hides(call.arguments) for call in calls):
+        raise Malformed("An argument holds control characters, or such as turn the direction of writing.", "arguments")
     try:
         return catalog.validate_all(calls)
     except InvalidInput as error:
         # Whoever has to mend the proposal wants to hear of everything at once.
         _each(calls, lambda call: _valid(call, catalog))
         raise Malformed(str(error), "arguments") from error
+
+
+def _hides(value: JsonValue) -> bool:
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            if _HIDDEN.search(item):
+                return True
+        elif isinstance(item, Mapping):
+            stack.extend(item.keys())
+            stack.extend(item.values())
+        elif isinstance(item, list):
+            stack.extend(item)
+    return False
 
 
 def _valid(call: Call, catalog: Catalog) -> Call:
@@ -104,36 +160,71 @@ def _each(items: Sequence[_Item], make: Callable[[_Item], Call]) -> list[Call]:
     return made
 
 
-def _read(text: str, catalog: Catalog) -> list[Call]:
+def _read(text: str, catalog: Catalog) -> tuple[Call, ...]:
     if len(text) > MAX_PROPOSAL:
         raise Malformed(f"The proposal is {len(text)} characters long; at most {MAX_PROPOSAL} are read.", "limits")
     if "\0" in text:
         raise Malformed("The proposal holds a NUL character.")
+    if _HIDDEN.search(text):
+        raise _hidden()
     if not text.strip():
         raise Malformed("The proposal is empty.")
+    text = text.replace("\r\n", "\n")
     reason = "There is neither JSON nor a call in it."
     for kind, candidate in _candidates(text):
-        if _nesting(candidate) > MAX_NESTING:
+        if nesting(candidate) > MAX_NESTING:
             raise Malformed(f"The proposal is nested deeper than {MAX_NESTING} levels.", "limits")
+        if kind == "protocol":
+            return _checked(_actions(candidate, catalog), catalog)
         if kind == "json":
             try:
                 value = parse(candidate, limit=MAX_PROPOSAL, what="The proposal")
             except InvalidInput as error:
                 reason = error.message
                 continue
-            return _calls(value, catalog)
+            return _checked(_calls(value, catalog), catalog)
         try:
             written = python_calls.parse(candidate)
         except python_calls.NotCalls as error:
             reason = str(error)
             continue
-        return _each(written, lambda pair: _call({"name": pair[0], "arguments": pair[1]}, catalog))
+        return _code(written, catalog)
     raise Malformed(reason)
 
 
-def _candidates(text: str) -> Iterator[tuple[Literal["json", "python"], str]]:
+def _code(written: list[tuple[str, dict[str, Any]]], catalog: Catalog) -> tuple[Call, ...]:
+    """Calls written as code, with APIBench's classes for what is wrong with them."""
+    try:
+        return _checked(_each(written, lambda pair: _call({"name": pair[0], "arguments": pair[1]}, catalog)), catalog)
+    except Malformed as error:
+        raise Malformed(error.reason, _AS_CODE.get(error.klass, error.klass)) from error
+
+
+def _actions(text: str, catalog: Catalog) -> list[Call]:
+    """The calls of the Thought/Action protocol."""
+
+    def call(action: text_protocol.Action) -> Call:
+        method = _known(action.name, catalog)
+        try:
+            given = text_protocol.arguments(action.input, method)
+        except text_protocol.NotProtocol as error:
+            raise Malformed(f"{method.id}: {error}", "arguments") from error
+        return Call(service=method.service, method=method.name, arguments=given)
+
+    try:
+        actions = text_protocol.read(text)
+    except text_protocol.NotProtocol as error:
+        raise Malformed(str(error)) from error
+    return _each(actions, call)
+
+
+def _candidates(text: str) -> Iterator[tuple[Literal["json", "python", "protocol"], str]]:
     """The parts of `text` that may be the proposal, likeliest first: fenced blocks, the whole, JSON among words."""
-    parts = [match[2].strip() for match in list(_FENCE.finditer(text))[:5]] or [text.strip()]
+    parts = [match[2].strip() for match in islice(_FENCE.finditer(text), 5)] or [text.strip()]
+    spoken = next((part for part in (text.strip(), *parts) if text_protocol.speaks(part)), None)
+    if spoken is not None and text.lstrip()[:1] not in ("{", "["):
+        yield "protocol", spoken
+        return
     for part in parts:
         if part[:1] in ("{", "["):
             yield "json", part
@@ -169,7 +260,13 @@ def _embedded_json(text: str) -> str | None:
     return None
 
 
-def _nesting(text: str) -> int:
+def unfenced(text: str) -> str:
+    """The first fenced block in `text`, or all of it."""
+    match = _FENCE.search(text)
+    return (match[2] if match else text).strip()
+
+
+def nesting(text: str) -> int:
     """How deep brackets nest outside double quotes. Parsers keep bounds of their own; this one is cheap and clear."""
     depth = most = 0
     for char in re.findall(r"[\[\](){}]", _STRING.sub("", text)):
@@ -189,7 +286,7 @@ def _calls(value: JsonValue, catalog: Catalog) -> list[Call]:
         return [_call(value, catalog)]
     if not isinstance(value, list):
         raise Malformed("The proposal must be an object or a list.")
-    if len(value) > 50:
+    if len(value) > MAX_CALLS:
         raise Malformed("The proposal has more calls than an action may have.", "limits")
     return _each(value, lambda item: _call(item, catalog))
 
@@ -225,13 +322,19 @@ def _resolve(item: Mapping[str, Any], catalog: Catalog) -> tuple[str, str]:
         raise Malformed("A call needs the name of its method, as text.")
     if service is not None and not name.startswith(f"{service}."):
         name = f"{service}.{name}"
-    known = catalog.by_tool_name(name)
-    if known is None:
-        try:
-            known = catalog.method(name)
-        except UnknownName as error:
-            raise Malformed(str(error), "unknown tool") from error
+    known = _known(name, catalog)
     return known.service, known.name
+
+
+def _known(name: str, catalog: Catalog) -> Method:
+    """The method of that name, or of that tool name."""
+    known = catalog.by_tool_name(name)
+    if known is not None:
+        return known
+    try:
+        return catalog.method(name)
+    except UnknownName as error:
+        raise Malformed(str(error), "unknown tool") from error
 
 
 def _names(keys: Iterable[object]) -> str:

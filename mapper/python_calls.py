@@ -8,10 +8,11 @@ Anything else (imports, definitions, loops, operators, calls as arguments) rejec
 from __future__ import annotations
 
 import ast
-import warnings
 from typing import Any
 
-MAX_CODE = 50_000  # characters
+from mapper import syntax
+from mapper.syntax import MAX_CODE
+
 MAX_STATEMENTS = 100
 
 _CONSTANTS = {"true": True, "false": False, "null": None}
@@ -25,17 +26,14 @@ def parse(code: str) -> list[tuple[str, dict[str, Any]]]:
     """The calls in `code`: dotted name and arguments. Raises NotCalls."""
     if len(code) > MAX_CODE:
         raise NotCalls(f"The code is {len(code)} characters long; at most {MAX_CODE} are read.")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise NotCalls("There is neither JSON nor a call in it.") from error
-    if len(tree.body) > MAX_STATEMENTS:
+    body = syntax.statements(code)
+    if body is None:
+        raise NotCalls("There is neither JSON nor a call in it.")
+    if len(body) > MAX_STATEMENTS:
         raise NotCalls("The code has too many statements.")
     calls: list[tuple[str, dict[str, Any]]] = []
     answers: dict[str, int] = {}
-    for statement in tree.body:
+    for statement in body:
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
             continue  # a string that stands alone is a comment
         value, names = _statement(statement)
@@ -45,6 +43,15 @@ def parse(code: str) -> list[tuple[str, dict[str, Any]]]:
     if not calls:
         raise NotCalls("There is no call in the code.")
     return calls
+
+
+def keywords(text: str) -> dict[str, Any]:
+    """Named literal arguments alone, as between a call's brackets: `a=1, b="x"`. Raises NotCalls."""
+    node = syntax.expression(f"f({text})")
+    # Brackets in the text could close the call and go on.
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or not node.keywords:
+        raise NotCalls("These aren't named values.")
+    return _call(node, {})[1]
 
 
 def _statement(statement: ast.stmt) -> tuple[ast.Call, list[str]]:
@@ -63,16 +70,16 @@ def _statement(statement: ast.stmt) -> tuple[ast.Call, list[str]]:
         value, names = statement.value, [statement.target.id]
     if isinstance(value, ast.Await):
         value = value.value
-    if isinstance(value, ast.Call) and _dotted(value.func) == "print" and len(value.args) == 1 and not value.keywords:
-        value = value.args[0]
+    if isinstance(value, ast.Call) and syntax.dotted(value.func) == "print":
+        value = value.args[0] if len(value.args) == 1 and not value.keywords else value
     if not isinstance(value, ast.Call):
         raise NotCalls(f"Line {statement.lineno}: {_kind(value or statement)} isn't a call of a method.")
     return value, names
 
 
 def _call(call: ast.Call, answers: dict[str, int]) -> tuple[str, dict[str, Any]]:
-    name = _dotted(call.func)
-    if name is None or "." not in name:
+    name = syntax.dotted(call.func)
+    if name is None:
         raise NotCalls(f"Line {call.lineno}: only methods are called here, by their full names.")
     if call.args:
         raise NotCalls(f"Line {call.lineno}: the arguments of {name[:60]} must be named.")
@@ -84,16 +91,6 @@ def _call(call: ast.Call, answers: dict[str, int]) -> tuple[str, dict[str, Any]]
             raise NotCalls(f"Line {call.lineno}: {keyword.arg[:60]} is given twice.")
         arguments[keyword.arg] = _value(keyword.value, answers)
     return name, arguments
-
-
-def _dotted(node: ast.expr) -> str | None:
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name):
-        return None
-    return ".".join([node.id, *reversed(parts)])
 
 
 def _value(node: ast.expr, answers: dict[str, int]) -> Any:

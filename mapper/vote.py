@@ -8,6 +8,7 @@ and the person chooses. Everything is deterministic: equal samples in any order 
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -26,12 +27,18 @@ _ABSENT = b"\0absent"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vote:
-    """The result over all samples. `alternatives` best first; none of them when most say that nothing fits."""
+    """The result over all samples. `alternatives` best first; none of them when most say that nothing fits.
+
+    `votes` stand behind the winner at its weakest choice, the saying that nothing fits included. `ballots` has one
+    entry a sample, in their order: the beginning of its calls' SHA-256, "nothing", or the class of its rejection.
+    """
 
     alternatives: tuple[Alternative, ...]
     agreement: float
+    votes: int
     samples: int
     rejected: tuple[Rejected, ...]
+    ballots: tuple[str, ...]
     sure: bool
     notes: tuple[str, ...] = ()
 
@@ -52,10 +59,20 @@ def vote(
     """
     total = len(samples)
     rejected = tuple(sample for sample in samples if isinstance(sample, Rejected))
+    ballots = tuple(_ballot(sample, is_read) for sample in samples)
     taken = sorted((_ordered(sample, is_read) for sample in samples if not isinstance(sample, Rejected)), key=_key)
     if not taken:
         note = "No proposal could be taken." if total else "There was no proposal."
-        return Vote(alternatives=(), agreement=0.0, samples=total, rejected=rejected, sure=False, notes=(note,))
+        return Vote(
+            alternatives=(),
+            agreement=0.0,
+            votes=0,
+            samples=total,
+            rejected=rejected,
+            ballots=ballots,
+            sure=False,
+            notes=(note,),
+        )
 
     structures = Counter(_structure(sample) for sample in taken)
     best = max(structures, key=lambda structure: (structures[structure], structure != (), structure))
@@ -65,7 +82,16 @@ def vote(
     agreement = votes / total
     if not winner:
         note = "The proposals say that nothing in the catalog fits."
-        return Vote(alternatives=(), agreement=agreement, samples=total, rejected=rejected, sure=False, notes=(note,))
+        return Vote(
+            alternatives=(),
+            agreement=agreement,
+            votes=votes,
+            samples=total,
+            rejected=rejected,
+            ballots=ballots,
+            sure=False,
+            notes=(note,),
+        )
     whole = Counter(_key(sample) for sample in taken)
     by_key = {_key(sample): sample for sample in taken}
     ranked = sorted(whole, key=lambda key: (-whole[key], key))
@@ -82,8 +108,10 @@ def vote(
     return Vote(
         alternatives=tuple(alternatives),
         agreement=agreement,
+        votes=votes,
         samples=total,
         rejected=rejected,
+        ballots=ballots,
         sure=not tie and not torn and agreement >= threshold,
         notes=tuple(notes),
     )
@@ -133,6 +161,12 @@ def _ordered(calls: tuple[Call, ...], is_read: Callable[[Call], bool]) -> tuple[
     if not all(is_read(call) for call in calls):
         return calls
     return tuple(sorted(calls, key=lambda call: canonical(call.to_json())))
+
+
+def _ballot(sample: Sample, is_read: Callable[[Call], bool]) -> str:
+    if isinstance(sample, Rejected):
+        return sample.klass
+    return hashlib.sha256(_key(_ordered(sample, is_read))).hexdigest()[:16] if sample else "nothing"
 
 
 def _structure(calls: tuple[Call, ...]) -> tuple[tuple[str, str], ...]:

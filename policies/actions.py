@@ -199,7 +199,9 @@ class Rejected:
 
     sample: int
     reason: str
-    klass: Literal["format", "arguments", "unknown tool", "hallucination", "error", "limits"] = "format"
+    klass: Literal["format", "arguments", "unknown tool", "hallucination", "error", "limits", "lost"] = "format"
+    excerpt: str = ""  # its beginning, escaped
+    size: int = 0  # characters of all of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,6 +229,12 @@ class IntentMapping:
     proposer: str  # "embedded", or the model's name
     sure: bool  # False: the person must choose
     notes: tuple[str, ...] = ()
+    technique: str = ""  # how the model was asked; "" without a model
+    limit: int = 1  # samples that could have been asked for
+    confidence: float = 0.0  # that all of them would have decided alike; what was wanted is the configuration's
+    stopped: str = ""  # why no more samples were asked for
+    ballots: tuple[str, ...] = ()  # what each sample said, as a hash, "nothing" or the class of its rejection
+    claims: tuple[tuple[str, int], ...] = ()  # scopes that the model claimed beyond the mapping's, and how often
 
     @property
     def best(self) -> Alternative | None:

@@ -285,15 +285,24 @@ class App:
             settings = self.config.model
             if settings.configured:
                 from mapper.model import ModelProposer
+                from mapper.techniques import Technique
 
+                samples = settings.samples if settings.method.startswith("adaptive") else None
+                technique = Technique.named(settings.method, samples=samples)
                 model = ModelProposer(
                     base_url=settings.base_url,
                     model=settings.name,
                     api_key=self._model_key,
-                    k=settings.samples,
+                    technique=technique if settings.adaptive else technique.all_at_once(),
                     temperature=settings.temperature,
                 )
-            self._mapper = Mapper(self.catalog, EmbeddedProposer(self.catalog), model, threshold=settings.threshold)
+            self._mapper = Mapper(
+                self.catalog,
+                EmbeddedProposer(self.catalog),
+                model,
+                threshold=settings.threshold,
+                confidence=settings.confidence,
+            )
         return self._mapper
 
     def _model_key(self) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mapper.mapper import Mapper
 
 CHOICES_KEPT = 200
+REJECTED_KEPT = 20  # of a vote, in the journal; the ballots have the class of every one
 
 
 class Ambiguous(InvalidInput):
@@ -94,8 +95,9 @@ class Mappings:
 
 
 def _votes(mapping: IntentMapping) -> dict[str, object]:
-    """For the journal: arguments as hashes, since they are in the action's own request once one is chosen."""
-    return {
+    """For the journal: arguments as hashes, since they are in the action's own request once one is chosen. What was
+    rejected is in no request, so its beginning is kept. All of it is bounded."""
+    facts: dict[str, object] = {
         "proposer": mapping.proposer,
         "samples": mapping.samples,
         "agreement": mapping.agreement,
@@ -109,5 +111,20 @@ def _votes(mapping: IntentMapping) -> dict[str, object]:
             }
             for candidate in mapping.alternatives
         ],
-        "rejected": [{"sample": r.sample, "class": r.klass, "reason": r.reason[:300]} for r in mapping.rejected],
+        "rejected": [
+            {"sample": r.sample, "class": r.klass, "reason": r.reason[:300], "begins": r.excerpt, "size": r.size}
+            for r in mapping.rejected[:REJECTED_KEPT]
+        ],
     }
+    if mapping.technique:
+        facts |= {
+            "method": mapping.technique,
+            "samples_most": mapping.limit,
+            "confidence": round(mapping.confidence, 4),
+            "stopped": mapping.stopped,
+            "ballots": list(mapping.ballots),
+            "claims": [{"scope": name, "samples": count} for name, count in mapping.claims],
+        }
+    if len(mapping.rejected) > REJECTED_KEPT:
+        facts["rejected_more"] = len(mapping.rejected) - REJECTED_KEPT
+    return facts

@@ -19,30 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from mapper import syntax
 from mapper.evaluation import lines
 from mapper.evaluation.completions import MAX_CALL, Finder
+from mapper.syntax import Shape
 from policies.errors import InvalidInput
 
 Klass = Literal["accuracy", "hallucination", "error"]
 Progress = Callable[[int], None]
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What is compared of a call: its function, and its arguments as syntax."""
-
-    function: str
-    positional: frozenset[str]
-    named: frozenset[tuple[str, str]]
-
-    def within(self, call: Shape) -> bool:
-        """Whether this reference is a sub-tree of `call`."""
-        values = call.positional | {value for _, value in call.named}
-        return self.function == call.function and self.positional <= values and self.named <= call.named
-
-    def is_literal(self, literal: str) -> bool:
-        """Whether `literal` is all that this reference's call is given."""
-        return not self.named and self.positional == {literal}
 
 
 @dataclass(frozen=True)
@@ -64,7 +48,7 @@ class Database:
         """`entries` are (call, domain), in the order of the file."""
         self._references: list[tuple[Shape, str]] = []
         for source, domain in entries:
-            shape = _shape(_expression(source))
+            shape = Shape.of(syntax.expression(source.strip(), MAX_CALL))
             if shape is not None:
                 self._references.append((shape, domain))
         self.size, self.unreadable = len(entries), len(entries) - len(self._references)
@@ -84,11 +68,11 @@ class Database:
         calls: list[Shape] = []
         literals: list[str] = []
         for node in self._finder.find(completion):
-            shape = _shape(node)
+            shape = Shape.of(node)
             if shape is not None:
                 calls.append(shape)
             elif isinstance(node, ast.Constant):
-                literals.append(_dump(node))
+                literals.append(ast.dump(node))
         for reference, domain in self._references:
             if any(map(reference.within, calls)) or any(map(reference.is_literal, literals)):
                 return domain
@@ -131,29 +115,3 @@ def _question(line: lines.Line) -> str:
     if not isinstance(data, dict) or not isinstance(data.get("domain"), str):
         raise line.wrong("a question needs 'api_data' with a 'domain', as text.")
     return str(data["domain"])
-
-
-def _expression(source: str) -> ast.expr | None:
-    if len(source) > MAX_CALL:
-        return None
-    try:
-        return ast.parse(source.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-def _shape(node: ast.expr | None) -> Shape | None:
-    if not isinstance(node, ast.Call):
-        return None
-    try:
-        return Shape(
-            function=ast.unparse(node.func),
-            positional=frozenset(map(_dump, node.args)),
-            named=frozenset((keyword.arg or "**", _dump(keyword.value)) for keyword in node.keywords),
-        )
-    except RecursionError:
-        return None
-
-
-def _dump(node: ast.expr) -> str:
-    return ast.dump(node)

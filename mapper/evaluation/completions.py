@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Iterable, Iterator
+
+from mapper import syntax
 
 MAX_COMPLETION = 100_000  # characters; what follows isn't read
 MAX_CALL = 8_000  # characters
@@ -135,11 +136,5 @@ def _calls(source: str) -> list[ast.expr]:
 
 
 def _parsed(source: str) -> list[ast.expr]:
-    if not source:
-        return []
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return [ast.parse(source, mode="eval").body]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
+    found = syntax.expression(source) if source else None
+    return [] if found is None else [found]

@@ -11,13 +11,14 @@ from __future__ import annotations
 import ast
 import json
 import re
-import warnings
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mapper import syntax
 from mapper.proposals import MAX_NESTING, MAX_PROPOSAL
-from mapper.python_calls import MAX_CODE, MAX_STATEMENTS
+from mapper.python_calls import MAX_STATEMENTS
+from mapper.syntax import MAX_CODE
 from policies.errors import InvalidInput
 from policies.jsonvalue import parse
 
@@ -142,12 +143,9 @@ def python(code: str) -> list[FunctionCall]:
     """The calls in Python text: statements that are calls, or lists of them. Raises Unreadable."""
     if len(code) > MAX_CODE:
         raise Unreadable(f"The code is longer than {MAX_CODE} characters.")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            body = ast.parse(code).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise Unreadable("There is no call in the output.") from error
+    body = syntax.statements(code)
+    if body is None:
+        raise Unreadable("There is no call in the output.")
     if len(body) > MAX_STATEMENTS:
         raise Unreadable("The code has too many statements.")
     calls: list[FunctionCall] = []
@@ -163,7 +161,7 @@ def python(code: str) -> list[FunctionCall]:
 
 
 def _call(node: ast.Call) -> FunctionCall:
-    name = _dotted(node.func)
+    name = syntax.dotted(node.func)
     if name is None:
         raise Unreadable("Only functions are called, by their names.")
     if node.args:
@@ -174,14 +172,6 @@ def _call(node: ast.Call) -> FunctionCall:
             raise Unreadable(f"The arguments of {name[:60]} aren't named one by one.")
         arguments[keyword.arg] = _value(keyword.value, 0)
     return FunctionCall(name, arguments)
-
-
-def _dotted(node: ast.expr) -> str | None:
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None
 
 
 def _value(node: ast.expr, depth: int) -> Any:
@@ -206,7 +196,7 @@ def _value(node: ast.expr, depth: int) -> Any:
         case ast.Name(id=name):
             return _CONSTANTS.get(name, name)
         case ast.Attribute():
-            dotted = _dotted(node)
+            dotted = syntax.dotted(node)
             if dotted is not None:
                 return dotted
     raise Unreadable(f"{type(node).__name__} isn't a plain value.")

@@ -172,7 +172,7 @@ async def test_lost_samples_count_against_agreement() -> None:
     with FakeOpenAI(tool(), ignore_n=True, statuses=[200, 401, 401, 401, 401]) as server:
         made = await mapper(server).map(Intent(text=WORDS))
     assert made.samples == 5 and made.agreement == pytest.approx(0.2) and not made.sure
-    assert [r.klass for r in made.rejected] == ["error"] * 4
+    assert [r.klass for r in made.rejected] == ["lost"] * 4
 
 
 async def test_a_server_that_repeats_the_key_does_not_spread_it() -> None:
@@ -218,7 +218,7 @@ async def test_nobody_listens() -> None:
 async def test_odd_answers_are_rejections(reply: Reply) -> None:
     with FakeOpenAI(reply) as server:
         samples = await proposer(server, k=2).propose(WORDS, tuple(CATALOG.methods()), CATALOG)
-    assert all(isinstance(sample, Rejected) for sample in samples) and len(samples) == 2
+    assert all(isinstance(reading.sample, Rejected) for reading in samples) and len(samples) == 2
 
 
 async def test_answer_in_words_over_marked_data() -> None:

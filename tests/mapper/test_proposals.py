@@ -90,7 +90,7 @@ BAD = [
     (f'{NAME}(channel="#ops", text=unknown)', "format"),
     (f'for x in range(9): {NAME}(channel="#ops", text="hi")', "format"),
     ("import os", "format"),
-    ("postMessage(text='x')", "format"),
+    ("postMessage(text='x')", "hallucination"),
     (f'(lambda: {NAME}(channel="#ops", text="hi"))()', "format"),
     (f'{NAME}(channel="#ops", text="hi"); import os', "format"),
     ("x" * (MAX_PROPOSAL + 1), "limits"),
