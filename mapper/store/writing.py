@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import asdict
@@ -278,20 +279,41 @@ class Writer:
         self._db.execute("UPDATE service SET methods = ? WHERE id = ?", (total, service))
 
     def _mergeable(self, versions: tuple[str, ...], documents: dict[str, Any]) -> tuple[str, ...]:
-        """Those of `versions` that can be one service: one base URL and placement, no method of one name twice."""
-        kept: list[str] = []
+        """Those of `versions` that can be one service: with one base URL and placement, and no method name twice.
+
+        A name that several of them have gets the part before it in each (`directory.channels.stop`).
+        """
+        first = documents[versions[0]]
+        kept = [version for version in versions if documents[version][4:6] == first[4:6]]
+        if len(kept) == 1:
+            return tuple(kept)
+        methods = {version: self._own_names(documents[version][0], version) for version in kept}
+        count = Counter(name for own in methods.values() for name in own.values())
         seen: set[str] = set()
-        for version in versions:
-            row = documents[version]
-            own = {
-                name
-                for (name,) in self._db.execute("SELECT name FROM method WHERE document_id = ?", (row[0],)).fetchall()
-            }
-            first = documents[kept[0]] if kept else row
-            if first[4:6] == row[4:6] and not own & seen:
-                kept.append(version)
-                seen |= own
-        return tuple(kept)
+        merged = []
+        for version, own in methods.items():
+            part = names.part_of(version)
+            spelled = {number: f"{part}.{name}" if count[name] > 1 else name for number, name in own.items()}
+            if seen & set(spelled.values()) or len(set(spelled.values())) < len(spelled):
+                continue
+            seen |= set(spelled.values())
+            merged.append(version)
+            self._db.executemany(
+                "UPDATE method SET name = ?1 WHERE id = ?2 AND name <> ?1", [(n, i) for i, n in spelled.items()]
+            )
+        return tuple(merged)
+
+    def _own_names(self, document: int, version: str) -> dict[int, str]:
+        """A document's methods by number, each by the name that it had before any merging."""
+        part = names.part_of(version)
+        (api,) = self._db.execute("SELECT provider_name FROM document WHERE id = ?", (document,)).fetchone()
+        found = {}
+        for number, name, origin_id in self._db.execute(
+            "SELECT id, name, origin_id FROM method WHERE document_id = ? ORDER BY id", (document,)
+        ).fetchall():
+            own = origin_id.removeprefix(f"{api}.")
+            found[number] = own if name == f"{part}.{own}" else name
+        return found
 
     def _is_taken(self, name: str) -> bool:
         if name.casefold() in self._taken:
