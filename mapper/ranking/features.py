@@ -1,0 +1,179 @@
+"""What the linear models see: of a request, a family, a method, and a whole ranking. Pure, vectorised with numpy."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mapper.ranking.text import marked_words, terms
+
+UNKNOWN_RARITY = 8.0
+"""How rare a word counts that no example has."""
+
+FAMILY_NAMES = ("words", "gap", "example", "popular", "connected", "asks")
+
+NAMES = (
+    "family", "family_gap", "resource", "tail", "own", "described", "named", "nearest", "near", "main", "asks",
+    "path", "path_missing", "mood", "depth", "popular", "root", "batch", "family_nearest", "located", "connected",
+)  # fmt: skip
+
+RANKING_NAMES = (
+    "bias", "first_share", "margin", "nearest", "nearest_refused", "unknown", "family", "family_margin", "length",
+    "foreign",
+)  # fmt: skip
+
+_ROOTS = {"folders/": 1, "organizations/": 2, "billingaccounts/": 3}
+_READS = frozenset(
+    """what which who whose whom where when how is are was were do does did have has had am show list read find look
+    fetch display view check see tell give pull any search anything""".split()
+)
+_POLITE = frozenset("please hey hi ok now can could would will you i want need to pls kindly just me".split())
+
+
+@dataclass(slots=True)
+class Request:
+    """A request as terms, and what its form says."""
+
+    terms: dict[str, float]
+    asks: bool  # wants to know, rather than to change
+    roots: frozenset[int]
+    paths: int
+    scale: float
+    known: dict[str, float] = field(default_factory=dict)  # terms that the index has, with their rarity
+
+    @classmethod
+    def of(cls, text: str) -> Request:
+        marked = list(marked_words(text))
+        found = terms(marked)
+        plain = [word for word, quoted in marked if not quoted]
+        first = next((word for word in plain if word not in _POLITE), "")
+        return cls(
+            terms=found,
+            asks=first in _READS or text.rstrip().endswith("?"),
+            roots=frozenset(number for path, number in _ROOTS.items() if path in found),
+            paths=sum(term.endswith("/") for term in found),
+            scale=max(sum(found.values()), 1.0) ** 0.5,
+        )
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What a request's terms say: a sum for every family, resource, last word and method; the nearest examples."""
+
+    family: Any
+    resource: Any
+    tail: Any
+    own: Any
+    described: Any
+    named: Any
+    path: Any
+    asks: Any  # numbers of the nearest examples, nearest first
+    similar: Any  # how near they are, 0 to 1
+    connected: list[int]
+
+
+def of_families(request: Request, found: Evidence, arrays: dict[str, Any]) -> Any:
+    """`FAMILY_NAMES` for each family."""
+    count = len(found.family)
+    words = found.family / request.scale
+    example = _family_nearest(found, arrays, count)
+    connected = np.zeros(count)
+    connected[found.connected] = 1.0
+    return np.stack(
+        [words, words - words.max(initial=0.0), example, arrays["family_popular"], connected,
+         np.log1p(arrays["family_asks"])], axis=1,
+    )  # fmt: skip
+
+
+def of_methods(request: Request, found: Evidence, numbers: Any, arrays: dict[str, Any], flags: dict[str, Any]) -> Any:
+    """`NAMES` for each of the methods."""
+    family = arrays["method_family"][numbers]
+    words = found.family / request.scale
+    nearest, near = _examples(found, numbers, arrays, len(arrays["method_family"]))
+    path = found.path[numbers]
+    root = flags["root"][numbers]
+    wanted = np.zeros(len(numbers))
+    for number in (1, 2, 3):
+        wanted += (root == number) * (1.0 if number in request.roots else -1.0)
+    connected = np.zeros(len(words))
+    connected[found.connected] = 1.0
+    columns = (
+        words[family],
+        words[family] - words.max(initial=0.0),
+        found.resource[arrays["method_resource"][numbers]] / request.scale,
+        found.tail[arrays["method_tail"][numbers]] / request.scale,
+        found.own[numbers] / request.scale,
+        found.described[numbers] / request.scale,
+        found.named[numbers] / request.scale,
+        nearest * 5,
+        np.log1p(near * 3),
+        flags["main"][numbers],
+        np.minimum(arrays["method_asks"][numbers], 5) / 5,
+        path,
+        (request.paths - np.minimum(path, request.paths)) if request.paths else np.zeros(len(numbers)),
+        flags["read"][numbers].astype(bool) != request.asks,
+        flags["depth"][numbers] / 3,
+        arrays["family_popular"][family],
+        wanted,
+        flags["batch"][numbers],
+        _family_nearest(found, arrays, len(words))[family],
+        flags["located"][numbers],
+        connected[family],
+    )
+    return np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
+
+
+def of_ranking(
+    request: Request, found: Evidence, numbers: Any, scores: Any, order: Any, arrays: dict[str, Any]
+) -> Any:
+    """`RANKING_NAMES` of one ranking: what tells whether its first method is right, and whether any is."""
+    shares = np.exp(scores - scores.max())
+    shares /= shares.sum()
+    second = float(scores[order[1]]) if len(order) > 1 else float(scores[order[0]]) - 5
+    with_methods = arrays["ask_start"][found.asks + 1] > arrays["ask_start"][found.asks] if len(found.asks) else []
+    served = max((float(s) for s, w in zip(found.similar, with_methods, strict=True) if w), default=0.0)
+    refused = max((float(s) for s, w in zip(found.similar, with_methods, strict=True) if not w), default=0.0)
+    content = [term for term, weight in request.terms.items() if weight == 1.0 and not term.startswith("<")]
+    unknown = sum(term not in request.known for term in content) / max(len(content), 1)
+    families = np.sort(found.family / request.scale)[::-1]
+    return np.array(
+        [1.0, float(shares[order[0]]), min(float(scores[order[0]]) - second, 5.0), served, refused - served, unknown,
+         float(families[0]) if len(families) else 0.0,
+         float(families[0] - families[1]) if len(families) > 1 else 2.0, min(len(content), 12) / 12, 0.0]
+    )  # fmt: skip
+
+
+def _family_nearest(found: Evidence, arrays: dict[str, Any], count: int) -> Any:
+    nearest = np.zeros(count)
+    np.maximum.at(nearest, arrays["ask_family"][found.asks], found.similar)
+    return nearest
+
+
+def _examples(found: Evidence, numbers: Any, arrays: dict[str, Any], count: int) -> tuple[Any, Any]:
+    """How near the nearest example of each method is, and the sum of squares over all that are near."""
+    nearest, near = np.zeros(count), np.zeros(count)
+    offsets, methods = arrays["ask_start"], arrays["ask_methods"]
+    for ask, similar in zip(found.asks.tolist(), found.similar.tolist(), strict=True):
+        own = methods[offsets[ask] : offsets[ask + 1]]
+        nearest[own] = np.maximum(nearest[own], similar)
+        near[own] += similar * similar
+    return nearest[numbers], near[numbers]
+
+
+def may_be_misspelt(term: str) -> bool:
+    """Whether an unknown term is a word that a slip of the keyboard could have made."""
+    return 5 <= len(term) <= 14 and re.fullmatch(r"[a-z]+", term) is not None
+
+
+def slips(word: str) -> list[str]:
+    """All words that are one slip away: a letter dropped, doubled, swapped or mistaken."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    splits = [(word[:n], word[n:]) for n in range(len(word) + 1)]
+    found = {a + b[1:] for a, b in splits if b}
+    found |= {a + b[1] + b[0] + b[2:] for a, b in splits if len(b) > 1}
+    found |= {a + c + b[1:] for a, b in splits if b for c in letters}
+    found |= {a + c + b for a, b in splits for c in letters}
+    return sorted(found - {word})

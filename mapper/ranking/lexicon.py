@@ -1,0 +1,86 @@
+"""How people speak: the words that come with GoEx, read from `mapper/lexicon`.
+
+`general.toml` holds what is true of all services. `<provider>/<service>.toml` holds one service: phrases that point to
+it, requests near it that it can't serve, words for its things, and whole requests for its methods. A file that isn't
+there is an empty lexicon; one that can't be read is a fault of the package and says so.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from policies.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceLexicon:
+    """The words for one service. Keys of `nouns` are resource paths, of `asks` method names; `*` is any characters."""
+
+    speaks: tuple[str, ...] = ()
+    cannot: tuple[str, ...] = ()
+    nouns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    asks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeneralLexicon:
+    """Words of all services: what a method's last word is called, spellings, popular services, and who is meant."""
+
+    verbs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # last word of a method -> how it is asked for
+    popular: Mapping[str, int] = field(default_factory=dict)  # provider's name of a service -> 1 (some) to 3 (everybody)
+    lexicons: Mapping[str, str] = field(default_factory=dict)  # bundled service -> file of the lexicon, without .toml
+    elsewhere: tuple[str, ...] = ()  # requests that no service here is about
+    foreign: frozenset[str] = frozenset()  # names of products of others
+
+
+def of_service(provider: str, name: str) -> ServiceLexicon:
+    """The lexicon of a provider's service; empty when there is none. Raises InvalidInput for a broken file."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,60}", provider) or not re.fullmatch(r"[A-Za-z0-9_-]{1,60}", name):
+        return ServiceLexicon()
+    found = _read(f"{provider}/{name}")
+    return ServiceLexicon(
+        speaks=tuple(found.get("speaks", ())),
+        cannot=tuple(found.get("cannot", ())),
+        nouns=_lists(found.get("nouns", {})),
+        asks=_lists(found.get("asks", {})),
+    )
+
+
+@cache
+def general() -> GeneralLexicon:
+    """The lexicon of all services. Raises InvalidInput for a broken file."""
+    found = _read("general")
+    return GeneralLexicon(
+        verbs=_lists(found.get("verbs", {})),
+        popular={name: int(rank) for rank, names in found.get("popular", {}).items() for name in names},
+        lexicons=dict(found.get("lexicons", {})),
+        elsewhere=tuple(found.get("elsewhere", ())),
+        foreign=frozenset(found.get("foreign", ())),
+    )
+
+
+def pattern(key: str) -> re.Pattern[str]:
+    """A lexicon's key as a pattern: `*` stands for any characters."""
+    return re.compile(".*".join(re.escape(part) for part in key.split("*")))
+
+
+def _lists(found: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    return {key: tuple(value) for key, value in found.items()}
+
+
+def _read(name: str) -> dict[str, Any]:
+    source = files("mapper") / "lexicon" / f"{name}.toml"
+    try:
+        return tomllib.loads(source.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(
+            f"The lexicon {name}.toml can't be read: {error}.", next_step="Mend the file or install GoEx anew."
+        ) from error

@@ -1,0 +1,349 @@
+"""The index as tables in the catalog's file: building them, and what they hold.
+
+Rules: one transaction; the tables say which generation of the catalog, which bundled manifests and which lexicon they
+were made of, so that a stale index is noticed. Blobs are made by `postings.packed`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mapper.catalog import Catalog
+from mapper.ranking import lexicon, postings
+from mapper.ranking.postings import Counts, Matrix, Vocabulary
+from mapper.ranking.sources import Ranked, Sources, gather
+from mapper.ranking.text import document_terms, request_terms, split_name
+from mapper.store.database import open_writing, translated
+from mapper.store.reading import Store
+
+FORMAT = 1
+
+COLUMNS = ("family", "resource", "tail", "own", "described", "named", "path", "ask")
+
+_TABLES = f"""
+CREATE TABLE rank_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE rank_array (name TEXT PRIMARY KEY, kind TEXT NOT NULL, data BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE rank_family (number INTEGER PRIMARY KEY, name TEXT NOT NULL, title TEXT NOT NULL);
+CREATE TABLE rank_method (number INTEGER PRIMARY KEY, service TEXT NOT NULL, name TEXT NOT NULL, origin TEXT NOT NULL);
+CREATE TABLE rank_ask (number INTEGER PRIMARY KEY, text TEXT NOT NULL);
+CREATE TABLE rank_term (term TEXT PRIMARY KEY, rarity REAL NOT NULL, {", ".join(f"{c} BLOB" for c in COLUMNS)});
+"""
+_NAMES = ("meta", "array", "family", "method", "ask", "term")
+
+_DESCRIBED = 600  # characters of a description that are read
+_ROUTINE = frozenset("alt fields key prettyPrint pageToken pageSize maxResults quotaUser body name parent".split())
+_COLLECTION = re.compile(r"([A-Za-z][A-Za-z0-9_]+)/\{")
+_LEAST_ASKS = 6  # examples that a last word needs to count for itself
+
+
+def rebuild(path: Path, progress: Callable[..., None] | None = None) -> None:
+    """Make the index of the catalog's file anew. Raises StoreUnreadable."""
+    report = progress or (lambda *_: None)
+    report(0, 3, "reading the methods")
+    sources = gather(Store(path), Catalog.bundled().services.values())
+    report(1, 3, "weighing words")
+    made = Made.of(sources)
+    report(2, 3, "writing the index")
+    db = open_writing(path)
+    try:
+        with translated(path):
+            db.execute("BEGIN IMMEDIATE")
+            write(db, made, stamp(sources.generation))
+            db.execute("COMMIT")
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    finally:
+        db.close()
+    report(3, 3, "")
+
+
+def stamp(generation: int) -> str:
+    """What an index is made of: equal stamps, equal index."""
+    digest = hashlib.sha256(f"{FORMAT} {generation}".encode())
+    package = files("mapper")
+    for folder in ("services", "lexicon", "lexicon/google"):
+        for entry in sorted(package.joinpath(folder).iterdir(), key=lambda each: each.name):
+            if entry.name.endswith(".toml"):
+                text = entry.read_bytes()
+                digest.update(f"{entry.name} {len(text)} {hashlib.sha256(text).hexdigest()}".encode())
+    return digest.hexdigest()
+
+
+def write(db: sqlite3.Connection, made: Made, stamped: str) -> None:
+    """Put the tables in place of any earlier ones."""
+    for name in _NAMES:
+        db.execute(f"DROP TABLE IF EXISTS rank_{name}")
+    for statement in _TABLES.strip().split(";\n"):
+        db.execute(statement)
+    sources, terms = made.sources, len(made.vocabulary)
+    db.executemany(
+        "INSERT INTO rank_family VALUES (?, ?, ?)",
+        [(number, family.name, family.title) for number, family in enumerate(sources.families)],
+    )
+    db.executemany(
+        "INSERT INTO rank_method VALUES (?, ?, ?, ?)",
+        [(n, method.service, method.name, method.origin_id) for n, method in enumerate(sources.methods)],
+    )
+    db.executemany("INSERT INTO rank_ask VALUES (?, ?)", list(enumerate(made.asks)))
+    db.executemany(
+        "INSERT INTO rank_array VALUES (?, ?, ?)",
+        [(name, found.dtype.str, found.tobytes()) for name, found in made.arrays.items()],
+    )
+    kinds = {column: postings.kind_for(made.columns[column].contexts) for column in COLUMNS}
+    columns = [postings.packed(made.columns[column], terms, kinds[column]) for column in COLUMNS]
+    db.executemany(
+        f"INSERT INTO rank_term VALUES (?, ?{', ?' * len(COLUMNS)})",  # noqa: S608 # names of ours
+        (
+            (term, round(float(made.rarity[number]), 3), *(column[number] for column in columns))
+            for term, number in sorted(made.vocabulary.numbers.items())
+            if any(column[number] is not None for column in columns)
+        ),
+    )
+    meta = {"stamp": stamped, "kinds": json.dumps(kinds), "generation": str(sources.generation)}
+    db.executemany("INSERT INTO rank_meta VALUES (?, ?)", meta.items())
+
+
+@dataclass(slots=True)
+class Made:
+    """An index before it is written."""
+
+    sources: Sources
+    vocabulary: Vocabulary
+    asks: list[str]
+    columns: dict[str, Matrix]
+    arrays: dict[str, Any]
+    rarity: Any
+
+    @classmethod
+    def of(cls, sources: Sources) -> Made:
+        return _Maker(sources).made()
+
+
+class _Maker:
+    def __init__(self, sources: Sources) -> None:
+        self.sources = sources
+        self.vocabulary = Vocabulary()
+        self.methods = sources.methods
+        self.of_family: list[list[int]] = [[] for _ in sources.families]
+        for number, method in enumerate(self.methods):
+            self.of_family[method.family].append(number)
+        self.resources: dict[tuple[int, str], int] = {}
+        self.resource_of = [
+            self.resources.setdefault((method.family, resource(method.name)), len(self.resources))
+            for method in self.methods
+        ]
+        self.asks: list[tuple[str, int, list[int]]] = []  # text, family, methods (none: nothing serves it)
+        self._gather_asks()
+        self.tails: dict[str, int] = {}
+        self.tail_of = self._tails()
+
+    def made(self) -> Made:
+        counts = self._counts()
+        shares = {
+            "family_ask": counts["family_ask"].shares(10), "resource_ask": counts["resource_ask"].shares(10),
+            "tail_ask": counts["tail_ask"].shares(20), "own": counts["own"].shares(5),
+            "family_doc": counts["family_doc"].shares(0, 0.7), "resource_doc": counts["resource_doc"].shares(2, 0.7),
+            "described": counts["described"].shares(10), "parameters": counts["parameters"].shares(10),
+        }  # fmt: skip
+        for name in ("names", "speaks", "nouns", "scopes", "resource_noun", "resource_name", "named", "tail_name"):
+            shares[name] = counts[name].shares(2)
+        terms = len(self.vocabulary)
+        anywhere = postings.background(
+            [(1.0, shares["family_ask"]), (0.5, shares["family_doc"]), (0.3, shares["nouns"]), (0.3, shares["speaks"])],
+            terms,
+        )
+        mixes = {
+            "family": [(1.0, "family_ask"), (0.5, "names"), (1.0, "speaks"), (0.6, "nouns"), (0.3, "family_doc"),
+                       (0.1, "scopes")],
+            "resource": [(1.0, "resource_ask"), (1.0, "resource_noun"), (0.7, "resource_name"), (0.2, "resource_doc")],
+            "tail": [(1.0, "tail_ask"), (0.3, "tail_name")],
+            "own": [(1.0, "own")],
+            "described": [(1.0, "described"), (0.3, "parameters")],
+            "named": [(1.0, "named")],
+        }  # fmt: skip
+        columns = {
+            name: postings.likelihoods(postings.mixed([(w, shares[part]) for w, part in parts]), anywhere)
+            for name, parts in mixes.items()
+        }
+        rarity = postings.rarity(counts["ask"], terms, len(self.asks))
+        columns["ask"] = postings.unit(counts["ask"], rarity)
+        columns["path"] = self._paths(counts["path"])
+        return Made(self.sources, self.vocabulary, [text for text, _, _ in self.asks], columns, self._arrays(), rarity)
+
+    # ---- what is counted
+
+    def _gather_asks(self) -> None:
+        for number, family in enumerate(self.sources.families):
+            own = self.of_family[number]
+            for key, texts in family.lexicon.asks.items():
+                wanted = lexicon.pattern(key)
+                found = [method for method in own if wanted.fullmatch(self.methods[method].name)]
+                if found:
+                    self.asks.extend((text, number, found) for text in texts)
+            for method in own:
+                self.asks.extend((text, number, [method]) for text in self.methods[method].asks)
+            self.asks.extend((text, number, []) for text in family.lexicon.cannot)
+
+    def _tails(self) -> list[int]:
+        often = Counter(tail(self.methods[method].name) for _, _, found in self.asks for method in found[:1])
+        known = lexicon.general().verbs
+        found = []
+        for method in self.methods:
+            last = tail(method.name)
+            if often[last] < _LEAST_ASKS and last not in known:
+                last = tail(split_name(method.name.rpartition(".")[2]).split(" ")[0])
+            found.append(self.tails.setdefault(last, len(self.tails)))
+        return found
+
+    def _counts(self) -> dict[str, Matrix]:
+        families, resources, methods = len(self.sources.families), len(self.resources), len(self.methods)
+        sizes = {
+            "family_ask": families, "names": families, "speaks": families, "nouns": families, "scopes": families,
+            "family_doc": families, "resource_ask": resources, "resource_noun": resources, "resource_name": resources,
+            "resource_doc": resources, "tail_ask": len(self.tails), "tail_name": len(self.tails), "own": methods,
+            "described": methods, "parameters": methods, "named": methods, "path": methods, "ask": len(self.asks),
+        }  # fmt: skip
+        counts = {name: Counts(self.vocabulary, size) for name, size in sizes.items()}
+        self._count_asks(counts)
+        self._count_families(counts)
+        self._count_methods(counts)
+        return {name: each.matrix() for name, each in counts.items()}
+
+    def _count_asks(self, counts: dict[str, Counts]) -> None:
+        for number, (text, family, found) in enumerate(self.asks):
+            terms = request_terms(text)
+            counts["ask"].add(number, terms)
+            counts["family_ask"].add(family, terms)
+            for each in {self.resource_of[method] for method in found}:
+                counts["resource_ask"].add(each, terms)
+            for each in {self.tail_of[method] for method in found}:
+                counts["tail_ask"].add(each, terms)
+            for method in found:
+                counts["own"].add(method, terms)
+        for verb, phrases in lexicon.general().verbs.items():
+            if verb in self.tails:
+                counts["tail_ask"].add(self.tails[verb], phrase_terms(phrases), 2.0)
+
+    def _count_families(self, counts: dict[str, Counts]) -> None:
+        for number, family in enumerate(self.sources.families):
+            title = re.sub(r"\bAPI\b", " ", family.title)
+            for name in (title, family.name, family.provider_name):
+                counts["names"].add(number, document_terms(name))
+            counts["speaks"].add(number, phrase_terms(family.lexicon.speaks))
+            for key, phrases in family.lexicon.nouns.items():
+                wanted = lexicon.pattern(key)
+                terms = phrase_terms(phrases)
+                counts["nouns"].add(number, terms)
+                for method in self.of_family[number]:
+                    if wanted.fullmatch(resource(self.methods[method].name)):
+                        counts["resource_noun"].add(self.resource_of[method], terms)
+            for description in family.scopes:
+                counts["scopes"].add(number, document_terms(description), known=True)
+            counts["family_doc"].add(number, document_terms(family.description), 3.0, known=True)
+        for (_, name), number in self.resources.items():
+            counts["resource_name"].add(number, document_terms(name.rpartition(".")[2]))
+        for verb, number in self.tails.items():
+            counts["tail_name"].add(number, document_terms(verb))
+
+    def _count_methods(self, counts: dict[str, Counts]) -> None:
+        for number, method in enumerate(self.methods):
+            name = document_terms(method.name)
+            described = document_terms(method.description[:_DESCRIBED])
+            counts["named"].add(number, name)
+            counts["named"].add(number, document_terms(method.name.rpartition(".")[2]))
+            counts["described"].add(number, described, known=True)
+            counts["family_doc"].add(method.family, name)
+            counts["family_doc"].add(method.family, described, known=True)
+            counts["resource_doc"].add(self.resource_of[number], described, known=True)
+            parameters = [p for p in (*method.parameters, *method.fields) if p not in _ROUTINE]
+            counts["parameters"].add(number, document_terms(" . ".join(parameters)), known=True)
+            counts["path"].add(number, dict.fromkeys((f"{c.lower()}/" for c in collections(method)), 1.0))
+
+    def _paths(self, found: Matrix) -> Matrix:
+        """How telling it is that a method's path has a collection: rare collections tell most."""
+        frequency = np.bincount(found.terms, minlength=len(self.vocabulary))
+        weights = np.log(len(self.methods) / np.maximum(frequency, 1) + 1.0)
+        values = np.minimum(weights[found.terms] * postings.SCALE, 255)
+        return Matrix(found.terms, found.at, values, found.contexts)
+
+    # ---- what is known of each method
+
+    def _arrays(self) -> dict[str, Any]:
+        asked = Counter(method for _, _, found in self.asks for method in found)
+        names = {(method.family, method.name) for method in self.methods}
+        flags = np.array([_flags(method, names) for method in self.methods], np.uint8).reshape(-1, 8)
+        offsets = np.cumsum([0, *(len(found) for _, _, found in self.asks)])
+        return {
+            "method_family": np.array([method.family for method in self.methods], "<u4"),
+            "method_resource": np.array(self.resource_of, "<u4"),
+            "method_tail": np.array(self.tail_of, "<u4"),
+            "method_asks": np.array([min(asked[n], 255) for n in range(len(self.methods))], np.uint8),
+            "method_flags": flags.reshape(-1),
+            "family_start": np.array([0, *np.cumsum([len(own) for own in self.of_family])], "<u4"),
+            "family_popular": np.array([family.popular for family in self.sources.families], np.uint8),
+            "family_asks": np.bincount(
+                [family for _, family, _ in self.asks], minlength=len(self.sources.families)
+            ).astype("<u4"),
+            "ask_family": np.array([family for _, family, _ in self.asks], "<u4"),
+            "ask_start": offsets.astype("<u4"),
+            "ask_methods": np.array([method for _, _, found in self.asks for method in found], "<u4"),
+        }
+
+
+FLAGS = ("main", "read", "bundled", "batch", "located", "depth", "root", "collections")
+_ROOTS = {"folders": 1, "organizations": 2, "billingAccounts": 3}
+
+
+def _flags(method: Ranked, names: set[tuple[int, str]]) -> list[int]:
+    last = method.name.rpartition(".")[2].lower()
+    plain = method.name.replace(".locations", "", 1)
+    return [
+        method.main,
+        method.read,
+        method.bundled,
+        last.startswith(("batch", "bulk")),
+        plain != method.name and (method.family, plain) in names,
+        min(method.name.count("."), 9),
+        _ROOTS.get(method.name.partition(".")[0], 0),
+        min(len(collections(method)), 9),
+    ]
+
+
+def collections(method: Ranked) -> list[str]:
+    """The collections in a method's path: `keyRings` of "projects/{p}/keyRings/{k}"."""
+    return _COLLECTION.findall(method.path)
+
+
+def resource(name: str) -> str:
+    """What a method is about: its name without the last part."""
+    return name.rpartition(".")[0]
+
+
+def tail(name: str) -> str:
+    """What a method does: the last part of its name, words for the same thing brought to one."""
+    last = name.rpartition(".")[2].lower()
+    return _SAME.get(last, last)
+
+
+_SAME = {"insert": "create", "add": "create", "patch": "update", "edit": "update", "remove": "delete",
+         "fetch": "get", "read": "get", "show": "get"}  # fmt: skip
+
+
+def phrase_terms(phrases: Iterable[str]) -> dict[str, float]:
+    """The terms of phrases, which stand anywhere in a request."""
+    found: Counter[str] = Counter()
+    for phrase in phrases:
+        for term, weight in request_terms(phrase).items():
+            if not term.startswith("^"):
+                found[term] += weight
+    return dict(found)
