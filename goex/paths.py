@@ -68,6 +68,11 @@ class Paths:
         return self.state_dir / "vault.db"
 
     @property
+    def catalog(self) -> Path:
+        """The imported services."""
+        return self.state_dir / "catalog.db"
+
+    @property
     def snapshots(self) -> Path:
         return self.state_dir / "snapshots"
 

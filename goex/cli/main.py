@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from goex.cli import agents, approve, daemon, doctor, eval, exec, grants, history, images, mapping, services, vault
+from goex.cli import agents, approve, catalog, daemon, doctor, eval, exec, grants, history, images, mapping, vault
 from policies.errors import ExitStatus, GoexError, InvalidInput
 from policies.text import escape
 
@@ -128,7 +128,7 @@ app.command("revoke", short_help="Take grants back, at once.")(grants.revoke)
 app.add_typer(agents.app, name="agents")
 app.add_typer(vault.app, name="vault")
 app.add_typer(daemon.app, name="daemon")
-app.add_typer(services.app, name="catalog")
+app.add_typer(catalog.app, name="catalog")
 app.add_typer(images.app, name="images")
 app.add_typer(eval.app, name="eval")
 app.command("doctor", short_help="What is missing, and what mends it.")(doctor.run)

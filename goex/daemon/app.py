@@ -99,7 +99,7 @@ class App:
         self.ledger = Ledger(self.journal, self.clock)
         self.custody = Custody(self.paths.vault_db)
         self.custody.opened = self._opened
-        self.catalog = Catalog.bundled()
+        self.catalog = Catalog.open(self.paths.catalog)
         self.presence = Presence(self.config.ask.presence_seconds, self.clock)
         self.sessions = Sessions(self.clock, self._session_ended)
         self.registry = Registry(self.sessions.disconnected)
@@ -130,6 +130,8 @@ class App:
 
     async def start(self) -> None:
         """Reap, listen, and open the vault where the keyring can."""
+        if (trouble := self.catalog.trouble) is not None:
+            log.warning("imported services can't be used: %s", trouble)
         with suppress(GoexError):  # Docker may not be there yet; actions then say so
             reaped = await self.sandbox.reap()
             log.info("reaped %d containers of an earlier daemon", len(reaped))

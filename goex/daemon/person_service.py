@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from goex.catalog_views import services_reply
 from goex.daemon.actions_service import ActionsService
 from goex.daemon.calls import Callers, streaming, unary
 from goex.daemon.custody import Custody
-from goex.daemon.views import account_view, grant_view, log_row, service_view
+from goex.daemon.views import account_view, grant_view, log_row
 from goex.engine.engine import Engine
 from goex.engine.peers import Peer, Presence
 from goex.journal.states import State
@@ -255,15 +256,11 @@ class PersonService(rpc.PersonServicer):
     @unary
     async def Services(self, request: pb.ServicesRequest, context: Any) -> pb.ServicesReply:
         self._callers.peer(context)
-        catalog = self._engine.core.catalog
-        names = [catalog.service(request.service).name] if request.service else sorted(catalog.services)
         known = self._custody.vault.records() if self._custody.state != "absent" else ()
-        return pb.ServicesReply(
-            services=[
-                service_view(catalog.service(name), [r.account.name for r in known if r.account.service == name])
-                for name in names
-            ]
-        )
+        accounts: dict[str, list[str]] = {}
+        for record in known:
+            accounts.setdefault(record.account.service, []).append(record.account.name)
+        return services_reply(self._engine.core.catalog, request, accounts)
 
     @unary
     async def Shutdown(self, request: pb.ShutdownRequest, context: Any) -> pb.ShutdownReply:

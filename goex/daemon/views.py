@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from goex.engine.asking import bindable
 from goex.engine.engine import REVERTIBLE
 from goex.engine.events import Approval, Problem
@@ -13,7 +11,6 @@ from goex.rpc import goex_pb2 as pb
 from mapper.catalog import Catalog
 from mapper.scopes import also
 from policies.actions import Call, IntentMapping, Need, Plan, UndoClass
-from policies.catalog import Method, Service
 from policies.grants import Grant
 from policies.jsonvalue import canonical
 from vault.record import Record
@@ -186,28 +183,4 @@ def log_row(row: Row) -> pb.LogRow:
         facts_json=row.facts,
         hash=row.hash.hex(),
         **{"from": row.from_state},
-    )
-
-
-def service_view(service: Service, accounts: Iterable[str]) -> pb.ServiceView:
-    return pb.ServiceView(
-        name=service.name,
-        title=service.title,
-        base_url=service.base_url,
-        methods=[_method_view(method) for method in service.methods.values()],
-        accounts=sorted(accounts),
-    )
-
-
-def _method_view(method: Method) -> pb.MethodView:
-    undo = "nothing" if method.risk.word == "read" else "irreversible"
-    if method.undo is not None:
-        undo = "compensating: " + ", ".join(call.method for call in method.undo.calls)
-    return pb.MethodView(
-        name=method.name,
-        description=method.description,
-        risk=method.risk.word,
-        scopes=method.scopes,
-        undo=undo,
-        parameters_json=text(dict(method.parameters)),
     )

@@ -671,46 +671,88 @@ class VerifyLogReply(_message.Message):
     def __init__(self, good: _Optional[bool] = ..., rows: _Optional[int] = ..., head: _Optional[str] = ..., problem: _Optional[str] = ..., authenticated: _Optional[bool] = ...) -> None: ...
 
 class ServicesRequest(_message.Message):
-    __slots__ = ("service",)
+    __slots__ = ("service", "method", "versions")
     SERVICE_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    VERSIONS_FIELD_NUMBER: _ClassVar[int]
     service: str
-    def __init__(self, service: _Optional[str] = ...) -> None: ...
+    method: str
+    versions: bool
+    def __init__(self, service: _Optional[str] = ..., method: _Optional[str] = ..., versions: _Optional[bool] = ...) -> None: ...
 
 class MethodView(_message.Message):
-    __slots__ = ("name", "description", "risk", "scopes", "undo", "parameters_json")
+    __slots__ = ("name", "description", "risk", "scopes", "undo", "parameters_json", "http", "path", "origin_id", "unsupported")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     RISK_FIELD_NUMBER: _ClassVar[int]
     SCOPES_FIELD_NUMBER: _ClassVar[int]
     UNDO_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_JSON_FIELD_NUMBER: _ClassVar[int]
+    HTTP_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_ID_FIELD_NUMBER: _ClassVar[int]
+    UNSUPPORTED_FIELD_NUMBER: _ClassVar[int]
     name: str
     description: str
     risk: str
     scopes: _containers.RepeatedScalarFieldContainer[str]
     undo: str
     parameters_json: str
-    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., risk: _Optional[str] = ..., scopes: _Optional[_Iterable[str]] = ..., undo: _Optional[str] = ..., parameters_json: _Optional[str] = ...) -> None: ...
+    http: str
+    path: str
+    origin_id: str
+    unsupported: str
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., risk: _Optional[str] = ..., scopes: _Optional[_Iterable[str]] = ..., undo: _Optional[str] = ..., parameters_json: _Optional[str] = ..., http: _Optional[str] = ..., path: _Optional[str] = ..., origin_id: _Optional[str] = ..., unsupported: _Optional[str] = ...) -> None: ...
+
+class ScopeView(_message.Message):
+    __slots__ = ("name", "description", "risk", "virtual")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    RISK_FIELD_NUMBER: _ClassVar[int]
+    VIRTUAL_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    description: str
+    risk: str
+    virtual: bool
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., risk: _Optional[str] = ..., virtual: _Optional[bool] = ...) -> None: ...
 
 class ServiceView(_message.Message):
-    __slots__ = ("name", "title", "base_url", "methods", "accounts")
+    __slots__ = ("name", "title", "base_url", "methods", "accounts", "method_count", "description", "source", "provider", "provider_name", "version", "main", "scopes")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TITLE_FIELD_NUMBER: _ClassVar[int]
     BASE_URL_FIELD_NUMBER: _ClassVar[int]
     METHODS_FIELD_NUMBER: _ClassVar[int]
     ACCOUNTS_FIELD_NUMBER: _ClassVar[int]
+    METHOD_COUNT_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    PROVIDER_FIELD_NUMBER: _ClassVar[int]
+    PROVIDER_NAME_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    MAIN_FIELD_NUMBER: _ClassVar[int]
+    SCOPES_FIELD_NUMBER: _ClassVar[int]
     name: str
     title: str
     base_url: str
     methods: _containers.RepeatedCompositeFieldContainer[MethodView]
     accounts: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., title: _Optional[str] = ..., base_url: _Optional[str] = ..., methods: _Optional[_Iterable[_Union[MethodView, _Mapping]]] = ..., accounts: _Optional[_Iterable[str]] = ...) -> None: ...
+    method_count: int
+    description: str
+    source: str
+    provider: str
+    provider_name: str
+    version: str
+    main: bool
+    scopes: _containers.RepeatedCompositeFieldContainer[ScopeView]
+    def __init__(self, name: _Optional[str] = ..., title: _Optional[str] = ..., base_url: _Optional[str] = ..., methods: _Optional[_Iterable[_Union[MethodView, _Mapping]]] = ..., accounts: _Optional[_Iterable[str]] = ..., method_count: _Optional[int] = ..., description: _Optional[str] = ..., source: _Optional[str] = ..., provider: _Optional[str] = ..., provider_name: _Optional[str] = ..., version: _Optional[str] = ..., main: _Optional[bool] = ..., scopes: _Optional[_Iterable[_Union[ScopeView, _Mapping]]] = ...) -> None: ...
 
 class ServicesReply(_message.Message):
-    __slots__ = ("services",)
+    __slots__ = ("services", "trouble")
     SERVICES_FIELD_NUMBER: _ClassVar[int]
+    TROUBLE_FIELD_NUMBER: _ClassVar[int]
     services: _containers.RepeatedCompositeFieldContainer[ServiceView]
-    def __init__(self, services: _Optional[_Iterable[_Union[ServiceView, _Mapping]]] = ...) -> None: ...
+    trouble: str
+    def __init__(self, services: _Optional[_Iterable[_Union[ServiceView, _Mapping]]] = ..., trouble: _Optional[str] = ...) -> None: ...
 
 class ShutdownRequest(_message.Message):
     __slots__ = ()

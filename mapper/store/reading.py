@@ -36,6 +36,16 @@ _METHOD = (
     " m.document_id, b.data FROM method m JOIN document d ON d.id = m.document_id"
     " JOIN service s ON s.id = d.service_id LEFT JOIN blob b ON b.id = m.detail"
 )
+_ENTRY = (
+    "SELECT m.id, s.name, m.name, m.origin_id, m.description, m.http, m.path, m.risk, m.document_id, m.scopes, b.data,"
+    " m.unsupported FROM method m JOIN document d ON d.id = m.document_id JOIN service s ON s.id = d.service_id"
+    " LEFT JOIN blob b ON b.id = m.detail WHERE "
+)
+_TEXTS = (
+    "SELECT m.id, s.name, s.title, m.name, m.description, m.risk, m.unsupported FROM method m"
+    " JOIN document d ON d.id = m.document_id JOIN service s ON s.id = d.service_id"
+    " WHERE m.id > ? AND s.main >= ? ORDER BY m.id LIMIT ?"
+)
 _IDS = (
     "SELECT s.name, m.name FROM method m JOIN document d ON d.id = m.document_id JOIN service s ON s.id = d.service_id"
     " WHERE m.{} = ? ORDER BY s.main DESC, s.name LIMIT 50"
@@ -218,6 +228,58 @@ class Store:
             yield from found
             after = found[-1].number
 
+    def entries_of(self, service: str) -> tuple[Entry, ...]:
+        """Every method of one service in short, by name. Raises StoreUnreadable."""
+        with self._reading() as db:
+            if db is None:
+                return ()
+            found = self._rows(db, "s.name = ? ORDER BY m.name", (service,))
+        return tuple(found)
+
+    def texts(self, *, main: bool = True) -> Iterator[tuple[str, str, str, str, Risk, str]]:
+        """(service, its title, name, description, risk, why it can't be called) of every method."""
+        after = 0
+        while True:
+            with self._reading() as db:
+                rows = db.execute(_TEXTS, (after, int(main), _CHUNK * 4)).fetchall() if db is not None else []
+            if not rows:
+                return
+            yield from ((*row[1:5], _risk(row[5]), row[6]) for row in rows)
+            after = rows[-1][0]
+
+    def idle_scopes(self) -> tuple[tuple[str, str], ...]:
+        """(service, scope) of the scopes that unlock no method. Raises StoreUnreadable."""
+        with self._reading() as db:
+            if db is None:
+                return ()
+            return tuple(
+                (service, scope)
+                for service, scope in db.execute(
+                    "SELECT s.name, c.name FROM scope c JOIN document d ON d.id = c.document_id"
+                    " JOIN service s ON s.id = d.service_id"
+                    " WHERE c.id NOT IN (SELECT scope_id FROM unlocks) ORDER BY s.name, c.name"
+                )
+            )
+
+    def schemas(self, service: str = "") -> Iterator[tuple[str, str, Any, frozenset[str]]]:
+        """(service, name, schema, names of its document's schemas) of one service, or all. Raises StoreUnreadable."""
+        for name in (service,) if service else self.names():
+            with self._reading() as db:
+                if db is None:
+                    return
+                rows = db.execute(
+                    "SELECT c.document_id, c.name, b.data FROM schema c JOIN document d ON d.id = c.document_id"
+                    " JOIN service s ON s.id = d.service_id LEFT JOIN blob b ON b.id = c.blob_id WHERE s.name = ?",
+                    (name,),
+                ).fetchall()
+            known: dict[int, set[str]] = {}
+            for document, schema, _ in rows:
+                known.setdefault(document, set()).add(schema)
+            names = {document: frozenset(found) for document, found in known.items()}
+            with translated(self.path):
+                for document, schema, blob in rows:
+                    yield name, schema, _unpacked(blob), names[document]
+
     # ---- inside
 
     def _ids(self, query: str, value: str | int) -> tuple[str, ...]:
@@ -315,15 +377,13 @@ class Store:
         return found, cost
 
     def _entries(self, db: sqlite3.Connection, after: int, main: bool) -> list[Entry]:
-        rows = db.execute(
-            "SELECT m.id, s.name, m.name, m.origin_id, m.description, m.http, m.path, m.risk, m.scopes, m.document_id,"
-            " b.data FROM method m JOIN document d ON d.id = m.document_id JOIN service s ON s.id = d.service_id"
-            " LEFT JOIN blob b ON b.id = m.detail WHERE m.id > ? AND s.main >= ? ORDER BY m.id LIMIT ?",
-            (after, int(main), _CHUNK),
-        ).fetchall()
+        return self._rows(db, "m.id > ? AND s.main >= ? ORDER BY m.id LIMIT ?", (after, int(main), _CHUNK))
+
+    def _rows(self, db: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> list[Entry]:
         scopes: dict[int, dict[int, str]] = {}
         found = []
-        for number, service, name, origin_id, description, http, path, risk, numbers, document, blob in rows:
+        for row in db.execute(_ENTRY + where, values).fetchall():
+            document, numbers, blob = row[8:11]
             if document not in scopes:
                 scopes[document] = dict(
                     db.execute("SELECT id, name FROM scope WHERE document_id = ?", (document,)).fetchall()
@@ -331,17 +391,18 @@ class Store:
             properties = _unpacked(blob)["properties"]
             found.append(
                 Entry(
-                    number=number,
-                    service=service,
-                    name=name,
-                    origin_id=origin_id,
-                    description=description,
-                    http=http,
-                    path=path,
-                    risk=_risk(risk),
+                    number=row[0],
+                    service=row[1],
+                    name=row[2],
+                    origin_id=row[3],
+                    description=row[4],
+                    http=row[5],
+                    path=row[6],
+                    risk=_risk(row[7]),
                     scopes=tuple(sorted(scopes[document][int(each)] for each in numbers.split())),
                     parameters=tuple(properties),
                     fields=self._fields(db, document, properties.get("body")),
+                    unsupported=row[11],
                 )
             )
         return found

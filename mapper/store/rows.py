@@ -73,6 +73,7 @@ class Entry:
     scopes: tuple[str, ...]
     parameters: tuple[str, ...]  # names of the arguments
     fields: tuple[str, ...]  # names in the body's own schema, one level deep
+    unsupported: str = ""  # why it can't be called; "": it can
 
     @property
     def id(self) -> str:
