@@ -130,6 +130,8 @@ def put(
         if file is not None:
             request.secret = _file(file)
         else:
+            if not base_url and not replace:
+                _say_where(out, service)
             label = f"{service}/{account}"
             request.secret = read_secret(f"Credential for {shown(label)}: ", what="The credential").reveal()
 
@@ -230,6 +232,16 @@ def _status(out: Output, reply: pb.VaultStatus) -> None:
         out.say(shown(f"The vault is {reply.state}, keyed by {reply.keyed_by}, with {reply.records} records."))
         for damage in reply.damage:
             out.say(shown(f"Altered outside of GoEx, and unusable until it is put again or removed: {damage}"))
+
+
+def _say_where(out: Output, service: str) -> None:
+    """Where the credential of an imported service will go: it was its document that said so, not GoEx."""
+    from goex.cli.connect import paths
+    from mapper.catalog import Catalog
+
+    found = Catalog.open(paths().catalog).services.get(service)
+    if found is not None and found.source == "imported":
+        out.progress(f"{found.title} was imported. The credential will be sent to {found.base_url} and nowhere else.")
 
 
 def _file(path: Path) -> bytes:

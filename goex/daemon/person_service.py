@@ -293,11 +293,17 @@ class PersonService(rpc.PersonServicer):
         raise InvalidInput(f"There is no account {service}/{name}.", next_step="See which there are: goex vault list")
 
     def _account(self, request: pb.VaultPutRequest) -> Account:
-        """The account entry: the only place where a base URL, a private address or a CA comes from."""
-        service = self._engine.core.catalog.services.get(request.service)
-        base_url = request.base_url or (service.base_url if service else "")
-        if service is None and request.service != "model":
-            self._engine.core.catalog.service(request.service)  # raises, with close matches
+        """The account entry: the only place where a base URL, a private address or a CA comes from.
+
+        Where the place of an account that is replaced isn't said anew, it stays: what the catalog says about the
+        service may have changed since, and that must not send the credential elsewhere.
+        """
+        name = request.account or "default"
+        service = None
+        if request.service != "model":
+            service = self._engine.core.catalog.service(request.service)  # raises, with close matches
+        kept = self._known(request.service, name) if request.replace and not request.base_url else None
+        base_url = request.base_url or (kept.base_url if kept else service.base_url if service else "")
         if not base_url:
             raise InvalidInput(
                 f"{request.service} has no address of its own.", next_step="Say where it is: --base-url https://…"
@@ -307,13 +313,18 @@ class PersonService(rpc.PersonServicer):
         origins = {Origin.parse(base_url), *(Origin.parse(origin) for origin in request.origins)}
         return Account(
             service=request.service,
-            name=request.account or "default",
-            origins=tuple(sorted(origins)),
+            name=name,
+            origins=tuple(sorted(origins | set(kept.origins if kept else ()))),
             base_url=base_url.rstrip("/"),
             format="file" if request.format == "file" else "string",
-            private=request.private,
-            ca_pem=request.ca_pem,
+            private=request.private or (kept is not None and kept.private),
+            ca_pem=request.ca_pem or (kept.ca_pem if kept else ""),
         )
+
+    def _known(self, service: str, name: str) -> Account | None:
+        known = self._custody.vault.records() if self._custody.state != "absent" else ()
+        mine = (record.account for record in known if record.account.service == service)
+        return next((account for account in mine if account.name == name), None)
 
 
 def _width(text: str) -> Width:

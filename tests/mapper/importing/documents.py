@@ -1,0 +1,45 @@
+"""Small discovery documents of the tests' own, in Google's form."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+READ = "https://www.googleapis.com/auth/things.readonly"
+FULL = "https://www.googleapis.com/auth/things"
+
+
+def method(id: str, http: str = "GET", path: str = "v1/things", **more: Any) -> dict[str, Any]:
+    return {"id": id, "httpMethod": http, "path": path, "description": "Does it.", "scopes": [FULL, READ], **more}
+
+
+def discovery(name: str = "things", version: str = "v1", **more: Any) -> dict[str, Any]:
+    """A whole document; `methods`, if given, are those of the resource `things`."""
+    methods = more.pop("methods", None) or {"list": method(f"{name}.things.list")}
+    return {
+        "kind": "discovery#restDescription",
+        "name": name,
+        "version": version,
+        "title": f"{name.title()} API",
+        "description": "Keeps things.",
+        "rootUrl": f"https://{name.lower()}.googleapis.com/",
+        "servicePath": "",
+        "auth": {
+            "oauth2": {
+                "scopes": {
+                    FULL: {"description": "See, change and delete your things"},
+                    READ: {"description": "See your things"},
+                }
+            }
+        },
+        "schemas": {},
+        "resources": {"things": {"methods": methods}},
+        **more,
+    }
+
+
+def write(folder: Path, document: dict[str, Any], name: str = "") -> Path:
+    file = folder / (name or f"{document['name']}.{document['version']}.json")
+    file.write_text(json.dumps(document, indent=1), encoding="utf-8")
+    return file
