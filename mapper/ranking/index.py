@@ -135,7 +135,7 @@ class Index:
         names none that there are). `embedder` blends in how near the request is in meaning.
         """
         request, found = self._asked(text, connected)
-        families = self._chosen(text, found, chooser)
+        families = self._chosen(text, request, found, chooser)
         numbers, matrix = self._scored(request, found, families)
         if not len(numbers):
             return Found((), 0.0, 1.0)
@@ -167,6 +167,12 @@ class Index:
             if found.family[n] > 0
         ]
 
+    def family_of(self, origin_id: str) -> str:
+        """The main service of the API that has a method of this provider's id; "" where none has."""
+        with self._lock:
+            row = self._db.execute("SELECT number FROM rank_method WHERE origin = ?", (origin_id,)).fetchone()
+        return self._families[int(self._arrays["method_family"][row[0]])][0] if row else ""
+
     def candidates(
         self, text: str, *, connected: Collection[str] = frozenset(), limit: int = 20,
         chooser: ServiceChooser | None = None, embedder: Embedder | None = None,
@@ -174,6 +180,23 @@ class Index:
         """Methods for a model to choose among: mostly the best, and of the next services some in any case."""
         hits = self.search(text, connected=connected, limit=limit * 4, chooser=chooser, embedder=embedder)
         return interleaved(hits, limit)
+
+    # ---- for fitting
+
+    def competition(self, text: str) -> tuple[Any, Any]:
+        """The numbers of the methods that are scored for a request, and `features.NAMES` for each."""
+        request, found = self._asked(text, ())
+        return self._scored(request, found, self._chosen(text, request, found, None))
+
+    def numbers_of(self, origin_id: str) -> list[int]:
+        """The numbers of the methods that have this provider's id."""
+        with self._lock:
+            rows = self._db.execute("SELECT number FROM rank_method WHERE origin = ?", (origin_id,)).fetchall()
+        return [int(row[0]) for row in rows]
+
+    def origin_of(self, number: int) -> str:
+        """The provider's id of a method, by its number."""
+        return self._named([number])[0][2]
 
     # ---- inside
 
@@ -255,13 +278,15 @@ class Index:
     def _family_scores(self, request: Request, found: Evidence) -> Any:
         return features.of_families(request, found, self._arrays) @ self._weights.family
 
-    def _chosen(self, text: str, found: Evidence, chooser: ServiceChooser | None) -> list[int]:
-        scores = found.family
+    def _chosen(
+        self, text: str, request: Request, found: Evidence, chooser: ServiceChooser | None
+    ) -> list[int]:
+        scores = self._family_scores(request, found)
         order = np.lexsort((np.arange(len(scores)), -scores))
-        best = [int(n) for n in order[:_FAMILIES] if scores[n] > 0]
+        best = [int(n) for n in order[:_FAMILIES] if found.family[n] > 0]
         if chooser is None:
             return best
-        offered = [self._families[int(n)] for n in order[: _FAMILIES * 4] if scores[n] > 0]
+        offered = [self._families[int(n)] for n in order[: _FAMILIES * 4] if found.family[n] > 0]
         wanted = set(chooser(text, offered))
         found.asks = found.asks[:0]
         found.similar = found.similar[:0]

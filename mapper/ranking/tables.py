@@ -27,7 +27,7 @@ from mapper.ranking.text import document_terms, request_terms, split_name
 from mapper.store.database import open_writing, translated
 from mapper.store.reading import Store
 
-FORMAT = 1
+FORMAT = 2
 
 COLUMNS = ("family", "resource", "tail", "own", "described", "named", "path", "ask")
 
@@ -36,6 +36,7 @@ CREATE TABLE rank_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID
 CREATE TABLE rank_array (name TEXT PRIMARY KEY, kind TEXT NOT NULL, data BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE rank_family (number INTEGER PRIMARY KEY, name TEXT NOT NULL, title TEXT NOT NULL);
 CREATE TABLE rank_method (number INTEGER PRIMARY KEY, service TEXT NOT NULL, name TEXT NOT NULL, origin TEXT NOT NULL);
+CREATE INDEX rank_method_origin ON rank_method (origin);
 CREATE TABLE rank_ask (number INTEGER PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE rank_term (term TEXT PRIMARY KEY, rarity REAL NOT NULL, {", ".join(f"{c} BLOB" for c in COLUMNS)});
 """
