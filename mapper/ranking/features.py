@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mapper.ranking.text import marked_words, terms
+from mapper.ranking.text import form_terms, marked_words, terms
 
 UNKNOWN_RARITY = 8.0
 """How rare a word counts that no example has."""
@@ -38,6 +38,7 @@ class Request:
     """A request as terms, and what its form says."""
 
     terms: dict[str, float]
+    form: dict[str, float]
     asks: bool  # wants to know, rather than to change
     roots: frozenset[int]
     paths: int
@@ -52,6 +53,7 @@ class Request:
         first = next((word for word in plain if word not in _POLITE), "")
         return cls(
             terms=found,
+            form=form_terms(marked),
             asks=first in _READS or text.rstrip().endswith("?"),
             roots=frozenset(number for path, number in _ROOTS.items() if path in found),
             paths=sum(term.endswith("/") for term in found),
@@ -104,7 +106,7 @@ def of_methods(request: Request, found: Evidence, numbers: Any, arrays: dict[str
         words[family],
         words[family] - words.max(initial=0.0),
         found.resource[arrays["method_resource"][numbers]] / request.scale,
-        found.tail[arrays["method_tail"][numbers]] / request.scale,
+        found.tail[arrays["method_tail"][numbers]],
         found.own[numbers] / request.scale,
         found.described[numbers] / request.scale,
         found.named[numbers] / request.scale,

@@ -202,11 +202,11 @@ class Index:
 
     def _asked(self, text: str, connected: Collection[str]) -> tuple[Request, Evidence]:
         request = Request.of(text)
-        wanted = list(request.terms)
+        wanted = [*request.terms, *request.form]
         rows: dict[str, tuple[Any, ...]] = {}
         with self._lock:
             rows.update(self._rows(wanted))
-            unknown = [term for term in wanted if term not in rows and features.may_be_misspelt(term)]
+            unknown = [term for term in request.terms if term not in rows and features.may_be_misspelt(term)]
             for term in unknown[:6]:
                 better = self._respelled(term)
                 if better:
@@ -253,9 +253,17 @@ class Index:
                 cell = row[number + 1]
                 if cell is None:
                     continue
+                if column == "tail":
+                    sums[column] += np.frombuffer(cell, np.int8) * np.float32(weight / postings.SCALE)
+                    continue
                 at, values = self._unpacked(cell, column)
                 factor = weight * row[0] / 255 if column == "ask" else weight / postings.SCALE
                 sums[column][at] += values * np.float32(factor)
+        tail = tables.COLUMNS.index("tail") + 1
+        for term, weight in request.form.items():
+            row = rows.get(term)
+            if row is not None and row[tail] is not None:
+                sums["tail"] += np.frombuffer(row[tail], np.int8) * np.float32(weight / postings.SCALE)
         sums["ask"] /= max(length, 1e-9) ** 0.5
         near = self._nearest(sums["ask"])
         return Evidence(
@@ -337,6 +345,10 @@ class Index:
             rows = self._rows(list(request.terms))
         for term, row in rows.items():
             if row[number + 1] is None:
+                continue
+            if column == "tail":
+                leaning = np.frombuffer(row[number + 1], np.int8)[at]
+                spoken.append((float(leaning) * request.terms[term], term))
                 continue
             contexts, values = self._unpacked(row[number + 1], column)
             place = int(np.searchsorted(contexts, at))

@@ -125,6 +125,24 @@ def likelihoods(part: Matrix, anywhere: Any) -> Matrix:
     )
 
 
+def leanings(found: Matrix, terms: int, few: Any) -> Any:
+    """How much each term speaks for or against each context, as signed bytes of 1/`SCALE`: terms x contexts.
+
+    log P(t|c) / P(t), smoothed towards 0 where a term is rare. `few` marks terms that are left out: all 0.
+    """
+    sums = np.bincount(found.at, weights=found.values, minlength=found.contexts)
+    totals = found.sums(terms)
+    expected = totals[:, None] * (sums / max(sums.sum(), 1.0))[None, :]
+    seen = np.zeros((terms, found.contexts))
+    seen[found.terms, found.at] = found.values
+    made = np.log((seen + _SMOOTH) / (expected + _SMOOTH)) * SCALE
+    made[few] = 0.0
+    return np.clip(np.rint(made), -64, 96).astype(np.int8)
+
+
+_SMOOTH = 1.5  # occurrences that a term has to show beyond what is expected before it says much
+
+
 def packed(part: Matrix, terms: int, kind: str) -> list[bytes | None]:
     """For each term, its contexts (numbers of the array type `kind`) followed by their weights, a byte each."""
     edges = np.searchsorted(part.terms, np.arange(terms + 1))

@@ -23,11 +23,11 @@ from mapper.catalog import Catalog
 from mapper.ranking import lexicon, postings
 from mapper.ranking.postings import Counts, Matrix, Vocabulary
 from mapper.ranking.sources import Ranked, Sources, gather
-from mapper.ranking.text import document_terms, request_terms, split_name
+from mapper.ranking.text import document_terms, form_terms, marked_words, request_terms, split_name, terms
 from mapper.store.database import open_writing, translated
 from mapper.store.reading import Store
 
-FORMAT = 2
+FORMAT = 3
 
 COLUMNS = ("family", "resource", "tail", "own", "described", "named", "path", "ask")
 
@@ -45,7 +45,8 @@ _NAMES = ("meta", "array", "family", "method", "ask", "term")
 _DESCRIBED = 600  # characters of a description that are read
 _ROUTINE = frozenset("alt fields key prettyPrint pageToken pageSize maxResults quotaUser body name parent".split())
 _COLLECTION = re.compile(r"([A-Za-z][A-Za-z0-9_]+)/\{")
-_LEAST_ASKS = 6  # examples that a last word needs to count for itself
+_LEAST_ASKS = 12  # examples that a last word needs to count for itself
+_SPREAD = 4  # families whose examples use a word before it can tell what is to be done
 
 
 def rebuild(path: Path, progress: Callable[..., None] | None = None) -> None:
@@ -100,8 +101,11 @@ def write(db: sqlite3.Connection, made: Made, stamped: str) -> None:
         "INSERT INTO rank_array VALUES (?, ?, ?)",
         [(name, found.dtype.str, found.tobytes()) for name, found in made.arrays.items()],
     )
-    kinds = {column: postings.kind_for(made.columns[column].contexts) for column in COLUMNS}
-    columns = [postings.packed(made.columns[column], terms, kinds[column]) for column in COLUMNS]
+    kinds = {column: postings.kind_for(part.contexts) for column, part in made.columns.items()}
+    columns = [
+        postings.packed(made.columns[column], terms, kinds[column]) if column != "tail" else _rows(made.leanings)
+        for column in COLUMNS
+    ]
     db.executemany(
         f"INSERT INTO rank_term VALUES (?, ?{', ?' * len(COLUMNS)})",  # noqa: S608 # names of ours
         (
@@ -122,6 +126,7 @@ class Made:
     vocabulary: Vocabulary
     asks: list[str]
     columns: dict[str, Matrix]
+    leanings: Any  # of each term for each last word
     arrays: dict[str, Any]
     rarity: Any
 
@@ -152,11 +157,11 @@ class _Maker:
         counts = self._counts()
         shares = {
             "family_ask": counts["family_ask"].shares(10), "resource_ask": counts["resource_ask"].shares(10),
-            "tail_ask": counts["tail_ask"].shares(20), "own": counts["own"].shares(5),
+            "own": counts["own"].shares(5),
             "family_doc": counts["family_doc"].shares(0, 0.7), "resource_doc": counts["resource_doc"].shares(2, 0.7),
             "described": counts["described"].shares(10), "parameters": counts["parameters"].shares(10),
         }  # fmt: skip
-        for name in ("names", "speaks", "nouns", "scopes", "resource_noun", "resource_name", "named", "tail_name"):
+        for name in ("names", "speaks", "nouns", "scopes", "resource_noun", "resource_name", "named"):
             shares[name] = counts[name].shares(2)
         terms = len(self.vocabulary)
         anywhere = postings.background(
@@ -167,7 +172,6 @@ class _Maker:
             "family": [(1.0, "family_ask"), (0.5, "names"), (1.0, "speaks"), (0.6, "nouns"), (0.3, "family_doc"),
                        (0.1, "scopes")],
             "resource": [(1.0, "resource_ask"), (1.0, "resource_noun"), (0.7, "resource_name"), (0.2, "resource_doc")],
-            "tail": [(1.0, "tail_ask"), (0.3, "tail_name")],
             "own": [(1.0, "own")],
             "described": [(1.0, "described"), (0.3, "parameters")],
             "named": [(1.0, "named")],
@@ -179,7 +183,13 @@ class _Maker:
         rarity = postings.rarity(counts["ask"], terms, len(self.asks))
         columns["ask"] = postings.unit(counts["ask"], rarity)
         columns["path"] = self._paths(counts["path"])
-        return Made(self.sources, self.vocabulary, [text for text, _, _ in self.asks], columns, self._arrays(), rarity)
+        spread = np.bincount(counts["family_ask"].terms, minlength=terms)
+        form = np.array([term.startswith("~") for term in self.vocabulary.numbers])
+        few = ~((spread >= min(_SPREAD, len(self.sources.families))) | form | self._verbal())
+        lean = postings.leanings(counts["tail_ask"], terms, few)
+        return Made(
+            self.sources, self.vocabulary, [text for text, _, _ in self.asks], columns, lean, self._arrays(), rarity
+        )
 
     # ---- what is counted
 
@@ -197,21 +207,32 @@ class _Maker:
 
     def _tails(self) -> list[int]:
         often = Counter(tail(self.methods[method].name) for _, _, found in self.asks for method in found[:1])
-        known = lexicon.general().verbs
+        own = {last for last, count in often.items() if count >= _LEAST_ASKS} | set(lexicon.general().verbs)
         found = []
         for method in self.methods:
             last = tail(method.name)
-            if often[last] < _LEAST_ASKS and last not in known:
+            if last not in own:
                 last = tail(split_name(method.name.rpartition(".")[2]).split(" ")[0])
+            if last not in own:
+                last = _BY_HTTP.get(method.http, "other")
             found.append(self.tails.setdefault(last, len(self.tails)))
         return found
+
+    def _verbal(self) -> Any:
+        """Which terms are those of the general lexicon's verbs."""
+        known = np.zeros(len(self.vocabulary), bool)
+        for phrases in lexicon.general().verbs.values():
+            for phrase in phrases:
+                for term in request_terms(phrase):
+                    known[self.vocabulary.number(term)] = True
+        return known
 
     def _counts(self) -> dict[str, Matrix]:
         families, resources, methods = len(self.sources.families), len(self.resources), len(self.methods)
         sizes = {
             "family_ask": families, "names": families, "speaks": families, "nouns": families, "scopes": families,
             "family_doc": families, "resource_ask": resources, "resource_noun": resources, "resource_name": resources,
-            "resource_doc": resources, "tail_ask": len(self.tails), "tail_name": len(self.tails), "own": methods,
+            "resource_doc": resources, "tail_ask": len(self.tails), "own": methods,
             "described": methods, "parameters": methods, "named": methods, "path": methods, "ask": len(self.asks),
         }  # fmt: skip
         counts = {name: Counts(self.vocabulary, size) for name, size in sizes.items()}
@@ -222,18 +243,22 @@ class _Maker:
 
     def _count_asks(self, counts: dict[str, Counts]) -> None:
         for number, (text, family, found) in enumerate(self.asks):
-            terms = request_terms(text)
-            counts["ask"].add(number, terms)
-            counts["family_ask"].add(family, terms)
+            marked = list(marked_words(text))
+            said, form = terms(marked), form_terms(marked)
+            counts["ask"].add(number, said)
+            counts["family_ask"].add(family, said)
             for each in {self.resource_of[method] for method in found}:
-                counts["resource_ask"].add(each, terms)
+                counts["resource_ask"].add(each, said)
             for each in {self.tail_of[method] for method in found}:
-                counts["tail_ask"].add(each, terms)
+                counts["tail_ask"].add(each, said)
+                counts["tail_ask"].add(each, form)
             for method in found:
-                counts["own"].add(method, terms)
+                counts["own"].add(method, said)
         for verb, phrases in lexicon.general().verbs.items():
-            if verb in self.tails:
-                counts["tail_ask"].add(self.tails[verb], phrase_terms(phrases), 2.0)
+            for phrase in phrases if verb in self.tails else ():
+                marked = list(marked_words(phrase))
+                counts["tail_ask"].add(self.tails[verb], terms(marked), _VERB)
+                counts["tail_ask"].add(self.tails[verb], form_terms(marked), _VERB)
 
     def _count_families(self, counts: dict[str, Counts]) -> None:
         for number, family in enumerate(self.sources.families):
@@ -253,8 +278,6 @@ class _Maker:
             counts["family_doc"].add(number, document_terms(family.description), 3.0, known=True)
         for (_, name), number in self.resources.items():
             counts["resource_name"].add(number, document_terms(name.rpartition(".")[2]))
-        for verb, number in self.tails.items():
-            counts["tail_name"].add(number, document_terms(verb))
 
     def _count_methods(self, counts: dict[str, Counts]) -> None:
         for number, method in enumerate(self.methods):
@@ -301,7 +324,15 @@ class _Maker:
         }
 
 
+def _rows(found: Any) -> list[bytes | None]:
+    """A row of signed bytes for each term; None where all are 0."""
+    some = found.any(axis=1)
+    return [found[number].tobytes() if some[number] else None for number in range(len(found))]
+
+
 FLAGS = ("main", "read", "bundled", "batch", "located", "depth", "root", "collections")
+_VERB = 6.0  # how many examples a phrase of the general lexicon counts for
+_BY_HTTP = {"GET": "get", "DELETE": "delete", "PUT": "update", "PATCH": "update"}
 _ROOTS = {"folders": 1, "organizations": 2, "billingAccounts": 3}
 
 

@@ -193,6 +193,26 @@ def terms(marked: list[tuple[str, bool]]) -> dict[str, float]:
     return found
 
 
+def form_terms(marked: list[tuple[str, bool]]) -> dict[str, float]:
+    """Terms of the request's form, which tell what is to be done rather than with what: small words, the first words,
+    whether several things are meant, whether it is a question. They begin with `~`."""
+    found: dict[str, float] = {}
+    plain = [word for word, quoted in marked if not quoted]
+    for number, word in enumerate(plain[:40]):
+        if word in STOP and len(word) > 1:
+            found[f"~{word}"] = 0.5
+        elif word == "?":
+            found["~?"] = 0.7
+        elif word.endswith("s") and len(word) > 4 and not word.endswith(("ss", "us", "is")):
+            found["~s"] = 0.5
+        if number and word in STOP and plain[number - 1] in STOP:
+            found[f"~{plain[number - 1]} {word}"] = 0.4
+    if plain:
+        found[f"~^{plain[0]}"] = 1.0
+        found[f"~^{' '.join(plain[:2])}"] = 0.7
+    return found
+
+
 def request_terms(text: str) -> dict[str, float]:
     """The terms of a request or of an example of one."""
     return terms(list(marked_words(text)))
