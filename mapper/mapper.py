@@ -20,7 +20,7 @@ from mapper.readings import MAX_CLAIMS, Reading
 from mapper.sampling import DEFAULT_CONFIDENCE, Experience, Plan
 from mapper.scopes import ScopeId
 from mapper.tally import scopes_of, tally
-from mapper.vote import DEFAULT_THRESHOLD, MAX_ALTERNATIVES, Vote
+from mapper.vote import DEFAULT_THRESHOLD, MAX_ALTERNATIVES, REJECTIONS, Vote
 from policies.actions import Alternative, Call, Intent, IntentMapping, Rejected
 from policies.catalog import Method
 from policies.errors import InvalidInput, Unsupported
@@ -104,18 +104,18 @@ class Mapper:
         granted: frozenset[ScopeId],
     ) -> IntentMapping:
         """The vote over as many samples of the model as the plan wants."""
-        share = self.experience.share
+        habit = self.experience.habit
 
         def tallied(made: Sequence[Reading]) -> Vote:
             samples = [reading.sample for reading in made]
             return tally(self.catalog, samples, granted=granted, threshold=self.threshold)
 
         def more(made: Sequence[Reading]) -> int:
-            return plan.more(tallied(made).votes if made else 0, len(made), share)
+            return plan.more(tallied(made).votes if made else 0, len(made), habit)
 
         made = await model.propose(text, methods, self.catalog, more)
         result = tallied(made)
-        self.experience.observe(result.votes, result.samples)
+        self.experience.observe(result.votes, result.ballots, REJECTIONS)
         claims = self._claims(made, result)
         notes = list(result.notes)
         if claims:
@@ -132,8 +132,8 @@ class Mapper:
             notes=tuple(notes),
             technique=model.technique.name,
             limit=plan.k,
-            confidence=plan.probability(result.votes, result.samples, share),
-            stopped=plan.why(result.votes, result.samples, share),
+            confidence=plan.probability(result.votes, result.samples, habit),
+            stopped=plan.why(result.votes, result.samples, habit),
             ballots=result.ballots,
             claims=claims,
         )

@@ -26,7 +26,7 @@ from typing import Any, Literal, TypeVar
 from mapper import python_calls, text_protocol
 from mapper.catalog import Catalog, UnknownName
 from mapper.validation import InvalidArguments
-from policies.actions import Call, Rejected
+from policies.actions import Call, Klass, Rejected
 from policies.catalog import Method
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonValue, parse
@@ -39,12 +39,12 @@ MAX_REASON = 1_500  # characters
 MAX_EXCERPT = 500  # characters of a rejected proposal that are kept
 
 _Item = TypeVar("_Item")
-Klass = Literal["format", "arguments", "unknown tool", "hallucination", "error", "limits"]
 
 _FENCE = re.compile(r"```[ \t]*([A-Za-z0-9_+-]*)[ \t]*\r?\n(.*?)(?:```|\Z)", re.DOTALL)
 _CALL_KEYS = {"service", "method", "name", "tool", "function", "arguments", "args", "parameters", "input", "account"}
 # What function-calling formats wrap around a call, and what models like to say beside it.
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_BRACKET = re.compile(r"[\[\](){}]")
 _IGNORED = {"id", "type", "index", "thought", "reason", "reasoning", "explanation", "call_id"}
 _WRAPPERS = ("calls", "tool_calls", "actions")
 _AS_CODE: Mapping[Klass, Klass] = {"unknown tool": "hallucination", "arguments": "error"}
@@ -85,9 +85,11 @@ def parse_tool_calls(
             written.append(f"{name[:80]} {arguments[:MAX_EXCERPT]}")
             if len(calls) >= MAX_CALLS:
                 raise Malformed("More tool calls than an action may have.", "limits")
-            if _HIDDEN.search(name) or _HIDDEN.search(arguments[:MAX_PROPOSAL]):
+            if len(name) + len(arguments) > MAX_PROPOSAL:
+                raise Malformed(f"The arguments are {len(arguments)} characters long.", "limits")
+            if _HIDDEN.search(name) or _HIDDEN.search(arguments):
                 raise _hidden()
-            if nesting(arguments[:MAX_PROPOSAL]) > MAX_NESTING:
+            if nesting(arguments) > MAX_NESTING:
                 raise Malformed(f"The arguments are nested deeper than {MAX_NESTING} levels.", "limits")
             calls.append(_call({"name": name, "arguments": arguments}, catalog))
         return _checked(calls, catalog)
@@ -206,7 +208,8 @@ def _actions(text: str, catalog: Catalog) -> list[Call]:
     def call(action: text_protocol.Action) -> Call:
         method = _known(action.name, catalog)
         try:
-            given = text_protocol.arguments(action.input, method)
+            written = unfenced(action.input) if action.input.startswith("```") else action.input
+            given = text_protocol.arguments(written, method)
         except text_protocol.NotProtocol as error:
             raise Malformed(f"{method.id}: {error}", "arguments") from error
         return Call(service=method.service, method=method.name, arguments=given)
@@ -221,7 +224,7 @@ def _actions(text: str, catalog: Catalog) -> list[Call]:
 def _candidates(text: str) -> Iterator[tuple[Literal["json", "python", "protocol"], str]]:
     """The parts of `text` that may be the proposal, likeliest first: fenced blocks, the whole, JSON among words."""
     parts = [match[2].strip() for match in islice(_FENCE.finditer(text), 5)] or [text.strip()]
-    spoken = next((part for part in (text.strip(), *parts) if text_protocol.speaks(part)), None)
+    spoken = next((part for part in (*parts, text.strip()) if text_protocol.speaks(part)), None)
     if spoken is not None and text.lstrip()[:1] not in ("{", "["):
         yield "protocol", spoken
         return
@@ -267,11 +270,14 @@ def unfenced(text: str) -> str:
 
 
 def nesting(text: str) -> int:
-    """How deep brackets nest outside double quotes. Parsers keep bounds of their own; this one is cheap and clear."""
+    """How deep brackets nest outside double quotes, as far as one beyond the limit. Parsers keep bounds of their own;
+    this one is cheap and clear."""
     depth = most = 0
-    for char in re.findall(r"[\[\](){}]", _STRING.sub("", text)):
-        depth = depth + 1 if char in "[({" else max(depth - 1, 0)
+    for match in _BRACKET.finditer(_STRING.sub("", text)):
+        depth = depth + 1 if match[0] in "[({" else max(depth - 1, 0)
         most = max(most, depth)
+        if most > MAX_NESTING:
+            break
     return most
 
 

@@ -8,6 +8,10 @@ Anything else (imports, definitions, loops, operators, calls as arguments) rejec
 from __future__ import annotations
 
 import ast
+import io
+import keyword
+import re
+import tokenize
 from typing import Any
 
 from mapper import syntax
@@ -15,6 +19,8 @@ from mapper.syntax import MAX_CODE
 
 MAX_STATEMENTS = 100
 
+_RESERVED = re.compile(rf"[(,]\s*(?:{'|'.join(keyword.kwlist)})\s*=(?!=)")
+_FREED = "__as_argument"
 _CONSTANTS = {"true": True, "false": False, "null": None}
 
 
@@ -26,7 +32,7 @@ def parse(code: str) -> list[tuple[str, dict[str, Any]]]:
     """The calls in `code`: dotted name and arguments. Raises NotCalls."""
     if len(code) > MAX_CODE:
         raise NotCalls(f"The code is {len(code)} characters long; at most {MAX_CODE} are read.")
-    body = syntax.statements(code)
+    body = syntax.statements(code) or syntax.statements(_freed(code))
     if body is None:
         raise NotCalls("There is neither JSON nor a call in it.")
     if len(body) > MAX_STATEMENTS:
@@ -45,9 +51,28 @@ def parse(code: str) -> list[tuple[str, dict[str, Any]]]:
     return calls
 
 
+def _freed(code: str) -> str:
+    """`code` with Python's own words made names where they name an argument: services have arguments like `from`."""
+    if len(code) > MAX_CODE or _RESERVED.search(code) is None:
+        return code
+    found: list[tuple[int, int]] = []
+    try:
+        read = tokenize.generate_tokens(io.StringIO(code).readline)
+        tokens = [token for token in read if token.type not in (tokenize.NL, tokenize.COMMENT)]
+    except (tokenize.TokenError, SyntaxError, ValueError):
+        return code
+    for before, name, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if before.string in ("(", ",") and keyword.iskeyword(name.string) and after.string == "=":
+            found.append(name.end)
+    lines = code.splitlines(keepends=True)
+    for row, column in reversed(found):
+        lines[row - 1] = lines[row - 1][:column] + _FREED + lines[row - 1][column:]
+    return "".join(lines)
+
+
 def keywords(text: str) -> dict[str, Any]:
     """Named literal arguments alone, as between a call's brackets: `a=1, b="x"`. Raises NotCalls."""
-    node = syntax.expression(f"f({text})")
+    node = syntax.expression(f"f({text})") or syntax.expression(_freed(f"f({text})"))
     # Brackets in the text could close the call and go on.
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or not node.keywords:
         raise NotCalls("These aren't named values.")
@@ -84,12 +109,13 @@ def _call(call: ast.Call, answers: dict[str, int]) -> tuple[str, dict[str, Any]]
     if call.args:
         raise NotCalls(f"Line {call.lineno}: the arguments of {name[:60]} must be named.")
     arguments: dict[str, Any] = {}
-    for keyword in call.keywords:
-        if keyword.arg is None:
+    for given in call.keywords:
+        if given.arg is None:
             raise NotCalls(f"Line {call.lineno}: the arguments of {name[:60]} must be named one by one.")
-        if keyword.arg in arguments:
-            raise NotCalls(f"Line {call.lineno}: {keyword.arg[:60]} is given twice.")
-        arguments[keyword.arg] = _value(keyword.value, answers)
+        argument = given.arg.removesuffix(_FREED)
+        if argument in arguments:
+            raise NotCalls(f"Line {call.lineno}: {argument[:60]} is given twice.")
+        arguments[argument] = _value(given.value, answers)
     return name, arguments
 
 

@@ -12,14 +12,17 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import get_args
 
 from mapper.validation import references
-from policies.actions import Alternative, Call, Rejected
+from policies.actions import Alternative, Call, Klass, Rejected
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonValue, canonical
 
 DEFAULT_THRESHOLD = 0.6
 MAX_ALTERNATIVES = 5
+
+REJECTIONS = frozenset(get_args(Klass))
 
 Sample = tuple[Call, ...] | Rejected
 _ABSENT = b"\0absent"

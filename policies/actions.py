@@ -193,13 +193,17 @@ class Outcome:
         }
 
 
+# GPT4Tools' and APIBench's classes (see mapper/proposals.py), over a bound, and never came.
+Klass = Literal["format", "arguments", "unknown tool", "hallucination", "error", "limits", "lost"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
     """A proposal that didn't survive validation, and why."""
 
     sample: int
     reason: str
-    klass: Literal["format", "arguments", "unknown tool", "hallucination", "error", "limits", "lost"] = "format"
+    klass: Klass = "format"
     excerpt: str = ""  # its beginning, escaped
     size: int = 0  # characters of all of it
 

@@ -16,6 +16,7 @@ from mapper.catalog import Catalog, tool_name
 from mapper.embedded import EmbeddedProposer
 from mapper.mapper import Mapper
 from mapper.model import MAX_BODY, ModelProposer, ModelUnavailable
+from mapper.techniques import Technique
 from policies.actions import Call, Intent, Rejected
 from policies.errors import InvalidInput
 from tests.fakes.openai_server import FakeOpenAI, Reply
@@ -56,6 +57,95 @@ async def test_a_server_that_ignores_n_is_asked_again() -> None:
     with FakeOpenAI(tool(), ignore_n=True) as server:
         made = await mapper(server).map(Intent(text=WORDS))
     assert made.samples == 5 and made.agreement == 1.0 and len(server.requests) == 5
+
+
+def adaptive(server: FakeOpenAI, name: str = "adaptive", **settings: Any) -> Mapper:
+    model = proposer(server, technique=Technique.named(name), **settings)
+    return Mapper(CATALOG, EmbeddedProposer(CATALOG), model)
+
+
+OTHER = tool({"channel": "#ops", "text": "deploy is done!"})
+
+
+@pytest.mark.parametrize("one_by_one", [False, True])
+@pytest.mark.parametrize(
+    ("replies", "samples", "sure", "stopped"),
+    [
+        ([tool()], 3, True, "settled"),
+        ([OTHER, tool()], 4, True, "settled"),
+        ([tool({"channel": "#ops", "text": str(i)}) for i in range(10)], 10, False, "all asked"),
+        ([tool(), OTHER] * 5, 10, False, "all asked"),
+        ([Reply(content="no idea")] * 2 + [tool()], 6, True, "settled"),
+        ([Reply(content="no idea")], 10, False, "all asked"),
+        ([Reply(tool_calls=((prompts.NOTHING, "{}"),))], 3, False, "settled"),
+    ],
+)
+async def test_as_many_samples_as_settle_it(
+    replies: list[Reply], samples: int, sure: bool, stopped: str, one_by_one: bool
+) -> None:
+    with FakeOpenAI(*replies, ignore_n=one_by_one) as server:
+        made = await adaptive(server).map(Intent(text=WORDS))
+    assert (made.samples, made.sure, made.stopped, made.limit) == (samples, sure, stopped, 10)
+    assert made.technique == "adaptive" and len(made.ballots) == samples
+    assert (made.confidence >= 0.975) == (stopped == "settled")
+    assert [r.sample for r in made.rejected] == [n for n, b in enumerate(made.ballots) if b == "format"]
+    if one_by_one:
+        assert len(server.requests) == samples
+    elif replies == [tool()]:
+        assert [request.body["n"] for request in server.requests] == [3]
+
+
+async def test_a_round_is_no_larger_than_could_settle_it() -> None:
+    with FakeOpenAI(OTHER, tool()) as server:
+        await adaptive(server).map(Intent(text=WORDS))
+    assert [request.body.get("n", 1) for request in server.requests] == [3, 1]
+
+
+async def test_a_model_that_wavers_is_asked_more() -> None:
+    with FakeOpenAI(*[tool(), OTHER] * 200, tool()) as server:
+        mapper = adaptive(server)
+        for _ in range(40):
+            await mapper.map(Intent(text=WORDS))
+        assert (await mapper.map(Intent(text=WORDS))).samples > 3
+
+
+async def test_samples_that_are_lost_later_count_and_earlier_ones_stay() -> None:
+    # One of three differs, so a fourth is asked for; from then on the server fails.
+    statuses = [200, *[401] * 20]
+    with FakeOpenAI(OTHER, tool(), tool(), tool(), statuses=statuses) as server:
+        made = await adaptive(server).map(Intent(text=WORDS))
+    assert made.samples == 10 and not made.sure and made.agreement == pytest.approx(0.2)
+    assert [r.klass for r in made.rejected] == ["lost"] * 7 and made.stopped == "all asked"
+
+
+async def test_a_server_that_fails_at_once_is_an_error() -> None:
+    with FakeOpenAI(tool(), statuses=[401] * 5) as server, pytest.raises(ModelUnavailable):
+        await adaptive(server).map(Intent(text=WORDS))
+    assert len(server.requests) == 1
+
+
+async def test_claimed_scopes_are_recorded_and_not_followed() -> None:
+    claim = (prompts.SCOPES, json.dumps({"scopes": ["slack:chat:write", "slack:admin", "github:repo"]}))
+    reply = Reply(tool_calls=((tool_name("slack.chat.postMessage"), json.dumps(GOOD)), claim))
+    granted = frozenset({("slack", "canary-account-77", "channels:history")})
+    with FakeOpenAI(reply) as server:
+        made = await adaptive(server, "sc3+scopes").map(Intent(text=WORDS), granted=granted)
+    assert made.best is not None and made.best.scopes == ("slack:chat:write",) and made.sure
+    assert made.claims == (("github:repo", 3), ("slack:admin", 3))
+    assert any("isn't followed" in note and "slack:admin" in note for note in made.notes)
+    # The prompt has the scopes of the retrieved methods, and says nothing about which are granted.
+    with FakeOpenAI(reply) as other:
+        await adaptive(other, "sc3+scopes").map(Intent(text=WORDS))
+    assert "slack:chat:write" in server.requests[0].text and "canary-account-77" not in server.requests[0].text
+    assert server.requests[0].text == other.requests[0].text
+
+
+async def test_few_shot_asks_once_without_methods() -> None:
+    with FakeOpenAI(plain()) as server:
+        made = await adaptive(server, "few-shot").map(Intent(text=WORDS))
+    assert made.sure and made.samples == 1 and made.technique == "few-shot"
+    assert not {"tools", "response_format"} & server.requests[0].body.keys()
+    assert "slack-chat-delete" not in server.requests[0].text
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from mapper.catalog import Catalog, tool_name
 from mapper.proposals import MAX_PROPOSAL, parse_proposal, parse_tool_calls
+from mapper.vote import REJECTIONS
 from policies.actions import Call, Rejected
+from policies.text import escape
 
 CATALOG = Catalog.bundled()
 POST = Call(service="slack", method="chat.postMessage", arguments={"channel": "#ops", "text": "hi"})
@@ -43,12 +45,36 @@ GOOD = [
 ]
 
 
+THOUGHT = "Thought: Do I need to use a tool? Yes"
+GOOD += [
+    f"{THOUGHT}\nAction: {NAME}\nAction Input: {ARGS}",
+    f"{THOUGHT}\nAction: {NAME}\nAction Input: {ARGS}\nObservation:",
+    f"Action: {tool_name(NAME)}\nAction Input: {ARGS}",
+    f"Sure, I can.\n\nThought: I post it.\nAction: `{NAME}`\nAction Input:\n{json.dumps(json.loads(ARGS), indent=2)}\n",
+    f'{THOUGHT}\r\nAction: [{NAME}]\r\nAction Input: channel="#ops", text="hi"\r\n',
+    f"{THOUGHT}\nAction: {NAME}\nAction Input: channel=#ops, text=hi",
+    f"{THOUGHT}\nAction: {NAME}\nAction Input: text = 'hi', channel = #ops",
+    f"{THOUGHT}\nAction: {NAME}\nAction Input:\n```json\n{ARGS}\n```",
+    f"```\n{THOUGHT}\nAction: {NAME}\nAction Input: {ARGS}\n```",
+    f"{THOUGHT}\nAction: {NAME}\nAction Input: {ARGS}\nThought: I am done.\nFinal Answer: posted",
+]
+
+
 @pytest.mark.parametrize("text", GOOD)
 def test_forms_that_are_taken(text: str) -> None:
     assert parse_proposal(text, CATALOG) == (POST,)
 
 
-@pytest.mark.parametrize("text", ["[]", '{"calls": []}', "```json\n[]\n```"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        '{"calls": []}',
+        "```json\n[]\n```",
+        "Thought: Do I need to use a tool? No\nAI: There is nothing for that.",
+        "Thought: Do I need to use a tool?  no.\nAI: I can't see\nAction films for you.",
+    ],
+)
 def test_nothing_fits(text: str) -> None:
     assert parse_proposal(text, CATALOG) == ()
 
@@ -100,6 +126,50 @@ BAD = [
     (json.dumps([{"name": NAME, "arguments": {}}] * 60), "limits"),
     (json.dumps([json.loads(GOOD[0])] * 21), "arguments"),
     ("a\0b", "format"),
+    # the text protocol
+    (THOUGHT, "format"),
+    (f"{THOUGHT}\nAction: {NAME}", "format"),
+    (f"{THOUGHT}\nAction: {NAME}\nThought: wait\nAction Input: {ARGS}", "format"),
+    (f"Action Input: {ARGS}\nAction: {NAME}", "format"),
+    (f"Thought: hm\nAction Input: {ARGS}", "format"),
+    (f"Thought: Do I need to use a tool? No\nAction: {NAME}\nAction Input: {ARGS}", "format"),
+    ("Thought: I wonder.\nAI: It is posted.", "format"),
+    (f"{THOUGHT}\nAction: {NAME}\nAction Input: {ARGS}\nObservation: ok, posted", "format"),
+    (f"{THOUGHT}\nAction: {NAME}\nAction Input: {ARGS}\n" * 51, "format"),
+    (f"{THOUGHT}\nAction: {NAME}\nAction Input: {ARGS}\n" * 21, "arguments"),
+    (f"{THOUGHT}\nAction: slack.chat.shout\nAction Input: {ARGS}", "unknown tool"),
+    (f"{THOUGHT}\nAction: None\nAction Input: ", "unknown tool"),
+    (f"{THOUGHT}\nAction: {NAME}\nAction Input: hi everyone", "arguments"),
+    (f"{THOUGHT}\nAction: {NAME}\nAction Input: {{'channel': '#ops'}}", "arguments"),
+    (f"{THOUGHT}\nAction: {NAME}\nAction Input: channel=#ops, text=hi, channel=#all", "arguments"),
+    (f'{THOUGHT}\nAction: {NAME}\nAction Input: channel="#ops"), slack.chat.delete(ts="1"', "arguments"),
+    (f"{THOUGHT}\nAction: {NAME}\nAction Input: channel=#ops, text=one\nand two", "arguments"),
+    # what hides
+    (f'{NAME}(channel="#ops", text="hi\x1b[2Jho")', "format"),
+    (f'{NAME}(channel="#ops", text="\u202eih")', "format"),
+    (f'{NAME}(channel="#ops", text="\\u202eih")', "error"),
+    (f'{{"name": "{NAME}", "arguments": {{"channel": "#ops", "text": "\\u202eih"}}}}', "arguments"),
+    (f'{{"name": "{NAME}", "arguments": {{"channel": "#ops", "text": "\\u0007"}}}}', "arguments"),
+    (f'{{"name": "{NAME}", "arguments": {{"channel": "#ops", "text": "\\ud800"}}}}', "arguments"),
+    (f'{{"name": "{NAME}", "arguments": {{"channel": "#ops", "text": "hi", "\\u2066": 1}}}}', "arguments"),
+    ('{"name": "slack.\\ud800", "arguments": {}}', "unknown tool"),
+    ("slack.chat.postMessage(channel='#ops', text='\ud83d')", "format"),
+    # numbers that are none
+    (f'{{"name": "{NAME}", "arguments": {{"channel": "#ops", "text": 1e999}}}}', "arguments"),
+    (f"{NAME}(channel='#ops', text=1e999)", "error"),
+    (f"{NAME}(channel='#ops', text={'9' * 10_000})", "format"),
+    # other languages
+    ("!!python/object/apply:os.system ['id']", "format"),
+    (f"- name: {NAME}\n  arguments:\n    channel: '#ops'\n    text: hi", "format"),
+    ("cos\nsystem\n(S'id'\ntR.", "format"),
+    # code: is a catalogued method a sub-tree of the call?
+    ("send_message(channel='#ops', text='hi')", "hallucination"),
+    ("slack.chat.shout(channel='#ops', text='hi')", "hallucination"),
+    ("evil.anything(x=1)", "hallucination"),
+    (f"{NAME}(channel='#ops')", "error"),
+    (f"{NAME}(channel='#ops', text='hi', urgent=True)", "error"),
+    (f"{NAME}(channel='#ops', text=3)", "error"),
+    (f"{NAME}(channel='#ops', text='hi')\nslack.chat.shout(channel='#ops')", "hallucination"),
 ]
 
 
@@ -136,6 +206,58 @@ def test_bombs_are_rejected_fast(text: str) -> None:
     began = time.process_time()
     assert isinstance(parse_proposal(text, CATALOG), Rejected)
     assert time.process_time() - began < 2.0
+
+
+def test_bombs_in_native_arguments_are_rejected_fast() -> None:
+    for arguments, klass in (("x" * 10_000_000, "limits"), ("[" * 90_000, "limits"), ('{"a":' * 20_000, "limits")):
+        began = time.process_time()
+        made = parse_tool_calls([(NAME, arguments)], CATALOG)
+        assert isinstance(made, Rejected) and made.klass == klass
+        assert time.process_time() - began < 0.5
+
+
+@pytest.mark.parametrize(
+    ("action", "given", "arguments"),
+    [
+        ("matrix.rooms.leave", "!abc:example.org", {"roomId": "!abc:example.org"}),
+        ("matrix.rooms.leave", '"!abc:example.org"', {"roomId": "!abc:example.org"}),
+        ("matrix.rooms.leave", "roomId=!abc:example.org", {"roomId": "!abc:example.org"}),
+        (
+            "github.issues.create",
+            "owner=acme, repo=site, title=Colours, not shapes, are off",
+            {"owner": "acme", "repo": "site", "title": "Colours, not shapes, are off"},
+        ),
+        (
+            "github.issues.close",
+            'owner=acme, repo=site, issue_number=12, state_reason="completed"',
+            {"owner": "acme", "repo": "site", "issue_number": 12, "state_reason": "completed"},
+        ),
+    ],
+)
+def test_inputs_of_the_text_protocol(action: str, given: str, arguments: dict[str, object]) -> None:
+    made = parse_proposal(f"{THOUGHT}\nAction: {action}\nAction Input: {given}", CATALOG)
+    assert not isinstance(made, Rejected), made.reason
+    assert [(call.id, dict(call.arguments)) for call in made] == [(action, arguments)]
+
+
+def test_several_actions_are_several_calls() -> None:
+    made = parse_proposal(f"{THOUGHT}\nAction: {NAME}\nAction Input: {ARGS}\n" * 2, CATALOG)
+    assert made == (POST, POST)
+
+
+def test_arguments_may_have_the_names_of_pythons_own_words() -> None:
+    made = parse_proposal('matrix.rooms.messages(roomId="!a:b.org",\n  from="t1, from=2")', CATALOG)
+    assert not isinstance(made, Rejected) and made[0].arguments["from"] == "t1, from=2"
+    for bad in ('matrix.rooms.messages(roomId="!a:b.org", from="a", from="b")', "from=1", "a.b(x=from=1)"):
+        assert isinstance(parse_proposal(bad, CATALOG), Rejected)
+
+
+def test_what_was_rejected_is_kept_bounded_and_fit_to_be_seen() -> None:
+    made = parse_proposal("\x1b[31m" + "z" * 100_000, CATALOG)
+    assert isinstance(made, Rejected) and made.size == 100_005
+    assert made.excerpt.startswith("\\u{1b}[31mzzz") and len(made.excerpt) <= 501 and made.excerpt.endswith("…")
+    many = parse_proposal(json.dumps([{"name": f"slack.{'ü' * 200}{i}"} for i in range(50)]), CATALOG)
+    assert isinstance(many, Rejected) and len(many.reason) <= 1_500
 
 
 def test_python_values_and_references() -> None:
@@ -205,6 +327,24 @@ _JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(_KEYS), inner, max_size=4),
     max_leaves=12,
 )
+
+
+_PIECES = st.sampled_from(
+    [*["Thought: ", "Do I need to use a tool? ", "Yes", "No", "Action: ", "Action Input: ", "Observation: ", "AI: "],
+     *[NAME, ARGS, "\n", "\r\n", '"', "'", "{", "}", "[", "]", "(", ")", "=", ",", "channel", "text", "#ops", "```"],
+     *["from=", "import os", "lambda: ", "\u202e", "\x07", "\ud800", "1e999", "\\", "-", "not ", "a.b", ".c", "$from"]]
+)  # fmt: skip
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(_PIECES | st.text(max_size=5), max_size=40).map("".join), st.booleans())
+def test_pieces_of_every_form_are_calls_or_a_rejection(text: str, native: bool) -> None:
+    made = parse_tool_calls([(NAME, text)], CATALOG) if native else parse_proposal(text, CATALOG)
+    if isinstance(made, Rejected):
+        assert made.reason and made.klass in REJECTIONS
+        assert (made.reason + made.excerpt).encode() and escape(made.reason, newlines=True) == made.reason
+    else:
+        assert all(CATALOG.validate(call) == call for call in made)
 
 
 @settings(max_examples=300, deadline=None)

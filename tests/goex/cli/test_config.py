@@ -18,6 +18,9 @@ base_url = "http://127.0.0.1:8080/v1"
 name = "m"
 account = "local"
 samples = 5
+adaptive = false
+confidence = 0.9
+method = "adaptive+scopes"
 temperature = 0
 threshold = 0.5
 [sandbox]
@@ -46,6 +49,7 @@ def test_a_missing_or_empty_file_means_the_defaults(tmp_path: Path) -> None:
     assert load(tmp_path / "config.toml") == Config()
     assert load(written(tmp_path, "")) == Config()
     assert Config().ask.seconds == Config().ask.presence_seconds == 300
+    assert (Config().model.method, Config().model.adaptive, Config().model.confidence) == ("adaptive", True, 0.975)
     assert (Config().model.samples, Config().model.temperature, Config().model.configured) == (10, 0.3, False)
 
 
@@ -54,6 +58,8 @@ def test_a_whole_file(tmp_path: Path) -> None:
     assert (config.ask.seconds, config.ask.presence_seconds) == (60, 0)
     assert config.model.configured
     assert config.model.temperature == 0.0
+    assert (config.model.samples, config.model.adaptive, config.model.confidence) == (5, False, 0.9)
+    assert config.model.method == "adaptive+scopes"
     assert config.sandbox.profile().runtime == "runsc"
     assert config.sandbox.profile().limits.memory == 512 * 2**20
     assert config.sandbox.profile().limits.pids == 64
@@ -75,6 +81,14 @@ def test_a_whole_file(tmp_path: Path) -> None:
         ("[ask]\npresence_seconds = -1", "between 0 and"),
         ("[model]\nbase_url = 'https://x'", "needs both base_url and name"),
         ("[model]\ntemperature = nan", "between 0 and 2"),
+        ("[model]\nsamples = 51", r"\[model\] samples .* between 1 and 50"),
+        ("[model]\nconfidence = 1", r"\[model\] confidence .* between 0.5 and 0.999"),
+        ("[model]\nconfidence = nan", "between 0.5 and"),
+        ("[model]\nthreshold = 0", "between 0.05 and 1"),
+        ("[model]\nadaptive = 1", r"\[model\] adaptive .* must be true or false"),
+        ("[model]\nmethod = 'sc4'", r"\[model\] method .* one of few-shot, .*adaptive"),
+        ("[model]\nmethod = 'sc5'\nsamples = 3", r"\[model\] samples .* doesn't go with the method sc5"),
+        ("[model]\nmethod = 'few-shot+scopes'\nconfidence = 0.9", r"confidence .* doesn't go with"),
         ("[sandbox]\nruntime = 'kata'", "one of runc, runsc"),
         ("[sandbox]\nmemory = 'much'", "a size like"),
         ("[sandbox]\nmemory = 1", "at least"),

@@ -20,7 +20,8 @@ KEY = "sk-the-key-of-the-model-in-tests"
 
 
 class Model:
-    """What the fake model says. `wrong` of ten samples name another room; words when it is asked for words."""
+    """What the fake model says. `wrong` of ten samples, evenly among them, name another room; words when it is asked
+    for words."""
 
     def __init__(self) -> None:
         self.arguments: dict[str, str] = {}
@@ -32,7 +33,7 @@ class Model:
         if not body.get("tools"):
             return Reply(content=self.words)
         self.given += 1
-        bad = self.given % 10 < self.wrong
+        bad = self.given * self.wrong % 10 < self.wrong
         arguments = {**self.arguments, **({"roomId": "!elsewhere:evil.example"} if bad else {})}
         names = [tool["function"]["name"] for tool in body["tools"]]
         name = next(name for name in names if "rooms" in name and name.endswith("send"))
@@ -66,6 +67,11 @@ def put(daemon: Daemon, service: str, account: str, secret: str, base_url: str, 
     daemon.person("VaultPut", request)
 
 
+def journaled(daemon: Daemon, action: str) -> dict[str, Any]:
+    rows = daemon.person("Log", pb.LogRequest(action_id=action, limit=50)).rows
+    return dict(json.loads(next(row.facts_json for row in rows if row.kind == "votes")))
+
+
 @pytest.fixture(scope="module")
 def room(daemon: Daemon, synapse: Synapse) -> tuple[str, str]:
     token = synapse.register("modelled")
@@ -85,7 +91,11 @@ def test_a_request_in_words_ends_with_an_answer_in_words(
     assert finished.answer == "It is sent."
     assert synapse.texts(token, room_id) == ["from the model"]
     mapped = next(event.mapped for event in journey.seen if event.WhichOneof("what") == "mapped")
-    assert (mapped.samples, mapped.candidates[0].votes, mapped.proposer) == (10, 8, "fake")
+    # Three agree, and that settles it; ten could have been asked for.
+    assert (mapped.samples, mapped.candidates[0].votes, mapped.proposer) == (3, 3, "fake")
+    votes = journaled(daemon, finished.action.id)
+    assert (votes["method"], votes["samples"], votes["samples_most"], votes["stopped"]) == ("adaptive", 3, 10, "settled")
+    assert votes["confidence"] >= 0.975 and len(set(votes["ballots"])) == 1 and votes["claims"] == []
     sent = "".join(request.text for request in server.requests)
     assert room_id in sent  # the control: what is in the prompts is found
     assert token not in sent
@@ -103,6 +113,8 @@ def test_a_vote_that_is_not_clear_asks_the_person_to_choose(
     finished = journey.finished()
     assert (finished.action.state, finished.problem.code, finished.problem.exit_status) == ("failed", "ambiguous", 5)
     mapped = next(event.mapped for event in journey.seen if event.WhichOneof("what") == "mapped")
+    votes = journaled(daemon, finished.action.id)
+    assert (votes["samples"], votes["stopped"], len(votes["ballots"])) == (10, "all asked", 10)
     rooms = [json.loads(candidate.calls[0].arguments_json)["roomId"] for candidate in mapped.candidates]
     choice = rooms.index(room_id) + 1
     chosen = Journey(daemon, pb.ExecuteRequest(intent=words, choice=choice), person=True).approve()
