@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from mapper import manifest
+from mapper.reach import Reach
 from mapper.store.reading import Store, StoreUnreadable
 from mapper.store.rows import Entry
 from mapper.store.tools import tool_name
@@ -160,6 +161,12 @@ class Catalog:
         if service not in self._own and self.store is not None:
             return self.store.unlocks(service, scope)
         return frozenset(m.name for m in self.services[service].methods.values() if scope in m.scopes)
+
+    def reaches(self, service: str, scopes: Iterable[str]) -> Mapping[str, Reach] | None:
+        """What these scopes of an imported service open over all that its provider offers; None for one of ours."""
+        if service in self._own or self.store is None:
+            return None
+        return self.store.reaches(service, scopes)
 
     def outlines(self, service: str, scope: str = "") -> tuple[tuple[str, str, Risk], ...]:
         """(name, description, risk) of a service's methods, or of those that a scope unlocks. Raises UnknownName."""

@@ -201,7 +201,7 @@ def _plain(schema: Any) -> Any:
         return {
             key: {name: _plain(inner) for name, inner in value.items()} if key == "properties" else _plain(value)
             for key, value in schema.items()
-            if key not in ("format", "x-lookup")
+            if key not in ("format", "x-lookup", "x-refused-scopes")
         }
     if isinstance(schema, list):
         return [_plain(item) for item in schema]

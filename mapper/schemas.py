@@ -6,7 +6,8 @@ here costs microseconds; `jsonschema` then judges arguments against it. A schema
 another one of the same document by `#/$defs/NAME`, and to nothing else. `default`, `readOnly` and `deprecated` inform;
 nothing acts on them. `format` names what kind of thing a string is
 (`slack-channel`, `email`), for those who fill arguments; it isn't enforced. `x-lookup` says how a value of another
-kind is turned into this one by a call: `{"pattern", "method", "argument", "path"}`.
+kind is turned into this one by a call: `{"pattern", "method", "argument", "path"}`. `x-refused-scopes` names the scopes
+under which the provider refuses the parameter, each with the values that it refuses (`[]`: any).
 """
 
 from __future__ import annotations
@@ -75,6 +76,16 @@ def _lookup(value: Any) -> bool:
     return True
 
 
+def _refusals(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(values, list) and _strings(values) for values in value.values()
+    )
+
+
+def _strings(values: list[Any]) -> bool:
+    return all(isinstance(one, str) for one in values)
+
+
 _KEYWORDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "type": (_types, f"one of {', '.join(TYPES)}, or a list of them"),
     "description": (_text, "text"),
@@ -93,6 +104,7 @@ _KEYWORDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "minProperties": (_count, "a count"),
     "maxProperties": (_count, "a count"),
     "required": (_names, "a list of names"),
+    "x-refused-scopes": (_refusals, "a table of scopes, each with a list of texts"),
     "x-lookup": (_lookup, "a table with pattern, method, argument and path"),
 }
 # What only an imported document may say: a manifest that wrote `default` would wait for it in vain.

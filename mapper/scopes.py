@@ -1,18 +1,25 @@
-"""Least scopes: the smallest permission that suffices, by what each scope unlocks.
+"""Least scopes: the smallest permission that suffices, by what each scope says, opens and reaches.
 
-Counting scopes isn't the measure, what they open is. A set of scopes is better than another when its worst new scope
-is less risky; then when its new scopes unlock fewer methods; then when it has fewer of them. What is granted already
-costs nothing new, so it is preferred wherever it suffices. Everything is decided by the catalog, never by a model.
+Counting scopes isn't the measure, what they open is. Of the scopes that a provider lists for a call, those are looked
+at that are likeliest to reach what the call is about (`mapper.scope_fit`). Of the sets of these, one is better than
+another when its worst new scope is less risky; then when what its new scopes open, over everything that their provider
+offers, weighs less (`mapper.reach`); then when it has fewer of them. Services of one provider share scopes, so that
+they are covered together. What is granted already costs nothing new, so it is preferred wherever it suffices.
+Everything is decided by the catalog and the call, never by a model; a person's own words only choose between kinds of
+data that open as much as each other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mapper.catalog import Catalog
+from mapper.reach import Reach, of_methods
+from mapper.scope_fit import REFUSED, candidates, doubts
+from mapper.scope_words import said
 from policies.actions import Call
-from policies.catalog import Method, Risk
+from policies.catalog import Method, Risk, Scope, Service
 from policies.errors import InvalidInput
 
 ScopeId = tuple[str, str, str]  # service, account, scope
@@ -20,38 +27,96 @@ ScopeId = tuple[str, str, str]  # service, account, scope
 # Beyond this many partial covers the search stops being exact and takes the best single step each time.
 _EXACT = 20_000
 
+_NEXT_TO_NOTHING = 0.05  # the part of a scope's methods that a wider one of its name may lack
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cost:
     """What a set of scopes costs; smaller is better. The first difference decides, the names make it total."""
 
     risk: int  # of the worst new scope; 0: nothing new
-    unlocked: int  # methods that the new scopes unlock
+    weight: int  # of what the new scopes open
     new: int  # how many are new
     granted_risk: int
-    granted_unlocked: int
+    granted_weight: int
     count: int
+    length: int  # of the names: of two that open the same, the plain name is the plain thing
     names: tuple[str, ...]
 
 
-def least_scopes(catalog: Catalog, calls: Sequence[Call], granted: frozenset[ScopeId]) -> tuple[ScopeId, ...]:
+def least_scopes(
+    catalog: Catalog, calls: Sequence[Call], granted: frozenset[ScopeId], *, words: str = ""
+) -> tuple[ScopeId, ...]:
     """The least set of scopes under which every call is allowed, sorted; any one scope of a method suffices for it.
 
-    `granted` are those that standing grants cover already. Accounts are kept apart. Raises UnknownName for what isn't
-    in the catalog, InvalidInput for a method that no scope allows.
+    `granted` are those that standing grants cover already. Accounts are kept apart. `words` are the person's request:
+    they choose between kinds of data where calls don't say (of `sleep` and `location`, say), and nothing else. Raises
+    UnknownName for what isn't in the catalog, InvalidInput for a method that no scope allows.
     """
-    groups: dict[tuple[str, str], dict[str, Method]] = {}
+    groups: dict[tuple[str, str], list[tuple[Method, Call]]] = {}
     for call in calls:
         method = catalog.method(call.id)
         if not method.scopes:
             raise InvalidInput(f"No scope allows {method.id}, so it can't be called.")
-        groups.setdefault((call.service, call.account), {})[method.name] = method
-    found: list[ScopeId] = []
-    for (service, account), methods in groups.items():
-        owned = frozenset(scope for s, a, scope in granted if (s, a) == (service, account))
-        best = _Search(catalog, service, owned).best(list(methods.values()))
-        found.extend((service, account, scope) for scope in best)
+        provider = catalog.service(call.service).provider
+        groups.setdefault((provider or call.service, call.account), []).append((method, call))
+    found: set[ScopeId] = set()
+    for (_, account), members in groups.items():
+        search = _Search(catalog, members[0][0].service, _held(catalog, members, granted), words)
+        chosen = search.best(members)
+        for method, call in members:
+            able = chosen & search.ways(method, call)
+            found.add((method.service, account, min(able, key=lambda scope: search.cost(frozenset((scope,))))))
     return tuple(sorted(found))
+
+
+def _held(catalog: Catalog, members: Sequence[tuple[Method, Call]], granted: frozenset[ScopeId]) -> frozenset[str]:
+    """The scopes that are granted for each of the members' services that has them."""
+    account = members[0][1].account
+    services = {method.service for method, _ in members}
+    names = {scope for service, owner, scope in granted if owner == account and service in services}
+    return frozenset(
+        name
+        for name in names
+        if all((each, account, name) in granted for each in services if name in catalog.service(each).scopes)
+    )
+
+
+def narrower(catalog: Catalog, service: str, a: str, b: str) -> bool:
+    """Whether scope `a` allows strictly less than `b`: the partial order. Raises UnknownName.
+
+    It opens a part of what `b` opens, and doesn't say that it may do worse; or it is named below `b` and opens next to
+    nothing that `b` doesn't; or it opens just the same, and says that it changes less, or reaches only what the app
+    made, the person's own, what is said about things. Two scopes may well not be comparable.
+    """
+    if a == b:
+        return False
+    first, second = catalog.scope(service, a), catalog.scope(service, b)
+    mine, theirs = reach_of(catalog, service, a), reach_of(catalog, service, b)
+    here, there = said(a, first.description), said(b, second.description)
+    milder = here.risk <= there.risk or here.looks
+    if not mine.within(theirs):
+        below = here.base.startswith(f"{there.base}.") and mine.weight < theirs.weight
+        return below and milder and mine.besides(theirs) <= mine.methods * _NEXT_TO_NOTHING
+    if not theirs.within(mine):
+        return milder
+    if here.risk != there.risk:
+        return here.risk < there.risk
+    return here.limits > there.limits
+
+
+def reach_of(catalog: Catalog, service: str, scope: str) -> Reach:
+    """What a scope opens over the whole catalog of its provider. Raises UnknownName."""
+    return _reaches(catalog, service, (scope,))[scope]
+
+
+def risk_of(catalog: Catalog, service: str, scope: str) -> Risk:
+    """A scope's risk: the worst of what the catalog holds it for, what it opens anywhere and, where it is the
+    provider's own, what it says. Raises UnknownName."""
+    known = catalog.scope(service, scope)
+    opened = reach_of(catalog, service, scope)
+    worst_of = max(known.risk, opened.risk)
+    return worst_of if known.virtual or not _speaks(known) else max(worst_of, said(scope, known.description).risk)
 
 
 def also(catalog: Catalog, service: str, scope: str, used: set[str]) -> tuple[str, ...]:
@@ -64,7 +129,46 @@ def also(catalog: Catalog, service: str, scope: str, used: set[str]) -> tuple[st
 
 def worst(catalog: Catalog, scopes: Sequence[ScopeId]) -> Risk:
     """The worst risk among these scopes; DELETE when there is none, since absence of knowledge isn't safety."""
-    return max((catalog.scope(service, scope).risk for service, _, scope in scopes), default=Risk.DELETE)
+    return max((risk_of(catalog, service, scope) for service, _, scope in scopes), default=Risk.DELETE)
+
+
+def suffices(catalog: Catalog, service: str, method: str, scope: str) -> bool:
+    """Whether the scope alone allows the method; a virtual one also allows what is less risky. Raises UnknownName."""
+    return scope in _allowing(catalog.method(f"{service}.{method}"), catalog.service(service).scopes)
+
+
+def _allowing(method: Method, scopes: Mapping[str, Scope]) -> tuple[str, ...]:
+    """The scopes any one of which suffices: those named, and the virtual ones of a worse class."""
+    named = method.scopes
+    virtual = [
+        scopes[name].risk
+        for name in named
+        if name in scopes and scopes[name].virtual and name == scopes[name].risk.word
+    ]
+    if not virtual:
+        return named
+    least = min(virtual)
+    more = [s.name for s in scopes.values() if s.virtual and s.name == s.risk.word and s.risk > least]
+    return tuple(dict.fromkeys((*named, *sorted(more))))
+
+
+def _changing(service: Service) -> frozenset[str]:
+    """The bases of the service's scopes that change things."""
+    found = (said(name, scope.description) for name, scope in service.scopes.items())
+    return frozenset(each.base for each in found if each.risk is not Risk.READ)
+
+
+def _speaks(scope: Scope) -> bool:
+    """Whether the words are the provider's own: a manifest of ours has said the risk itself, and was checked."""
+    return "://" in scope.name
+
+
+def _reaches(catalog: Catalog, service: str, names: Sequence[str]) -> dict[str, Reach]:
+    stored = catalog.reaches(service, names)
+    if stored is not None:
+        return {name: stored.get(name, Reach()) for name in names}
+    own = of_methods(catalog.service(service).methods.values())
+    return {name: own.get(name, Reach()) for name in names}
 
 
 def _sentence(text: str) -> str:
@@ -80,57 +184,104 @@ class _Search:
     for one uncovered method after another, a scope that is in it.
     """
 
-    def __init__(self, catalog: Catalog, service: str, granted: frozenset[str]) -> None:
-        self._risk = {name: int(scope.risk) for name, scope in catalog.service(service).scopes.items()}
-        self._granted = granted
+    def __init__(self, catalog: Catalog, service: str, granted: frozenset[str], words: str = "") -> None:
         self._catalog = catalog
         self._service = service
-        self._unlocks: dict[str, frozenset[str]] = {}
-
-    def unlocks(self, scope: str) -> frozenset[str]:
-        if scope not in self._unlocks:
-            self._unlocks[scope] = self._catalog.unlocks(self._service, scope)
-        return self._unlocks[scope]
+        self._granted = granted
+        self._words = words
+        self._scopes: dict[str, Scope] = {}
+        self._reach: dict[str, Reach] = {}
+        self._ways: dict[int, frozenset[str]] = {}
 
     def cost(self, scopes: frozenset[str]) -> Cost:
+        self._look(scopes)
         new, old = scopes - self._granted, scopes & self._granted
         return Cost(
-            risk=max((self._risk[scope] for scope in new), default=0),
-            unlocked=len(frozenset().union(*(self.unlocks(scope) for scope in new))),
+            risk=max((self._risk(scope) for scope in new), default=0),
+            weight=self._opened(new).weight,
             new=len(new),
-            granted_risk=max((self._risk[scope] for scope in old), default=0),
-            granted_unlocked=len(frozenset().union(*(self.unlocks(scope) for scope in old))),
+            granted_risk=max((self._risk(scope) for scope in old), default=0),
+            granted_weight=self._opened(old).weight,
             count=len(scopes),
+            length=sum(len(scope) for scope in scopes),
             names=tuple(sorted(scopes)),
         )
 
-    def best(self, methods: list[Method]) -> frozenset[str]:
+    def best(self, members: list[tuple[Method, Call]]) -> frozenset[str]:
         # The methods with the fewest ways first: they decide most, and the tree stays narrow.
-        methods.sort(key=lambda method: (len(method.scopes), method.name))
+        ways = sorted(
+            (self.ways(method, call) for method, call in members), key=lambda found: (len(found), sorted(found))
+        )
+        wanted = list(dict.fromkeys(frozenset(each) for each in ways))
         found: tuple[Cost, frozenset[str]] | None = None
         stack: list[frozenset[str]] = [frozenset()]
         seen: set[frozenset[str]] = {frozenset()}
         while stack:
             if len(seen) > _EXACT:
-                return self._greedy(methods)
+                return self._greedy(wanted)
             chosen = stack.pop()
             cost = self.cost(chosen)
             if found is not None and cost >= found[0]:
                 continue
-            open_method = next((method for method in methods if not chosen & set(method.scopes)), None)
-            if open_method is None:
+            uncovered = next((each for each in wanted if not chosen & each), None)
+            if uncovered is None:
                 found = cost, chosen
                 continue
-            for scope in open_method.scopes:
+            for scope in uncovered:
                 longer = chosen | {scope}
                 if longer not in seen:
                     seen.add(longer)
                     stack.append(longer)
         return found[1] if found is not None else frozenset()
 
-    def _greedy(self, methods: list[Method]) -> frozenset[str]:
+    def ways(self, method: Method, call: Call) -> frozenset[str]:
+        """The scopes that may be chosen for one call: of those that suffice, the ones least in doubt."""
+        if id(call) not in self._ways:
+            self._ways[id(call)] = self._able(method, call)
+        return self._ways[id(call)]
+
+    def _able(self, method: Method, call: Call) -> frozenset[str]:
+        service = self._catalog.service(method.service)
+        names = _allowing(method, service.scopes)
+        self._look(names, method.service)
+        if not any(_speaks(service.scopes[name]) for name in names if name in service.scopes):
+            return frozenset(names)  # a manifest of ours lists a scope only where it does suffice
+        among = candidates(
+            service.scopes, names, self._reach.__getitem__, lambda name: len(self._catalog.unlocks(service.name, name))
+        )
+        doubt = doubts(method, call, among, _changing(service), home=service.provider_name, words=self._words)
+        least = min(doubt.values())
+        if least >= REFUSED:
+            raise InvalidInput(
+                f"No scope allows {method.id} with these arguments.",
+                next_step="Leave out the argument that its scopes refuse; the method's description names it.",
+            )
+        return frozenset(name for name in names if doubt.get(name, REFUSED) == least)
+
+    def _look(self, names: Iterable[str], service: str = "") -> None:
+        missing = [name for name in names if name not in self._reach]
+        if missing:
+            self._reach.update(_reaches(self._catalog, service or self._service, missing))
+            self._scopes.update({name: self._catalog.scope(service or self._service, name) for name in missing})
+
+    def _risk(self, name: str) -> int:
+        """The risk that decides. A provider's own word for only looking counts, since it is the provider's promise,
+        though some method that it opens may set up a notification, say; what people are shown is `risk_of`."""
+        scope = self._scopes[name]
+        if not _speaks(scope):
+            return int(scope.risk)
+        words = said(name, scope.description)
+        return int(Risk.READ if words.risk is Risk.READ else max(words.risk, self._reach[name].risk))
+
+    def _opened(self, scopes: frozenset[str]) -> Reach:
+        opened = Reach()
+        for scope in scopes:
+            opened = opened | self._reach[scope]
+        return opened
+
+    def _greedy(self, wanted: list[frozenset[str]]) -> frozenset[str]:
         chosen: frozenset[str] = frozenset()
-        for method in methods:
-            if not chosen & set(method.scopes):
-                chosen |= {min(method.scopes, key=lambda scope: self.cost(chosen | {scope}))}
+        for ways in wanted:
+            if not chosen & ways:
+                chosen |= {min(ways, key=lambda scope: self.cost(chosen | {scope}))}
         return chosen

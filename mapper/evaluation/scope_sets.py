@@ -1,4 +1,4 @@
-"""What is too much and what is too little: the two ways in which a set of scopes can be wrong. Pure but for the catalog.
+"""What is too much and what is too little: the two ways in which a set of scopes can be wrong.
 
 The thesis's table 4.1 counts both; these are its columns' definitions here, and `goex eval scopes` uses no others.
 Scopes are named as the provider names them, since a token holds them whatever service asked.
@@ -46,9 +46,7 @@ def judge(
 
 def covers(catalog: Catalog, methods: Iterable[Method], scopes: Collection[str]) -> bool:
     """Whether each method has a scope among these that alone suffices for it."""
-    return all(
-        any(suffices(catalog, method.service, method.name, scope) for scope in scopes) for method in methods
-    )
+    return all(any(suffices(catalog, method.service, method.name, scope) for scope in scopes) for method in methods)
 
 
 def excessive(

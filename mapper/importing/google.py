@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mapper.importing.model import BadPart
+from mapper.importing.refusals import refused_scopes
 from mapper.importing.risks import risk_of
 from mapper.importing.schemas import converted
 from mapper.importing.sources import MAX_PROBLEMS, Source, plain
@@ -301,6 +302,9 @@ def _parameters(
         if name.lower() in _NEVER and name not in holes:
             continue
         schema = converted(about, schemas, here, words=240)
+        refused = refused_scopes(about)
+        if refused:
+            schema["x-refused-scopes"] = refused
         wrong = schema_problem(schema, defs=schemas)
         if wrong:
             raise BadPart(wrong, *here)

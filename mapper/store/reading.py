@@ -12,13 +12,15 @@ import os
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from mapper.reach import Reach
 from mapper.schemas import REF, referred
+from mapper.store import reaches
 from mapper.store.blobs import unpack
 from mapper.store.database import StoreUnreadable, open_reading, translated
 from mapper.store.rows import Entry, ServiceFacts
@@ -199,6 +201,37 @@ class Store:
                 ),
                 _LEAST * 20,
             )
+
+    def reaches(self, service: str, scopes: Iterable[str]) -> dict[str, Reach]:
+        """What these scopes of a service open, over all that its provider offers; a virtual one, or one that isn't
+        known elsewhere, over the service. Raises StoreUnreadable."""
+        wanted = tuple(sorted(set(scopes)))
+        with self._reading() as db:
+            if db is None:
+                return {}
+            known = self._keep(("service", service), lambda: self._service(db, service))
+            if known is None:
+                return {}
+            found: dict[str, Reach] = {}
+            for scope in wanted:
+                kept = self._kept(("reach", service, scope))
+                if kept is None:
+                    kept = reaches.read(db, known.provider, (scope,)).get(scope)
+                    if kept is None:
+                        kept = self._own_reach(service, known.scopes, scope)
+                    self._put(
+                        ("reach", service, scope), kept, _LEAST + sum(bits.bit_length() for bits in kept.bits) // 8
+                    )
+                found[scope] = kept
+            return found
+
+    def _own_reach(self, service: str, scopes: Mapping[str, Scope], scope: str) -> Reach:
+        bits = [0, 0, 0, 0]
+        virtual = scope in scopes and scopes[scope].virtual
+        for place, (name, _, risk) in enumerate(self.outlines(service)):
+            if name in self.unlocks(service, scope) or (virtual and risk < scopes[scope].risk):
+                bits[risk - 1] |= 1 << place
+        return Reach((bits[0], bits[1], bits[2], bits[3]), 1)
 
     def outlines(self, service: str, scope: str = "") -> tuple[tuple[str, str, Risk], ...]:
         """(name, description, risk) of a service's methods, or of those that a scope unlocks: without schemas."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from mapper.store import names
+from mapper.store import names, reaches
 from mapper.store.blobs import pack
 from mapper.store.database import open_writing, translated
 from mapper.store.rows import Document, DocumentMethod
@@ -134,6 +134,7 @@ class Writer:
             self._db.execute(
                 "DELETE FROM blob WHERE id NOT IN (SELECT blob_id FROM schema UNION ALL SELECT detail FROM method)"
             )
+            reaches.rebuild(self._db)
             self._db.execute("UPDATE meta SET value = value + 1 WHERE key = 'generation'")
             (generation,) = self._db.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()
             self._db.execute("COMMIT")

@@ -1,0 +1,278 @@
+"""Whether a scope that a provider lists for a method really reaches what this call is about. Pure.
+
+A provider lists a scope for a method also where it works for few: `drive.photos.readonly` may list files, and then
+sees photos alone. Choosing it because it opens little would be choosing what doesn't work. Rules, each from what
+scopes say and open, none about one provider:
+
+* what the provider itself says that it refuses for these arguments, it refuses;
+* a scope for administrators, partners or add-ons is no ordinary person's, unless the call asks as one;
+* a scope over what the app made itself doesn't reach what was there before;
+* a scope over the signed-in person's own things fits calls about that person, and no others;
+* a scope that only looks at one kind of thing (`photos`, `availability`) fits calls that name that kind, as long as
+  there is one that looks at all of them; of several kinds side by side (`sleep`, `location`), the one that is named;
+* a scope of another service's is second to one of this service's own;
+* a scope over what is said about things doesn't destroy them, and one that only looks doesn't change them by SQL.
+
+Not fitting is a doubt, not a ban, but for what is refused: where nothing fits better, the least doubtful is chosen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from mapper.reach import Reach
+from mapper.scope_words import Limit, Said, said, stems
+from policies.actions import Call
+from policies.catalog import Method, Risk, Scope
+from policies.jsonvalue import JsonValue
+
+REFUSED = 1000  # more than all doubts together
+
+_DESTROYS = frozenset({"trash", "trashed", "delete", "deleted", "remove", "removed"})
+_SQL_CHANGE = re.compile(
+    r"\s*(?:with\b.{0,2000}?\)\s*)?(insert|update|delete|merge|drop|truncate|alter|create|replace|grant|revoke)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_OWN_FOLDER = "appdata"
+_FIRST_PERSON = frozenset({"my", "mine", "me", "i", "myself"})
+_FEW = 2  # methods of a service that a scope of another's opens when it is only there to help
+_ALIKE = 0.7  # the part of the largest's methods that scopes side by side open
+_MAX_TEXT = 4000  # characters of a value or of the request
+_MAX_WORDS = 400  # words of the arguments or the request that are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One scope that the provider lists for the method, what it says and what it opens."""
+
+    scope: Scope
+    said: Said
+    reach: Reach
+    here: int  # how many of the service's own methods it opens
+
+
+def candidates(
+    scopes: Mapping[str, Scope], names: Sequence[str], reach: Callable[[str], Reach], here: Callable[[str], int]
+) -> dict[str, Candidate]:
+    """The scopes of these names, with what is known about each."""
+    return {
+        name: Candidate(scopes[name], said(name, scopes[name].description), reach(name), here(name))
+        for name in names
+        if name in scopes
+    }
+
+
+def doubts(
+    method: Method,
+    call: Call | None,
+    among: Mapping[str, Candidate],
+    known: frozenset[str],
+    *,
+    home: str = "",
+    words: str = "",
+) -> dict[str, int]:
+    """How doubtful each candidate is for this call; 0: it fits.
+
+    `known` are the bases of all scopes of the service that change things; `home` is the service as its provider calls
+    it; `words` are the person's own, which choose between kinds of data alone.
+    """
+    facts = _Facts(method, call, words, home)
+    found = {name: _refused(method, facts, name) for name in among}
+    for name, each in among.items():
+        found[name] += _limited(each, facts, known)
+    for rule in (_subsets, _foreign, _elsewhere, _others, _kinds):
+        sound = {name: each for name, each in among.items() if found[name] == 0}
+        if len(sound) < 2:
+            break
+        for name in rule(sound, facts, known):
+            found[name] += 1
+    return found
+
+
+class _Facts:
+    """What a call says: words of its method, of its arguments' values, of the request."""
+
+    def __init__(self, method: Method, call: Call | None, words: str, home: str) -> None:
+        self.method = method
+        self.home = home
+        self.arguments: Mapping[str, JsonValue] = call.arguments if call is not None else {}
+        leaves = list(_leaves(self.arguments))[:_MAX_WORDS]
+        self.values = [value for _, value in leaves if isinstance(value, str)]
+        self.true = {stem for key, value in leaves if value is True for stem in stems(key)}
+        self.method_stems = {*stems(method.name), *stems(method.service)}
+        parts = [part for value in self.values for part in re.split(r"[,;\s]+", value[:_MAX_TEXT])][:_MAX_WORDS]
+        self.phrases = [tuple(stems(name)) for part in parts for name in _ids(part)]
+        self.value_stems = {stem for phrase in self.phrases for stem in (*phrase, "".join(phrase))}
+        self.asked = stems(words[:_MAX_TEXT])[:_MAX_WORDS]
+        around = method.name.split(".")[:-1]
+        self.noun = (stems(around[-1]) or [""])[-1] if around else ""
+        self.me = any(value == "me" or value.endswith("/me") for value in self.values)
+        self.sql_changes = any(_SQL_CHANGE.match(value) for value in self.values)
+
+    @property
+    def destroys(self) -> bool:
+        return bool(self.true & _DESTROYS)
+
+
+def _ids(path: str) -> list[str]:
+    """What a resource's path names: `users/me/dataTypes/sleep` is `sleep` and `me`, and no question of users."""
+    return path.split("/")[::-1][::2] if "/" in path else [path]
+
+
+def _leaves(value: JsonValue, key: str = "") -> list[tuple[str, JsonValue]]:
+    found: list[tuple[str, JsonValue]] = []
+    stack: list[tuple[str, JsonValue]] = [(key, value)]
+    while stack and len(found) < _MAX_WORDS:
+        name, one = stack.pop()
+        if isinstance(one, Mapping):
+            stack.extend((str(inner), item) for inner, item in one.items())
+        elif isinstance(one, list | tuple):
+            stack.extend((name, item) for item in one)
+        else:
+            found.append((name, one))
+    return found
+
+
+def _refused(method: Method, facts: _Facts, scope: str) -> int:
+    """What the provider's own words about a parameter refuse under this scope (`x-refused-scopes`)."""
+    for name, schema in method.parameters.get("properties", {}).items():
+        refused = schema.get("x-refused-scopes")
+        if not refused:
+            continue
+        for refusing, values in refused.items():
+            if scope != refusing and not scope.endswith("/" + refusing):
+                continue
+            value = facts.arguments.get(name, schema.get("default"))
+            if value is not None and (not values or value in values):
+                return REFUSED
+    return 0
+
+
+def _limited(each: Candidate, facts: _Facts, known: frozenset[str]) -> int:
+    limits = each.said.limits
+    if Limit.ROLE in limits and each.said.ordinary and each.said.ordinary not in known:
+        limits = limits - {Limit.ROLE}  # nobody else has one, so it is no special version of it
+    found = 0
+    if Limit.ROLE in limits and "admin" not in facts.true:
+        found += 4
+    if Limit.ROLE not in limits and "admin" in facts.true:
+        found += 1
+    if Limit.OWN in limits and not (
+        each.said.base.endswith(_OWN_FOLDER) and any(_OWN_FOLDER in value.lower() for value in facts.values)
+    ):
+        found += 2
+    if Limit.METADATA in limits and facts.destroys:
+        found += 2
+    if each.said.looks and facts.sql_changes:
+        found += 2
+    return found
+
+
+def _subsets(among: Mapping[str, Candidate], facts: _Facts, known: frozenset[str]) -> list[str]:
+    """Those that look at one kind of thing which the call doesn't name, where others look at all, or change all."""
+    narrow, wide = [], 0
+    for name, each in among.items():
+        if _is_general(each, known):
+            wide += each.said.risk is Risk.READ or facts.method.risk is not Risk.READ
+        elif Limit.METADATA not in each.said.limits and not _named(each, facts):
+            narrow.append(name)
+    return narrow if wide else []
+
+
+def _is_general(each: Candidate, known: frozenset[str]) -> bool:
+    """Whether it looks at all that another changes, or is a service's own root, or changes things itself."""
+    if each.said.risk is not Risk.READ:
+        return True
+    base = each.said.base
+    root = len(each.said.segments) == 1 and any(other.startswith(base + ".") for other in known)
+    return each.said.looks and (base in known or root)
+
+
+def _named(each: Candidate, facts: _Facts) -> bool:
+    last = each.said.segments[-1] if each.said.segments else ""
+    mine = set(stems(last)) | {"".join(stems(last))}
+    return bool(mine & (facts.method_stems | facts.value_stems))
+
+
+def _foreign(among: Mapping[str, Candidate], facts: _Facts, known: frozenset[str]) -> list[str]:
+    """Another service's that are of use here only beside this one's own: they open next to nothing of it, or only
+    look where the call changes something."""
+    own = {name for name, each in among.items() if _at_home(each, facts)}
+    changes = facts.method.risk is not Risk.READ
+    return [
+        name
+        for name, each in among.items()
+        if own and name not in own and each.reach.home and (each.here <= _FEW or (changes and each.said.looks))
+    ]
+
+
+def _at_home(each: Candidate, facts: _Facts) -> bool:
+    return facts.home != "" and (each.reach.home == facts.home or each.said.segments[:1] == (facts.home.lower(),))
+
+
+def _elsewhere(among: Mapping[str, Candidate], facts: _Facts, known: frozenset[str]) -> list[str]:
+    """Those that change some named kind of thing, where another names the very thing that the method changes."""
+    if not facts.noun or facts.method.risk is Risk.READ:
+        return []
+    naming = {name for name, each in among.items() if facts.noun in each.said.about}
+    narrow = {name for name, each in among.items() if len(each.said.segments) > 1}
+    return sorted(narrow - naming) if naming & narrow else []
+
+
+def _others(among: Mapping[str, Candidate], facts: _Facts, known: frozenset[str]) -> list[str]:
+    """Those over other people's things where the call is about the person, or the other way round."""
+    mine = {name for name, each in among.items() if Limit.SELF in each.said.limits}
+    if not mine or len(mine) == len(among):
+        return []
+    if facts.me or (facts.asked and _asks_for_own(among, mine, facts)):
+        return sorted(set(among) - mine)
+    return sorted(mine)
+
+
+def _asks_for_own(among: Mapping[str, Candidate], mine: set[str], facts: _Facts) -> bool:
+    if any(among[name].said.segments[0] in ("user", "userinfo") for name in mine):
+        return False  # a profile is named by the call itself
+    own = set().union(*(among[name].said.about for name in mine))
+    theirs = set().union(*(each.said.about for name, each in among.items() if name not in mine)) - own
+    return bool(_FIRST_PERSON & set(facts.asked)) and not theirs & set(facts.asked)
+
+
+def _kinds(among: Mapping[str, Candidate], facts: _Facts, known: frozenset[str]) -> list[str]:
+    """Of several kinds of data side by side, those that aren't named."""
+    behind: list[str] = []
+    for family, group in _families(among):
+        shared = set.intersection(*(set(among[name].said.segments) for name in family))
+        scores = {name: _score(among[name], shared, facts) for name in group}
+        best = max(scores.values())
+        behind += [name for name, score in scores.items() if score < best]
+    return behind
+
+
+def _families(among: Mapping[str, Candidate]) -> Iterator[tuple[list[str], list[str]]]:
+    """Three or more scopes of one name's beginning that all look, or all change, and open about as much as each other;
+    and with them all others of that beginning that name a kind."""
+    groups: dict[tuple[str, bool], list[str]] = {}
+    for name, each in among.items():
+        if len(each.said.segments) > 1:
+            groups.setdefault((each.said.segments[0], each.said.looks), []).append(name)
+    for names in groups.values():
+        most = max(among[name].reach.methods for name in names)
+        alike = [name for name in names if among[name].reach.methods >= _ALIKE * most]
+        if len(alike) >= 3:
+            yield alike, names
+
+
+def _score(each: Candidate, shared: set[str], facts: _Facts) -> int:
+    """How well the call names the scope's kind: whole and apart, all its words, some of them, in the request alone."""
+    own = [segment for segment in each.said.segments if segment not in shared]
+    kind = [stem for segment in own for stem in stems(segment)]
+    if not kind:
+        return 0
+    joined = "".join(kind)
+    if any("".join(phrase) == joined or phrase[:1] == tuple(kind[:1]) for phrase in facts.phrases):
+        return 4
+    if set(kind) & facts.value_stems:
+        return 3 if set(kind) <= facts.value_stems else 2
+    return 1 if set(kind) & set(facts.asked) else 0
