@@ -33,8 +33,12 @@ class Nothing(InvalidInput):
         self.details = tuple(str(problem) for problem in problems)
 
 
-def import_google(path: Path, folder: Path | None = None, progress: Progress = lambda *_: None) -> Report:
+def import_google(
+    path: Path, folder: Path | None = None, progress: Progress = lambda *_: None, *, index: bool = True
+) -> Report:
     """Import Google's documents into the catalog at `path`: those of the installed package, or of `folder`.
+
+    `index` False leaves the search index as it was, for whoever makes it anew afterwards.
 
     Raises Unavailable without the package, InvalidInput for a folder that isn't one, Nothing when no document could be
     read, StoreUnreadable when the catalog can't be written.
@@ -42,13 +46,13 @@ def import_google(path: Path, folder: Path | None = None, progress: Progress = l
     place = folder if folder is not None else google.package_folder()
     files = _files(place)
     problems: list[Problem] = []
-    index: dict[tuple[str, str], bool] = {}
+    preferred: dict[tuple[str, str], bool] = {}
     follow = folder is None  # an installer may link its files; in a stranger's folder a link may lead anywhere
     if (place / "index.json").exists():
         try:
             source = Source.read(place / "index.json", follow=follow)
             try:
-                index = google.read_index(source)
+                preferred = google.read_index(source)
             except BadPart as bad:
                 problems.append(source.problem(bad))
         except BadPart as bad:
@@ -57,12 +61,12 @@ def import_google(path: Path, folder: Path | None = None, progress: Progress = l
         seen: dict[tuple[str, str], tuple[str, str]] = {}
         for number, file in enumerate(files):
             progress(number, len(files), file.name)
-            document = _google(installer, file, index, seen, follow=follow)
+            document = _google(installer, file, preferred, seen, follow=follow)
             if document is not None:
                 installer.put(document)
         progress(len(files), len(files), "")
         installer.problems[:0] = problems
-        return installer.finish(whole=folder is None, progress=progress)
+        return installer.finish(whole=folder is None, progress=progress, index=index)
 
 
 class Installer:
@@ -103,7 +107,7 @@ class Installer:
             moved=earlier if earlier != document.base_url else "",
         )
 
-    def finish(self, *, whole: bool, progress: Progress = lambda *_: None) -> Report:
+    def finish(self, *, whole: bool, progress: Progress = lambda *_: None, index: bool = True) -> Report:
         """Commit, make the search index, and report. `whole`: the source holds all that the provider has.
 
         Raises Nothing when no document was taken.
@@ -119,7 +123,8 @@ class Installer:
             imported.append(replace(one, service=name, main=main))
         kept = self._writer.services_of_versions(self._provider, self._before - self._put.keys()) if whole else ()
         self._writer.commit()
-        rebuild(self._path, progress)
+        if index:
+            rebuild(self._path, progress)
         return Report(
             imported=tuple(imported),
             skipped=tuple(self.skipped),
@@ -129,7 +134,7 @@ class Installer:
         )
 
 
-def remove(path: Path, name: str, progress: Progress = lambda *_: None) -> tuple[str, ...]:
+def remove(path: Path, name: str, progress: Progress = lambda *_: None, *, index: bool = True) -> tuple[str, ...]:
     """Remove an imported service, or all of a provider ("google"). Returns the names that are gone.
 
     Raises UnknownName, InvalidInput for what comes with GoEx, StoreUnreadable.
@@ -145,7 +150,8 @@ def remove(path: Path, name: str, progress: Progress = lambda *_: None) -> tuple
             if not writer.remove(each):
                 Catalog.open(path).service(name)  # raises, with what is meant perhaps
         writer.commit()
-    rebuild(path, progress)
+    if index:
+        rebuild(path, progress)
     return names
 
 
@@ -159,7 +165,7 @@ def rebuild(path: Path, progress: Progress = lambda *_: None) -> None:
 def _google(
     installer: Installer,
     file: Path,
-    index: dict[tuple[str, str], bool],
+    preferred: dict[tuple[str, str], bool],
     seen: dict[tuple[str, str], tuple[str, str]],
     *,
     follow: bool,
@@ -179,7 +185,7 @@ def _google(
                 raise BadPart(f"{twin} is {key[0]} {key[1]} already, and says something else", "version")
             installer.skipped.append(Skipped(file=file.name, why=f"the same document as {twin}"))
             return None
-        document, parts = google.read_document(source, raw, index.get(key))
+        document, parts = google.read_document(source, raw, preferred.get(key))
     except BadPart as bad:
         installer.problems.append(source.problem(bad))
         return None

@@ -14,32 +14,18 @@ from policies.catalog import Risk
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
-_DESTROYS = frozenset(
-    [
-        "delete",
-        "deletes",
-        "remove",
-        "clear",
-        "purge",
-        "destroy",
-        "wipe",
-        "empty",
-        "erase",
-        "undeploy",
-        "uninstall",
-        "unpublish",
-        "deprovision",
-        "drop",
-        "expunge",
-        "terminate",
-        "truncate",
-        "unregister",
-        "deregister",
-        "discard",
-        "abandon",
-    ]
+
+def _named(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_DESTROYS = _named(
+    """
+    delete deletes remove clear purge destroy wipe empty erase undeploy uninstall unpublish deprovision drop expunge
+    terminate truncate unregister deregister discard abandon
+    """
 )
-_ADMIN_WORDS = frozenset(["acl", "acls", "iam", "permission", "permissions", "delegates", "roles", "impersonate"])
+_ADMIN_WORDS = frozenset({"acl", "acls", "iam", "permission", "permissions", "delegates", "roles", "impersonate"})
 _ADMIN_PHRASES = (
     ("make", "admin"),
     ("access", "control"),
@@ -48,44 +34,17 @@ _ADMIN_PHRASES = (
     ("access", "policy"),
     ("role", "assignment"),
     ("role", "assignments"),
-    ("access", "token"),
-    ("id", "token"),
-    ("sign", "blob"),
-    ("sign", "jwt"),
     ("owner",),
     ("admins",),
 )
-_ADMIN_VERBS = frozenset(["grant", "revoke", "impersonate", "promote"])
-_KEYS = frozenset(["keys", "apikeys"])
-_ASKS = frozenset(
-    [
-        "get",
-        "list",
-        "search",
-        "query",
-        "lookup",
-        "fetch",
-        "count",
-        "find",
-        "read",
-        "retrieve",
-        "browse",
-        "describe",
-        "inspect",
-        "preview",
-        "explain",
-        "validate",
-        "verify",
-        "check",
-        "estimate",
-        "detect",
-        "summarize",
-        "suggest",
-        "autocomplete",
-        "diff",
-        "compare",
-        "head",
-    ]
+_SECRETS = (("access", "token"), ("id", "token"), ("sign", "blob"), ("sign", "jwt"))
+_ADMIN_VERBS = frozenset({"grant", "revoke", "impersonate", "promote"})
+_KEYS = frozenset({"keys", "apikeys"})
+_ASKS = _named(
+    """
+    get list search query lookup fetch count find read retrieve browse describe inspect preview explain validate
+    verify check estimate detect summarize autocomplete diff compare head
+    """
 )
 _ASKS_PHRASES = (
     ("batch", "get"),
@@ -103,72 +62,19 @@ _ASKS_PHRASES = (
     ("partition", "query"),
     ("analyze",),
 )
-_CHANGES = frozenset(
-    [
-        "create",
-        "insert",
-        "update",
-        "patch",
-        "set",
-        "add",
-        "send",
-        "import",
-        "upload",
-        "copy",
-        "move",
-        "start",
-        "stop",
-        "watch",
-        "replace",
-        "modify",
-        "enable",
-        "disable",
-        "attach",
-        "detach",
-        "publish",
-        "approve",
-        "reject",
-        "cancel",
-        "run",
-        "execute",
-        "restore",
-        "rename",
-        "merge",
-        "apply",
-        "submit",
-        "deploy",
-        "install",
-        "sync",
-        "trash",
-        "untrash",
-        "undelete",
-        "archive",
-        "unarchive",
-        "subscribe",
-        "unsubscribe",
-        "assign",
-        "unassign",
-        "post",
-        "put",
-        "write",
-        "save",
-        "reset",
-        "invite",
-        "accept",
-        "decline",
-        "complete",
-        "close",
-        "open",
-        "lock",
-        "unlock",
-        "link",
-        "unlink",
-        "register",
-        "mark",
-        "unmark",
-        "hide",
-    ]
+_CHANGES = _named(
+    """
+    renew reactivate activate deactivate prewarm resume pause suspend create insert update patch set add send import
+    upload copy move start stop watch replace modify enable disable attach detach publish approve reject cancel run
+    execute restore rename merge apply submit deploy install sync trash untrash undelete archive unarchive subscribe
+    unsubscribe assign unassign post put write save reset invite accept decline complete close open lock unlock link
+    unlink register mark unmark hide
+    """
 )
+
+
+# A GET that is called so does it all the same.
+_CHANGES_BY_GET = frozenset({"restore", "move", "cancel", "start", "finish", "collect", "create", "insert", "update"})
 
 
 def words(name: str) -> list[str]:
@@ -183,7 +89,11 @@ def risk_of(http: str, name: str, *, scopes: Iterable[str] = (), path: str = "")
     said = words(last)
     resource = [word for part in (*around[-1:], *_path_words(path)) for word in words(part)]
     if verb in ("GET", "HEAD"):
-        return Risk.DELETE if said[:1] and said[0] in _DESTROYS else Risk.READ
+        if said[:1] and said[0] in _DESTROYS:
+            return Risk.DELETE
+        if _phrase(said, _SECRETS):
+            return Risk.ADMIN
+        return Risk.WRITE if said[:1] and said[0] in _CHANGES_BY_GET else Risk.READ
     if verb not in ("POST", "PUT", "PATCH", "DELETE"):
         return Risk.DELETE
     asks = verb == "POST" and _asks(said)
@@ -210,9 +120,11 @@ def _changes_access(said: list[str], resource: list[str]) -> bool:
     both = [*resource, *said]
     if _ADMIN_WORDS & set(both) or (resource[-1:] and resource[-1] in _KEYS):
         return True
-    return any(
-        tuple(both[place : place + len(phrase)]) == phrase for phrase in _ADMIN_PHRASES for place in range(len(both))
-    )
+    return _phrase(both, _ADMIN_PHRASES) or _phrase(said, _SECRETS)
+
+
+def _phrase(said: list[str], phrases: tuple[tuple[str, ...], ...]) -> bool:
+    return any(tuple(said[at : at + len(phrase)]) == phrase for phrase in phrases for at in range(len(said)))
 
 
 def _read_only(scopes: Iterable[str]) -> bool:

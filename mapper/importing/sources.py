@@ -63,7 +63,7 @@ class Source:
     def json(self) -> dict[str, Any]:
         """The file's JSON object. Raises Broken, with the line."""
         try:
-            value = parse(self.text, limit=MAX_DOCUMENT, what="It")
+            value = parse(self.text, limit=MAX_DOCUMENT, what="it")
         except InvalidInput as error:
             cause = error.__cause__
             line = cause.lineno if isinstance(cause, json.JSONDecodeError) else 0

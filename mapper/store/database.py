@@ -109,6 +109,8 @@ def open_reading(path: Path) -> sqlite3.Connection:
         # Not mode=ro: that can't open a write-ahead log whose index is gone.
         connection = _connect(path, "rw")
         try:
+            if _is_new(connection):  # whoever makes it has only begun
+                raise FileNotFoundError(path)
             check_header(connection, path)
             connection.execute("PRAGMA query_only=1")
         except BaseException:
@@ -129,10 +131,12 @@ def open_writing(path: Path) -> sqlite3.Connection:
     with translated(path):
         connection = _connect(path, "rw")
         try:
+            if not _is_new(connection):
+                check_header(connection, path)
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=NORMAL")
             connection.execute("BEGIN IMMEDIATE")
-            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
+            if _is_new(connection):
                 for statement in _TABLES.split(";"):
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id={APPLICATION}")
@@ -180,6 +184,12 @@ def check_header(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} was written by a newer GoEx (format {version}; this one reads {FORMAT}).",
             next_step=f"Use that GoEx, or remove {path} and import anew.",
         )
+
+
+def _is_new(connection: sqlite3.Connection) -> bool:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    return application == 0 and tables == 0
 
 
 @contextmanager

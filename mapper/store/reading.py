@@ -124,12 +124,14 @@ class Store:
     def service(self, name: str) -> Service | None:
         """The service of that name, its methods read when they are looked at. Raises StoreUnreadable."""
         with self._reading() as db:
-            return self._keep(("service", name), lambda: self._service(db, name)) if db is not None else None
+            if db is None or not _possible(name):
+                return None
+            return self._keep(("service", name), lambda: self._service(db, name))
 
     def method(self, service: str, name: str) -> Method | None:
         """One method, its arguments' schemas complete. Raises StoreUnreadable."""
         with self._reading() as db:
-            if db is None:
+            if db is None or not _possible(service, name):
                 return None
             key = ("method", service, name)
             kept = self._kept(key)
@@ -317,7 +319,7 @@ class Store:
 
     def _ids(self, query: str, value: str | int) -> tuple[str, ...]:
         with self._reading() as db:
-            if db is None:
+            if db is None or not _possible(str(value)):
                 return ()
             rows = db.execute(query, (value,)).fetchall()
         return tuple(f"{service}.{method}" for service, method in rows)
@@ -548,6 +550,11 @@ class StoredMethods(Mapping[str, Method]):
 
     def __contains__(self, name: object) -> bool:
         return name in self._store.method_names(self._service)
+
+
+def _possible(*names: str) -> bool:
+    """Whether these could be names at all: what isn't can't be asked for in SQL, and is nobody's name."""
+    return all(len(name) <= 300 and name.isprintable() for name in names)
 
 
 def _unpacked(blob: bytes | None) -> dict[str, Any]:

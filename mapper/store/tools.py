@@ -10,9 +10,9 @@ def tool_name(method_id: str) -> str:
     name = method_id.replace(".", "-")
     if len(name) <= 64:
         return name
-    return f"{name[:51]}-{hashlib.sha256(method_id.encode()).hexdigest()[:12]}"
+    return f"{name[:51]}-{hashlib.sha256(method_id.encode("utf-8", "surrogatepass")).hexdigest()[:12]}"
 
 
 def tool_number(name: str) -> int:
     """A number to find a method by its tool name; rarely, two methods share one."""
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big")
+    return int.from_bytes(hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[:4], "big")

@@ -1,0 +1,499 @@
+"""The catalog's file: what is read back, what a running reader sees, and files that can't be used."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mapper.catalog import Catalog, UnknownName, tool_name
+from mapper.linting import lint
+from mapper.searching import search
+from mapper.store.database import FORMAT, StoreUnreadable
+from mapper.store.rows import Document, DocumentMethod, DocumentScope
+from mapper.store.writing import Writer
+from policies.actions import Call
+from policies.catalog import Risk
+from policies.errors import InvalidInput
+
+SCOPES = (DocumentScope(name="all", description="Everything"), DocumentScope(name="see", description="Look"))
+
+
+def operation(name: str, **more: Any) -> DocumentMethod:
+    facts: dict[str, Any] = {
+        "origin_id": f"api.{name}",
+        "name": name,
+        "description": f"Does {name}.",
+        "http": "GET",
+        "path": f"/v1/{name}",
+        "risk": Risk.READ,
+        "scopes": ("all", "see"),
+        "properties": {},
+        "required": (),
+        "locations": {},
+    }
+    return DocumentMethod(**{**facts, **more})
+
+
+def document(name: str = "api", version: str = "v1", *names: str, **more: Any) -> Document:
+    facts: dict[str, Any] = {
+        "provider": "tests",
+        "provider_name": name,
+        "version": version,
+        "title": name.title(),
+        "description": "Of the tests.",
+        "base_url": "https://api.example.org",
+        "file": f"{name}.json",
+        "sha256": "00",
+        "scopes": SCOPES,
+        "methods": tuple(operation(each) for each in names or ("things.list",)),
+    }
+    return Document(**{**facts, **more})
+
+
+def written(path: Path, *documents: Document) -> Catalog:
+    with Writer(path, taken=Catalog.bundled().services) as writer:
+        for each in documents:
+            writer.put(each)
+        writer.commit()
+    return Catalog.open(path)
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    return tmp_path / "catalog.db"
+
+
+def test_without_a_file_there_is_what_comes_with_goex(db: Path) -> None:
+    catalog = Catalog.open(db)
+    assert set(catalog.services) == set(Catalog.bundled().services) and catalog.generation == 0
+    assert catalog.trouble is None and list(catalog.entries()) == []
+    assert catalog.method("slack.chat.postMessage") and catalog.by_tool_name("nope") is None
+    assert not db.exists()
+
+
+def test_what_was_written_is_read_back(db: Path) -> None:
+    schema = {"type": "object", "properties": {"a": {"$ref": "#/$defs/B"}}, "additionalProperties": False}
+    other = {"type": "object", "properties": {"back": {"$ref": "#/$defs/A"}}}
+    method = operation(
+        "things.change",
+        http="POST",
+        path="/v1/{+name}:change",
+        risk=Risk.DELETE,
+        scopes=("all",),
+        properties={"name": {"type": "string"}, "body": {"$ref": "#/$defs/A"}},
+        required=("name",),
+        locations={"name": "path", "body": "whole"},
+        body="json",
+        unsupported="",
+    )
+    catalog = written(
+        db, document(methods=(method, operation("things.list")), schemas={"A": schema, "B": other, "C": {}})
+    )
+
+    made = catalog.method("api.things.change")
+    assert made.parameters == {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "body": {"$ref": "#/$defs/A"}},
+        "required": ["name"],
+        "additionalProperties": False,
+        "$defs": {"A": schema, "B": other},
+    }
+    assert (made.http, made.path, made.risk, made.scopes) == ("POST", "/v1/{+name}:change", Risk.DELETE, ("all",))
+    assert (dict(made.locations), made.body, made.origin_id) == (
+        {"name": "path", "body": "whole"},
+        "json",
+        "api.things.change",
+    )
+    assert "$defs" not in catalog.method("api.things.list").parameters
+    service = catalog.service("api")
+    assert list(service.methods) == ["things.change", "things.list"] and len(service.methods) == 2
+    assert "things.list" in service.methods and "nope" not in service.methods
+    assert {name: scope.risk for name, scope in service.scopes.items()} == {"all": Risk.DELETE, "see": Risk.READ}
+    assert catalog.unlocks("api", "see") == {"things.list"} and catalog.unlocks("api", "all") == set(service.methods)
+    assert catalog.outlines("api", "see") == (("things.list", "Does things.list.", Risk.READ),)
+    assert [name for name, _, _ in catalog.outlines("api")] == ["things.change", "things.list"]
+    found = catalog.by_tool_name(tool_name("api.things.change"))
+    assert found is not None and found.id == "api.things.change"
+    assert stat.S_IMODE(db.stat().st_mode) == 0o600
+
+
+def test_names_are_exact_and_what_is_nearly_right_is_said(db: Path) -> None:
+    catalog = written(db, document("calendar", "v3", "events.list", "events.insert"))
+    for name, hint in (
+        ("calendar.events.lst", "calendar.events.list"),
+        ("Calendar.events.list", "calendar"),
+        ("calender.events.list", "calendar"),
+        ("events.list", ""),
+        ("list", "full name"),
+        ("calendar.events.list'; DROP TABLE method; --", "calendar.events.list"),
+        ("calendar.\0", ""),
+        ("\ud800.x", ""),
+    ):
+        with pytest.raises(UnknownName) as caught:
+            catalog.method(name)
+        assert hint in str(caught.value)
+    with pytest.raises(UnknownName, match="There is no service"):
+        catalog.service("CALENDAR")
+    with pytest.raises(UnknownName):
+        catalog.unlocks("calendar", "ALL")
+
+
+def test_a_reader_sees_what_is_committed_and_nothing_before(db: Path) -> None:
+    catalog = written(db, document("api", "v1", "one"))
+    validated = catalog.validate(Call(service="api", method="one", arguments={}))
+    before = catalog.generation
+    with Writer(db) as writer:
+        writer.put(replace(document("api", "v1", "two"), base_url="https://other.example.org"))
+        assert list(catalog.service("api").methods) == ["one"]
+        writer.commit()
+
+    assert catalog.generation == before + 1
+    assert list(catalog.service("api").methods) == ["two"]
+    assert catalog.service("api").base_url == "https://other.example.org"
+    with pytest.raises(UnknownName):
+        catalog.validate(validated)
+    with Writer(db) as writer:
+        assert writer.remove("api") and not writer.remove("api")
+        writer.commit()
+    assert "api" not in catalog.services
+
+
+def test_a_compiled_schema_isnt_used_for_what_replaced_it(db: Path) -> None:
+    text = {"properties": {"a": {"type": "string"}}, "locations": {"a": "query"}}
+    number = {"properties": {"a": {"type": "integer"}}, "locations": {"a": "query"}}
+    catalog = written(db, document(methods=(operation("x", **text),)))
+    catalog.validate(Call(service="api", method="x", arguments={"a": "1"}))
+    written(db, document(methods=(operation("x", **number),)))
+    with pytest.raises(InvalidInput, match="whole number"):
+        catalog.validate(Call(service="api", method="x", arguments={"a": "1"}))
+
+
+def test_an_import_that_stops_changes_nothing(db: Path) -> None:
+    written(db, document("api", "v1", "one"))
+    with pytest.raises(ZeroDivisionError), Writer(db) as writer:
+        writer.put(document("api", "v1", "two"))
+        writer.put(document("other"))
+        raise ZeroDivisionError
+    assert list(Catalog.open(db).service("api").methods) == ["one"] and "other" not in Catalog.open(db).services
+
+
+KILLED = """
+    import os, signal, sys
+    from pathlib import Path
+    from mapper.store.writing import Writer
+    from tests.mapper.test_store import document
+
+    writer = Writer(Path(sys.argv[1]))
+    for number in range(400):
+        writer.put(document(f"api{number}", "v1", *(f"m{n}" for n in range(50))))
+    writer.name_services()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_an_import_that_is_killed_changes_nothing(db: Path) -> None:
+    catalog = written(db, document("api", "v1", "one"))
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(KILLED), str(db)], cwd=root, check=False, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    for each in (catalog, Catalog.open(db)):
+        assert [name for name in each.services if name.startswith("api")] == ["api"]
+    written(db, document("later"))  # the lock died with it
+    assert "later" in catalog.services
+
+
+def test_two_methods_of_one_name_take_nothing_of_the_document(db: Path) -> None:
+    with Writer(db) as writer:
+        writer.put(document("good"))
+        with pytest.raises(InvalidInput, match="two methods are called 'x'"):
+            writer.put(document("bad", methods=(operation("y"), operation("x"), operation("x"))))
+        writer.commit()
+    assert [name for name in Catalog.open(db).services if name in ("good", "bad")] == ["good"]
+
+
+def test_equal_schemas_are_kept_once_and_lost_ones_are_dropped(db: Path) -> None:
+    schema = {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(50)}}
+    method = (operation("x", properties={"body": {"$ref": "#/$defs/A"}}, locations={"body": "whole"}, body="json"),)
+
+    def blobs() -> int:
+        with sqlite3.connect(db) as connection:
+            return int(connection.execute("SELECT count(*) FROM blob").fetchone()[0])
+
+    versions = [document("api", f"v{n}", schemas={"A": schema}, methods=method) for n in range(1, 6)]
+    written(db, *versions)
+    assert blobs() == 2
+    written(db, document("api", "v1", schemas={"A": {"type": "object"}}, methods=method))
+    assert blobs() == 3
+    with Writer(db) as writer:
+        for name in writer.services_of("tests"):
+            writer.remove(name)
+        writer.commit()
+    assert blobs() == 0
+
+
+# ---- what a service that comes with GoEx is never hidden by
+
+
+def test_an_older_import_doesnt_shadow_what_came_with_goex_since(db: Path) -> None:
+    with Writer(db) as writer:  # made when there was no slack
+        writer.put(document("slack", "v1", "chat.postMessage"))
+        writer.commit()
+    catalog = Catalog.open(db)
+    own = Catalog.bundled()
+
+    assert catalog.service("slack") is own.service("slack") and catalog.services["slack"] is own.services["slack"]
+    assert catalog.method("slack.chat.postMessage") is own.method("slack.chat.postMessage")
+    assert catalog.unlocks("slack", "chat:write") == own.unlocks("slack", "chat:write")
+    assert catalog.by_tool_name("slack-chat-postMessage") is own.method("slack.chat.postMessage")
+    assert list(catalog.entries()) == [] and sum(name == "slack" for name in catalog.services) == 1
+    assert any(finding.kind == "hidden" for finding in lint(catalog))
+    assert all(found.description != "Does chat.postMessage." for found in search(catalog, "postMessage"))
+
+
+def test_tool_names_that_two_methods_share_lead_to_neither(db: Path) -> None:
+    catalog = written(db, document("a", "v1", "b.c"), document("a-b", "v1", "c"))
+    assert tool_name("a.b.c") == tool_name("a-b.c")
+    assert catalog.by_tool_name("a-b-c") is None
+    assert any(finding.kind == "same-tool-name" for finding in lint(catalog))
+
+
+# ---- files that can't be used
+
+
+def damaged(db: Path, how: str) -> None:
+    written(db, document("api", "v1", *(f"m{n}" for n in range(200))))
+    if how == "truncated":
+        os.truncate(db, db.stat().st_size // 2)
+    elif how == "garbage":
+        db.write_bytes(os.urandom(8192))
+    elif how == "text":
+        db.write_text("[catalog]\n" * 500)
+    elif how == "scribbled":
+        data = bytearray(db.read_bytes())
+        data[4096:] = bytes(len(data) - 4096)
+        db.write_bytes(data)
+    elif how == "newer":
+        with sqlite3.connect(db) as connection:
+            connection.execute(f"PRAGMA user_version={FORMAT + 1}")
+    elif how == "foreign":
+        db.unlink()
+        with sqlite3.connect(db) as connection:
+            connection.execute("CREATE TABLE cookies (value TEXT)")
+        db.chmod(0o600)
+    elif how == "open":
+        db.chmod(0o644)
+    elif how == "link":
+        db.rename(db.with_name("elsewhere.db"))
+        db.symlink_to("elsewhere.db")
+    elif how == "folder":
+        db.unlink()
+        db.mkdir()
+    elif how == "pipe":
+        db.unlink()
+        os.mkfifo(db)
+
+
+HOW = ["truncated", "garbage", "text", "scribbled", "newer", "foreign", "open", "link", "folder", "pipe"]
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_a_file_that_cant_be_used(db: Path, how: str) -> None:
+    damaged(db, how)
+    catalog = Catalog.open(db)
+
+    with pytest.raises(StoreUnreadable) as caught:
+        for method in catalog.service("api").methods:
+            catalog.method(f"api.{method}")
+    assert str(db) in caught.value.message and caught.value.next_step
+    # What comes with GoEx works all the same, and what can't be read isn't there.
+    assert catalog.validate(Call(service="slack", method="users.list", arguments={}))
+    assert catalog.unlocks("matrix", "messages.write") == {"rooms.send"}
+    assert set(Catalog.bundled().services) <= set(catalog.services)
+    if how not in ("truncated", "scribbled"):
+        assert catalog.trouble is not None and "api" not in catalog.services
+
+
+@pytest.mark.parametrize("how", ["garbage", "text", "newer", "foreign", "open", "link", "folder", "pipe"])
+def test_no_import_mends_or_replaces_such_a_file(db: Path, how: str) -> None:
+    damaged(db, how)
+    before = db.read_bytes() if db.is_file() else b""
+    with pytest.raises(StoreUnreadable):
+        written(db, document("other"))
+    assert (db.read_bytes() if db.is_file() else b"") == before
+
+
+def test_a_row_that_was_edited_is_refused_or_said(db: Path) -> None:
+    written(db, document("api", "v1", "one", "two"))
+    with sqlite3.connect(db) as connection:
+        connection.execute("UPDATE blob SET data = x'00ff00ff'")
+    catalog = Catalog.open(db)
+    with pytest.raises(StoreUnreadable, match="damaged"):
+        catalog.method("api.one")
+
+
+def test_an_unknown_risk_counts_as_deleting(db: Path) -> None:
+    written(db, document("api", "v1", "one"))
+    with sqlite3.connect(db) as connection:
+        connection.execute("UPDATE method SET risk = 0")
+        connection.execute("UPDATE scope SET risk = 99")
+    catalog = Catalog.open(db)
+    assert catalog.method("api.one").risk is Risk.DELETE and catalog.scope("api", "see").risk is Risk.DELETE
+
+
+def test_a_file_that_is_put_in_its_place_or_taken_away_is_seen(db: Path, tmp_path: Path) -> None:
+    catalog = written(db, document("one"))
+    assert "one" in catalog.services
+    other = tmp_path / "other.db"
+    written(other, document("two"))
+    other.rename(db)
+    assert "two" in catalog.services and "one" not in catalog.services
+    db.unlink()
+    assert "two" not in catalog.services and catalog.trouble is None
+
+
+def test_while_another_import_writes(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = written(db, document("one"))
+    connect = sqlite3.connect
+    monkeypatch.setattr("mapper.store.database.sqlite3.connect", lambda *a, **k: connect(*a, **{**k, "timeout": 0.1}))
+    with Writer(db) as writer:
+        writer.put(document("two"))
+        assert "one" in catalog.services  # reading goes on
+        with pytest.raises(StoreUnreadable, match="being written by another goex command"):
+            Writer(db)
+
+
+# ---- sizes and threads
+
+
+def test_memory_and_time_stay_small(tmp_path: Path) -> None:
+    """A process that opens 20,000 methods and looks at a few: measured on its own, from outside."""
+    db = tmp_path / "catalog.db"
+    schema = {"type": "object", "properties": {f"p{n}": {"type": "string", "description": "d" * 80} for n in range(40)}}
+    body = {"properties": {"body": {"$ref": "#/$defs/A"}}, "locations": {"body": "whole"}, "body": "json"}
+    written(
+        db,
+        *(
+            document(f"api{n}", methods=tuple(operation(f"m{m}", **body) for m in range(500)), schemas={"A": schema})
+            for n in range(40)
+        ),
+    )
+    program = """
+        import json, resource, sys, time
+        from pathlib import Path
+        from mapper.catalog import Catalog
+        Catalog.bundled()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        began = time.perf_counter()
+        catalog = Catalog.open(Path(sys.argv[1]))
+        catalog.method("api7.m3")
+        cold = time.perf_counter() - began
+        for service in list(catalog.services):
+            if service.startswith("api"):
+                catalog.unlocks(service, "all")
+                for method in list(catalog.service(service).methods)[:100]:
+                    catalog.method(f"{service}.{method}")
+        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        print(json.dumps([cold, (after - before) / 1024]))
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program), str(db)], capture_output=True, check=True)
+    cold, megabytes = json.loads(done.stdout)
+    assert cold < 0.2 and megabytes < 60, (cold, megabytes)
+
+
+def test_threads_share_it(db: Path) -> None:
+    catalog = written(db, *(document(f"api{n}", "v1", *(f"m{m}" for m in range(20))) for n in range(5)))
+    wrong: list[BaseException] = []
+    over = time.monotonic() + 2.0
+
+    def read(number: int) -> None:
+        try:
+            while time.monotonic() < over:
+                for each in range(5):
+                    assert catalog.method(f"api{each}.m{number}").name == f"m{number}"
+                    assert len(catalog.unlocks(f"api{each}", "all")) == 20
+        except BaseException as error:  # told below
+            wrong.append(error)
+
+    def write() -> None:
+        while time.monotonic() < over:
+            written(db, *(document(f"api{n}", "v1", *(f"m{m}" for m in range(20))) for n in range(5)))
+
+    threads = [threading.Thread(target=read, args=(n,)) for n in range(4)] + [threading.Thread(target=write)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong, wrong[0]
+
+
+# ---- searching and linting
+
+
+def test_searching(db: Path) -> None:
+    catalog = written(
+        db,
+        document("calendar", "v3", "events.insert", "events.list", "acl.insert"),
+        document("calendar", "v2", "events.insert"),
+        document("files", "v1", methods=(operation("upload", unsupported="bytes", description="Insert events."),)),
+    )
+    found = search(catalog, "insert an event", limit=1000)
+    assert found[0].id == "calendar.events.insert" and found[-1].unsupported == "bytes"
+    assert not any(one.service == "calendar-v2" for one in found)
+    assert any(one.service == "calendar-v2" for one in search(catalog, "insert an event", main=False))
+    assert search(catalog, "slack messages posting", limit=1)[0].id.startswith("slack.")
+    assert search(catalog, "zzzzqqq") == ()
+    for words in ("", "   ", "!!", "é"):
+        with pytest.raises(InvalidInput):
+            search(catalog, words)
+    assert len(search(catalog, "event " * 5000 + "x" * 100_000)) <= 20
+
+
+def test_linting(db: Path) -> None:
+    catalog = written(
+        db,
+        document(
+            "odd",
+            scopes=(*SCOPES, DocumentScope(name="blank", description="")),
+            methods=(
+                operation("silent", description=""),
+                operation("twin", path="/same"),
+                operation("other", path="/same"),
+                operation("lies", http="DELETE"),
+                operation("asks", http="POST"),
+                operation("writes", risk=Risk.WRITE),
+                operation("upload", unsupported="bytes"),
+            ),
+            schemas={"Bad": {"type": "string", "minLenght": 3}},
+        ),
+        document("empty", methods=()),
+    )
+    found = {(finding.kind, finding.name) for finding in lint(catalog)}
+    assert found == {
+        ("no-description", "odd.silent"),
+        ("same-path", "odd.twin"),
+        ("risk", "odd.lies"),
+        ("risk", "odd.writes"),
+        ("unsupported", "odd.upload"),
+        ("no-scope-description", "odd: blank"),
+        ("idle-scope", "odd: blank"),
+        ("idle-scope", "empty: all"),
+        ("idle-scope", "empty: see"),
+        ("no-methods", "empty"),
+        ("schema", "odd: Bad"),
+    } | {(finding.kind, finding.name) for finding in lint(Catalog.bundled())}
+    assert {finding.name for finding in lint(catalog, "empty")} == {"empty", "empty: all", "empty: see"}
+    with pytest.raises(UnknownName):
+        list(lint(catalog, "nope"))
