@@ -189,7 +189,7 @@ def check_header(connection: sqlite3.Connection, path: Path) -> None:
 def _is_new(connection: sqlite3.Connection) -> bool:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    return application == 0 and tables == 0
+    return int(application) == 0 and int(tables) == 0
 
 
 @contextmanager

@@ -10,7 +10,8 @@ def tool_name(method_id: str) -> str:
     name = method_id.replace(".", "-")
     if len(name) <= 64:
         return name
-    return f"{name[:51]}-{hashlib.sha256(method_id.encode("utf-8", "surrogatepass")).hexdigest()[:12]}"
+    digest = hashlib.sha256(method_id.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{name[:51]}-{digest[:12]}"
 
 
 def tool_number(name: str) -> int:
