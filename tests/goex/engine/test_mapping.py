@@ -1,0 +1,63 @@
+"""What the journal keeps of a vote: all of it, bounded."""
+
+from __future__ import annotations
+
+from goex.engine.mapping import REJECTED_KEPT, _votes
+from mapper.catalog import Catalog
+from mapper.proposals import parse_proposal
+from mapper.tally import tally
+from policies.actions import Intent, IntentMapping, Rejected
+from policies.jsonvalue import canonical
+
+CATALOG = Catalog.bundled()
+GOOD = 'slack.chat.postMessage(channel="#ops", text="a word that is hashed")'
+
+
+def mapping(texts: list[str], **facts: object) -> IntentMapping:
+    result = tally(CATALOG, [parse_proposal(text, CATALOG, number) for number, text in enumerate(texts)])
+    made: dict[str, object] = {
+        "intent": Intent(text="x"),
+        "alternatives": result.alternatives,
+        "agreement": result.agreement,
+        "samples": result.samples,
+        "rejected": result.rejected,
+        "proposer": "m",
+        "sure": result.sure,
+        "technique": "adaptive",
+        "limit": 10,
+        "confidence": 0.98765,
+        "stopped": "settled",
+        "ballots": result.ballots,
+        "claims": (("slack:admin", 2),),
+        **facts,
+    }
+    return IntentMapping(**made)  # type: ignore[arg-type]
+
+
+def test_every_ballot_and_every_rejected_proposal_is_kept() -> None:
+    kept = _votes(mapping([GOOD, GOOD, "I would rather not.", GOOD, "slack.chat.shout(text='x')"]))
+    assert kept["ballots"][2] == "format" and kept["ballots"][4] == "hallucination"  # type: ignore[index]
+    assert len(set(kept["ballots"])) == 3  # type: ignore[call-overload]
+    assert [(r["sample"], r["class"], r["begins"]) for r in kept["rejected"]] == [  # type: ignore[attr-defined]
+        (2, "format", "I would rather not."),
+        (4, "hallucination", "slack.chat.shout(text='x')"),
+    ]
+    assert (kept["method"], kept["samples"], kept["samples_most"]) == ("adaptive", 5, 10)
+    assert (kept["confidence"], kept["stopped"]) == (0.9877, "settled")
+    assert kept["claims"] == [{"scope": "slack:admin", "samples": 2}]
+    # Arguments of calls are in the action's request, and only there.
+    assert b"a word that is hashed" not in canonical(kept)
+
+
+def test_a_vote_of_a_hostile_model_stays_small() -> None:
+    texts = [f"\x1b[3{n % 10}m" + "é" * 150_000 for n in range(50)]
+    made = mapping(texts)
+    assert all(isinstance(r, Rejected) for r in made.rejected)
+    kept = _votes(made)
+    assert len(kept["rejected"]) == REJECTED_KEPT and kept["rejected_more"] == 50 - REJECTED_KEPT  # type: ignore[arg-type]
+    assert len(kept["ballots"]) == 50 and len(canonical(kept)) < 60_000  # type: ignore[arg-type]
+
+
+def test_without_a_model_there_is_no_sampling_to_speak_of() -> None:
+    kept = _votes(mapping([GOOD], technique="", proposer="embedded"))
+    assert not {"method", "ballots", "stopped", "confidence"} & kept.keys()
