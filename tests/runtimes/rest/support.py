@@ -133,6 +133,7 @@ class Hit:
     query: dict[str, str]
     body: Any
     headers: dict[str, str]
+    raw_query: str = ""
 
 
 class Service:
@@ -256,7 +257,8 @@ def serving(service: Service, folder: Path, *, base: str = "") -> Iterator[Servi
             kind = self.headers.get("content-type", "")
             body: Any = json.loads(data) if data and "json" in kind else dict(parse_qsl(data.decode()))
             headers = {name.lower(): value for name, value in self.headers.items()}
-            said = service.answer(Hit(self.command, parts.path, dict(parse_qsl(parts.query)), body, headers))
+            hit = Hit(self.command, parts.path, dict(parse_qsl(parts.query)), body, headers, parts.query)
+            said = service.answer(hit)
             if said is None:
                 self.close_connection = True
                 return
