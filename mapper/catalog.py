@@ -317,6 +317,8 @@ def _facts(method: Method) -> JsonValue:
         name: getattr(method, name)
         for name in ("service", "name", "description", "http", "path", "parameters", "body", "defaults", "unsupported")
     }
+    if method.mail:
+        made["mail"] = method.mail
     made["locations"] = dict(method.locations)
     made["scopes"] = list(method.scopes)
     made["risk"] = int(method.risk)

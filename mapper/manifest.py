@@ -32,9 +32,12 @@
     calls = [{ method = "messages.delete", arguments = { channel = "$request.channel", id = "$response.id" } }]
     guard = { method = "messages.get", arguments = { … }, expect = [{ path = "$.text", equals = "$request.text" }] }
 
-An expectation is `{ path, equals | not_equals | exists | absent, says }` or `{ status = [404] }`. `probe` stands beside
-`undo` and has the form of `guard`. A parameter goes into the path where the path names it, else into the query (GET,
-DELETE) or the body, unless its first word says `query`, `body` or `header`. Unknown keys are refused everywhere.
+An expectation is `{ path, equals | not_equals | contains | lacks | exists | absent, says }` or `{ status = [404] }`.
+`probe` stands beside `undo` and has the form of `guard`. A reference that ends in `?` may lead nowhere. A parameter
+goes into the path where the path names it, else into the query (GET, DELETE) or the body, unless its first word says
+`query`, `repeat`, `body`, `header` or `mail`; one in the path is required or has a default. With `mail = "raw"` the
+`mail` parameters (to, cc, bcc, subject, body, inReplyTo) make a letter, whose base64url text stands at that place of
+the JSON body. Unknown keys are refused everywhere.
 """
 
 from __future__ import annotations
@@ -61,7 +64,16 @@ _PARAMETER_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 _HTTP = re.compile(r"(GET|HEAD|POST|PUT|PATCH|DELETE) (/\S*)")
 _SEGMENT = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.\-]*)\}|[A-Za-z0-9._~:@!$&'()*+,;=%-]*")
-_LOCATIONS: tuple[Location, ...] = ("path", "query", "body", "header")
+_LOCATIONS: tuple[Location, ...] = ("path", "query", "repeat", "body", "header", "mail")
+_MAIL_PARTS = {
+    "to": "array",
+    "cc": "array",
+    "bcc": "array",
+    "subject": "string",
+    "body": "string",
+    "inReplyTo": "string",
+}
+_MAIL_PLACE = re.compile(r"[A-Za-z]+(\.[A-Za-z]+)*")
 
 
 def load(text: str, *, file: str, source: Source = "bundled") -> Service:
@@ -186,14 +198,19 @@ def _method(
         table.fail("a method without scopes couldn't be called by anybody", "scopes")
     default_place: Location = "query" if verb in ("GET", "HEAD", "DELETE") else "body"
     properties, required, locations = _parameters(table.table("parameters"), places, default_place, shared)
+    mail = _mail(table, properties, locations)
     defaults = _defaults(table, properties, required, places, locations, default_place)
     for place in places:
         if place not in locations:
             table.fail(f"the path names {{{place}}}, which is no parameter and not fixed", "http")
-    in_body = "body" in locations.values()
+        if place not in required and place not in defaults:
+            table.fail("is in the path, so it is required: end its type with '!', or give it a default", place)
+    in_body = "body" in locations.values() or bool(mail)
     body: Any = table.take("body", str, "json" if in_body else "none")
     if body not in ("json", "form", "none") or in_body != (body != "none"):
         table.fail("must be json or form where a parameter goes into the body, else none", "body")
+    if mail and body != "json":
+        table.fail("must be json where a letter goes into it", "body")
     made = Method(
         service=service,
         name=name,
@@ -210,12 +227,26 @@ def _method(
         scopes=allowed,
         risk=_risk(table),
         body=_body(body),
+        mail=mail,
         words=table.texts("words"),
         defaults=defaults,
     )
     if (verb in ("GET", "HEAD")) != (made.risk is Risk.READ) and verb != "POST":
         table.fail(f"{verb} and a risk of {made.risk.word} don't go together", "risk")
     return made, table
+
+
+def _mail(table: Table, properties: dict[str, Any], locations: dict[str, Location]) -> str:
+    """Where the letter goes; "" where there is none."""
+    place = table.take("mail", str, "")
+    parts = [name for name, location in locations.items() if location == "mail"]
+    if bool(place) != bool(parts) or (place and not _MAIL_PLACE.fullmatch(place)):
+        table.fail("must name a place in the body, like 'raw', exactly where there are mail parameters", "mail")
+    for name in parts:
+        items = properties[name].get("items", {})
+        if properties[name].get("type") != _MAIL_PARTS.get(name) or (items and items.get("type") != "string"):
+            table.fail("isn't a part of a letter: to, cc, bcc (lists of texts), subject, body, inReplyTo", name)
+    return place
 
 
 def _body(word: str) -> BodyFormat:
@@ -274,8 +305,6 @@ def _parameters(
             table.fail(wrong, name)
         if place not in _LOCATIONS or (place == "path") != (name in places):
             table.fail(f"can't be in the {place}: a parameter is in the path exactly where the path names it", name)
-        if place == "path" and not needed:
-            table.fail("is in the path, so it is required: end its type with '!'", name)
         properties[name], locations[name] = schema, _location(place)
         if needed:
             required.append(name)

@@ -2,7 +2,7 @@
 
 Rules: a template names methods and parameters that exist and gives all that are required; it refers only to what is
 known when it is filled; what is read before, between and after is a read. A reference to a request's argument needs
-one that is always there, since an undo that can't be filled is no undo.
+one that is always there, or a `?` at its end, since an undo that can't be filled is no undo.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from policies.errors import InvalidInput
 from policies.jsonvalue import steps
 
 _T = TypeVar("_T")
-Op = Literal["equals", "not_equals", "exists", "absent"]
+Op = Literal["equals", "not_equals", "contains", "lacks", "exists", "absent"]
 
 _BEFORE: tuple[Source, ...] = ("request", "action")
 _AFTER: tuple[Source, ...] = ("request", "response", "pre", "action")
-_OPS: tuple[Op, ...] = ("equals", "not_equals", "exists", "absent")
+_OPS: tuple[Op, ...] = ("equals", "not_equals", "contains", "lacks", "exists", "absent")
 
 
 def checked(table: Table, keys: tuple[str, ...], work: Callable[[], _T]) -> _T:
@@ -89,6 +89,8 @@ def _expect(entry: Table, known: tuple[Source, ...], method: Method | None) -> E
         if value is not True:
             entry.fail("must be true: to say the opposite, use the other word", op)
         return Expect(op=op, path=path, says=says)
+    if op in ("contains", "lacks") and not isinstance(value, list | str):
+        entry.fail("must be a list, or a reference to one", op)
     _check_references(entry, (op,), value, known, method)
     return Expect(op=op, path=path, value=value, says=says)
 
@@ -138,5 +140,7 @@ def _check_references(
             table.fail(f"{reference} isn't known at that point", *keys)
         if reference.source == "request" and method is not None:
             name = steps(reference.path)[0]
+            if reference.optional and name in method.parameters["properties"]:
+                continue
             if name not in method.parameters["required"] and name not in method.defaults:
                 table.fail(f"{reference}: {method.name} has no such argument that is always there", *keys)

@@ -2,8 +2,9 @@
 
 Rules: a string that starts with `$request.`, `$response.` or `$pre.`, or that equals `$action.key`, is a reference;
 `$$` at the start stands for a literal `$`; any other string that starts with `$` is a mistake and refused, so that a
-typing error never goes out as text. Everything else is a literal. Only manifests hold templates: what a person, a
-model or a service wrote is never parsed here, however much it looks like a reference.
+typing error never goes out as text. A `?` at a reference's end says that it may lead nowhere. Everything else is a
+literal. Only manifests hold templates: what a person, a model or a service wrote is never parsed here, however much it
+looks like a reference.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Literal as OneOf
 
 from policies.catalog import CallTemplate, Expect, Method, Service
 from policies.errors import InvalidInput
-from policies.jsonvalue import JsonObject, JsonValue, find, steps
+from policies.jsonvalue import JsonObject, JsonValue, MissingValue, find, steps
 
 Source = OneOf["request", "response", "pre", "action"]
 
@@ -34,14 +35,16 @@ class Reference:
     """The value at `path` (as `policies.jsonvalue.find` reads it) of a source.
 
     `request`: the arguments of the action's call, defaults filled in; `response`: the answer to it; `pre`: the answer
-    to its pre-read; `action`: facts of this action, of which there is one, `$.key`, unique to it.
+    to its pre-read; `action`: facts of this action, of which there is one, `$.key`, unique to it. `optional`: nothing
+    need be there.
     """
 
     source: Source
     path: str
+    optional: bool = False
 
     def __str__(self) -> str:
-        return f"${self.source}{self.path[1:]}"
+        return f"${self.source}{self.path[1:]}{'?' if self.optional else ''}"
 
 
 def parse(value: JsonValue) -> Literal | Reference:
@@ -54,12 +57,13 @@ def parse(value: JsonValue) -> Literal | Reference:
         return Reference("action", "$.key")
     for source in SOURCES[:3]:
         if value.startswith(f"${source}."):
-            path = "$" + value[len(source) + 1 :]
+            optional = value.endswith("?")
+            path = "$" + value[len(source) + 1 :].removesuffix("?")
             try:
                 steps(path)
             except ValueError as error:  # an escape in a quoted step that JSON doesn't know
                 raise InvalidInput(f"{value[:60]!r} isn't a reference: {error}.") from error
-            return Reference(source, path)
+            return Reference(source, path, optional)
     raise InvalidInput(
         f"{value[:60]!r} isn't a reference.",
         next_step="Write $request.…, $response.…, $pre.… or $action.key; $$ stands for a literal dollar sign.",
@@ -79,16 +83,35 @@ def substitute(value: JsonValue, lookup: Callable[[Reference], Any]) -> Any:
 def fill(arguments: JsonObject, sources: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """`arguments` with every reference resolved in `sources` (a source's name to its JSON value).
 
-    Raises MissingValue where a path leads nowhere, InvalidInput where a source isn't there.
+    An argument that is an optional reference into the request is left out where the request has no such value; one
+    into an answer becomes null. Raises MissingValue where another path leads nowhere, InvalidInput where a source
+    isn't there.
     """
 
     def lookup(reference: Reference) -> JsonValue:
         if reference.source not in sources:
             raise InvalidInput(f"{reference} can't be filled: there is no {reference.source} here.")
-        return find(sources[reference.source], reference.path)
+        try:
+            return find(sources[reference.source], reference.path)
+        except MissingValue:
+            if not reference.optional or reference.source == "request":
+                raise
+            return None
 
-    filled: dict[str, JsonValue] = substitute(dict(arguments), lookup)
+    filled: dict[str, JsonValue] = {}
+    for name, value in arguments.items():
+        try:
+            filled[name] = substitute(value, lookup)
+        except MissingValue:
+            if not may_be_left_out(value):
+                raise
     return filled
+
+
+def may_be_left_out(value: JsonValue) -> bool:
+    """Whether `value` is one reference to what the request needn't have."""
+    leaf = parse(value)
+    return isinstance(leaf, Reference) and leaf.source == "request" and leaf.optional
 
 
 def references(value: JsonValue) -> Iterator[Reference]:

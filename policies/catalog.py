@@ -14,8 +14,8 @@ from typing import Literal
 from policies.jsonvalue import JsonObject, JsonValue
 
 # "query" joins the items of a list by commas, "repeat" is a query that names the parameter once for each item;
-# "body" is one key of the body's object, "whole" the body itself.
-Location = Literal["path", "query", "repeat", "body", "whole", "header"]
+# "body" is one key of the body's object, "whole" the body itself; "mail" is a part of a letter (see `Method.mail`).
+Location = Literal["path", "query", "repeat", "body", "whole", "header", "mail"]
 BodyFormat = Literal["json", "form", "none"]
 Source = Literal["bundled", "developer", "imported", "model"]
 
@@ -53,11 +53,12 @@ class Scope:
 class Expect:
     """A condition on one answer, checked by the gateway, never by the code in the container.
 
-    `op`: `equals`, `not_equals` (missing counts as not equal), `exists`, `absent`, `status` (value: list of ints).
+    `op`: `equals`, `not_equals` (missing counts as not equal), `exists`, `absent`, `status` (value: list of ints),
+    `contains` and `lacks` (a list holds every one, or none, of the list `value`; a missing list holds nothing).
     `value` may be a template string (see `CallTemplate`).
     """
 
-    op: Literal["equals", "not_equals", "exists", "absent", "status"]
+    op: Literal["equals", "not_equals", "exists", "absent", "contains", "lacks", "status"]
     path: str = "$"
     value: JsonValue = None
     says: str = ""  # what it means to the person when this doesn't hold
@@ -69,7 +70,9 @@ class CallTemplate:
 
     A string argument that starts with `$request.`, `$response.`, `$pre.` or equals `$action.key` is a reference:
     the arguments of the action's call, the answer to it, the answer to its pre-read, and a key that is unique to
-    this action. `$$` at the start stands for a literal `$`. Everything else is a literal.
+    this action. `$$` at the start stands for a literal `$`. Everything else is a literal. A reference that ends in
+    `?` may lead nowhere: what the request didn't have is then left out, what an answer didn't have is null (and where
+    it was expected to be equal, nothing is expected).
     """
 
     method: str  # of the same service
@@ -107,6 +110,7 @@ class Method:
     scopes: tuple[str, ...]  # any one suffices; empty: not callable
     risk: Risk
     body: BodyFormat = "none"
+    mail: str = ""  # where in the JSON body the letter goes that the "mail" arguments make, like `message.raw`
     words: tuple[str, ...] = ()  # how people ask for it
     undo: UndoTemplate | None = None  # None: irreversible unless risk is READ
     probe: CallTemplate | None = None  # after a crash: expectations hold if the effect happened

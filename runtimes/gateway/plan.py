@@ -19,13 +19,18 @@ from policies.jsonvalue import JsonValue
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A value in the JSON answer to an earlier request of this plan, by path (`policies.jsonvalue.find`)."""
+    """A value in the JSON answer to an earlier request of this plan, by path (`policies.jsonvalue.find`).
+
+    `optional`: nothing need be there. Only an undo says so, whose references are filled before it is planned: to the
+    gateway, a missing value is a missing value.
+    """
 
     request: str
     path: str
+    optional: bool = False
 
     def to_json(self) -> JsonValue:
-        return {"$ref": [self.request, self.path]}
+        return {"$ref": [self.request, self.path, *(["?"] if self.optional else [])]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,6 +98,14 @@ def judge(expectations: tuple[Expect, ...], status: int, body: JsonValue, kind: 
     return ""
 
 
+def holds_of_list(op: str, found: JsonValue, wanted: JsonValue) -> bool:
+    """`contains`: every one of `wanted` is in the list `found`; `lacks`: none is. False where either isn't a list."""
+    if not isinstance(found, list) or not isinstance(wanted, list):
+        return False
+    there = {canonical(item) for item in found}
+    return all((canonical(item) in there) == (op == "contains") for item in wanted)
+
+
 def _holds(one: Expect, status: int, body: JsonValue, kind: Kind, answers: Answers) -> bool:
     try:
         wanted = answers.resolve(one.value)
@@ -119,6 +127,8 @@ def _holds(one: Expect, status: int, body: JsonValue, kind: Kind, answers: Answe
             return present
         case "absent":
             return not present
+        case "contains" | "lacks":
+            return kind == "json" and holds_of_list(one.op, found if present else [], wanted)
         case "equals":
             return present and canonical(found) == canonical(wanted)
         case "not_equals":

@@ -38,7 +38,7 @@ def assess_undo(
         lines.append(f"{request} was sent, and it isn't known whether it happened: this doesn't take it back.")
     return Plan(
         action=revert,
-        needs=needs_of(steps, catalog, context.granted),
+        needs=needs_of(steps, catalog, context.granted, context.intent),
         undo_class=UndoClass.COMPENSATING,
         undo_text=f"goex redo {revert.target} would send the calls again. {AGAIN}",
         resolved={"verb": "undo", "turn": ledger.turn, "steps": [step.to_json() for step in steps], "probes": []},
@@ -103,7 +103,7 @@ def _forward_plan(planned: PlannedCalls, context: Context, catalog: Catalog, pro
     shown = (*planned.steps, *undo, *planned.probes)
     return Plan(
         action=planned.action,
-        needs=needs_of(shown, catalog, context.granted),
+        needs=needs_of(shown, catalog, context.granted, context.intent),
         undo_class=planned.undo_class,
         undo_text=undo_text(planned),
         resolved={

@@ -14,6 +14,7 @@ from typing import Any
 from mapper.catalog import Catalog
 from mapper.validation import references
 from policies.accounts import Account
+from policies.catalog import Expect
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonValue, MissingValue
 from runtimes.gateway.plan import Ref
@@ -28,7 +29,7 @@ MAX_VALUE = 65_536  # characters of one text that an answer supplies
 def check_values(step: Step, answers: Mapping[str, Answer], catalog: Catalog) -> dict[str, Any]:
     """The arguments of `step` with every reference filled. Raises InvalidInput when one may not be what it is."""
     for ref in refs_in(step.arguments):
-        _check_size(step, _value(ref, answers))
+        _check_size(step, literal(ref, answers))
     for part in step.request.path:
         if isinstance(part, Ref):
             _check_path_value(step, _value(part, answers))
@@ -44,7 +45,7 @@ def check_values(step: Step, answers: Mapping[str, Answer], catalog: Catalog) ->
 def bind(step: Step, answers: Mapping[str, Answer], catalog: Catalog, account: Account) -> Step:
     """`step` with literal values in place of its references. Raises InvalidInput (MissingValue where one is absent)."""
     arguments = check_values(step, answers, catalog)
-    expect = tuple(replace(expect, value=literal(expect.value, answers)) for expect in step.request.expect)
+    expect = tuple(_expected(expect, answers) for expect in step.request.expect)
     bound = step_for(
         id=step.id,
         call=step.call,
@@ -60,15 +61,37 @@ def bind(step: Step, answers: Mapping[str, Answer], catalog: Catalog, account: A
     return replace(bound, request=replace(bound.request, attempts=step.request.attempts))
 
 
+def _expected(expect: Expect, answers: Mapping[str, Answer]) -> Expect:
+    """`expect` with its value filled; to equal what was absent is to be absent."""
+    value = literal(expect.value, answers)
+    if expect.op == "equals" and isinstance(expect.value, Ref) and value is None and not _there(expect.value, answers):
+        return replace(expect, op="absent", value=None)
+    return replace(expect, value=value)
+
+
 def literal(value: Any, answers: Mapping[str, Answer]) -> Any:
-    """`value` with each `Ref` replaced by what was answered. Raises MissingValue."""
+    """`value` with each `Ref` replaced by what was answered; null where an optional one has nothing to lead to.
+
+    Raises MissingValue.
+    """
     if isinstance(value, Ref):
-        return _value(value, answers)
+        return _value(value, answers) if not value.optional or _there(value, answers) else None
     if isinstance(value, Mapping):
         return {key: literal(item, answers) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [literal(item, answers) for item in value]
     return value
+
+
+def _there(ref: Ref, answers: Mapping[str, Answer]) -> bool:
+    """Whether `ref` leads to something. Raises MissingValue where that can't be known: the answer wasn't kept whole."""
+    try:
+        _value(ref, answers)
+    except MissingValue:
+        if ref.request not in answers or not answers[ref.request].whole:
+            raise
+        return False
+    return True
 
 
 def _value(ref: Ref, answers: Mapping[str, Answer]) -> JsonValue:

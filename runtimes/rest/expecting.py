@@ -12,6 +12,7 @@ from typing import Any
 from policies.catalog import Expect
 from policies.jsonvalue import JsonValue, MissingValue, canonical, find
 from policies.text import escape, shorten
+from runtimes.gateway.values import holds_of_list
 
 _MISSING: Any = object()
 
@@ -35,6 +36,8 @@ def holds(expect: Expect, status: int, body: JsonValue) -> bool:
             return found is not _MISSING and canonical(found) == canonical(expect.value)
         case "not_equals":
             return found is _MISSING or canonical(found) != canonical(expect.value)
+        case "contains" | "lacks":
+            return body is not None and holds_of_list(expect.op, [] if found is _MISSING else found, expect.value)
     return False
 
 
@@ -56,6 +59,8 @@ def _difference(expect: Expect, status: int, body: JsonValue) -> str:
         "absent": "nothing was expected",
         "equals": f"{_shown(expect.value)} was expected",
         "not_equals": f"anything but {_shown(expect.value)} was expected",
+        "contains": f"every one of {_shown(expect.value)} was expected",
+        "lacks": f"none of {_shown(expect.value)} was expected",
     }[expect.op]
     return escape(f"{says}at {expect.path} {wanted}, {there}")
 

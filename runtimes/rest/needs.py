@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from mapper.catalog import Catalog
-from mapper.scopes import ScopeId, least_scopes
+from mapper.scopes import ScopeId, scopes_of_calls
 from policies.actions import Call, Need
 from policies.jsonvalue import JsonObject, canonical
 from runtimes.rest.steps import Role, Step
@@ -32,30 +32,25 @@ _WHY: dict[Role, Why] = {
 LATER: frozenset[Why] = frozenset({"read-back", "undo"})
 
 
-def needs_of(steps: Iterable[Step], catalog: Catalog, granted: frozenset[ScopeId]) -> tuple[Need, ...]:
-    """One need for each account, scope and purpose, in the order in which they first come up."""
+def needs_of(steps: Iterable[Step], catalog: Catalog, granted: frozenset[ScopeId], words: str = "") -> tuple[Need, ...]:
+    """One need for each account, scope and purpose, in the order in which they first come up. `words`: the person's
+    request, if there is one."""
     steps = tuple(steps)
-    now = least_scopes(catalog, _calls(step for step in steps if _WHY[step.role] not in LATER), granted)
-    held = granted | frozenset(now)
-    later = least_scopes(catalog, _calls(step for step in steps if _WHY[step.role] in LATER), held)
+    first = [step for step in steps if _WHY[step.role] not in LATER]
+    now = scopes_of_calls(catalog, _calls(first), granted, words=words)
+    rest = [step for step in steps if _WHY[step.role] in LATER]
+    later = scopes_of_calls(catalog, _calls(rest), granted | frozenset(now), words=words)
+    under = {id(step): scope for step, scope in zip((*first, *rest), (*now, *later), strict=True)}
     groups: dict[tuple[ScopeId, Why], list[Step]] = {}
     for step in steps:
-        chosen, given = (later, held) if _WHY[step.role] in LATER else (now, granted)
-        groups.setdefault((_scope_of(step, catalog, chosen, given), _WHY[step.role]), []).append(step)
+        groups.setdefault((under[id(step)], _WHY[step.role]), []).append(step)
     return tuple(_need(scope, why, members, catalog) for (scope, why), members in groups.items())
 
 
 def _calls(steps: Iterable[Step]) -> tuple[Call, ...]:
-    return tuple(Call(service=s.service, method=s.method, arguments={}, account=s.account) for s in steps)
-
-
-def _scope_of(step: Step, catalog: Catalog, chosen: tuple[ScopeId, ...], granted: frozenset[ScopeId]) -> ScopeId:
-    able = [
-        scope
-        for scope in chosen
-        if scope[:2] == (step.service, step.account) and scope[2] in catalog.method(step.method_id).scopes
-    ]
-    return min(able, key=lambda scope: (scope not in granted, catalog.scope(step.service, scope[2]).risk, scope))
+    return tuple(
+        Call(service=s.service, method=s.method, arguments=plain(s.arguments), account=s.account) for s in steps
+    )
 
 
 def _need(scope: ScopeId, why: Why, steps: list[Step], catalog: Catalog) -> Need:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mapper.catalog import Catalog
-from mapper.templates import Reference, complete, expectations, substitute
+from mapper.templates import Reference, complete, expectations, may_be_left_out, substitute
 from policies.accounts import Account
 from policies.actions import ApiCalls, Call, UndoClass
 from policies.catalog import CallTemplate, Expect, Service, UndoTemplate
@@ -226,7 +226,7 @@ class StepMaker:
             method=method,
             account=self.account,
             arguments=arguments,
-            expect=tuple(self._expect(expect) for expect in expectations(self.service, template)),
+            expect=tuple(filled for expect in expectations(self.service, template) if (filled := self._expect(expect))),
         )
 
     def _fill(self, arguments: JsonObject) -> dict[str, Any]:
@@ -240,17 +240,23 @@ class StepMaker:
                     raise
         return filled
 
-    def _expect(self, expect: Expect) -> Expect:
-        return replace(expect, value=substitute(expect.value, self._look_up))
+    def _expect(self, expect: Expect) -> Expect | None:
+        """None where it is about a value that the request didn't have and needn't have."""
+        try:
+            return replace(expect, value=substitute(expect.value, self._look_up))
+        except MissingValue:
+            if not may_be_left_out(expect.value):
+                raise
+            return None
 
     def _look_up(self, reference: Reference) -> Any:
         match reference.source:
             case "request":
                 return look(self.request, reference.path)
             case "response":
-                return look(Ref(f"call-{self.index}", "$"), reference.path)
+                return replace(look(Ref(f"call-{self.index}", "$"), reference.path), optional=reference.optional)
             case "pre":
-                return look(Ref(f"pre-{self.index}", "$"), reference.path)
+                return replace(look(Ref(f"pre-{self.index}", "$"), reference.path), optional=reference.optional)
             case "action":
                 return self.key
 

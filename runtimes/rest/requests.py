@@ -20,6 +20,7 @@ from policies.catalog import Expect, Method, Risk, Service
 from policies.errors import InvalidInput, Unsupported
 from policies.jsonvalue import JsonObject
 from runtimes.gateway.plan import PlannedRequest, Ref
+from runtimes.rest.letters import letter
 from runtimes.rest.steps import Role, Step
 from runtimes.rest.values import refs_in
 
@@ -43,7 +44,9 @@ def step_for(
     expect: tuple[Expect, ...],
 ) -> Step:
     """The step that sends `arguments` (which may hold `Ref`s) to `method` of `account`. Raises InvalidInput."""
-    placed: dict[str, dict[str, Any]] = {place: {} for place in ("path", "query", "repeat", "body", "whole", "header")}
+    placed: dict[str, dict[str, Any]] = {
+        place: {} for place in ("path", "query", "repeat", "body", "whole", "header", "mail")
+    }
     usual = "body" if method.body != "none" else "query"
     for name, value in arguments.items():
         placed[method.locations.get(name, usual)][name] = value
@@ -65,7 +68,11 @@ def step_for(
             **{name: _each(method, name, value) for name, value in placed["repeat"].items()},
         },
         headers={**service.headers, **{name: _header(method, name, value) for name, value in placed["header"].items()}},
-        body=next(iter(placed["whole"].values()), None) if _whole(method) else _body(method, placed["body"]),
+        body=(
+            next(iter(placed["whole"].values()), None)
+            if _whole(method)
+            else _body(method, placed["body"], placed["mail"])
+        ),
         body_format=method.body,
         credential_header=service.placement.header,
         credential_format=service.placement.format,
@@ -174,9 +181,16 @@ def _header(method: Method, name: str, value: Any) -> str:
     return value
 
 
-def _body(method: Method, arguments: Mapping[str, Any]) -> Any:
+def _body(method: Method, arguments: Mapping[str, Any], parts: Mapping[str, Any]) -> Any:
     if method.body == "none":
         return None
     if method.body == "form":
         return {name: _flat(method, name, value) for name, value in arguments.items()}
-    return dict(arguments)
+    body: dict[str, Any] = dict(arguments)
+    if method.mail:
+        *outer, last = method.mail.split(".")
+        place = body
+        for key in outer:
+            place = place.setdefault(key, {})
+        place[last] = letter(method.id, parts)
+    return body

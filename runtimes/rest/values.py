@@ -1,7 +1,8 @@
 """Values with references in them: reading, writing, looking into, filling.
 
-Rules: a `Ref` is the only thing that an answer can replace. In JSON it is `{"$ref": [request, path]}`, and nothing
-else may look like one; what a caller writes is `{"$from": N, "path": …}`, which becomes a `Ref` to `call-N` once.
+Rules: a `Ref` is the only thing that an answer can replace. In JSON it is `{"$ref": [request, path]}` (with a third
+item, `"?"`, where nothing need be there), and nothing else may look like one; what a caller writes is `{"$from": N,
+"path": …}`, which becomes a `Ref` to `call-N` once.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ def referring(value: JsonValue) -> Any:
     """`value` with each JSON reference as a `Ref` again."""
     if isinstance(value, Mapping):
         if "$ref" in value:
-            request, path = value["$ref"]
-            if len(value) != 1 or not isinstance(request, str) or not isinstance(path, str):
+            request, path, *rest = value["$ref"]
+            if len(value) != 1 or not isinstance(request, str) or not isinstance(path, str) or rest not in ([], ["?"]):
                 raise InvalidInput("A reference names one request and one path.")
             _check_path(path)
-            return Ref(request, path)
+            return Ref(request, path, optional=bool(rest))
         return {key: referring(item) for key, item in value.items()}
     if isinstance(value, list):
         return [referring(item) for item in value]

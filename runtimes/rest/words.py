@@ -122,7 +122,7 @@ def _spoken(value: Any) -> Any:
 def _reference(ref: Ref) -> str:
     role, number = ref.request.split("-")[:2]
     source = "the answer to" if role == "call" else "what was read before"
-    return f"from {source} call {int(number) + 1}, at {ref.path}"
+    return f"from {source} call {int(number) + 1}, at {ref.path}{' (if it is there)' if ref.optional else ''}"
 
 
 def _needs_quotes(text: str) -> bool:
