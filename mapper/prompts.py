@@ -15,11 +15,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mapper.catalog import Catalog, UnknownName, tool_name
+from mapper.catalog import Catalog, tool_name
 from mapper.techniques import Technique
 from policies.actions import Call
 from policies.catalog import Method, Scope
-from policies.errors import InvalidInput
+from policies.errors import InvalidInput, Unsupported
 
 Mode = Literal["tools", "schema", "plain"]
 Message = dict[str, Any]
@@ -83,8 +83,9 @@ def prompts_for(
     """What a model is asked for one proposal. All samples of a request are asked for in the same words: they differ by
     chance alone, and a server may be asked for several at once.
 
-    `methods` are the retrieved ones, best first; without retrieval they aren't looked at.
+    `methods` are the retrieved ones, best first. Those that can't be called are left out; without retrieval, all are.
     """
+    methods = [method for method in methods if not method.unsupported]
     if not technique.retrieval:
         rules = _RECALL % 'answer {"calls": []}'
         rules += f"\n\nServices: {', '.join(sorted(catalog.services))}."
@@ -136,7 +137,7 @@ def _examples(catalog: Catalog) -> list[tuple[str, str]]:
         service, _, method = name.partition(".")
         try:
             catalog.validate(Call(service=service, method=method, arguments=arguments))
-        except (InvalidInput, UnknownName):
+        except (InvalidInput, Unsupported):
             continue
         made.append((words, json.dumps({"calls": [{"name": name, "arguments": arguments}]}, ensure_ascii=False)))
     return made[:MAX_EXAMPLES]

@@ -28,7 +28,7 @@ from mapper.catalog import Catalog, UnknownName
 from mapper.validation import InvalidArguments
 from policies.actions import Call, Klass, Rejected
 from policies.catalog import Method
-from policies.errors import InvalidInput
+from policies.errors import InvalidInput, Unsupported
 from policies.jsonvalue import JsonValue, parse
 from policies.text import escape, shorten
 
@@ -117,7 +117,7 @@ def _checked(calls: list[Call], catalog: Catalog) -> tuple[Call, ...]:
         raise Malformed("An argument holds control characters, or such as turn the direction of writing.", "arguments")
     try:
         return catalog.validate_all(calls)
-    except InvalidInput as error:
+    except (InvalidInput, Unsupported) as error:
         # Whoever has to mend the proposal wants to hear of everything at once.
         _each(calls, lambda call: _valid(call, catalog))
         raise Malformed(str(error), "arguments") from error
@@ -141,7 +141,7 @@ def _hides(value: JsonValue) -> bool:
 def _valid(call: Call, catalog: Catalog) -> Call:
     try:
         return catalog.validate(call)
-    except UnknownName as error:
+    except (UnknownName, Unsupported) as error:  # what can't be called here is no tool here
         raise Malformed(str(error), "unknown tool") from error
     except InvalidArguments as error:
         raise Malformed(str(error), "arguments") from error

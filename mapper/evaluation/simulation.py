@@ -72,7 +72,7 @@ class NoisyModel:
         self._seed = seed
         names: dict[str, list[Method]] = {}
         for method in catalog.methods():
-            if method.scopes:
+            if method.scopes and not method.unsupported:
                 names.setdefault(method.service, []).append(method)
         self._methods = {service: sorted(found, key=lambda m: m.name) for service, found in sorted(names.items())}
         self._all = [method for found in self._methods.values() for method in found]

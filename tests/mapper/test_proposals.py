@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mapper.catalog import Catalog, tool_name
+from mapper.prompts import prompts_for
 from mapper.proposals import MAX_PROPOSAL, parse_proposal, parse_tool_calls
+from mapper.techniques import Technique
 from mapper.vote import REJECTIONS
 from policies.actions import Call, Rejected
 from policies.text import escape
@@ -355,3 +358,14 @@ def test_any_json_is_calls_or_a_rejection(value: object) -> None:
     assert isinstance(made, Rejected | tuple)
     if isinstance(made, tuple):
         assert all(CATALOG.validate(call) == call for call in made)
+
+
+def test_what_the_catalog_lists_and_cannot_call_is_no_tool() -> None:
+    slack = CATALOG.service("slack")
+    post = replace(slack.methods["chat.postMessage"], unsupported="it sends the bytes of a file.")
+    catalog = Catalog.of([replace(slack, methods={**slack.methods, post.name: post})])
+    for text, klass in ((GOOD[0], "unknown tool"), (f'{NAME}(channel="#ops", text="hi")', "hallucination")):
+        made = parse_proposal(text, catalog)
+        assert isinstance(made, Rejected) and made.klass == klass and "can't be called" in made.reason
+    prompt = prompts_for(Technique.named("retrieval"), "post hi", list(catalog.methods()), catalog)
+    assert tool_name(NAME) not in str(prompt) and "slack-chat-delete" in str(prompt)
