@@ -1,7 +1,7 @@
 """Fits the ranking's weights to requests of our own, and writes `mapper/ranking/weights.json`. A developer's tool.
 
-A conditional logit: among the methods that are scored for a request, the acceptable ones should have all the
-probability. Weights that say how well words fit can't be negative, so that no accident of the sample turns evidence
+Two conditional logits: among all families, those that serve a request should have all the probability; among the
+methods of such a family, the acceptable ones should. Weights that say how well words fit can't be negative, so that no accident of the sample turns evidence
 around. What is printed is measured by ten-fold cross-validation over the requests; what is written uses all of them.
 
     python -m mapper.evaluation.fitting --catalog CATALOG.DB INTENTS.txt [--check REQUESTS.jsonl] [--write]
@@ -21,40 +21,70 @@ import numpy as np
 
 from mapper.evaluation.retrieval import Wanted, read
 from mapper.ranking import features
-from mapper.ranking.index import Index
+from mapper.ranking.index import Competition, Index
 from mapper.ranking.weights import Weights
 
 _FOLDS = 10
 _PULL = 0.002  # towards 0, in units of standard deviations
 _FREE = frozenset(
-    ("family_gap", "mood", "depth", "root", "batch", "located", "path_missing", "main", "bias", "unknown", "length",
-     "nearest_refused", "family", "margin", "family_margin", "asks")
+    ("mood", "depth", "root", "batch", "located", "path_missing", "bias", "unknown", "length", "nearest_refused",
+     "family", "margin", "family_margin")
 )  # fmt: skip
 _FIXED = {"connected": 0.4}  # our requests have no connected services to learn this from
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
-    """The rows that compete for one request, and which of them are right."""
+class Rows:
+    """What competes, and which of it is right."""
 
-    wanted: Wanted
     rows: Any
     right: Any
-    numbers: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """The competition for one request that something serves."""
+
+    wanted: Wanted
+    competition: Competition
+    families: Rows
+    within: Rows  # the methods of the right families; none right where no right method competes
 
 
 def examples(index: Index, requests: Sequence[Wanted]) -> list[Example]:
-    """The competition of each request that something serves; `right` is empty where no right method competes."""
+    """The competition of each request that something serves."""
     found = []
     for wanted in requests:
-        if wanted.sets:
-            numbers, rows = index.competition(wanted.text)
-            right = np.isin(numbers, sorted(n for name in wanted.methods for n in index.numbers_of(name)))
-            found.append(Example(wanted, rows, np.flatnonzero(right), numbers))
+        if not wanted.sets:
+            continue
+        competition = index.competition(wanted.text)
+        numbers = sorted({n for name in wanted.methods for n in index.numbers_of(name)})
+        families = np.unique(index.families_of(numbers))
+        own = np.flatnonzero(np.isin(competition.family_of, families))
+        right = np.flatnonzero(np.isin(competition.numbers[own], numbers))
+        found.append(
+            Example(wanted, competition, Rows(competition.families, families), Rows(competition.rows[own], right))
+        )
     return found
 
 
-def fitted(found: Sequence[Example], names: Sequence[str], *, pull: float = _PULL, rounds: int = 400) -> Any:
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """The weights of both steps."""
+
+    family: Any
+    method: Any
+
+
+def fit(found: Sequence[Example]) -> Fit:
+    """Both steps fitted, each for itself."""
+    return Fit(
+        fitted([each.families for each in found], features.FAMILY_NAMES),
+        fitted([each.within for each in found], features.NAMES),
+    )
+
+
+def fitted(found: Sequence[Rows], names: Sequence[str], *, pull: float = _PULL, rounds: int = 250) -> Any:
     """The weights that make the right rows likeliest, found by projected gradient steps (Adam). Deterministic."""
     usable = [each for each in found if len(each.right)]
     spread = np.concatenate([each.rows[:200] for each in usable]).std(axis=0)
@@ -82,32 +112,29 @@ def fitted(found: Sequence[Example], names: Sequence[str], *, pull: float = _PUL
     return weights / spread
 
 
-def accuracy(found: Sequence[Example], weights: Any, index: Index) -> dict[str, float]:
-    """Method first, whole set within twenty, service first: per cent of the examples."""
-    first = within = service = 0
+def accuracy(found: Sequence[Example], weights: Fit | Weights, index: Index) -> dict[str, float]:
+    """Service first (by the first method, and by the first step alone), method first, whole set within twenty."""
+    hits = {"service_top1_pct": 0, "first_step_pct": 0, "method_first_pct": 0, "within_20_pct": 0}
     for each in found:
-        scores = each.rows @ weights
-        order = np.lexsort((each.numbers, -scores))
-        first += bool(np.isin(order[0], each.right))
-        names = [index.origin_of(int(each.numbers[n])) for n in order[:20]]
-        within += any(set(calls) <= set(names) for calls in each.wanted.sets)
-        families = {index.family_of(name) for name in each.wanted.methods}
-        service += index.family_of(names[0]) in families
-    count = max(len(found), 1)
-    return {
-        "service_top1_pct": round(100 * service / count, 1),
-        "method_first_pct": round(100 * first / count, 1),
-        "within_20_pct": round(100 * within / count, 1),
-    }
+        competition = each.competition
+        families = competition.families @ weights.family
+        scores = features.combined(families, competition.family_of, competition.rows @ weights.method)
+        order = np.lexsort((competition.numbers, -scores))[:20]
+        names = [index.origin_of(int(competition.numbers[n])) for n in order]
+        hits["service_top1_pct"] += int(competition.family_of[order[0]]) in each.families.right
+        hits["first_step_pct"] += int(families.argmax()) in each.families.right
+        hits["method_first_pct"] += names[0] in each.wanted.methods
+        hits["within_20_pct"] += any(set(calls) <= set(names) for calls in each.wanted.sets)
+    return {name: round(100 * count / max(len(found), 1), 1) for name, count in hits.items()}
 
 
-def crossed(found: Sequence[Example], names: Sequence[str], index: Index) -> dict[str, float]:
+def crossed(found: Sequence[Example], index: Index) -> dict[str, float]:
     """Accuracy by cross-validation: each example judged with weights fitted without its fold."""
     total: dict[str, float] = {}
     for fold in range(_FOLDS):
         kept = [each for n, each in enumerate(found) if n % _FOLDS != fold]
         left = [each for n, each in enumerate(found) if n % _FOLDS == fold]
-        for name, value in accuracy(left, fitted(kept, names), index).items():
+        for name, value in accuracy(left, fit(kept), index).items():
             total[name] = total.get(name, 0.0) + value * len(left) / len(found)
     return {name: round(value, 1) for name, value in total.items()}
 
@@ -122,18 +149,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     index = Index.open(options.catalog)
     found = examples(index, read(options.intents))
-    weights = fitted(found, features.NAMES)
-    out: dict[str, Any] = {"crossed": crossed(found, features.NAMES, index)}
-    out["fitted"] = accuracy(found, weights, index)
+    made = fit(found)
+    out: dict[str, Any] = {"crossed": crossed(found, index), "fitted": accuracy(found, made, index)}
     if options.check:
-        out["check"] = accuracy(examples(index, read(options.check)), weights, index)
-        out["check_as_committed"] = accuracy(examples(index, read(options.check)), Weights.bundled().method, index)
-    out["weights"] = {name: round(float(value), 3) for name, value in zip(features.NAMES, weights, strict=True)}
+        out["check"] = accuracy(examples(index, read(options.check)), made, index)
+    for part, names, weights in (
+        ("family", features.FAMILY_NAMES, made.family),
+        ("method", features.NAMES, made.method),
+    ):
+        out[part] = {name: round(float(value), 3) for name, value in zip(names, weights, strict=True)}
     sys.stdout.write(json.dumps(out, indent=1) + "\n")
     if options.write:
         path = Path(__file__).parent.parent / "ranking" / "weights.json"
         whole = json.loads(path.read_text(encoding="utf-8"))
-        whole["method"] = out["weights"]
+        whole.update({part: out[part] for part in ("family", "method")})
         path.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
     return 0
 

@@ -13,11 +13,11 @@ from mapper.ranking.text import form_terms, marked_words, terms
 UNKNOWN_RARITY = 8.0
 """How rare a word counts that no example has."""
 
-FAMILY_NAMES = ("words", "gap", "example", "popular", "connected", "asks")
+FAMILY_NAMES = ("words", "example", "popular", "connected", "asks")
 
 NAMES = (
-    "family", "family_gap", "resource", "tail", "own", "described", "named", "nearest", "near", "main", "asks",
-    "path", "path_missing", "mood", "depth", "popular", "root", "batch", "family_nearest", "located", "connected",
+    "resource", "tail", "own", "described", "named", "nearest", "near", "main", "asks", "path", "path_missing", "mood",
+    "depth", "root", "batch", "located",
 )  # fmt: skip
 
 RANKING_NAMES = (
@@ -84,27 +84,18 @@ def of_families(request: Request, found: Evidence, arrays: dict[str, Any]) -> An
     example = _family_nearest(found, arrays, count)
     connected = np.zeros(count)
     connected[found.connected] = 1.0
-    return np.stack(
-        [words, words - words.max(initial=0.0), example, arrays["family_popular"], connected,
-         np.log1p(arrays["family_asks"])], axis=1,
-    )  # fmt: skip
+    return np.stack([words, example, arrays["family_popular"], connected, np.log1p(arrays["family_asks"])], axis=1)
 
 
 def of_methods(request: Request, found: Evidence, numbers: Any, arrays: dict[str, Any], flags: dict[str, Any]) -> Any:
     """`NAMES` for each of the methods."""
-    family = arrays["method_family"][numbers]
-    words = found.family / request.scale
     nearest, near = _examples(found, numbers, arrays, len(arrays["method_family"]))
     path = found.path[numbers]
     root = flags["root"][numbers]
     wanted = np.zeros(len(numbers))
     for number in (1, 2, 3):
         wanted += (root == number) * (1.0 if number in request.roots else -1.0)
-    connected = np.zeros(len(words))
-    connected[found.connected] = 1.0
     columns = (
-        words[family],
-        words[family] - words.max(initial=0.0),
         found.resource[arrays["method_resource"][numbers]] / request.scale,
         found.tail[arrays["method_tail"][numbers]],
         found.own[numbers] / request.scale,
@@ -118,12 +109,9 @@ def of_methods(request: Request, found: Evidence, numbers: Any, arrays: dict[str
         (request.paths - np.minimum(path, request.paths)) if request.paths else np.zeros(len(numbers)),
         flags["read"][numbers].astype(bool) != request.asks,
         flags["depth"][numbers] / 3,
-        arrays["family_popular"][family],
         wanted,
         flags["batch"][numbers],
-        _family_nearest(found, arrays, len(words))[family],
         flags["located"][numbers],
-        connected[family],
     )
     return np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
 
@@ -146,6 +134,29 @@ def of_ranking(
          float(families[0]) if len(families) else 0.0,
          float(families[0] - families[1]) if len(families) > 1 else 2.0, min(len(content), 12) / 12, 0.0]
     )  # fmt: skip
+
+
+def combined(families: Any, family_of: Any, methods: Any) -> Any:
+    """Log odds of methods: how likely the family is, times how likely the method is within it.
+
+    `families` are the scores of all families, `methods` those of the competing methods, `family_of` their families.
+    Were every method's score counted in full against its family's others (`_WITHIN` of 1), a family's methods could
+    say nothing about the family; were none, families with many methods would win by their number.
+    """
+    likely = families - _log_sum(families)
+    made = np.zeros(len(methods))
+    for family in np.unique(family_of).tolist():
+        own = family_of == family
+        made[own] = likely[family] + methods[own] - _WITHIN * _log_sum(methods[own])
+    return made
+
+
+_WITHIN = 0.8
+
+
+def _log_sum(scores: Any) -> float:
+    most = float(scores.max())
+    return most + float(np.log(np.exp(scores - most).sum()))
 
 
 def _family_nearest(found: Evidence, arrays: dict[str, Any], count: int) -> Any:

@@ -1,8 +1,8 @@
 """Ranking: a request in words to services and methods, from the tables that `mapper.ranking.tables` made.
 
 A request's terms are looked up once; what they say for families, resources, last words, methods and examples is summed
-(`_evidence`); the methods of the likeliest families, and those of the nearest examples, are scored by a linear model
-over `features.NAMES`, whose weights are fitted by `mapper.evaluation.fitting`. Deterministic. Safe to share between
+(`_evidence`); a linear model over `features.FAMILY_NAMES` says how likely each family is, another over
+`features.NAMES` how likely each method is within its family. `mapper.evaluation.fitting` fits their weights. Deterministic. Safe to share between
 threads. Memory: the arrays that say what belongs where, some 20 bytes a method; postings are read for each request.
 """
 
@@ -30,9 +30,9 @@ from policies.catalog import Service
 ServiceChooser = Callable[[str, Sequence[tuple[str, str]]], Sequence[str]]
 """Chooses services for a request: (text, [(service, title), best first]) to the names of the chosen ones."""
 
-_FAMILIES = 8  # likeliest families whose methods are scored
+_FAMILIES = 10  # likeliest families whose methods are scored
+_FORM = 0.5  # how much the form of a request tells about its family
 _NEAR = 60  # nearest examples that are looked at
-_FROM_EXAMPLES = 6  # nearest examples whose methods are scored whatever their family
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,16 @@ class Found:
     hits: tuple[Hit, ...]
     confidence: float
     nothing: float
+
+
+@dataclass(frozen=True, slots=True)
+class Competition:
+    """What competes for a request: `features.FAMILY_NAMES` of every family, `features.NAMES` of the likeliest's methods."""
+
+    families: Any
+    numbers: Any
+    family_of: Any
+    rows: Any
 
 
 class Index:
@@ -135,11 +145,12 @@ class Index:
         names none that there are). `embedder` blends in how near the request is in meaning.
         """
         request, found = self._asked(text, connected)
-        families = self._chosen(text, request, found, chooser)
-        numbers, matrix = self._scored(request, found, families)
+        families = features.of_families(request, found, self._arrays) @ self._weights.family
+        chosen = self._chosen(text, found, families, chooser)
+        numbers, matrix = self._competing(request, found, chosen)
         if not len(numbers):
             return Found((), 0.0, 1.0)
-        scores = matrix @ self._weights.method
+        scores = features.combined(families, self._arrays["method_family"][numbers], matrix @ self._weights.method)
         if embedder is not None:
             from mapper.ranking.embedding import blended
 
@@ -159,7 +170,7 @@ class Index:
     ) -> list[tuple[str, float, tuple[str, ...]]]:
         """The services that fit best, best first: (name, score, the words that speak for it)."""
         request, found = self._asked(text, connected)
-        scores = self._family_scores(request, found)
+        scores = features.of_families(request, found, self._arrays) @ self._weights.family
         order = np.lexsort((np.arange(len(scores)), -scores))[:limit]
         return [
             (self._families[int(n)][0], round(float(scores[n]), 4), self._words_for(request, found, "family", int(n)))
@@ -183,16 +194,23 @@ class Index:
 
     # ---- for fitting
 
-    def competition(self, text: str) -> tuple[Any, Any]:
-        """The numbers of the methods that are scored for a request, and `features.NAMES` for each."""
+    def competition(self, text: str) -> Competition:
+        """What competes for a request, as the linear models see it."""
         request, found = self._asked(text, ())
-        return self._scored(request, found, self._chosen(text, request, found, None))
+        families = features.of_families(request, found, self._arrays)
+        chosen = self._chosen(text, found, families @ self._weights.family, None)
+        numbers, rows = self._competing(request, found, chosen)
+        return Competition(families, numbers, self._arrays["method_family"][numbers], rows)
 
     def numbers_of(self, origin_id: str) -> list[int]:
         """The numbers of the methods that have this provider's id."""
         with self._lock:
             rows = self._db.execute("SELECT number FROM rank_method WHERE origin = ?", (origin_id,)).fetchall()
         return [int(row[0]) for row in rows]
+
+    def families_of(self, numbers: Sequence[int]) -> Any:
+        """The numbers of the families of methods, by their numbers."""
+        return self._arrays["method_family"][list(numbers)]
 
     def origin_of(self, number: int) -> str:
         """The provider's id of a method, by its number."""
@@ -259,9 +277,12 @@ class Index:
                 at, values = self._unpacked(cell, column)
                 factor = weight * row[0] / 255 if column == "ask" else weight / postings.SCALE
                 sums[column][at] += values * np.float32(factor)
-        tail = tables.COLUMNS.index("tail") + 1
+        tail, family = tables.COLUMNS.index("tail") + 1, tables.COLUMNS.index("family") + 1
         for term, weight in request.form.items():
             row = rows.get(term)
+            if row is not None and row[family] is not None and _FORM:
+                at, values = self._unpacked(row[family], "family")
+                sums["family"][at] += values * np.float32(_FORM * weight / postings.SCALE)
             if row is not None and row[tail] is not None:
                 sums["tail"] += np.frombuffer(row[tail], np.int8) * np.float32(weight / postings.SCALE)
         sums["ask"] /= max(length, 1e-9) ** 0.5
@@ -283,31 +304,19 @@ class Index:
         best = np.argpartition(-similar, _NEAR)[:_NEAR]
         return best[np.lexsort((best, -similar[best]))]
 
-    def _family_scores(self, request: Request, found: Evidence) -> Any:
-        return features.of_families(request, found, self._arrays) @ self._weights.family
-
-    def _chosen(
-        self, text: str, request: Request, found: Evidence, chooser: ServiceChooser | None
-    ) -> list[int]:
-        scores = self._family_scores(request, found)
+    def _chosen(self, text: str, found: Evidence, scores: Any, chooser: ServiceChooser | None) -> list[int]:
         order = np.lexsort((np.arange(len(scores)), -scores))
         best = [int(n) for n in order[:_FAMILIES] if found.family[n] > 0]
         if chooser is None:
             return best
         offered = [self._families[int(n)] for n in order[: _FAMILIES * 4] if found.family[n] > 0]
         wanted = set(chooser(text, offered))
-        found.asks = found.asks[:0]
-        found.similar = found.similar[:0]
         return [n for n, (name, _) in enumerate(self._families) if name in wanted] or best
 
-    def _scored(self, request: Request, found: Evidence, families: list[int]) -> tuple[Any, Any]:
+    def _competing(self, request: Request, found: Evidence, families: list[int]) -> tuple[Any, Any]:
         start = self._arrays["family_start"]
-        parts = [np.arange(start[n], start[n + 1]) for n in families]
-        offsets, methods = self._arrays["ask_start"], self._arrays["ask_methods"]
-        for ask, near in zip(found.asks[:_FROM_EXAMPLES].tolist(), found.similar.tolist(), strict=False):
-            if near > 0:
-                parts.append(methods[offsets[ask] : offsets[ask + 1]])
-        numbers = np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.int64)
+        parts = [np.arange(start[n], start[n + 1]) for n in sorted(families)]
+        numbers = np.concatenate(parts) if parts else np.zeros(0, np.int64)
         return numbers, features.of_methods(request, found, numbers, self._arrays, self._flags)
 
     def _sureness(

@@ -35,6 +35,7 @@ class GeneralLexicon:
     verbs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # last word of a method -> how it is asked for
     popular: Mapping[str, int] = field(default_factory=dict)  # provider's name of a service -> 1 (some) to 3 (everybody)
     lexicons: Mapping[str, str] = field(default_factory=dict)  # bundled service -> file of the lexicon, without .toml
+    hints: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # provider's name -> more phrases that speak of it
     elsewhere: tuple[str, ...] = ()  # requests that no service here is about
     foreign: frozenset[str] = frozenset()  # names of products of others
 
@@ -60,6 +61,7 @@ def general() -> GeneralLexicon:
         verbs=_lists(found.get("verbs", {})),
         popular={name: int(rank) for rank, names in found.get("popular", {}).items() for name in names},
         lexicons=dict(found.get("lexicons", {})),
+        hints=_lists(found.get("hints", {})),
         elsewhere=tuple(found.get("elsewhere", ())),
         foreign=frozenset(found.get("foreign", ())),
     )

@@ -83,13 +83,17 @@ class Matrix:
         sums = np.bincount(inverse, weights=values, minlength=len(keys))
         return cls(keys // max(contexts, 1), keys % max(contexts, 1), sums, contexts)
 
-    def shares(self, prior: float = 0.0, power: float = 1.0) -> Matrix:
+    def shares(self, prior: float = 0.0, power: float = 1.0, length: float = 1.0) -> Matrix:
         """Each context's counts as shares of its sum and `prior` more, so that little evidence weighs little.
 
-        `power` below 1 damps what is repeated, as documentation repeats its words.
+        `power` below 1 damps what is repeated, as documentation repeats its words. `length` below 1 makes up for the
+        fact that what much is said of has smaller shares of each word.
         """
         values = self.values**power if power != 1.0 else self.values
         sums = np.bincount(self.at, weights=values, minlength=self.contexts) + prior
+        if length != 1.0:
+            usual = float(sums[sums > prior].mean()) if (sums > prior).any() else 1.0
+            sums = usual * (sums / usual) ** length
         return Matrix(self.terms, self.at, values / np.maximum(sums[self.at], 1e-9), self.contexts)
 
     def sums(self, terms: int) -> Any:

@@ -135,6 +135,24 @@ class Made:
         return _Maker(sources).made()
 
 
+# Prior counts, damping and length normalisation of each source of words (`postings.Matrix.shares`).
+_SHARES: dict[str, tuple[float, ...]] = {
+    "family_ask": (50, 0.8, 0.7), "family_doc": (0, 0.7), "names": (2,), "speaks": (2,), "nouns": (2,), "scopes": (2,),
+    "resource_ask": (10,), "resource_noun": (2,), "resource_name": (2,), "resource_doc": (2, 0.7), "own": (5,),
+    "described": (10,), "parameters": (10,), "named": (2,),
+}  # fmt: skip
+
+# What each column's probabilities are mixed of.
+_MIXES: dict[str, tuple[tuple[float, str], ...]] = {
+    "family": ((1.0, "family_ask"), (0.5, "names"), (1.0, "speaks"), (0.6, "nouns"), (0.3, "family_doc"),
+               (0.1, "scopes")),
+    "resource": ((1.0, "resource_ask"), (1.0, "resource_noun"), (0.7, "resource_name"), (0.2, "resource_doc")),
+    "own": ((1.0, "own"),),
+    "described": ((1.0, "described"), (0.3, "parameters")),
+    "named": ((1.0, "named"),),
+}  # fmt: skip
+
+
 class _Maker:
     def __init__(self, sources: Sources) -> None:
         self.sources = sources
@@ -155,30 +173,15 @@ class _Maker:
 
     def made(self) -> Made:
         counts = self._counts()
-        shares = {
-            "family_ask": counts["family_ask"].shares(10), "resource_ask": counts["resource_ask"].shares(10),
-            "own": counts["own"].shares(5),
-            "family_doc": counts["family_doc"].shares(0, 0.7), "resource_doc": counts["resource_doc"].shares(2, 0.7),
-            "described": counts["described"].shares(10), "parameters": counts["parameters"].shares(10),
-        }  # fmt: skip
-        for name in ("names", "speaks", "nouns", "scopes", "resource_noun", "resource_name", "named"):
-            shares[name] = counts[name].shares(2)
+        shares = {name: counts[name].shares(*how) for name, how in _SHARES.items()}
         terms = len(self.vocabulary)
         anywhere = postings.background(
             [(1.0, shares["family_ask"]), (0.5, shares["family_doc"]), (0.3, shares["nouns"]), (0.3, shares["speaks"])],
             terms,
         )
-        mixes = {
-            "family": [(1.0, "family_ask"), (0.5, "names"), (1.0, "speaks"), (0.6, "nouns"), (0.3, "family_doc"),
-                       (0.1, "scopes")],
-            "resource": [(1.0, "resource_ask"), (1.0, "resource_noun"), (0.7, "resource_name"), (0.2, "resource_doc")],
-            "own": [(1.0, "own")],
-            "described": [(1.0, "described"), (0.3, "parameters")],
-            "named": [(1.0, "named")],
-        }  # fmt: skip
         columns = {
             name: postings.likelihoods(postings.mixed([(w, shares[part]) for w, part in parts]), anywhere)
-            for name, parts in mixes.items()
+            for name, parts in _MIXES.items()
         }
         rarity = postings.rarity(counts["ask"], terms, len(self.asks))
         columns["ask"] = postings.unit(counts["ask"], rarity)
@@ -224,7 +227,8 @@ class _Maker:
         for phrases in lexicon.general().verbs.values():
             for phrase in phrases:
                 for term in request_terms(phrase):
-                    known[self.vocabulary.number(term)] = True
+                    if term in self.vocabulary.numbers:  # few services use few verbs
+                        known[self.vocabulary.number(term)] = True
         return known
 
     def _counts(self) -> dict[str, Matrix]:
@@ -247,6 +251,7 @@ class _Maker:
             said, form = terms(marked), form_terms(marked)
             counts["ask"].add(number, said)
             counts["family_ask"].add(family, said)
+            counts["family_ask"].add(family, form, _FORM)
             for each in {self.resource_of[method] for method in found}:
                 counts["resource_ask"].add(each, said)
             for each in {self.tail_of[method] for method in found}:
@@ -265,7 +270,8 @@ class _Maker:
             title = re.sub(r"\bAPI\b", " ", family.title)
             for name in (title, family.name, family.provider_name):
                 counts["names"].add(number, document_terms(name))
-            counts["speaks"].add(number, phrase_terms(family.lexicon.speaks))
+            hints = lexicon.general().hints.get(family.provider_name, ())
+            counts["speaks"].add(number, phrase_terms((*family.lexicon.speaks, *hints)))
             for key, phrases in family.lexicon.nouns.items():
                 wanted = lexicon.pattern(key)
                 terms = phrase_terms(phrases)
@@ -331,6 +337,7 @@ def _rows(found: Any) -> list[bytes | None]:
 
 
 FLAGS = ("main", "read", "bundled", "batch", "located", "depth", "root", "collections")
+_FORM = 0.5  # how much the form of a request counts for its family
 _VERB = 6.0  # how many examples a phrase of the general lexicon counts for
 _BY_HTTP = {"GET": "get", "DELETE": "delete", "PUT": "update", "PATCH": "update"}
 _ROOTS = {"folders": 1, "organizations": 2, "billingAccounts": 3}

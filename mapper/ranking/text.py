@@ -62,6 +62,21 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("year", r"\b(?:19|20)\d{2}\b"),
     )
 )
+# Ids whose shape tells what they name, as their providers document or show them.
+_SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(rf"(?<![\w/<-]){pattern}(?![\w>-])"))
+    for kind, pattern in (
+        ("billingid", r"[0-9A-F]{6}-[0-9A-F]{6}-[0-9A-F]{6}"),
+        ("orderid", r"GPA\.[\d.-]+"),
+        ("placeid", r"ChIJ[\w-]*"),
+        ("channelid", r"UC(?=[\w-]*[a-z0-9])[\w-]{4,22}"),
+        ("playlistid", r"PL(?=[\w-]*[a-z0-9])[\w-]{4,34}"),
+        ("vmid", r"i-[0-9a-f]{6,17}"),
+        ("hexid", r"(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{11,20}"),
+        ("fileid", r"(?=[\w-]*[A-Z])(?=[\w-]*[a-z])(?:1[\w-]{7,60}|0B[\w-]{6,60})"),
+        ("videoid", r"(?=[\w-]*[A-Z])(?=[\w-]*[a-z])(?=[\w-]*[0-9])[\w-]{11}"),
+    )
+)
 _EMAIL = re.compile(r"[A-Za-z0-9._%+\-]{1,64}@([A-Za-z0-9.\-]{1,190}\.[A-Za-z]{2,24})")
 _URL = re.compile(r"(?:https?://|www\.)([^\s<>\"'/]+)([^\s<>\"']*)", re.IGNORECASE)
 _CLOUD_URI = re.compile(r"\b(gs|s3)://[^\s<>\"']+", re.IGNORECASE)
@@ -118,7 +133,7 @@ def _plain(text: str) -> Iterator[str]:
     text = _EMAIL.sub(email, text)
     text = _COLLECTION.sub(path, text)
     text = _FILE_NAME.sub(lambda match: f" <file> {match[1]} ", text)
-    for kind, pattern in _KINDS:
+    for kind, pattern in (*_SHAPES, *_KINDS):
         text = pattern.sub(f" <{kind}> ", text)
     text = _IDENTIFIER.sub(lambda match: f" <id{_size(match[0])}> " if _random(match[0]) else match[0], text)
     for match in _WORD.finditer(text.lower()):
