@@ -148,7 +148,7 @@ def lint(
     for kind, words in KINDS.items():
         these = [one for one in found if one.kind == kind]
         if these:
-            out.say(f"{len(these)} {words}:")
+            out.say(f"{words[0].upper()}{words[1:]} ({len(these)}):")
             for one in these if every else these[:_SHOWN]:
                 out.say(shown(f"  {one.name}: {one.what}"))
             if len(these) > _SHOWN and not every:
@@ -204,7 +204,7 @@ def report(out: Output, done: Report) -> None:
     size = _path().stat().st_size / 1e6
     out.say(
         f"Imported {facts['documents']} documents: {facts['services']} services, {facts['methods']:,} methods, in "
-        f"{done.seconds:.0f} s; {len(done.problems)} problems. The catalog is {size:.1f} MB."
+        f"{done.seconds:.0f} s; problems: {len(done.problems)}. The catalog is {size:.1f} MB."
     )
 
 
@@ -266,11 +266,11 @@ def _method(out: Output, service: str, one: pb.MethodView) -> None:
             ("can't be called", one.unsupported),
         )
     )
-    _arguments(out, f"{service}.{one.name}", one.parameters_json)
+    _arguments(out, f"{service}.{one.name}", one.parameters_json, how=not one.unsupported)
 
 
-def _arguments(out: Output, method: str, schema_json: str) -> None:
-    """A method's arguments, from its JSON Schema, and how a call of it is written."""
+def _arguments(out: Output, method: str, schema_json: str, *, how: bool) -> None:
+    """A method's arguments, from its JSON Schema, and `how` a call of it is written."""
     import json
 
     try:
@@ -292,6 +292,8 @@ def _arguments(out: Output, method: str, schema_json: str) -> None:
         out.say("It takes no arguments.")
     else:
         out.table(("argument", "kind", "needed", "what"), rows)
+    if not how:
+        return
     words = [f"{key}{'=' if _kind(properties[key]) == 'text' else ':='}…" for key in needed if key in properties]
     out.progress(" ".join(["Call it with: goex exec --call", method, *words]))
 

@@ -268,18 +268,6 @@ class Fake(rpc.ActionsServicer, rpc.PersonServicer):
     def WatchApprovals(self, request: Any, context: Any) -> Iterator[pb.Approval]:
         yield from self.pending
 
-    def Services(self, request: Any, context: Any) -> pb.ServicesReply:
-        method = pb.MethodView(
-            name="chat.postMessage",
-            description="Sends a message",
-            risk="write",
-            scopes=["chat:write"],
-            undo="deletes it",
-            parameters_json='{"type": "object"}',
-        )
-        service = pb.ServiceView(name="slack", title="Slack", base_url="https://slack.com/api", methods=[method])
-        return pb.ServicesReply(services=[service])
-
 
 def serve(socket: Path, fake: Fake) -> grpc.Server:
     server = grpc.server(ThreadPoolExecutor(8))

@@ -423,7 +423,6 @@ LISTING = (
     "vault list",
     "vault seal",
     "map x",
-    "catalog list",
     "daemon status",
     "exec x",
     "undo x",
