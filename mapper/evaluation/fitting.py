@@ -27,7 +27,8 @@ from mapper.ranking.weights import Weights
 _FOLDS = 10
 _PULL = 0.002  # towards 0, in units of standard deviations
 _FREE = frozenset(
-    ("mood", "depth", "root", "batch", "located", "path_missing", "bias", "unknown", "length", "nearest_refused",
+    ("mood", "depth", "root", "batch", "located", "path_missing", "item_named", "item_unnamed", "several_named",
+     "whole", "bias", "unknown", "length", "nearest_refused",
      "family", "margin", "family_margin")
 )  # fmt: skip
 _FIXED = {"connected": 0.4}  # our requests have no connected services to learn this from

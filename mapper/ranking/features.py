@@ -16,8 +16,8 @@ UNKNOWN_RARITY = 8.0
 FAMILY_NAMES = ("words", "example", "popular", "connected", "asks")
 
 NAMES = (
-    "resource", "tail", "own", "described", "named", "nearest", "near", "main", "asks", "path", "path_missing", "mood",
-    "depth", "root", "batch", "located",
+    "resource", "tail", "own", "described", "named", "nearest", "near", "main", "asks", "path", "path_exact",
+    "path_missing", "mood", "depth", "root", "batch", "located", "item_named", "item_unnamed", "several_named", "whole",
 )  # fmt: skip
 
 RANKING_NAMES = (
@@ -30,6 +30,10 @@ _READS = frozenset(
     """what which who whose whom where when how is are was were do does did have has had am show list read find look
     fetch display view check see tell give pull any search anything""".split()
 )
+_NAMING = frozenset(
+    ("<hexid>", "<fileid>", "<videoid>", "<channelid>", "<playlistid>", "<id1>", "<id2>", "<id3>", "<uuid>", "<email>",
+     "<robot>", "<quoted>", "<number>", "<placeid>", "<orderid>", "<billingid>", "<package>", "<file>", "<domain>")
+)  # fmt: skip
 _POLITE = frozenset("please hey hi ok now can could would will you i want need to pls kindly just me".split())
 
 
@@ -42,6 +46,7 @@ class Request:
     asks: bool  # wants to know, rather than to change
     roots: frozenset[int]
     paths: int
+    names: bool  # names one thing: an id, an address, a name in quotes
     scale: float
     known: dict[str, float] = field(default_factory=dict)  # terms that the index has, with their rarity
 
@@ -57,6 +62,7 @@ class Request:
             asks=first in _READS or text.rstrip().endswith("?"),
             roots=frozenset(number for path, number in _ROOTS.items() if path in found),
             paths=sum(term.endswith("/") for term in found),
+            names=any(term in _NAMING for term in found),
             scale=max(sum(found.values()), 1.0) ** 0.5,
         )
 
@@ -90,7 +96,9 @@ def of_families(request: Request, found: Evidence, arrays: dict[str, Any]) -> An
 def of_methods(request: Request, found: Evidence, numbers: Any, arrays: dict[str, Any], flags: dict[str, Any]) -> Any:
     """`NAMES` for each of the methods."""
     nearest, near = _examples(found, numbers, arrays, len(arrays["method_family"]))
-    path = found.path[numbers]
+    path = np.rint(found.path[numbers])
+    item = flags["item"][numbers].astype(bool)
+    exact = (path == request.paths) & (flags["collections"][numbers] == request.paths) & bool(request.paths)
     root = flags["root"][numbers]
     wanted = np.zeros(len(numbers))
     for number in (1, 2, 3):
@@ -106,12 +114,17 @@ def of_methods(request: Request, found: Evidence, numbers: Any, arrays: dict[str
         flags["main"][numbers],
         np.minimum(arrays["method_asks"][numbers], 5) / 5,
         path,
+        exact,
         (request.paths - np.minimum(path, request.paths)) if request.paths else np.zeros(len(numbers)),
         flags["read"][numbers].astype(bool) != request.asks,
         flags["depth"][numbers] / 3,
         wanted,
         flags["batch"][numbers],
         flags["located"][numbers],
+        item & request.names,
+        item & (not request.names),
+        ~item & request.names & flags["read"][numbers].astype(bool),
+        flags["whole"][numbers],
     )
     return np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
 

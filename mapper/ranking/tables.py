@@ -27,7 +27,7 @@ from mapper.ranking.text import document_terms, form_terms, marked_words, reques
 from mapper.store.database import open_writing, translated
 from mapper.store.reading import Store
 
-FORMAT = 3
+FORMAT = 4
 
 COLUMNS = ("family", "resource", "tail", "own", "described", "named", "path", "ask")
 
@@ -166,6 +166,9 @@ class _Maker:
             self.resources.setdefault((method.family, resource(method.name)), len(self.resources))
             for method in self.methods
         ]
+        self.own_names = [
+            frozenset(document_terms(f"{family.provider_name} . {family.name}")) for family in sources.families
+        ]
         self.asks: list[tuple[str, int, list[int]]] = []  # text, family, methods (none: nothing serves it)
         self._gather_asks()
         self.tails: dict[str, int] = {}
@@ -185,7 +188,7 @@ class _Maker:
         }
         rarity = postings.rarity(counts["ask"], terms, len(self.asks))
         columns["ask"] = postings.unit(counts["ask"], rarity)
-        columns["path"] = self._paths(counts["path"])
+        columns["path"] = _present(counts["path"])
         spread = np.bincount(counts["family_ask"].terms, minlength=terms)
         form = np.array([term.startswith("~") for term in self.vocabulary.numbers])
         few = ~((spread >= min(_SPREAD, len(self.sources.families))) | form | self._verbal())
@@ -282,16 +285,16 @@ class _Maker:
             for description in family.scopes:
                 counts["scopes"].add(number, document_terms(description), known=True)
             counts["family_doc"].add(number, document_terms(family.description), 3.0, known=True)
-        for (_, name), number in self.resources.items():
-            counts["resource_name"].add(number, document_terms(name.rpartition(".")[2]))
+        for (family, name), number in self.resources.items():
+            counts["resource_name"].add(number, self._without_names(family, document_terms(name.rpartition(".")[2])))
 
     def _count_methods(self, counts: dict[str, Counts]) -> None:
         for number, method in enumerate(self.methods):
             name = document_terms(method.name)
             described = document_terms(method.description[:_DESCRIBED])
-            counts["named"].add(number, name)
+            counts["named"].add(number, self._without_names(method.family, name))
             counts["named"].add(number, document_terms(method.name.rpartition(".")[2]))
-            counts["described"].add(number, described, known=True)
+            counts["described"].add(number, self._without_names(method.family, described), known=True)
             counts["family_doc"].add(method.family, name)
             counts["family_doc"].add(method.family, described, known=True)
             counts["resource_doc"].add(self.resource_of[number], described, known=True)
@@ -299,19 +302,17 @@ class _Maker:
             counts["parameters"].add(number, document_terms(" . ".join(parameters)), known=True)
             counts["path"].add(number, dict.fromkeys((f"{c.lower()}/" for c in collections(method)), 1.0))
 
-    def _paths(self, found: Matrix) -> Matrix:
-        """How telling it is that a method's path has a collection: rare collections tell most."""
-        frequency = np.bincount(found.terms, minlength=len(self.vocabulary))
-        weights = np.log(len(self.methods) / np.maximum(frequency, 1) + 1.0)
-        values = np.minimum(weights[found.terms] * postings.SCALE, 255)
-        return Matrix(found.terms, found.at, values, found.contexts)
+    def _without_names(self, family: int, found: dict[str, float]) -> dict[str, float]:
+        """Terms without those that name the family: they choose among families, so they say nothing within one."""
+        names = self.own_names[family]
+        return {term: weight for term, weight in found.items() if term not in names}
 
     # ---- what is known of each method
 
     def _arrays(self) -> dict[str, Any]:
         asked = Counter(method for _, _, found in self.asks for method in found)
         names = {(method.family, method.name) for method in self.methods}
-        flags = np.array([_flags(method, names) for method in self.methods], np.uint8).reshape(-1, 8)
+        flags = np.array([_flags(method, names) for method in self.methods], np.uint8).reshape(-1, len(FLAGS))
         offsets = np.cumsum([0, *(len(found) for _, _, found in self.asks)])
         return {
             "method_family": np.array([method.family for method in self.methods], "<u4"),
@@ -330,16 +331,22 @@ class _Maker:
         }
 
 
+def _present(found: Matrix) -> Matrix:
+    """A weight of 1 wherever there is anything."""
+    return Matrix(found.terms, found.at, np.full(len(found.terms), postings.SCALE), found.contexts)
+
+
 def _rows(found: Any) -> list[bytes | None]:
     """A row of signed bytes for each term; None where all are 0."""
     some = found.any(axis=1)
     return [found[number].tobytes() if some[number] else None for number in range(len(found))]
 
 
-FLAGS = ("main", "read", "bundled", "batch", "located", "depth", "root", "collections")
+FLAGS = ("main", "read", "bundled", "batch", "located", "depth", "root", "collections", "item", "whole")
 _FORM = 0.5  # how much the form of a request counts for its family
 _VERB = 6.0  # how many examples a phrase of the general lexicon counts for
 _BY_HTTP = {"GET": "get", "DELETE": "delete", "PUT": "update", "PATCH": "update"}
+_ITEM = re.compile(r"\}(?::[A-Za-z]+)?$")  # the path ends with the id of one thing
 _ROOTS = {"folders": 1, "organizations": 2, "billingAccounts": 3}
 
 
@@ -355,6 +362,8 @@ def _flags(method: Ranked, names: set[tuple[int, str]]) -> list[int]:
         min(method.name.count("."), 9),
         _ROOTS.get(method.name.partition(".")[0], 0),
         min(len(collections(method)), 9),
+        _ITEM.search(method.path) is not None,
+        not _COLLECTION.search(method.path),
     ]
 
 
