@@ -218,8 +218,8 @@ class Client:
 
     # What agents may do.
 
-    def map(self, intent: str, *, seconds: float = 300.0) -> pb.MapReply:
-        return self.call("Actions/Map", pb.MapRequest(intent=intent), pb.MapReply, seconds=seconds)
+    def map(self, intent: str, *, explain: bool = False, seconds: float = 300.0) -> pb.MapReply:
+        return self.call("Actions/Map", pb.MapRequest(intent=intent, explain=explain), pb.MapReply, seconds=seconds)
 
     def execute(self, request: pb.ExecuteRequest) -> Events:
         return Events(self, "Actions/Execute", request)

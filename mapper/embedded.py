@@ -1,274 +1,201 @@
 """The embedded proposer: no model, lexical and deterministic.
 
 It ranks the catalog's methods, fills their arguments from what the request names, and is sure only when one reading
-stands clear of the others, explains most of the request's words, uses everything that was named and lacks nothing.
-Otherwise it offers what it has and says what is missing. It never invents a value.
+stands clear of the others, uses everything that was named and lacks nothing. Otherwise it offers the likeliest two or
+three and says what is missing; and where nothing in the catalog serves the request, it says that. It never invents a
+value. What somebody wants *said* never decides what is *done*: the ranking doesn't see it.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+import math
+import threading
+from dataclasses import dataclass, replace
+from datetime import datetime
 
+from mapper import dates
 from mapper.catalog import Catalog
-from mapper.retrieval import Hit, Index, tokens
-from mapper.slots import Said, Slots, extract
+from mapper.filling import Filler, kinds
+from mapper.ranking.index import Found, Hit, Index
+from mapper.slots import Slots, extract
 from policies.actions import Call
-from policies.catalog import Method
-from policies.errors import InvalidInput
+from policies.catalog import Method, Risk
 
 NAME = "embedded"
 
-# Tuned on the phrasings that tests/mapper keeps for training; the held-out ones measure it.
-_MIN_COVERAGE = 0.5
-_MIN_MARGIN = 0.08
-_FILLED, _MISSING, _UNUSED = 1.2, 2.5, 2.0
-_LACKING = 0.5
-_CANDIDATES = 10
-_UNRANKED = 60
-
-_SAYABLE = {
-    "text": ("any", "body", "title"),
-    "title": ("title", "any"),
-    "topic": ("topic", "any"),
-    "body": ("body", "any"),
-    "label": ("label",),
-    "slack-name": ("title", "any"),
-}
+_CANDIDATES = 8
+_GAP = 6.0  # in log odds, behind the first: what lies further back no argument brings to the front
+_OFFERED = 3
+# In log odds, as the ranking's scores: what it says for a method that the request fills it, or leaves it lacking.
+_FILLED, _MISSING, _UNUSED, _KIND = 1.2, 1.6, 2.2, 2.0
+_MOST_FILLED = 4
+_T = 0.55
+# The probability that the first reading is right, from which it is taken without asking; the riskier, the surer.
+_SURE = {Risk.READ: 0.80, Risk.WRITE: 0.86, Risk.DELETE: 0.90, Risk.ADMIN: 0.95}
+# The probability that nothing fits: from here it isn't sure, and from here it declines.
+_DOUBT, _DECLINE = 0.25, 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One way to understand the request. `missing` names required arguments that it doesn't give."""
+    """One way to understand the request. `missing` names required arguments that it doesn't give; `calls` are () then.
+    `probability`: that this reading's method is the wanted one."""
 
     calls: tuple[Call, ...]
     method: Method
     score: float
-    coverage: float
+    probability: float
     missing: tuple[str, ...]
     unused: tuple[str, ...]
-    fit: float  # of the words alone, whatever could be filled
+    why: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """What the embedded proposer found: complete readings best first, and whether the first can be trusted."""
+    """What the embedded proposer found: readings best first, whether the first can be trusted, and whether nothing in
+    the catalog serves the request (then there are no readings)."""
 
     readings: tuple[Reading, ...]
     sure: bool
     notes: tuple[str, ...]
+    nothing: float = 0.0
+
+    @property
+    def complete(self) -> tuple[Reading, ...]:
+        """The readings that could run as they are."""
+        return tuple(reading for reading in self.readings if not reading.missing)
 
 
 class EmbeddedProposer:
-    """Proposes calls for a request in words. Holds an index of the catalog; safe to share."""
+    """Proposes calls for a request in words. Ranks what the catalog holds now; safe to share."""
 
     name = NAME
 
     def __init__(self, catalog: Catalog, index: Index | None = None) -> None:
         self._catalog = catalog
-        self.index = index or Index(catalog)
+        self._index = index
+        self._generation = -1 if index is None else self._now()
         self._services_of: dict[str, set[str]] = {}
-        for method in catalog.methods():
-            for schema in method.parameters["properties"].values():
-                for kind in _kinds(schema) - {"number"}:
-                    self._services_of.setdefault(kind, set()).add(method.service)
-        self._spellings = sorted({name for s in catalog.services.values() for name in (s.name, s.title.lower())})
+        self._spellings: list[str] = []
+        self._lock = threading.Lock()
 
-    def propose(self, text: str, *, connected: frozenset[str] = frozenset()) -> Proposed:
-        """The readings of `text`, best first. `connected`: services that have an account, preferred among equals."""
-        found = extract(text, self._spellings)
-        hits = self._search(found, connected, _CANDIDATES)
-        readings = sorted((self._read(hit, found) for hit in hits), key=lambda r: (-r.score, r.method.id))
-        complete = tuple(reading for reading in readings if not reading.missing)
-        notes: list[str] = []
-        if not readings or readings[0].coverage < _MIN_COVERAGE / 2:
-            return Proposed((), False, ("Nothing in the catalog fits these words.",))
+    @property
+    def stale(self) -> bool:
+        """Whether the next question takes longer, since the catalog has changed."""
+        return self._index is None or self._generation != self._now()
+
+    @property
+    def index(self) -> Index:
+        """The ranking of what the catalog holds now; seconds where an import hasn't left it. Raises StoreUnreadable."""
+        with self._lock:
+            generation = self._now()
+            if self._index is None or generation != self._generation:
+                store = self._catalog.store
+                self._index = Index.of(self._catalog.services.values()) if store is None else Index.open(store.path)
+                self._generation = generation
+            return self._index
+
+    def propose(
+        self,
+        text: str,
+        *,
+        connected: frozenset[str] = frozenset(),
+        explain: bool = False,
+        now: datetime | None = None,
+    ) -> Proposed:
+        """The readings of `text`, best first. `connected`: services that have an account, preferred among equals;
+        `explain` says of each reading which words spoke for it; `now`, with its time zone, is what "tomorrow" counts
+        from (the machine's clock and zone)."""
+        found = self._extracted(text)
+        ranked = self.index.find(found.wish, connected=connected, limit=_CANDIDATES, explain=explain)
+        readings = self._readings(ranked, found, now or datetime.now().astimezone())
+        if not readings or ranked.nothing >= _DECLINE:
+            return Proposed((), False, ("Nothing in the catalog serves this request.",), ranked.nothing)
         best = readings[0]
-        runner_up = next((r for r in readings[1:]), None)
-        lacking = max((r for r in readings if r.missing), key=lambda r: r.fit, default=None)
-        margin = 1.0 if runner_up is None else (best.score - runner_up.score) / max(best.score, 1e-9)
+        notes: list[str] = []
         if best.missing:
             notes.append(f"{best.method.id} would fit, but the request doesn't give {', '.join(best.missing)}.")
-        elif lacking is not None and lacking.fit > best.score + _LACKING:
-            notes.append(f"{lacking.method.id} is nearer, but the request doesn't give {', '.join(lacking.missing)}.")
         if best.unused:
             notes.append(f"{best.method.id} has no use for {', '.join(best.unused)}.")
-        if best.coverage < _MIN_COVERAGE:
-            notes.append("Too many words of the request fit nothing in the catalog.")
-        if margin < _MIN_MARGIN and runner_up is not None:
-            notes.append(f"{best.method.id} and {runner_up.method.id} fit about equally well.")
-        return Proposed(complete, sure=not notes and bool(complete), notes=tuple(notes))
+        if ranked.nothing >= _DOUBT:
+            notes.append("Perhaps nothing in the catalog does what is asked for.")
+        elif best.probability < _SURE[best.method.risk]:
+            others = [reading.method.id for reading in readings[1:_OFFERED] if reading.probability > 0.05]
+            notes.append(f"It may be {' or '.join([best.method.id, *others])}.")
+        return Proposed(readings, sure=not notes, notes=tuple(notes), nothing=ranked.nothing)
 
-    def search(self, text: str, *, connected: frozenset[str] = frozenset(), limit: int = _CANDIDATES) -> list[Hit]:
-        """The methods that `text` may mean, best first: what a model chooses among."""
-        return self._search(extract(text, self._spellings), connected, limit)
+    def candidates(self, text: str, *, connected: frozenset[str] = frozenset(), limit: int = 16) -> list[Method]:
+        """The methods that `text` may mean: what a model chooses among."""
+        hits = self.index.candidates(text, connected=connected, limit=limit)
+        return [self._catalog.method(hit.method_id) for hit in hits]
 
-    def _search(self, found: Slots, connected: frozenset[str], limit: int) -> list[Hit]:
+    def explain(self, text: str, *, connected: frozenset[str] = frozenset()) -> tuple[str, ...]:
+        """Lines that say which services and methods the request's words point to, likeliest first, and why."""
+        found = self._extracted(text)
+        lines = []
+        if found.wish != text:
+            lines.append(f"read as: {found.wish}")
+        for name, score, words in self.index.services(found.wish, _OFFERED, connected=connected):
+            lines.append(f"service {name} ({score:.1f}): {', '.join(words) or 'no word alone'}")
+        proposed = self.propose(text, connected=connected, explain=True)
+        for reading in proposed.readings[:_OFFERED]:
+            lines.append(f"method {reading.method.id} ({reading.probability:.0%})")
+            lines.extend(f"  {line}" for line in reading.why)
+            if reading.missing:
+                lines.append(f"  lacks {', '.join(reading.missing)}")
+            if reading.unused:
+                lines.append(f"  has no use for {', '.join(reading.unused)}")
+        lines.append(f"nothing fits: {proposed.nothing:.0%}")
+        return tuple(lines)
+
+    # ---- inside
+
+    def _now(self) -> int:
+        store = self._catalog.store
+        return store.generation if store is not None else 0
+
+    def _extracted(self, text: str) -> Slots:
+        if not self._spellings:
+            bundled = Catalog.bundled().services.values()
+            self._spellings = sorted({name for s in bundled for name in (s.name, s.title.lower())})
+            for service in bundled:
+                for method in service.methods.values():
+                    for schema in method.parameters["properties"].values():
+                        for kind in kinds(schema) - {"number"}:
+                            self._services_of.setdefault(kind, set()).add(service.name)
+        return extract(text, self._spellings)
+
+    def _readings(self, ranked: Found, found: Slots, now: datetime) -> tuple[Reading, ...]:
         hinted = {service for slot in found.slots for service in self._services_of.get(slot.kind, ())}
-        hits = self.index.search(found.rest, connected=connected, hinted=hinted, limit=limit)
-        if hits or not found.slots:
-            return hits
-        return self.index.methods_of(self.index.named(found.rest) or hinted, _UNRANKED)
+        moments = dates.find(found.wish, now)
+        floor = ranked.hits[0].score - _GAP if ranked.hits else 0.0
+        made = [self._read(hit, found, moments, hinted) for hit in ranked.hits if hit.score >= floor]
+        made.sort(key=lambda reading: (-reading.score, reading.method.id))
+        if not made:
+            return ()
+        # The ranking's confidence knows more than its scores: what the words leave open, arguments may settle.
+        spread = [math.exp(min(reading.score - made[0].score, 0.0) / _T) for reading in made]
+        total = sum(spread)
+        trust = self._trust(ranked, made[0])
+        return tuple(
+            replace(reading, probability=round(trust * share / total, 4))
+            for reading, share in zip(made, spread, strict=True)
+        )
 
-    def _read(self, hit: Hit, found: Slots) -> Reading:
-        method = hit.method
-        filler = _Filler(self._catalog, method, found)
+    def _trust(self, ranked: Found, best: Reading) -> float:
+        """How far the likeliest reading is to be believed at all."""
+        return 1.0 - ranked.nothing
+
+    def _read(self, hit: Hit, found: Slots, moments: tuple[dates.Moment, ...], hinted: set[str]) -> Reading:
+        method = self._catalog.method(hit.method_id)
+        filler = Filler(self._catalog, method, found, moments)
         calls, missing = filler.calls()
         unused = filler.unused()
-        filled = len(filler.arguments)
-        score = hit.score + _FILLED * filled - _MISSING * len(missing) - _UNUSED * len(unused)
-        coverage = self._coverage(method, found.rest, named_something=filled > 0)
-        return Reading(calls, method, score, coverage, missing, unused, hit.score)
-
-    def _coverage(self, method: Method, rest: str, *, named_something: bool) -> float:
-        """How much of what the words weigh is explained by the method and its service. Unknown words weigh most."""
-        words = set(tokens(rest))
-        if not words:
-            return 1.0 if named_something else 0.0
-        known = self.index.words_of(method)
-        heaviest = max(self.index.idf.values(), default=1.0)
-        weights = {word: self.index.idf.get(word, heaviest) for word in words}
-        return sum(weight for word, weight in weights.items() if word in known) / sum(weights.values())
+        score = hit.score + _FILLED * min(filler.named, _MOST_FILLED)
+        score -= _MISSING * len(missing) + _UNUSED * len(unused)
+        if method.service in hinted:
+            score += _KIND
+        return Reading(calls, method, score, 0.0, missing, unused, hit.why)
 
 
-def _kinds(schema: Mapping[str, Any]) -> set[str]:
-    kinds = {schema.get("format", "")} | {schema.get("items", {}).get("format", "")}
-    if "x-lookup" in schema:
-        kinds.add("matrix-alias" if schema["x-lookup"]["pattern"].startswith("^#") else "")
-    return kinds - {""}
-
-
-class _Filler:
-    """Fills one method's arguments from what was named. Each thing is used once."""
-
-    def __init__(self, catalog: Catalog, method: Method, found: Slots) -> None:
-        self._catalog = catalog
-        self._method = method
-        self._found = found
-        self._said = list(found.said)
-        self._left = list(found.slots)
-        self._before: list[Call] = []
-        self._settings = dict(found.settings)
-        self.arguments: dict[str, Any] = {}
-        required = method.parameters["required"]
-        properties = method.parameters["properties"]
-        # What is required is served first, in the order of the manifest.
-        for name in sorted(properties, key=lambda name: name not in required):
-            value = self._fill(name, properties[name], name in required)
-            if value is not None:
-                self.arguments[name] = value
-
-    def calls(self) -> tuple[tuple[Call, ...], tuple[str, ...]]:
-        """The calls, looked-up values first, and the required arguments that are missing or don't fit."""
-        missing = tuple(name for name in self._method.parameters["required"] if name not in self.arguments)
-        if missing:
-            return (), missing
-        call = Call(service=self._method.service, method=self._method.name, arguments=self.arguments)
-        try:
-            return self._catalog.validate_all((*self._before, call)), ()
-        except InvalidInput as error:
-            return (), (error.message.removeprefix(f"{self._method.id}: ").rstrip("."),)
-
-    def unused(self) -> tuple[str, ...]:
-        """What was named and has no place in this method."""
-        names = [f'"{said.text[:40]}"' for said in self._said]
-        names += [slot.value[:40] for slot in self._left if slot.kind not in ("handle", "url")]
-        return (*names, *(f"{key}={value[:40]}" for key, value in self._settings.items()))
-
-    def _fill(self, name: str, schema: Mapping[str, Any], required: bool) -> Any:
-        setting = next((key for key in self._settings if key.lower() == name.lower()), None)
-        if setting is not None:
-            return _typed(self._settings.pop(setting), schema)
-        kind = schema.get("format", "")
-        if schema.get("type") == "array":
-            return self._several(schema)
-        if "enum" in schema:
-            return self._choice(schema["enum"], required)
-        if "x-lookup" in schema and not any(slot.kind == kind for slot in self._left):
-            return self._looked_up(schema["x-lookup"])
-        if kind in _SAYABLE:
-            if kind == "slack-name" and not self._said:
-                channel = self._take("slack-channel")
-                return channel.lstrip("#") if channel else None
-            said = self._say(kind, required)
-            return said.text if said else None
-        value = self._take(kind) if kind else None
-        if value is None and name in ("limit", "per_page"):
-            value = self._take("limit")
-        if value is None and kind == "slack-channel" and required:
-            value = self._take("handle") or self._channel_word()
-        return None if value is None else _typed(value, schema)
-
-    def _take(self, kind: str) -> str | None:
-        for slot in self._left:
-            if slot.kind == kind:
-                self._left.remove(slot)
-                return slot.value
-        return None
-
-    def _several(self, schema: Mapping[str, Any]) -> list[str] | None:
-        kind = schema.get("items", {}).get("format", "")
-        if kind in _SAYABLE:
-            values = [said.text for said in self._said if said.role in _SAYABLE[kind]]
-            self._said = [said for said in self._said if said.role not in _SAYABLE[kind]]
-            values = [part.strip() for value in values for part in value.split(",") if part.strip()]
-        else:
-            values = [slot.value for slot in self._left if slot.kind == kind]
-            self._left = [slot for slot in self._left if slot.kind != kind]
-        return values or None
-
-    def _say(self, kind: str, required: bool) -> Said | None:
-        for role in _SAYABLE[kind]:
-            if role == "any" and not required and kind != "body":
-                continue
-            for said in self._said:
-                if said.role == role:
-                    self._said.remove(said)
-                    return said
-        return None
-
-    def _choice(self, choices: list[Any], required: bool) -> Any:
-        words = set(re.findall(r"[a-z_-]+", self._found.rest.lower()))
-        if not required:  # "merge" asks for the method that merges, not for a way to merge
-            words -= set(re.findall(r"[a-z]+", self._method.name.lower()))
-        return next((choice for choice in choices if isinstance(choice, str) and choice.lower() in words), None)
-
-    def _looked_up(self, lookup: Mapping[str, str]) -> dict[str, Any] | None:
-        """A call that finds the wanted value by another name, and a reference to its answer."""
-        for slot in self._left:
-            if re.fullmatch(lookup["pattern"], slot.value):
-                self._left.remove(slot)
-                self._before.append(
-                    Call(
-                        service=self._method.service,
-                        method=lookup["method"],
-                        arguments={lookup["argument"]: slot.value},
-                    )
-                )
-                return {"$from": len(self._before) - 1, "path": lookup["path"]}
-        return None
-
-    def _channel_word(self) -> str | None:
-        match = re.search(r"\b(?:the\s+)?([a-z0-9_-]{2,40})\s+channel\b", self._found.rest, re.IGNORECASE)
-        word = match[1].lower() if match else ""
-        return f"#{word}" if word and word not in _NO_NAMES else None
-
-
-_NO_NAMES = {
-    "the", "a", "an", "this", "that", "my", "our", "slack", "public", "private", "new", "each", "every", "which",
-    "some", "any", "to", "in", "of", "for", "on", "from", "general-purpose", "what", "no",
-}  # fmt: skip
-
-
-def _typed(value: str, schema: Mapping[str, Any]) -> Any:
-    """A word of the request as the schema's type; the word itself where it isn't one (validation then says so)."""
-    kinds = schema.get("type")
-    if kinds == "integer" and re.fullmatch(r"-?\d{1,15}", value):
-        return int(value)
-    if kinds == "boolean" and value.lower() in ("true", "false", "yes", "no"):
-        return value.lower() in ("true", "yes")
-    if kinds == "array":
-        return [part for part in value.split(",") if part]
-    return value
+__all__ = ("NAME", "EmbeddedProposer", "Proposed", "Reading")

@@ -80,7 +80,7 @@ class Mapper:
             return self._embedded(intent, text, connected, granted)
         methods: list[Method] = []
         if self.model.technique.retrieval:
-            methods = [hit.method for hit in self.embedded.search(text, connected=connected, limit=RETRIEVED)]
+            methods = self.embedded.candidates(text, connected=connected, limit=RETRIEVED)
             if not methods:
                 return IntentMapping(
                     intent=intent,
@@ -108,7 +108,7 @@ class Mapper:
 
         def tallied(made: Sequence[Reading]) -> Vote:
             samples = [reading.sample for reading in made]
-            return tally(self.catalog, samples, granted=granted, threshold=self.threshold)
+            return tally(self.catalog, samples, granted=granted, words=text, threshold=self.threshold)
 
         def more(made: Sequence[Reading]) -> int:
             return plan.more(tallied(made).votes if made else 0, len(made), habit)
@@ -153,6 +153,11 @@ class Mapper:
         wider = [(name, count) for name, count in counted.items() if name not in needed | set(best.scopes)]
         return tuple(sorted(wider, key=lambda item: (-item[1], item[0]))[:MAX_CLAIMS])
 
+    def explain(self, intent: Intent, *, connected: frozenset[str] = frozenset()) -> tuple[str, ...]:
+        """Why the ranking reads a request as it does: the likeliest services, then the likeliest methods, each with
+        the request's words that spoke for it. Raises InvalidInput for a request that isn't one."""
+        return self.embedded.explain(check_intent(intent.text), connected=connected)
+
     def parse(self, text: str) -> tuple[Call, ...]:
         """The calls of a proposal that an agent sent: JSON, tool calls, Python by its syntax, or text.
 
@@ -179,15 +184,14 @@ class Mapper:
         self, intent: Intent, text: str, connected: frozenset[str], granted: frozenset[ScopeId]
     ) -> IntentMapping:
         proposed = self.embedded.propose(text, connected=connected)
-        best = max((reading.score for reading in proposed.readings), default=1.0) or 1.0
         alternatives = tuple(
             Alternative(
                 calls=reading.calls,
-                scopes=scopes_of(self.catalog, reading.calls, granted),
+                scopes=scopes_of(self.catalog, reading.calls, granted, text),
                 votes=1 if place == 0 else 0,
-                score=max(0.0, min(1.0, reading.score / best)),
+                score=reading.probability,
             )
-            for place, reading in enumerate(proposed.readings[:MAX_ALTERNATIVES])
+            for place, reading in enumerate(proposed.complete[:MAX_ALTERNATIVES])
         )
         return IntentMapping(
             intent=intent,

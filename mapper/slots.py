@@ -35,12 +35,14 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """What a request names. `rest` is what remains of it: what is to be done, in words."""
+    """What a request names. `rest` is what remains of it: what is to be done, in words. `wish` is the same with the
+    things that were named in their places, and … where something is said."""
 
     slots: tuple[Slot, ...]
     said: tuple[Said, ...]
     settings: tuple[tuple[str, str], ...]  # key=value as written
     rest: str
+    wish: str
 
     def of(self, kind: str) -> list[str]:
         """The values of one kind, in the order of the request."""
@@ -115,6 +117,7 @@ class _Extraction:
     settings: list[tuple[str, str]] = field(default_factory=list)
     _places: dict[str, str] = field(default_factory=dict)  # placeholder -> what stood there
     _slots_at: dict[str, list[Slot]] = field(default_factory=dict)
+    _said_at: set[str] = field(default_factory=set)
 
     def run(self) -> Slots:
         self._take_settings()
@@ -124,7 +127,9 @@ class _Extraction:
         if not self.said and len(self.text) <= _MOST_WORDS:
             self._take_words()
         rest = re.sub(_PLACE, " ", self.text)
-        return Slots(tuple(self.slots), tuple(self.said), tuple(self.settings), re.sub(r"\s+", " ", rest).strip())
+        wish = re.sub(_PLACE, lambda match: "…" if match[0] in self._said_at else self._places[match[0]], self.text)
+        rest, wish = (re.sub(rf"(?:\s|{_PLACE})+", " ", text).strip() for text in (rest, wish))
+        return Slots(tuple(self.slots), tuple(self.said), tuple(self.settings), rest, wish)
 
     def _place(self, original: str) -> str:
         mark = chr(_BASE + min(len(self._places), 6000))
@@ -155,7 +160,9 @@ class _Extraction:
                 before = match.string[max(0, match.start() - 60) : match.start()]
                 role = next((role for role, pattern in _ROLE_BEFORE if pattern.search(before)), "any")
                 self.said.append(Said(value, role))
-            return self._place(match[0])
+            mark = self._place(match[0])
+            self._said_at.add(mark)
+            return mark
 
         self.text = _QUOTES.sub(quoted, self.text)
 
@@ -183,7 +190,9 @@ class _Extraction:
             self.said.append(Said(words, role))
             for mark in re.findall(_PLACE, match[1]):  # what stands in words to be said is part of them
                 self.slots = [slot for slot in self.slots if not any(slot is s for s in self._slots_at.get(mark, ()))]
-            self.text = f"{self.text[: match.start(1)]} {self._place(match[1])} {self.text[match.end(1) :]}"
+            place = self._place(match[1])
+            self._said_at.add(place)
+            self.text = f"{self.text[: match.start(1)]} {place} {self.text[match.end(1) :]}"
             if role == "any":
                 return
 

@@ -6,12 +6,15 @@ from typing import Annotated
 
 import typer
 
-from goex.cli.output import Json, Output
+from goex.cli.output import Json, Output, shown
 from policies.errors import ExitStatus
 
 
 def run(
     words: Annotated[list[str], typer.Argument(help="What you want, in words.")],
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say which words point to which services and methods.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show which calls your words become, with which scopes, and how sure that is. Runs nothing."""
@@ -23,10 +26,12 @@ def run(
     intent = build(words, [], "", None, None, None, "").intent
     with connect(out) as client:
         out.progress("Mapping.")
-        reply = client.map(intent)
+        reply = client.map(intent, explain=explain)
     out.message(reply)
     if not out.as_json:
         show_candidates(out, reply, all_of_them=True)
+        for line in reply.explanation:
+            out.say(shown(line), "dim")
     if not reply.candidates:
         out.progress("See what there is: goex catalog list")
     elif not reply.sure:

@@ -41,7 +41,11 @@ class ActionsService(rpc.ActionsServicer):
     @unary
     async def Map(self, request: pb.MapRequest, context: Any) -> pb.MapReply:
         asker = self._callers.asker(context)
-        return mapping_view(await self._engine.mapping.map(_intent(request.intent), asker))
+        intent = _intent(request.intent)
+        reply = mapping_view(await self._engine.mapping.map(intent, asker))
+        if request.explain:
+            reply.explanation.extend(await self._engine.mapping.explain(intent))
+        return reply
 
     @streaming
     async def Execute(self, request: pb.ExecuteRequest, context: Any) -> AsyncIterator[pb.Event]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -46,7 +47,8 @@ class Mappings:
 
     async def map(self, text: str, asker: Asker) -> IntentMapping:
         """Which calls, which least scopes, how sure. Has no effect."""
-        mapping = await self.mapper().map(
+        mapper = await self._ready()
+        mapping = await mapper.map(
             Intent(text=text),
             connected=self.connected(),
             granted=self.core.ledger.standing(asker.agent, asker.session),
@@ -56,6 +58,17 @@ class Mappings:
             del self._shown[next(iter(self._shown))]
         self._shown[asker.session, text] = mapping
         return mapping
+
+    async def explain(self, text: str) -> tuple[str, ...]:
+        """Which services and methods the words point to, and why: lines for a person."""
+        return (await self._ready()).explain(Intent(text=text), connected=self.connected())
+
+    async def _ready(self) -> Mapper:
+        """The mapper, its ranking up to date: after an import that takes a while, and nobody else waits for it."""
+        mapper = self.mapper()
+        if mapper.embedded.stale:
+            await asyncio.to_thread(lambda: mapper.embedded.index)
+        return mapper
 
     def proposed(self, text: str) -> ApiCalls:
         """The calls in a model's own proposal. Raises InvalidInput with every rejection."""

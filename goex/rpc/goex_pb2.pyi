@@ -35,10 +35,12 @@ class FilesProgram(_message.Message):
     def __init__(self, folder: _Optional[str] = ..., language: _Optional[str] = ..., program: _Optional[str] = ...) -> None: ...
 
 class MapRequest(_message.Message):
-    __slots__ = ("intent",)
+    __slots__ = ("intent", "explain")
     INTENT_FIELD_NUMBER: _ClassVar[int]
+    EXPLAIN_FIELD_NUMBER: _ClassVar[int]
     intent: str
-    def __init__(self, intent: _Optional[str] = ...) -> None: ...
+    explain: bool
+    def __init__(self, intent: _Optional[str] = ..., explain: _Optional[bool] = ...) -> None: ...
 
 class Candidate(_message.Message):
     __slots__ = ("calls", "scopes", "votes", "score")
@@ -63,7 +65,7 @@ class Rejection(_message.Message):
     def __init__(self, sample: _Optional[int] = ..., klass: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class MapReply(_message.Message):
-    __slots__ = ("candidates", "agreement", "samples", "rejected", "proposer", "sure", "notes")
+    __slots__ = ("candidates", "agreement", "samples", "rejected", "proposer", "sure", "notes", "explanation")
     CANDIDATES_FIELD_NUMBER: _ClassVar[int]
     AGREEMENT_FIELD_NUMBER: _ClassVar[int]
     SAMPLES_FIELD_NUMBER: _ClassVar[int]
@@ -71,6 +73,7 @@ class MapReply(_message.Message):
     PROPOSER_FIELD_NUMBER: _ClassVar[int]
     SURE_FIELD_NUMBER: _ClassVar[int]
     NOTES_FIELD_NUMBER: _ClassVar[int]
+    EXPLANATION_FIELD_NUMBER: _ClassVar[int]
     candidates: _containers.RepeatedCompositeFieldContainer[Candidate]
     agreement: float
     samples: int
@@ -78,7 +81,8 @@ class MapReply(_message.Message):
     proposer: str
     sure: bool
     notes: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, candidates: _Optional[_Iterable[_Union[Candidate, _Mapping]]] = ..., agreement: _Optional[float] = ..., samples: _Optional[int] = ..., rejected: _Optional[_Iterable[_Union[Rejection, _Mapping]]] = ..., proposer: _Optional[str] = ..., sure: _Optional[bool] = ..., notes: _Optional[_Iterable[str]] = ...) -> None: ...
+    explanation: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, candidates: _Optional[_Iterable[_Union[Candidate, _Mapping]]] = ..., agreement: _Optional[float] = ..., samples: _Optional[int] = ..., rejected: _Optional[_Iterable[_Union[Rejection, _Mapping]]] = ..., proposer: _Optional[str] = ..., sure: _Optional[bool] = ..., notes: _Optional[_Iterable[str]] = ..., explanation: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ExecuteRequest(_message.Message):
     __slots__ = ("intent", "calls", "files", "proposal", "detach", "ask_seconds", "choice")
