@@ -122,6 +122,19 @@ def test_alternatives_are_few_and_best_first() -> None:
     assert made.alternatives[0].votes == 2 and [a.votes for a in made.alternatives[1:]] == [1, 1, 1, 1]
 
 
+def test_ballots_say_what_each_sample_said_in_order() -> None:
+    reads: tuple[Call, ...] = (c("read1"), c("read2"))
+    made = run([A, B, rejected(2), A, (), reads, tuple(reversed(reads))])
+    assert made.ballots[0] == made.ballots[3] != made.ballots[1]
+    assert made.ballots[2] == "format" and made.ballots[4] == "nothing" and made.ballots[5] == made.ballots[6]
+    assert all(len(ballot) == 16 for n, ballot in enumerate(made.ballots) if n not in (2, 4))
+
+
+def test_votes_are_those_of_the_weakest_choice() -> None:
+    samples: list[Sample] = [(c(x=1, y=1),), (c(x=1, y=2),), (c(x=1, y=1),), rejected()]
+    assert run(samples).votes == 2 and run([()] * 3 + [A]).votes == 3 and run([rejected()]).votes == 0
+
+
 _SAMPLES = st.lists(
     st.sampled_from([A, B, (), (c("a", x=2),), (c("a", x=2, y=[1]),), rejected(), (c("read1"), c("read2"))]), max_size=8
 )

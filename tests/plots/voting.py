@@ -48,16 +48,22 @@ def measured(catalog: Catalog, count: int) -> dict[float, Results]:
 def draw(found: dict[float, Results], out: Path) -> None:
     plt.rcParams.update({"svg.hashsalt": "goex", "svg.fonttype": "none", "font.size": 9, "axes.spines.top": False})
     plt.rcParams["axes.spines.right"] = False
-    figure, rows = plt.subplots(2, 3, figsize=(10.5, 6.2), sharex=True, sharey="row", layout="constrained")
+    figure, rows = plt.subplots(
+        3, 3, figsize=(10.5, 7.6), sharex=True, sharey="row", layout="constrained", height_ratios=(3, 2, 2)
+    )
     for column, (favourite, title) in enumerate(FAVOURITES.items()):
-        upper, lower = rows[0][column], rows[1][column]
-        upper.set_title(title)
-        _excessive(upper, found[favourite])
-        _samples(lower, found[favourite])
-        lower.set_xlabel("wrong samples, %")
-        lower.set_xticks([100 * error for error in ERRORS])
+        rows[0][column].set_title(title)
+        _excessive(rows[0][column], found[favourite])
+        _adaptive(rows[1][column], found[favourite], "samples_mean", "{:.1f}")
+        _adaptive(rows[2][column], found[favourite], "agreement_pct", "{:.1f}")
+        rows[1][column].set_ylim(0, 12)
+        rows[2][column].axhline(99, color=COLOURS[0], linewidth=1)
+        rows[2][column].set_ylim(98, 100.6)
+        rows[2][column].set_xlabel("wrong samples, %")
+        rows[2][column].set_xticks([100 * error for error in ERRORS])
     rows[0][0].set_ylabel("excessive scopes, decided\nwithout asking, % of requests")
-    rows[1][0].set_ylabel("samples asked for, mean")
+    rows[1][0].set_ylabel("adaptive:\nsamples asked for, mean")
+    rows[2][0].set_ylabel("adaptive:\ndecided as ten samples, %")
     rows[0][2].legend(frameon=False, loc="upper left")
     out.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(out, metadata={"Date": None} if out.suffix == ".svg" else None, dpi=110)
@@ -76,25 +82,21 @@ def _excessive(axes: Axes, results: Results) -> None:
     axes.grid(axis="y", color="#e5e5e5")
 
 
-def _samples(axes: Axes, results: Results) -> None:
+def _adaptive(axes: Axes, results: Results, what: str, form: str) -> None:
     across = [100 * error for error in ERRORS]
-    means = [results[error][ADAPTIVE].samples_mean for error in ERRORS]
-    axes.plot(across, means, color="black", linestyle="--", marker="D", markersize=4)
-    for error, at, mean in zip(ERRORS, across, means, strict=True):
-        agreement = results[error][ADAPTIVE].agreement_pct
-        place = {"xytext": (0, 9), "ha": "center"} if at else {"xytext": (2, 9), "ha": "left"}
+    values = [float(getattr(results[error][ADAPTIVE], what)) for error in ERRORS]
+    axes.plot(across, values, color="black", linestyle="--", marker="D", markersize=4)
+    for at, value in zip(across, values, strict=True):
         axes.annotate(
-            f"{mean:.1f}\nagrees {agreement:.1f} %", (at, mean), textcoords="offset points", fontsize=7, **place
+            form.format(value), (at, value), xytext=(0, 6), textcoords="offset points", fontsize=7, ha="center"
         )
-    axes.axhline(10, color=COLOURS[-1], linewidth=1)
-    axes.set_ylim(0, 12.5)
     axes.grid(axis="y", color="#e5e5e5")
 
 
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--catalog", type=Path, help="an imported catalog, instead of the bundled services")
-    parser.add_argument("--cases", type=int, default=3_000)
+    parser.add_argument("--cases", type=int, default=2_000)
     parser.add_argument("--out", type=Path, default=OUT)
     given = parser.parse_args(arguments)
     catalog = Catalog.open(given.catalog) if given.catalog else Catalog.bundled()
