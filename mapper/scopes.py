@@ -11,13 +11,13 @@ data that open as much as each other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mapper.catalog import Catalog
 from mapper.reach import Reach, of_methods
 from mapper.scope_fit import REFUSED, candidates, doubts
-from mapper.scope_words import said
+from mapper.scope_words import Limit, bare_name, said
 from policies.actions import Call
 from policies.catalog import Method, Risk, Scope, Service
 from policies.errors import InvalidInput
@@ -27,7 +27,30 @@ ScopeId = tuple[str, str, str]  # service, account, scope
 # Beyond this many partial covers the search stops being exact and takes the best single step each time.
 _EXACT = 20_000
 
-_NEXT_TO_NOTHING = 0.05  # the part of a scope's methods that a wider one of its name may lack
+_LISTED = 24  # methods beside the used ones that are each named to the person
+_NAMED = 4  # of each risk, where there are more
+_SHORT = 90  # characters of one of these
+
+_KINDS = {
+    Risk.READ: ("thing to read", "things to read"),
+    Risk.WRITE: ("change", "changes"),
+    Risk.DELETE: ("deletion", "deletions"),
+    Risk.ADMIN: ("change of who has access", "changes of who has access"),
+}
+_WORST = {
+    Risk.READ: "see things",
+    Risk.WRITE: "change things",
+    Risk.DELETE: "delete things",
+    Risk.ADMIN: "change who has access",
+}
+_LIMITS = {
+    Limit.ROLE: "It is meant for administrators, partners, add-ons or apps on their own behalf.",
+    Limit.OWN: "It reaches only what the app made itself.",
+    Limit.SELF: "It reaches only what is the signed-in person's own.",
+    Limit.METADATA: "It reaches what is said about things, not what is in them.",
+}
+
+_NEXT_TO_NOTHING = 0.1  # the part of a scope's methods that a wider one of its name may lack
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -53,21 +76,30 @@ def least_scopes(
     they choose between kinds of data where calls don't say (of `sleep` and `location`, say), and nothing else. Raises
     UnknownName for what isn't in the catalog, InvalidInput for a method that no scope allows.
     """
-    groups: dict[tuple[str, str], list[tuple[Method, Call]]] = {}
-    for call in calls:
+    return tuple(sorted(set(scopes_of_calls(catalog, calls, granted, words=words))))
+
+
+def scopes_of_calls(
+    catalog: Catalog, calls: Sequence[Call], granted: frozenset[ScopeId], *, words: str = ""
+) -> tuple[ScopeId, ...]:
+    """For each call the scope that it is made under: together the least set. Arguments and errors of `least_scopes`."""
+    groups: dict[tuple[str, str], list[tuple[int, Method, Call]]] = {}
+    for place, call in enumerate(calls):
         method = catalog.method(call.id)
         if not method.scopes:
             raise InvalidInput(f"No scope allows {method.id}, so it can't be called.")
         provider = catalog.service(call.service).provider
-        groups.setdefault((provider or call.service, call.account), []).append((method, call))
-    found: set[ScopeId] = set()
-    for (_, account), members in groups.items():
+        groups.setdefault((provider or call.service, call.account), []).append((place, method, call))
+    found: dict[int, ScopeId] = {}
+    for (_, account), placed in groups.items():
+        members = [(method, call) for _, method, call in placed]
         search = _Search(catalog, members[0][0].service, _held(catalog, members, granted), words)
         chosen = search.best(members)
-        for method, call in members:
+        for place, method, call in placed:
             able = chosen & search.ways(method, call)
-            found.add((method.service, account, min(able, key=lambda scope: search.cost(frozenset((scope,))))))
-    return tuple(sorted(found))
+            scope = min(able, key=lambda scope: (scope not in search.granted, search.cost(frozenset((scope,)))))
+            found[place] = (method.service, account, scope)
+    return tuple(found[place] for place in range(len(calls)))
 
 
 def _held(catalog: Catalog, members: Sequence[tuple[Method, Call]], granted: frozenset[ScopeId]) -> frozenset[str]:
@@ -119,12 +151,80 @@ def risk_of(catalog: Catalog, service: str, scope: str) -> Risk:
     return worst_of if known.virtual or not _speaks(known) else max(worst_of, said(scope, known.description).risk)
 
 
-def also(catalog: Catalog, service: str, scope: str, used: set[str]) -> tuple[str, ...]:
-    """What else the scope would allow beside the methods named in `used`, in plain words, worst risk first."""
-    methods = catalog.service(service).methods
-    others = [methods[name] for name in catalog.unlocks(service, scope) if name not in used]
-    others.sort(key=lambda method: (-method.risk, method.name))
-    return tuple(f"{method.risk.word}: {_sentence(method.description)}" for method in others)
+def also(catalog: Catalog, service: str, scope: str, used: Collection[str]) -> tuple[str, ...]:
+    """What else the scope would allow beside the methods named in `used`, in plain words, worst risk first.
+
+    A few are listed each; of many, some of each risk are named and all are counted, those in other services of the
+    provider, too: nothing is left out uncounted. Each line begins with its risk. Raises UnknownName.
+    """
+    unlocked = _opened_here(catalog, service, scope)
+    here = [method for method in unlocked if method[0] not in used]
+    reach = reach_of(catalog, service, scope)
+    elsewhere = max(reach.services.bit_count() - 1, 0)
+    if not elsewhere and len(here) <= _LISTED:
+        here.sort(key=lambda method: (-method[2], method[0]))
+        return tuple(f"{risk.word}: {_sentence(text)}" for _, text, risk in here)
+    lines = []
+    for risk in sorted(Risk, reverse=True):
+        mine = sorted((each for each in here if each[2] is risk), key=lambda each: (each[0].count("."), each[0]))
+        others = max(reach.count(risk) - sum(each[2] is risk for each in unlocked), 0) if elsewhere else 0
+        if mine or others:
+            lines.append(f"{risk.word}: {_counted(risk, mine, others, elsewhere)}")
+    return tuple(lines)
+
+
+def _opened_here(catalog: Catalog, service: str, scope: str) -> list[tuple[str, str, Risk]]:
+    """(name, description, risk) of the service's own methods that the scope suffices for."""
+    known = catalog.scope(service, scope)
+    unlocked = catalog.unlocks(service, scope)
+    below = {name for name, _, risk in catalog.outlines(service) if risk < known.risk} if known.virtual else set()
+    return [
+        (name, text or name, risk)
+        for name, text, risk in catalog.outlines(service)
+        if name in unlocked or (name in below and suffices(catalog, service, name, scope))
+    ]
+
+
+def plain(catalog: Catalog, service: str, scope: str) -> str:
+    """The scope in plain words: what it lets someone do, how far it reaches, its worst. Raises UnknownName."""
+    known = catalog.scope(service, scope)
+    words = said(scope, known.description)
+    text = known.description.strip()
+    if not text or text.lower().startswith("private service:"):
+        text = f"The provider doesn't say what {bare_name(scope)} is."
+    limits = [_LIMITS[limit] for limit in Limit if limit in words.limits] if _speaks(known) else []
+    services = reach_of(catalog, service, scope).services.bit_count()
+    if services > 1:
+        limits.append(f"It opens {services} services of its provider.")
+    worst_of = risk_of(catalog, service, scope)
+    if _speaks(known) and worst_of > words.risk:
+        limits.append(f"At worst it can {_WORST[worst_of]}.")
+    return " ".join([text if text.endswith(".") else f"{text}.", *limits])
+
+
+def _counted(risk: Risk, here: Sequence[tuple[str, str, Risk]], others: int, elsewhere: int) -> str:
+    """Some of these methods in words, and how many more there are, here and in the provider's other services."""
+    named: dict[str, None] = {}
+    for _, text, _ in here:
+        if len(named) == _NAMED:
+            break
+        named[_short(_sentence(text))] = None
+    parts = list(named)
+    more = len(here) - len(named)
+    if more > 0:
+        parts.append(f"{more} other {_kind(risk, more)}" if parts else f"{more} {_kind(risk, more)}")
+    if others:
+        parts.append(f"{others} {_kind(risk, others)} in {elsewhere} other service{'s' if elsewhere > 1 else ''}")
+    return "; ".join(parts)
+
+
+def _kind(risk: Risk, many: int) -> str:
+    one, several = _KINDS[risk]
+    return one if many == 1 else several
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHORT else f"{text[: _SHORT - 1].rsplit(' ', 1)[0]} …"
 
 
 def worst(catalog: Catalog, scopes: Sequence[ScopeId]) -> Risk:
@@ -187,7 +287,7 @@ class _Search:
     def __init__(self, catalog: Catalog, service: str, granted: frozenset[str], words: str = "") -> None:
         self._catalog = catalog
         self._service = service
-        self._granted = granted
+        self.granted = granted
         self._words = words
         self._scopes: dict[str, Scope] = {}
         self._reach: dict[str, Reach] = {}
@@ -195,7 +295,7 @@ class _Search:
 
     def cost(self, scopes: frozenset[str]) -> Cost:
         self._look(scopes)
-        new, old = scopes - self._granted, scopes & self._granted
+        new, old = scopes - self.granted, scopes & self.granted
         return Cost(
             risk=max((self._risk(scope) for scope in new), default=0),
             weight=self._opened(new).weight,

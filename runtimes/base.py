@@ -49,6 +49,7 @@ class Context:
     note: Callable[[str, JsonObject], None]
     progress: Callable[[str], None]
     output: Callable[[str, bytes], None]
+    intent: str = ""  # the request in words, if there is one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

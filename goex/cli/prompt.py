@@ -352,12 +352,14 @@ def _need(need: pb.NeedView, width: int) -> list[Line]:
     account = f" on account {need.account}" if need.account else ""
     granted = "granted already" if need.granted else "not granted yet"
     why = f", for the {need.why}" if need.why and need.why != "action" else ""
-    also = ", ".join(need.also) if need.also else "nothing else that is known"
+    also = need.also[0] if len(need.also) == 1 else "" if need.also else "nothing else that is known"
     said = [f"{need.service}:{need.scope}{account} ({need.risk or 'unknown risk'}, {granted}{why})"]
     said.append(f"  lets it: {need.description or 'nothing is known about this scope'}")
     if need.methods:
         said.append(f"  used for: {', '.join(need.methods)}")
-    said.append(f"  the scope would also allow: {also}")
+    said.append(f"  the scope would also allow: {also}".rstrip())
+    if len(need.also) > 1:
+        said.extend(f"    {other}" for other in need.also)
     # A line break in a folder's name would begin a line that looks like one of these.
     return [line for text in said for line in _block(escape(text), width)]
 

@@ -9,7 +9,7 @@ from goex.journal.actions import ActionRow
 from goex.journal.chain import Row, stamp
 from goex.rpc import goex_pb2 as pb
 from mapper.catalog import Catalog
-from mapper.scopes import also
+from mapper.scopes import also, plain
 from policies.actions import Call, IntentMapping, Need, Plan, UndoClass
 from policies.grants import Grant
 from policies.jsonvalue import canonical
@@ -61,7 +61,7 @@ def need_view(need: Need, catalog: Catalog, granted: bool) -> pb.NeedView:
     service = catalog.services.get(need.service)
     scope = service.scopes.get(need.scope) if service else None
     if service is not None and scope is not None:
-        description = scope.description
+        description = plain(catalog, need.service, need.scope)
         others = also(catalog, need.service, need.scope, set(need.methods))
     elif need.service == "files":
         description = f"Run a program that can read, change and delete everything in {need.account}."

@@ -201,4 +201,5 @@ class Core:
             note=note,
             progress=progress,
             output=output,
+            intent=row.intent,
         )

@@ -1,0 +1,174 @@
+"""Whether a listed scope reaches what a call is about: each rule on services of no one, and what it leaves alone."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from mapper.catalog import Catalog
+from mapper.scopes import also, least_scopes, suffices
+from policies.actions import Call
+from policies.catalog import Method, Risk, Scope, Service
+from policies.errors import InvalidInput
+
+AUTH = "https://api.example/auth/"
+
+
+def catalog(scopes: dict[str, str], methods: dict[str, tuple[Risk, str]], **schemas: Any) -> Catalog:
+    """`scopes`: name to description; `methods`: name to its risk and scopes; `schemas`: of all methods' arguments."""
+    made = {
+        name: Method(
+            service="s", name=name, description=f"Does {name}.", http="POST", path="/",
+            parameters={"type": "object", "properties": schemas, "required": []}, locations={},
+            scopes=tuple(f"{AUTH}{scope}" for scope in allowed.split()), risk=risk,
+        )
+        for name, (risk, allowed) in methods.items()
+    }  # fmt: skip
+    known = {
+        f"{AUTH}{name}": Scope(service="s", name=f"{AUTH}{name}", description=text, risk=Risk.DELETE)
+        for name, text in scopes.items()
+    }
+    service = Service(
+        name="s", title="S", description="", base_url="", methods=MappingProxyType(made), scopes=MappingProxyType(known)
+    )
+    return Catalog.of([service])
+
+
+def least(made: Catalog, method: str, words: str = "", **arguments: Any) -> set[str]:
+    call = Call(service="s", method=method, arguments=arguments)
+    return {scope.removeprefix(AUTH) for _, _, scope in least_scopes(made, [call], frozenset(), words=words)}
+
+
+FILES = {
+    "files": "See, edit, and delete your files",
+    "files.readonly": "See your files",
+    "files.pictures.readonly": "See your pictures",
+    "files.metadata": "Manage metadata of your files",
+    "files.app.created": "See and change files created by the app",
+    "files.admin": "Administer the files",
+    "rooms.members": "Manage members",
+    "rooms.admin.members": "Manage members in rooms owned by your organization",
+}
+
+
+def files(**methods: tuple[Risk, str]) -> Catalog:
+    return catalog(FILES, methods)
+
+
+def test_one_kind_of_thing_isnt_all_of_them_unless_it_is_named() -> None:
+    made = files(
+        **{
+            "things.list": (Risk.READ, "files files.readonly files.pictures.readonly"),
+            "things.get": (Risk.READ, "files.readonly"),
+        }
+    )
+    assert least(made, "things.list") == {"files.readonly"}
+    assert least(made, "things.list", kind="pictures") == {"files.pictures.readonly"}
+
+
+def test_one_kind_is_taken_where_nothing_else_only_looks() -> None:
+    made = files(**{"things.list": (Risk.READ, "files files.pictures.readonly")})
+    assert least(made, "things.list") == {"files.pictures.readonly"}
+
+
+def test_what_the_app_made_isnt_what_was_there() -> None:
+    made = files(**{"things.delete": (Risk.DELETE, "files files.app.created"), "a.b": (Risk.ADMIN, "files")})
+    assert least(made, "things.delete") == {"files"}
+    assert least(files(**{"things.delete": (Risk.DELETE, "files.app.created")}), "things.delete") == {
+        "files.app.created"
+    }
+
+
+def test_administrators_scopes_are_for_those_who_ask_as_one() -> None:
+    made = files(
+        **{"rooms.members.add": (Risk.ADMIN, "rooms.members rooms.admin.members"), "x": (Risk.ADMIN, "rooms.members")}
+    )
+    assert least(made, "rooms.members.add") == {"rooms.members"}
+    assert least(made, "rooms.members.add", useAdminAccess=False) == {"rooms.members"}
+    assert least(made, "rooms.members.add", useAdminAccess=True) == {"rooms.admin.members"}
+
+
+def test_what_is_said_about_things_doesnt_destroy_them() -> None:
+    made = files(**{"files.update": (Risk.WRITE, "files files.metadata"), "files.purge": (Risk.ADMIN, "files")})
+    assert least(made, "files.update", body={"name": "b"}) == {"files.metadata"}
+    assert least(made, "files.update", body={"trashed": False}) == {"files.metadata"}
+    assert least(made, "files.update", body={"trashed": True}) == {"files"}
+
+
+KINDS = {f"body.{kind}.read": f"See your {kind}" for kind in ("sleep", "weight", "pulse")}
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments", "kind"),
+    [
+        ("", {"type": "pulse"}, "pulse"),
+        ("", {"fields": ["weights"]}, "weight"),
+        ("how was my sleep", {}, "sleep"),
+        ("how was my sleep", {"type": "pulse"}, "pulse"),  # the call is believed before the words
+        ("", {"name": "users/me/kinds/weight"}, "weight"),
+    ],
+)
+def test_of_kinds_side_by_side_the_named_one(words: str, arguments: dict[str, Any], kind: str) -> None:
+    made = catalog(KINDS, {"points.list": (Risk.READ, " ".join(KINDS))})
+    assert least(made, "points.list", words, **arguments) == {f"body.{kind}.read"}
+
+
+REFUSING = {
+    "q": {"type": "string", "x-refused-scopes": {"files.metadata": []}},
+    "view": {"type": "string", "default": "full", "x-refused-scopes": {"files.metadata": ["full"]}},
+}
+
+
+def test_what_the_provider_refuses_is_never_chosen() -> None:
+    methods = {"things.list": (Risk.READ, "files.metadata files.readonly"), "a": (Risk.READ, "files.readonly files")}
+    made = catalog(FILES, methods, q=REFUSING["q"])
+    assert least(made, "things.list", q="name") == {"files.readonly"}
+    made = catalog(FILES, {"things.get": (Risk.READ, "files.metadata")}, view=REFUSING["view"])
+    assert least(made, "things.get", view="short") == {"files.metadata"}
+    for arguments in ({}, {"view": "full"}):
+        with pytest.raises(InvalidInput, match=r"No scope allows s\.things\.get with these arguments"):
+            least(made, "things.get", **arguments)
+
+
+def test_scopes_with_names_of_our_own_are_taken_as_they_are_listed() -> None:
+    """Manifests are checked by hand: a scope is listed only where it suffices."""
+    method = Method(
+        service="s", name="rooms.list", description="", http="GET", path="/", parameters={"properties": {}},
+        locations={}, scopes=("rooms.admin.list", "rooms"), risk=Risk.READ,
+    )  # fmt: skip
+    scopes = {
+        "rooms.admin.list": Scope(service="s", name="rooms.admin.list", description="", risk=Risk.READ),
+        "rooms": Scope(service="s", name="rooms", description="", risk=Risk.WRITE),
+    }
+    service = Service(name="s", title="S", description="", base_url="", methods={"rooms.list": method}, scopes=scopes)
+    call = Call(service="s", method="rooms.list", arguments={})
+    assert least_scopes(Catalog.of([service]), [call], frozenset()) == (("s", "", "rooms.admin.list"),)
+
+
+def virtual(*risks: Risk) -> Catalog:
+    """A service without scopes of its own: one virtual scope and one method for each class."""
+    methods = {
+        f"things.{risk.word}": Method(
+            service="v", name=f"things.{risk.word}", description=f"Does a {risk.word}.", http="POST", path="/",
+            parameters={"properties": {}}, locations={}, scopes=(risk.word,), risk=risk,
+        )
+        for risk in risks
+    }  # fmt: skip
+    scopes = {risk.word: Scope(service="v", name=risk.word, description="", risk=risk, virtual=True) for risk in risks}
+    return Catalog.of([Service(name="v", title="V", description="", base_url="", methods=methods, scopes=scopes)])
+
+
+def test_virtual_scopes_are_ordered_and_the_least_is_chosen() -> None:
+    made = virtual(*Risk)
+    for method in Risk:
+        for scope in Risk:
+            assert suffices(made, "v", f"things.{method.word}", scope.word) == (scope >= method)
+        call = Call(service="v", method=f"things.{method.word}", arguments={})
+        assert least_scopes(made, [call], frozenset()) == (("v", "", method.word),)
+    both = [Call(service="v", method=f"things.{word}", arguments={}) for word in ("read", "delete")]
+    assert least_scopes(made, both, frozenset()) == (("v", "", "delete"),)
+    held = frozenset({("v", "", "write")})
+    assert least_scopes(made, both[:1], held) == (("v", "", "write"),)
+    assert also(made, "v", "write", {"things.write"}) == ("read: does a read",)
