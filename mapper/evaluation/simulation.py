@@ -174,7 +174,8 @@ def simulate(
     counts = {name: _Counts() for name in (*map(str, FIXED), ADAPTIVE)}
     for number, meant in enumerate(cases):
         texts = model.completions(number, meant, noise)
-        samples: list[Sample] = [parse_proposal(text, catalog, place) for place, text in enumerate(texts)]
+        read = {text: parse_proposal(text, catalog) for text in dict.fromkeys(texts)}
+        samples: list[Sample] = [read[text] for text in texts]
         needed = set(scopes_of(catalog, meant))
         full = tally(catalog, samples)
         for k in FIXED:
