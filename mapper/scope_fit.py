@@ -30,7 +30,7 @@ from policies.jsonvalue import JsonValue
 
 REFUSED = 1000  # more than all doubts together
 
-_DESTROYS = frozenset({"trash", "trashed", "delete", "deleted", "remove", "removed"})
+_DESTROYS = frozenset({"trash", "trashed", "delete", "deleted", "remove", "removed"})  # arguments, true or false
 _SQL_CHANGE = re.compile(
     r"\s*(?:with\b.{0,2000}?\)\s*)?(insert|update|delete|merge|drop|truncate|alter|create|replace|grant|revoke)\b",
     re.IGNORECASE | re.DOTALL,
@@ -97,9 +97,10 @@ class _Facts:
     def __init__(self, method: Method, call: Call | None, words: str, home: str) -> None:
         self.method = method
         self.home = home
-        self.arguments: Mapping[str, JsonValue] = call.arguments if call is not None else {}
+        self.arguments: Mapping[str, JsonValue] = {**method.defaults, **(call.arguments if call is not None else {})}
         leaves = list(_leaves(self.arguments))[:_MAX_WORDS]
         self.values = [value for _, value in leaves if isinstance(value, str)]
+        self.destroys = any(key.lower() in _DESTROYS for key, value in leaves if isinstance(value, bool))
         self.true = {stem for key, value in leaves if value is True for stem in stems(key)}
         self.method_stems = {*stems(method.name), *stems(method.service)}
         parts = [part for value in self.values for part in re.split(r"[,;\s]+", value[:_MAX_TEXT])][:_MAX_WORDS]
@@ -110,10 +111,6 @@ class _Facts:
         self.noun = (stems(around[-1]) or [""])[-1] if around else ""
         self.me = any(value == "me" or value.endswith("/me") for value in self.values)
         self.sql_changes = any(_SQL_CHANGE.match(value) for value in self.values)
-
-    @property
-    def destroys(self) -> bool:
-        return bool(self.true & _DESTROYS)
 
 
 def _ids(path: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -93,8 +94,16 @@ def test_administrators_scopes_are_for_those_who_ask_as_one() -> None:
 def test_what_is_said_about_things_doesnt_destroy_them() -> None:
     made = files(**{"files.update": (Risk.WRITE, "files files.metadata"), "files.purge": (Risk.ADMIN, "files")})
     assert least(made, "files.update", body={"name": "b"}) == {"files.metadata"}
-    assert least(made, "files.update", body={"trashed": False}) == {"files.metadata"}
     assert least(made, "files.update", body={"trashed": True}) == {"files"}
+    assert least(made, "files.update", body={"trashed": False}) == {"files"}  # nor bring back what was destroyed
+
+
+def test_what_is_sent_unasked_counts_as_an_argument() -> None:
+    made = files(**{"files.trash": (Risk.DELETE, "files files.metadata"), "files.purge": (Risk.ADMIN, "files")})
+    assert least(made, "files.trash") == {"files.metadata"}
+    method = replace(made.method("s.files.trash"), defaults={"trashed": True})
+    service = replace(made.service("s"), methods={**made.service("s").methods, "files.trash": method})
+    assert least(Catalog.of([service]), "files.trash") == {"files"}
 
 
 KINDS = {f"body.{kind}.read": f"See your {kind}" for kind in ("sleep", "weight", "pulse")}
