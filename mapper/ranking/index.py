@@ -21,7 +21,7 @@ from mapper.catalog import Catalog
 from mapper.ranking import features, postings, tables
 from mapper.ranking.embedding import Embedder
 from mapper.ranking.features import Evidence, Request
-from mapper.ranking.sources import gather
+from mapper.ranking.sources import ELSEWHERE, gather
 from mapper.ranking.weights import Weights
 from mapper.store.database import open_reading, translated
 from mapper.store.reading import Store
@@ -175,7 +175,7 @@ class Index:
         return [
             (self._families[int(n)][0], round(float(scores[n]), 4), self._words_for(request, found, "family", int(n)))
             for n in order
-            if found.family[n] > 0
+            if found.family[n] > 0 and self._families[int(n)][0] != ELSEWHERE
         ]
 
     def family_of(self, origin_id: str) -> str:
@@ -306,10 +306,11 @@ class Index:
 
     def _chosen(self, text: str, found: Evidence, scores: Any, chooser: ServiceChooser | None) -> list[int]:
         order = np.lexsort((np.arange(len(scores)), -scores))
-        best = [int(n) for n in order[:_FAMILIES] if found.family[n] > 0]
+        usable = [int(n) for n in order if found.family[n] > 0 and self._families[int(n)][0] != ELSEWHERE]
+        best = usable[:_FAMILIES]
         if chooser is None:
             return best
-        offered = [self._families[int(n)] for n in order[: _FAMILIES * 4] if found.family[n] > 0]
+        offered = [self._families[n] for n in usable[: _FAMILIES * 4]]
         wanted = set(chooser(text, offered))
         return [n for n, (name, _) in enumerate(self._families) if name in wanted] or best
 

@@ -37,7 +37,7 @@ class GeneralLexicon:
     lexicons: Mapping[str, str] = field(default_factory=dict)  # bundled service -> file of the lexicon, without .toml
     hints: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # provider's name -> more phrases that speak of it
     elsewhere: tuple[str, ...] = ()  # requests that no service here is about
-    foreign: frozenset[str] = frozenset()  # names of products of others
+    foreign: tuple[str, ...] = ()  # names of others' products
 
 
 def of_service(provider: str, name: str) -> ServiceLexicon:
@@ -57,13 +57,14 @@ def of_service(provider: str, name: str) -> ServiceLexicon:
 def general() -> GeneralLexicon:
     """The lexicon of all services. Raises InvalidInput for a broken file."""
     found = _read("general")
+    outside = found.get("outside", {})
     return GeneralLexicon(
         verbs=_lists(found.get("verbs", {})),
         popular={name: int(rank) for rank, names in found.get("popular", {}).items() for name in names},
         lexicons=dict(found.get("lexicons", {})),
         hints=_lists(found.get("hints", {})),
-        elsewhere=tuple(found.get("elsewhere", ())),
-        foreign=frozenset(found.get("foreign", ())),
+        elsewhere=tuple(outside.get("asks", ())),
+        foreign=tuple(outside.get("names", ())),
     )
 
 

@@ -19,6 +19,10 @@ from mapper.store.reading import Store
 from policies.catalog import Risk, Service
 
 
+ELSEWHERE = ""
+"""The name of the family that stands for everything that no service here does."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Family:
     """The services that are one API to a person."""
@@ -49,6 +53,15 @@ class Ranked:
     parameters: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
     asks: tuple[str, ...] = ()
+    known_as: str = ""  # its name in the lexicon, where that is another
+
+    def take(self, twin: Ranked) -> None:
+        """Learn what an imported twin says of itself. The first twin is the newest version's."""
+        if not self.known_as:
+            self.known_as, self.origin_id = twin.name, twin.origin_id
+            self.parameters = tuple(dict.fromkeys((*self.parameters, *twin.parameters)))
+            self.fields = twin.fields
+            self.description = f"{self.description} {twin.description}"
 
     @property
     def id(self) -> str:
@@ -69,21 +82,25 @@ def gather(store: Store | None, bundled: Iterable[Service]) -> Sources:
     found = Sources(generation=store.generation if store is not None else 0)
     own = list(bundled)
     imported = list(_imported(store)) if store is not None else []
-    twins = {_place(service.base_url, m.http, m.path): (service, m) for service in own for m in service.methods.values()}
+    ranked = {service.name: _bundled_methods(service) for service in own}
+    twins = {
+        _place(service.base_url, method.http, method.path): method for service in own for method in ranked[service.name]
+    }
     joined: dict[str, int] = {}  # bundled service -> the imported family that it is part of
     by_family: dict[int, list[Ranked]] = {}
     for family, base_urls, methods in imported:
         number = len(found.families)
         found.families.append(family)
-        kept: dict[tuple[str, str], Ranked] = {}
+        kept: list[Ranked] = []
         for method in methods:
             method.family = number
             twin = twins.get(_place(base_urls[method.service], method.http, method.path))
-            if twin is not None:
-                joined[twin[0].name] = number
-            elif (method.origin_id, method.name) not in kept:
-                kept[method.origin_id or method.name, method.name] = method
-        by_family[number] = _once(kept.values())
+            if twin is None:
+                kept.append(method)
+            else:
+                joined[twin.service] = number
+                twin.take(method)
+        by_family[number] = _once(kept)
     for service in own:
         number = joined.get(service.name, len(found.families))
         if number == len(found.families):
@@ -92,7 +109,10 @@ def gather(store: Store | None, bundled: Iterable[Service]) -> Sources:
             family = found.families[number]
             family.name = service.name
             family.lexicon = _with_words(family.lexicon, service.words)
-        by_family.setdefault(number, []).extend(_bundled_methods(service, number))
+        for method in ranked[service.name]:
+            method.family = number
+        by_family.setdefault(number, []).extend(ranked[service.name])
+    found.families.append(_elsewhere())
     for number in range(len(found.families)):
         found.methods.extend(by_family.get(number, ()))
     return found
@@ -161,16 +181,23 @@ def _bundled_family(service: Service) -> Family:
     )  # fmt: skip
 
 
+def _elsewhere() -> Family:
+    """What people ask of assistants and no service here does: a family without methods, so that it can be likeliest."""
+    general = lexicon.general()
+    words = ServiceLexicon(speaks=general.foreign, cannot=general.elsewhere)
+    return Family(name=ELSEWHERE, provider_name=ELSEWHERE, title="", description="", lexicon=words)
+
+
 def _with_words(found: ServiceLexicon, words: Iterable[str]) -> ServiceLexicon:
     return ServiceLexicon(
         speaks=(*found.speaks, *words), cannot=found.cannot, nouns=found.nouns, asks=found.asks
     )
 
 
-def _bundled_methods(service: Service, family: int) -> list[Ranked]:
+def _bundled_methods(service: Service) -> list[Ranked]:
     return [
         Ranked(
-            service=service.name, name=method.name, origin_id=method.id, family=family,
+            service=service.name, name=method.name, origin_id=method.id, family=0,
             description=method.description.split(" Can't be taken back")[0], http=method.http, path=method.path,
             read=method.risk is Risk.READ, main=True, bundled=True,
             parameters=tuple(method.parameters["properties"]), asks=method.words,

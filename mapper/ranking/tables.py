@@ -27,7 +27,7 @@ from mapper.ranking.text import document_terms, form_terms, marked_words, reques
 from mapper.store.database import open_writing, translated
 from mapper.store.reading import Store
 
-FORMAT = 4
+FORMAT = 5
 
 COLUMNS = ("family", "resource", "tail", "own", "described", "named", "path", "ask")
 
@@ -138,13 +138,13 @@ class Made:
 # Prior counts, damping and length normalisation of each source of words (`postings.Matrix.shares`).
 _SHARES: dict[str, tuple[float, ...]] = {
     "family_ask": (50, 0.8, 0.7), "family_doc": (0, 0.7), "names": (2,), "speaks": (2,), "nouns": (2,), "scopes": (2,),
-    "resource_ask": (10,), "resource_noun": (2,), "resource_name": (2,), "resource_doc": (2, 0.7), "own": (5,),
+    "resource_ask": (10,), "resource_noun": (2,), "resource_name": (2,), "resource_doc": (2, 0.7), "own": (5, 1.0, 0.6),
     "described": (10,), "parameters": (10,), "named": (2,),
 }  # fmt: skip
 
 # What each column's probabilities are mixed of.
 _MIXES: dict[str, tuple[tuple[float, str], ...]] = {
-    "family": ((1.0, "family_ask"), (0.5, "names"), (1.0, "speaks"), (0.6, "nouns"), (0.3, "family_doc"),
+    "family": ((1.0, "family_ask"), (0.5, "names"), (1.0, "speaks"), (0.6, "nouns"), (0.15, "family_doc"),
                (0.1, "scopes")),
     "resource": ((1.0, "resource_ask"), (1.0, "resource_noun"), (0.7, "resource_name"), (0.2, "resource_doc")),
     "own": ((1.0, "own"),),
@@ -204,12 +204,15 @@ class _Maker:
             own = self.of_family[number]
             for key, texts in family.lexicon.asks.items():
                 wanted = lexicon.pattern(key)
-                found = [method for method in own if wanted.fullmatch(self.methods[method].name)]
+                found = [method for method in own if wanted.fullmatch(self._known_as(method))]
                 if found:
                     self.asks.extend((text, number, found) for text in texts)
             for method in own:
                 self.asks.extend((text, number, [method]) for text in self.methods[method].asks)
             self.asks.extend((text, number, []) for text in family.lexicon.cannot)
+
+    def _known_as(self, number: int) -> str:
+        return self.methods[number].known_as or self.methods[number].name
 
     def _tails(self) -> list[int]:
         often = Counter(tail(self.methods[method].name) for _, _, found in self.asks for method in found[:1])
@@ -280,7 +283,7 @@ class _Maker:
                 terms = phrase_terms(phrases)
                 counts["nouns"].add(number, terms)
                 for method in self.of_family[number]:
-                    if wanted.fullmatch(resource(self.methods[method].name)):
+                    if wanted.fullmatch(resource(self._known_as(method))):
                         counts["resource_noun"].add(self.resource_of[method], terms)
             for description in family.scopes:
                 counts["scopes"].add(number, document_terms(description), known=True)
