@@ -18,7 +18,7 @@
     risk = "write"
     words = ["send a message"]
     defaults = { priority = "low" }                 # used when the caller leaves it out
-    fixed = { nonce = "$action.key" }               # the caller can't set these at all
+    fixed = { nonce = "$action.key" }               # the caller can't set these at all; fixed_query: in the query
     irreversible = "…"                              # why, for a method that changes something and has no undo
 
     [methods."messages.send".parameters]            # [location] type[:format][[]][!] words; "!" is required
@@ -325,15 +325,15 @@ def _defaults(
 ) -> dict[str, Any]:
     """Defaults and fixed arguments, as one table of templates; `locations` gets the places of the fixed ones."""
     made: dict[str, Any] = {}
-    kinds: tuple[Literal["defaults", "fixed"], ...] = ("defaults", "fixed")
+    kinds: tuple[Literal["defaults", "fixed", "fixed_query"], ...] = ("defaults", "fixed", "fixed_query")
     for kind in kinds:
         for name, value in table.take(kind, dict, {}).items():
             if kind == "defaults" and (name not in properties or name in required):
                 table.fail("a default is for a parameter that may be left out", kind, name)
-            if kind == "fixed":
-                if name in properties:
+            if kind != "defaults":
+                if name in properties or name in made:
                     table.fail("is a parameter, so it can't be fixed", kind, name)
-                locations[name] = "path" if name in places else default
+                locations[name] = "path" if name in places else "query" if kind == "fixed_query" else default
             found = manifest_templates.checked(table, (kind, name), partial(_references, value))
             for reference in found:
                 if reference.source != "action":

@@ -237,8 +237,9 @@ def templates(method: Method) -> list[CallTemplate]:
 
 
 def test_bundled_services_are_there() -> None:
-    assert set(CATALOG.services) == {"slack", "github", "matrix"}
-    assert all(10 <= len(service.methods) <= 25 for service in CATALOG.services.values())
+    google = {"gmail", "google_calendar", "google_drive"}
+    assert set(CATALOG.services) == {"slack", "github", "matrix", "discord", "dropbox", "spotify"} | google
+    assert all(10 <= len(service.methods) <= 45 for service in CATALOG.services.values())
     assert CATALOG.service("matrix").base_url == "" and CATALOG.service("slack").success[0].path == "$.ok"
     assert all(scope.virtual for scope in CATALOG.service("matrix").scopes.values())
 
@@ -269,7 +270,7 @@ def test_opening_is_fast() -> None:
         for name, text in texts.items():
             manifest.load(text, file=name)
         best = min(best, time.process_time() - began)
-    assert best < 0.05
+    assert best < 0.05 / 3 * len(texts)  # seconds; three manifests could take 0.05
 
 
 def test_templates_name_only_what_the_least_scopes_can_show() -> None:
