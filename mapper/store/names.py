@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-# What the engine and the vault call things of their own.
-RESERVED = frozenset({"goex", "model", "files", "sql", "mongo", "code", "db", "vault", "catalog"})
+# What the engine and the vault have of their own under a service's name: a permission, a credential, a kind of action.
+RESERVED = frozenset({"goex", "model", "files", "code", "sql", "mongo"})
 
 SERVICE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,59}")
 METHOD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_][A-Za-z0-9_-]*)*")
