@@ -113,6 +113,107 @@ def fitted(found: Sequence[Rows], names: Sequence[str], *, pull: float = _PULL, 
     return weights / spread
 
 
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What tells how sure a ranking is, for many requests: whether the first method was right, and whether any is."""
+
+    rows: Any
+    right: Any
+    served: Any
+    weight: Any
+
+
+_REFUSED = 100.0  # requests that all the lexicon's refused examples count for together
+
+
+def signs(index: Index, requests: Sequence[Wanted], *, lexicon: bool) -> Signs:
+    """The signs of these requests, and with `lexicon` those of the examples that nothing serves, each unseen."""
+    rows, right, served, weight = [], [], [], []
+    for wanted in requests:
+        row, hit = index.signs(wanted.text)
+        rows.append(row)
+        right.append(hit is not None and hit.origin_id in wanted.methods)
+        served.append(bool(wanted.sets))
+        weight.append(1.0)
+    refused = index.refused() if lexicon else []
+    for number, text in refused:
+        rows.append(index.signs(text, without=number)[0])
+        right.append(False)
+        served.append(False)
+        weight.append(_REFUSED / len(refused))
+    return Signs(np.array(rows), np.array(right), np.array(served), np.array(weight))
+
+
+# Which way each sign can speak for a right first method; for "nothing serves it", the other way. 0: either.
+_WAYS = {"bias": 0, "length": 0, "refused": -1, "refused_more": -1, "refused_here": -1, "unknown": -1, "elsewhere": -1}
+
+
+def signed(rows: Any, truth: Any, weight: Any, way: int) -> Any:
+    """Logistic regression without the signs that would speak the wrong way, which only a small sample can make them."""
+    ways = np.array([_WAYS.get(name, 1) * way for name in features.RANKING_NAMES])
+    kept = np.ones(len(ways), bool)
+    while True:
+        weights = np.zeros(len(ways))
+        weights[kept] = logistic(rows[:, kept], truth, weight)
+        wrong = kept & (weights * ways < 0)
+        if not wrong.any():
+            return weights
+        kept &= ~wrong
+
+
+def logistic(rows: Any, truth: Any, weight: Any, *, pull: float = 0.01, rounds: int = 60) -> Any:
+    """Logistic regression by Newton's steps, pulled towards 0 in units of standard deviations (not the bias)."""
+    spread = rows.std(axis=0)
+    spread[spread < 1e-6] = 1.0
+    scaled = rows / spread
+    weights = np.zeros(rows.shape[1])
+    total = weight.sum()
+    ridge = np.full(rows.shape[1], pull)
+    ridge[0] = 1e-6
+    for _ in range(rounds):
+        likely = 1 / (1 + np.exp(-np.clip(scaled @ weights, -30, 30)))
+        slope = scaled.T @ (weight * (likely - truth)) / total + ridge * weights
+        curve = (scaled * (weight * likely * (1 - likely))[:, None]).T @ scaled / total + np.diag(ridge)
+        weights = weights - np.linalg.solve(curve, slope)
+    return weights / spread
+
+
+def sureness(found: Signs, wanted: Signs) -> dict[str, Any]:
+    """Fitted to `found`, judged on `wanted`: how well right and wrong, served and unserved are told apart."""
+    sure = signed(found.rows[found.served], found.right[found.served], found.weight[found.served], 1)
+    nothing = signed(found.rows, ~found.served, found.weight, -1)
+    likely = 1 / (1 + np.exp(-wanted.rows @ sure))
+    none = 1 / (1 + np.exp(-wanted.rows @ nothing))
+    own = wanted.served
+    bins = [
+        (round(float(likely[own & part].mean()), 2), round(float(wanted.right[own & part].mean()), 2), int(part[own].sum()))
+        for low in (0.0, 0.25, 0.5, 0.75, 0.9)
+        if (own & (part := (likely >= low) & (likely < {0.0: 0.25, 0.25: 0.5, 0.5: 0.75, 0.75: 0.9, 0.9: 1.1}[low]))).any()
+    ]
+    return {
+        "first_right_auc": _auc(likely[own], wanted.right[own]),
+        "calibration": bins,  # said, true, how many
+        "nothing_auc": _auc(none, ~own),
+        "declined_pct_where_5_pct_of_served_are": _caught(none, own, 5),
+        "declined_pct_where_10_pct_of_served_are": _caught(none, own, 10),
+        "sure": sure,
+        "nothing": nothing,
+    }
+
+
+def _auc(scores: Any, truth: Any) -> float:
+    yes, no = scores[truth], scores[~truth]
+    if not len(yes) or not len(no):
+        return 0.0
+    return round(float(((yes[:, None] > no[None, :]) + 0.5 * (yes[:, None] == no[None, :])).mean()), 3)
+
+
+def _caught(none: Any, served: Any, pct: int) -> float:
+    """Unserved requests above the level that `pct` % of the served ones reach."""
+    level = np.quantile(none[served], 1 - pct / 100)
+    return round(100 * float((none[~served] > level).mean()), 1)
+
+
 def accuracy(found: Sequence[Example], weights: Fit | Weights, index: Index) -> dict[str, float]:
     """Service first (by the first method, and by the first step alone), method first, whole set within twenty."""
     hits = {"service_top1_pct": 0, "first_step_pct": 0, "method_first_pct": 0, "within_20_pct": 0}
@@ -154,16 +255,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     out: dict[str, Any] = {"crossed": crossed(found, index), "fitted": accuracy(found, made, index)}
     if options.check:
         out["check"] = accuracy(examples(index, read(options.check)), made, index)
+    told = signs(index, read(options.intents), lexicon=True)
+    judged = sureness(told, signs(index, read(options.check), lexicon=False) if options.check else told)
+    sure, nothing = judged.pop("sure"), judged.pop("nothing")
+    out["sureness"] = judged
     for part, names, weights in (
         ("family", features.FAMILY_NAMES, made.family),
         ("method", features.NAMES, made.method),
+        ("sure", features.RANKING_NAMES, sure),
+        ("nothing", features.RANKING_NAMES, nothing),
     ):
         out[part] = {name: round(float(value), 3) for name, value in zip(names, weights, strict=True)}
     sys.stdout.write(json.dumps(out, indent=1) + "\n")
     if options.write:
         path = Path(__file__).parent.parent / "ranking" / "weights.json"
         whole = json.loads(path.read_text(encoding="utf-8"))
-        whole.update({part: out[part] for part in ("family", "method")})
+        whole.update({part: out[part] for part in ("family", "method", "sure", "nothing")})
         path.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
     return 0
 

@@ -21,8 +21,8 @@ NAMES = (
 )  # fmt: skip
 
 RANKING_NAMES = (
-    "bias", "first_share", "margin", "nearest", "nearest_refused", "unknown", "family", "family_margin", "length",
-    "foreign",
+    "bias", "share", "family_share", "within", "margin", "served", "refused", "refused_more", "refused_here", "unknown",
+    "covered", "family_covered", "elsewhere", "length",
 )  # fmt: skip
 
 _ROOTS = {"folders/": 1, "organizations/": 2, "billingaccounts/": 3}
@@ -81,6 +81,7 @@ class Evidence:
     asks: Any  # numbers of the nearest examples, nearest first
     similar: Any  # how near they are, 0 to 1
     connected: list[int]
+    rows: dict[str, tuple[Any, ...]]  # what the tables say of each term
 
 
 def of_families(request: Request, found: Evidence, arrays: dict[str, Any]) -> Any:
@@ -129,24 +130,55 @@ def of_methods(request: Request, found: Evidence, numbers: Any, arrays: dict[str
     return np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
 
 
-def of_ranking(
-    request: Request, found: Evidence, numbers: Any, scores: Any, order: Any, arrays: dict[str, Any]
-) -> Any:
-    """`RANKING_NAMES` of one ranking: what tells whether its first method is right, and whether any is."""
-    shares = np.exp(scores - scores.max())
+@dataclass(slots=True)
+class Ranking:
+    """What is known once methods are ranked: of the first one, and of all."""
+
+    families: Any  # scores of all families
+    elsewhere: int  # the number of the family that is none
+    scores: Any  # of the competing methods, best first
+    families_of: Any
+    covered: float  # share of the request's words that speak for the first method
+    family_covered: float  # and for its family
+
+
+def of_ranking(request: Request, found: Evidence, ranking: Ranking, arrays: dict[str, Any]) -> Any:
+    """`RANKING_NAMES`: what tells whether the first method is right, and whether any is."""
+    scores, first = ranking.scores, int(ranking.families_of[0])
+    shares = np.exp(scores - scores[0])
     shares /= shares.sum()
-    second = float(scores[order[1]]) if len(order) > 1 else float(scores[order[0]]) - 5
-    with_methods = arrays["ask_start"][found.asks + 1] > arrays["ask_start"][found.asks] if len(found.asks) else []
-    served = max((float(s) for s, w in zip(found.similar, with_methods, strict=True) if w), default=0.0)
-    refused = max((float(s) for s, w in zip(found.similar, with_methods, strict=True) if not w), default=0.0)
-    content = [term for term, weight in request.terms.items() if weight == 1.0 and not term.startswith("<")]
-    unknown = sum(term not in request.known for term in content) / max(len(content), 1)
-    families = np.sort(found.family / request.scale)[::-1]
+    own = ranking.families_of == first
+    likely = ranking.families - _log_sum(ranking.families)
+    start = arrays["ask_start"]
+    with_methods = start[found.asks + 1] > start[found.asks]
+    here = arrays["ask_family"][found.asks] == first
+    served = _most(found.similar[with_methods])
+    refused = _most(found.similar[~with_methods])
+    words = {term: weight for term, weight in request.terms.items() if weight == 1.0 and term[0] not in "<^"}
+    rare = {term: request.known.get(term, UNKNOWN_RARITY) for term in words}
+    unknown = sum(value for term, value in rare.items() if term not in request.known)
     return np.array(
-        [1.0, float(shares[order[0]]), min(float(scores[order[0]]) - second, 5.0), served, refused - served, unknown,
-         float(families[0]) if len(families) else 0.0,
-         float(families[0] - families[1]) if len(families) > 1 else 2.0, min(len(content), 12) / 12, 0.0]
-    )  # fmt: skip
+        [
+            1.0,
+            float(shares[0]),
+            float(np.exp(likely[first])),
+            float(shares[0] / shares[own].sum()),
+            min(float(scores[0] - scores[1]), 4.0) if len(scores) > 1 else 4.0,
+            served,
+            refused,
+            max(refused - served, 0.0),
+            max(_most(found.similar[here & ~with_methods]) - _most(found.similar[here & with_methods]), 0.0),
+            unknown / max(sum(rare.values()), 1.0),
+            ranking.covered,
+            ranking.family_covered,
+            float(np.clip(likely[ranking.elsewhere] - likely[first], -4.0, 4.0)),
+            min(len(words), 12) / 12,
+        ]
+    )
+
+
+def _most(values: Any) -> float:
+    return float(values.max()) if len(values) else 0.0
 
 
 def combined(families: Any, family_of: Any, methods: Any) -> Any:

@@ -8,6 +8,8 @@ threads. Memory: the arrays that say what belongs where, some 20 bytes a method;
 
 from __future__ import annotations
 
+import json
+import math
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -80,8 +82,6 @@ class Index:
         self._weights = weights or Weights.bundled()
         kinds = dict(db.execute("SELECT key, value FROM rank_meta"))
         self.stamp = kinds["stamp"]
-        import json
-
         self._kinds: dict[str, str] = json.loads(kinds["kinds"])
         self._arrays: dict[str, Any] = {
             name: np.frombuffer(data, np.dtype(kind)) for name, kind, data in db.execute("SELECT * FROM rank_array")
@@ -156,7 +156,8 @@ class Index:
 
             scores = blended(embedder, text, scores, lambda best: self._described([int(numbers[n]) for n in best]))
         order = np.lexsort((numbers, -scores))
-        confidence, nothing = self._sureness(request, found, numbers, scores, order, matrix)
+        signs = self._signs(request, found, families, numbers[order], scores[order])
+        confidence, nothing = _logistic(signs @ self._weights.sure), _logistic(signs @ self._weights.nothing)
         best = [int(number) for number in order[:limit]]
         named = self._named([int(numbers[number]) for number in best])
         hits = []
@@ -202,6 +203,27 @@ class Index:
         numbers, rows = self._competing(request, found, chosen)
         return Competition(families, numbers, self._arrays["method_family"][numbers], rows)
 
+    def signs(self, text: str, *, without: int = -1) -> tuple[Any, Hit | None]:
+        """`features.RANKING_NAMES` for a request, and the first method. `without`: an example that is left out."""
+        request, found = self._asked(text, (), without)
+        families = features.of_families(request, found, self._arrays) @ self._weights.family
+        numbers, matrix = self._competing(request, found, self._chosen(text, found, families, None))
+        if not len(numbers):
+            return np.zeros(len(features.RANKING_NAMES)), None
+        scores = features.combined(families, self._arrays["method_family"][numbers], matrix @ self._weights.method)
+        order = np.lexsort((numbers, -scores))
+        service, name, origin = self._named([int(numbers[order[0]])])[0]
+        hit = Hit(f"{service}.{name}", service, round(float(scores[order[0]]), 4), (), origin)
+        return self._signs(request, found, families, numbers[order], scores[order]), hit
+
+    def refused(self) -> list[tuple[int, str]]:
+        """The examples that no method serves, with their numbers."""
+        start = self._arrays["ask_start"]
+        none = np.flatnonzero(start[1:] == start[:-1]).tolist()
+        with self._lock:
+            texts = dict(self._db.execute("SELECT number, text FROM rank_ask").fetchall())
+        return [(number, texts[number]) for number in none]
+
     def numbers_of(self, origin_id: str) -> list[int]:
         """The numbers of the methods that have this provider's id."""
         with self._lock:
@@ -218,7 +240,7 @@ class Index:
 
     # ---- inside
 
-    def _asked(self, text: str, connected: Collection[str]) -> tuple[Request, Evidence]:
+    def _asked(self, text: str, connected: Collection[str], without: int = -1) -> tuple[Request, Evidence]:
         request = Request.of(text)
         wanted = [*request.terms, *request.form]
         rows: dict[str, tuple[Any, ...]] = {}
@@ -231,7 +253,7 @@ class Index:
                     request.terms[better] = max(request.terms.get(better, 0.0), request.terms.pop(term) * 0.8)
                     rows.update(self._rows([better]))
         near = [n for n, (name, _) in enumerate(self._families) if name in connected] if connected else []
-        return request, self._evidence(request, rows, near)
+        return request, self._evidence(request, rows, near, without)
 
     def _rows(self, terms: Sequence[str]) -> dict[str, tuple[Any, ...]]:
         marks = ",".join("?" * len(terms))
@@ -253,7 +275,9 @@ class Index:
                     best, most = found, size
         return best
 
-    def _evidence(self, request: Request, rows: dict[str, tuple[Any, ...]], connected: list[int]) -> Evidence:
+    def _evidence(
+        self, request: Request, rows: dict[str, tuple[Any, ...]], connected: list[int], without: int = -1
+    ) -> Evidence:
         methods = len(self._arrays["method_family"])
         sums = {
             column: np.zeros(self._sizes.get(column, methods), np.float32)
@@ -286,11 +310,13 @@ class Index:
             if row is not None and row[tail] is not None:
                 sums["tail"] += np.frombuffer(row[tail], np.int8) * np.float32(weight / postings.SCALE)
         sums["ask"] /= max(length, 1e-9) ** 0.5
+        if without >= 0:
+            sums["ask"][without] = 0.0
         near = self._nearest(sums["ask"])
         return Evidence(
             family=sums["family"], resource=sums["resource"], tail=sums["tail"], own=sums["own"],
             described=sums["described"], named=sums["named"], path=sums["path"], asks=near,
-            similar=sums["ask"][near], connected=connected,
+            similar=sums["ask"][near], connected=connected, rows=rows,
         )  # fmt: skip
 
     def _unpacked(self, cell: bytes, column: str) -> tuple[Any, Any]:
@@ -320,13 +346,33 @@ class Index:
         numbers = np.concatenate(parts) if parts else np.zeros(0, np.int64)
         return numbers, features.of_methods(request, found, numbers, self._arrays, self._flags)
 
-    def _sureness(
-        self, request: Request, found: Evidence, numbers: Any, scores: Any, order: Any, matrix: Any
-    ) -> tuple[float, float]:
-        signs = features.of_ranking(request, found, numbers, scores, order, self._arrays)
-        confidence = 1 / (1 + np.exp(-float(signs @ self._weights.sure)))
-        nothing = 1 / (1 + np.exp(-float(signs @ self._weights.nothing)))
-        return round(float(confidence), 4), round(float(nothing), 4)
+    def _signs(self, request: Request, found: Evidence, families: Any, numbers: Any, scores: Any) -> Any:
+        """`features.RANKING_NAMES` of a ranking; `numbers` and `scores` are best first."""
+        own = self._arrays["method_family"][numbers]
+        places = {
+            "resource": int(self._arrays["method_resource"][numbers[0]]),
+            **dict.fromkeys(("own", "described", "named"), int(numbers[0])),
+        }
+        spoken = {column: self._speaking(request, found, column, at) for column, at in places.items()}
+        words = {
+            term: request.known.get(term, features.UNKNOWN_RARITY)
+            for term, weight in request.terms.items()
+            if weight == 1.0 and term[0] not in "<^"
+        }
+        total = max(sum(words.values()), 1e-9)
+        tail = int(self._arrays["method_tail"][numbers[0]])
+        acts = self._acting(request, found, tail)
+        for_method = {term for terms in spoken.values() for term in terms} | acts
+        for_family = self._speaking(request, found, "family", int(own[0])).keys() | acts
+        ranking = features.Ranking(
+            families=families,
+            elsewhere=len(self._families) - 1,
+            scores=scores,
+            families_of=own,
+            covered=sum(value for term, value in words.items() if term in for_method) / total,
+            family_covered=sum(value for term, value in words.items() if term in for_family) / total,
+        )
+        return features.of_ranking(request, found, ranking, self._arrays)
 
     def _named(self, numbers: list[int]) -> list[tuple[str, str, str]]:
         marks = ",".join("?" * len(numbers))
@@ -347,26 +393,36 @@ class Index:
 
     # ---- explaining
 
-    def _words_for(self, request: Request, found: Evidence, column: str, at: int) -> tuple[str, ...]:
-        """The request's words that speak for one context, the most telling first."""
-        spoken: list[tuple[float, str]] = []
-        number = tables.COLUMNS.index(column)
-        with self._lock:
-            rows = self._rows(list(request.terms))
-        for term, row in rows.items():
-            if row[number + 1] is None:
+    def _speaking(self, request: Request, found: Evidence, column: str, at: int) -> dict[str, float]:
+        """The request's terms that speak for one context, with how much."""
+        number = tables.COLUMNS.index(column) + 1
+        spoken: dict[str, float] = {}
+        for term, weight in request.terms.items():
+            row = found.rows.get(term)
+            if row is None or row[number] is None:
                 continue
-            if column == "tail":
-                leaning = np.frombuffer(row[number + 1], np.int8)[at]
-                spoken.append((float(leaning) * request.terms[term], term))
-                continue
-            contexts, values = self._unpacked(row[number + 1], column)
+            contexts, values = self._unpacked(row[number], column)
             place = int(np.searchsorted(contexts, at))
             if place < len(contexts) and contexts[place] == at:
-                weight = float(values[place]) * request.terms[term]
-                spoken.append((weight, term))
-        spoken.sort(key=lambda each: (-each[0], each[1]))
-        return tuple(term.removeprefix("^") for weight, term in spoken[:6] if weight > postings.SCALE)
+                spoken[term] = float(values[place]) * weight / postings.SCALE
+        return spoken
+
+    def _acting(self, request: Request, found: Evidence, tail: int, least: float = 0.5) -> set[str]:
+        """The request's terms that speak for a method's last word."""
+        number = tables.COLUMNS.index("tail") + 1
+        spoken = set()
+        for term in request.terms:
+            row = found.rows.get(term)
+            if row is not None and row[number] is not None:
+                if float(np.frombuffer(row[number], np.int8)[tail]) / postings.SCALE > least:
+                    spoken.add(term)
+        return spoken
+
+    def _words_for(self, request: Request, found: Evidence, column: str, at: int) -> tuple[str, ...]:
+        """The request's words that speak for one context, the most telling first."""
+        spoken = self._speaking(request, found, column, at)
+        best = sorted(spoken, key=lambda term: (-spoken[term], term))
+        return tuple(dict.fromkeys(term.removeprefix("^") for term in best if spoken[term] > 1.0))[:6]
 
     def _why(self, request: Request, found: Evidence, number: int) -> tuple[str, ...]:
         arrays = self._arrays
@@ -374,13 +430,15 @@ class Index:
         for column, at, says in (
             ("family", int(arrays["method_family"][number]), "service"),
             ("resource", int(arrays["method_resource"][number]), "thing"),
-            ("tail", int(arrays["method_tail"][number]), "verb"),
             ("own", number, "asked like"),
             ("described", number, "description"),
         ):
             words = self._words_for(request, found, column, at)
             if words:
                 lines.append(f"{says}: {', '.join(words)}")
+        verbs = sorted(self._acting(request, found, int(arrays["method_tail"][number])))
+        if verbs:
+            lines.insert(min(len(lines), 2), f"verb: {', '.join(verbs[:6])}")
         example = self._example(found, number)
         if example:
             lines.append(f"example: {example}")
@@ -408,6 +466,10 @@ def interleaved(hits: Sequence[Hit], limit: int) -> list[Hit]:
         taken.append(pick)
         shown[pick.service] = shown.get(pick.service, 0) + 1
     return taken
+
+
+def _logistic(value: float) -> float:
+    return round(1 / (1 + math.exp(-max(min(float(value), 30.0), -30.0))), 4)
 
 
 def _stamp_of(db: sqlite3.Connection) -> str:
