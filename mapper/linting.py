@@ -10,7 +10,7 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from mapper.catalog import Catalog
-from mapper.schemas import problem
+from mapper.schemas import loosened, problem
 from mapper.store.reading import Store
 from mapper.store.tools import tool_name
 from policies.catalog import Risk, Service
@@ -25,6 +25,7 @@ KINDS = {
     "risk": "methods whose risk disagrees with their HTTP method",
     "same-tool-name": "methods that a model can't tell apart by name",
     "schema": "schemas with something that isn't known here",
+    "loosened": "arguments of which less is checked than their document says",
     "unsupported": "methods that GoEx can't call",
 }
 
@@ -77,6 +78,11 @@ def lint(catalog: Catalog, service: str = "") -> Iterator[Finding]:
             wrong = problem(schema, defs=known)
             if wrong:
                 yield Finding(kind="schema", name=f"{name}: {schema_name}", what=wrong)
+            for where, what in loosened(schema):
+                yield Finding(kind="loosened", name=f"{name}: {schema_name}{where}", what=what)
+        for name, method, argument, schema in store.arguments(service):
+            for where, what in loosened(schema):
+                yield Finding(kind="loosened", name=f"{name}.{method}: {argument}{where}", what=what)
 
 
 def _service(service: Service) -> Iterator[Finding]:
@@ -105,7 +111,7 @@ def _methods(rows: list[_Row]) -> Iterator[Finding]:
     paths: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     tools: dict[str, list[str]] = defaultdict(list)
     for row in rows:
-        if "{+" not in row.path:  # a name of several segments says by its form which method is meant
+        if row.http and "{+" not in row.path:  # a name of several segments says by its form which method is meant
             paths[row.service, row.http, row.path].append(row.name)
         tools[tool_name(row.id)].append(row.id)
         if not row.description:
@@ -114,7 +120,7 @@ def _methods(rows: list[_Row]) -> Iterator[Finding]:
             yield Finding(kind="unsupported", name=row.id, what=row.unsupported)
         read = row.risk is Risk.READ
         # A POST may be a read, a question; every other pair has to agree.
-        if row.http != "POST" and (row.http in ("GET", "HEAD")) != read:
+        if row.http not in ("POST", "") and (row.http in ("GET", "HEAD")) != read:
             yield Finding(kind="risk", name=row.id, what=f"{row.http}, but its risk is {row.risk.word}")
     for (service, http, path), names in paths.items():
         if len(names) > 1:

@@ -13,7 +13,7 @@ under which the provider refuses the parameter, each with the values that it ref
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
 from policies.errors import InvalidInput
@@ -22,6 +22,7 @@ from policies.jsonvalue import steps
 TYPES = ("string", "integer", "number", "boolean", "object", "array", "null")
 
 REF = "#/$defs/"  # how a reference to another schema of the document begins
+LOOSENED = "x-loosened"  # in words, what an imported schema said that can't be said here; nothing acts on it
 
 _MAX_DEPTH = 8
 _MAX_DEPTH_IMPORTED = 24
@@ -112,6 +113,7 @@ _IMPORTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "default": (lambda value: True, "a value"),
     "readOnly": (_flag, "true or false"),
     "deprecated": (_flag, "true or false"),
+    LOOSENED: (_text, "text"),
 }
 _ALL = {**_KEYWORDS, **_IMPORTED}
 
@@ -182,6 +184,21 @@ def referred(schema: Any) -> set[str]:
         elif isinstance(item, list):
             stack.extend(item)
     return found
+
+
+def loosened(schema: Any) -> Iterator[tuple[str, str]]:
+    """(where, as `.name` and `[]`; what) of each part of `schema` that holds less than its document says."""
+    stack = [("", schema)]
+    while stack:
+        where, item = stack.pop()
+        if not isinstance(item, Mapping):
+            continue
+        if isinstance(item.get(LOOSENED), str):
+            yield where, item[LOOSENED]
+        properties = item.get("properties")
+        stack.extend((f"{where}.{name}", each) for name, each in (properties or {}).items())
+        stack.extend((where + end, item.get(key)) for key, end in (("items", "[]"), ("additionalProperties", ".*")))
+        stack.extend((where, each) for each in item.get("anyOf", ()))
 
 
 # Written short: `string`, `string:email!`, `integer[]`. "!" means that it is required.

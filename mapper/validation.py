@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -22,6 +23,7 @@ from policies.jsonvalue import JsonObject, JsonValue, canonical, steps
 
 MAX_ARGUMENTS = 200_000  # bytes of canonical JSON
 MAX_CALLS = 20  # in one action
+MAX_CHOICES = 20_000  # that are looked at for one call's arguments
 
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (bool, "true or false"),
@@ -87,7 +89,21 @@ def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterat
         yield ValidationError(f"{instance!r} does not match {pattern!r}")
 
 
-_Validator: Any = extend(Draft202012Validator, {"pattern": _pattern})  # type: ignore[no-untyped-call] # the stubs lack it
+def _any_of(validator: Any, branches: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    """As in JSON Schema, and counted: choices within choices multiply, and the schema may be a stranger's."""
+    _left.set(_left.get() - len(branches))
+    if _left.get() < 0:
+        raise _TooIntricate
+    yield from _own_any_of(validator, branches, instance, schema)
+
+
+_left: ContextVar[int] = ContextVar("left")  # choices that may still be looked at, in this check
+_own_any_of: Any = Draft202012Validator.VALIDATORS["anyOf"]
+_Validator: Any = extend(Draft202012Validator, {"pattern": _pattern, "anyOf": _any_of})  # type: ignore[no-untyped-call] # the stubs lack it
+
+
+class _TooIntricate(Exception):
+    pass
 
 
 def check(method: Method, arguments: JsonObject, validator: Draft202012Validator) -> dict[str, JsonValue]:
@@ -111,9 +127,17 @@ def check(method: Method, arguments: JsonObject, validator: Draft202012Validator
         if name not in whole and name in method.parameters["properties"] and not any(templates.references(default)):
             whole[name] = templates.fill({name: default}, {})[name]
     # A reference stands for one value, never for the arguments as a whole: then an answer would choose their names.
-    problems = [
-        error for error in validator.iter_errors(whole) if error.instance is whole or not is_reference(error.instance)
-    ]
+    _left.set(MAX_CHOICES)
+    try:
+        problems = [
+            error
+            for error in validator.iter_errors(whole)
+            if error.instance is whole or not is_reference(error.instance)
+        ]
+    except (_TooIntricate, RecursionError) as error:
+        raise InvalidArguments(
+            f"{method.id}: the arguments are too intricate to be checked.", next_step="Make them flatter, or shorter."
+        ) from error
     if problems:
         worst = min(problems, key=lambda error: ([str(part) for part in error.absolute_path], str(error.validator)))
         raise InvalidArguments(f"{method.id}: {_words(worst)}.", next_step=_usage(method))

@@ -185,6 +185,50 @@ def import_google(
     report(out, install.import_google(_path(), folder, _progress(out)))
 
 
+Name = Annotated[str, typer.Option("--name", metavar="NAME", help="What the service is called here.")]
+
+
+@importing.command("openapi")
+def import_openapi(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="An OpenAPI 3 or Swagger 2 document, JSON or YAML.")],
+    name: Name = "",
+    as_json: Json = False,
+) -> None:
+    """Import a service from its OpenAPI document."""
+    out = Output(as_json)
+    from mapper.importing.files import import_openapi as take
+
+    done = take(_path(), file, name, _progress(out))
+    report(out, done)
+    if not as_json:
+        _next(out, done.imported[0].service)
+
+
+@importing.command("functions")
+def import_functions(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Functions as JSON Schema tools; JSON, or JSON lines.")],
+    name: Name = "",
+    as_json: Json = False,
+) -> None:
+    """Import a set of functions, for mapping and evaluation: they have no address, so they can't be called."""
+    out = Output(as_json)
+    from mapper.importing.files import import_functions as take
+
+    done = take(_path(), file, name, _progress(out))
+    report(out, done)
+    if not as_json:
+        out.progress(f"What they are: goex catalog show {done.imported[0].service}")
+
+
+def _next(out: Output, service: str) -> None:
+    """What an imported service is called, where it is, and how it is connected."""
+    found = _open().service(service)
+    where = f", at {found.base_url}" if found.base_url else ""
+    out.say(shown(f"It is called {service}{where}."))
+    place = "" if found.base_url else " --base-url https://…"
+    out.progress(f"Connect it: goex vault put {service}{place}")
+
+
 def report(out: Output, done: Report) -> None:
     """What an import did, in words or as JSON."""
     out.json(done.to_json())

@@ -34,11 +34,13 @@ class Nothing(InvalidInput):
 
 
 def import_google(
-    path: Path, folder: Path | None = None, progress: Progress = lambda *_: None, *, index: bool = True
-) -> Report:
+    path: Path, folder: Path | None = None, progress: Progress = lambda *_: None, *, index: bool = True,
+    alone: bool = False,
+) -> Report:  # fmt: skip
     """Import Google's documents into the catalog at `path`: those of the installed package, or of `folder`.
 
-    `index` False leaves the search index as it was, for whoever makes it anew afterwards.
+    `index` False leaves the search index as it was, for whoever makes it anew afterwards. `alone`: into a catalog that
+    is read without what comes with GoEx (`Catalog.open`), so that no name of those is taken.
 
     Raises Unavailable without the package, InvalidInput for a folder that isn't one, Nothing when no document could be
     read, StoreUnreadable when the catalog can't be written.
@@ -57,7 +59,7 @@ def import_google(
                 problems.append(source.problem(bad))
         except BadPart as bad:
             problems.append(Problem(file="index.json", line=0, where="", what=bad.what))
-    with Installer(path, google.PROVIDER) as installer:
+    with Installer(path, google.PROVIDER, alone=alone) as installer:
         seen: dict[tuple[str, str], tuple[str, str]] = {}
         for number, file in enumerate(files):
             progress(number, len(files), file.name)
@@ -72,14 +74,14 @@ def import_google(
 class Installer:
     """What all importers share: the transaction, the report, the index afterwards. Use it in a `with`."""
 
-    def __init__(self, path: Path, provider: str) -> None:
+    def __init__(self, path: Path, provider: str, *, alone: bool = False) -> None:
         self.problems: list[Problem] = []
         self.skipped: list[Skipped] = []
         self._began = time.monotonic()
         self._provider = provider
         self._path = path
         self._put: dict[tuple[str, str], Imported] = {}
-        self._writer = Writer(path, taken=Catalog.bundled().services)
+        self._writer = Writer(path, taken=() if alone else Catalog.bundled().services)
         self._before = self._writer.versions_of(provider)
 
     def __enter__(self) -> Installer:
@@ -106,6 +108,10 @@ class Installer:
             scopes=sum(not scope.virtual for scope in document.scopes),
             moved=earlier if earlier != document.base_url else "",
         )
+
+    def drop(self, service: str) -> None:
+        """Take out a service of this provider, for one that comes in its place."""
+        self._writer.remove(service)
 
     def finish(self, *, whole: bool, progress: Progress = lambda *_: None, index: bool = True) -> Report:
         """Commit, make the search index, and report. `whole`: the source holds all that the provider has.

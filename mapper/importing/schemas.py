@@ -21,6 +21,8 @@ MAX_CHOICES = 2000
 _WORDS = 160  # characters of a field's description
 
 _SEGMENTS = re.compile(r"\^(?:[A-Za-z0-9_/\-.:]|\[\^/\]\+(?=/|\$|:))*(?:\.\*)?\$")
+_WAYS = 10_000
+_WAYS_OPEN = 300  # where one repetition has no end
 _WIDE = frozenset({"int64", "uint64"})
 
 
@@ -147,7 +149,7 @@ def bounded(pattern: str) -> str:
         tree = sre_parse.parse(pattern)
     except (re.error, RecursionError, OverflowError):
         return ""
-    if _open_ended(tree) > 1:
+    if not _quick(tree):
         return ""
     whole = f"^(?:{pattern})$"
     try:
@@ -155,6 +157,44 @@ def bounded(pattern: str) -> str:
     except re.error:  # flags, which stand at the beginning or nowhere
         return ""
     return whole
+
+
+def searched(pattern: str) -> str:
+    """The pattern, for any part of the text, where looking for it is sure to be quick; else ""."""
+    if len(pattern) > 290 or re.search(r"\\[AZz]", pattern):  # letters alone, where the pattern was written for
+        return ""
+    try:
+        tree = sre_parse.parse(pattern)
+        re.compile(pattern)
+    except (re.error, RecursionError, OverflowError):
+        return ""
+    anchored = len(tree) > 0 and tree[0] == (sre.AT, sre.AT_BEGINNING)
+    return pattern if _quick(tree) and (anchored or not _open_ended(tree)) else ""
+
+
+def _quick(tree: Any) -> bool:
+    open_ended = _open_ended(tree)
+    return open_ended <= 1 and _ways(tree) <= (_WAYS_OPEN if open_ended else _WAYS)
+
+
+def _ways(tree: Any) -> int:
+    """In how many ways at most the repetitions that have an end can share out a text."""
+    found = 1
+    for operator, value in tree:
+        if operator in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT):
+            least, most, inner = value
+            within = _ways(inner)
+            if most <= 64:
+                found *= (most - least + 1) * (min(within, 2 * _WAYS) ** most if within > 1 else 1)
+            else:
+                found *= within
+        elif operator is sre.BRANCH:
+            found *= sum(_ways(part) for part in value[1])
+        else:
+            for part in _inner(operator, value):
+                found *= _ways(part)
+        found = min(found, 2 * _WAYS)
+    return found
 
 
 def _open_ended(tree: Any) -> int:
@@ -166,7 +206,7 @@ def _open_ended(tree: Any) -> int:
             within = _open_ended(inner)
             repeats = any(part[0] in (sre.MAX_REPEAT, sre.MIN_REPEAT) for part in _parts(inner))
             if most > 64:
-                found += 2 if within or repeats else 1
+                found += 2 if within or repeats or _ways(inner) > 1 else 1
             else:
                 found += within * most
         elif operator in (sre.GROUPREF, sre.GROUPREF_EXISTS, sre.ASSERT, sre.ASSERT_NOT):

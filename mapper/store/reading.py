@@ -315,6 +315,25 @@ class Store:
                 for document, schema, blob in rows:
                     yield name, schema, _unpacked(blob), names[document]
 
+    def arguments(self, service: str = "") -> Iterator[tuple[str, str, str, Any]]:
+        """(service, method, argument, schema) of one service, or of all; what schemas refer to isn't followed.
+
+        Raises StoreUnreadable.
+        """
+        for name in (service,) if service else self.names():
+            with self._reading() as db:
+                if db is None:
+                    return
+                rows = db.execute(
+                    "SELECT m.name, b.data FROM method m JOIN document d ON d.id = m.document_id"
+                    " JOIN service s ON s.id = d.service_id LEFT JOIN blob b ON b.id = m.detail WHERE s.name = ?",
+                    (name,),
+                ).fetchall()
+            with translated(self.path):
+                for method, blob in rows:
+                    for argument, schema in _unpacked(blob)["properties"].items():
+                        yield name, method, argument, schema
+
     # ---- inside
 
     def _ids(self, query: str, value: str | int) -> tuple[str, ...]:

@@ -1,0 +1,163 @@
+"""Imports of one file that a person names: an OpenAPI document, or a set of functions.
+
+Rules: the person may choose the service's name, and a name that is somebody else's is never taken. Importing a service
+again replaces it only where it was imported in the same way and its address is the same: a document that says the name
+of another one, and leads elsewhere, is refused, so that no account's permissions come to mean something else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from mapper.catalog import Catalog
+from mapper.importing import functions, openapi
+from mapper.importing.install import Installer, Nothing
+from mapper.importing.model import BadPart, Problem, Progress, Report
+from mapper.importing.sources import Broken, Source
+from mapper.importing.trees import Tree, read
+from mapper.store import names
+from mapper.store.reading import Store
+from mapper.store.rows import Document, ServiceFacts
+from policies.accounts import Origin
+from policies.errors import Conflict, InvalidInput
+
+MAX_PROBLEMS = 200  # that are told one by one
+
+_FILLERS = frozenset({"api", "apis", "rest", "the", "openapi", "swagger", "http", "web", "service", "specification"})
+
+
+def import_openapi(path: Path, file: Path, name: str = "", progress: Progress = lambda *_: None) -> Report:
+    """Import an OpenAPI document into the catalog at `path`, as the service `name` or one called after its title.
+
+    Raises Nothing when it can't be read, InvalidInput for a name that can't be had, Conflict where a service of that
+    name is at another address, StoreUnreadable.
+    """
+
+    def take(called: Callable[[str], str]) -> tuple[Document, list[Problem]]:
+        tree = read(source)
+        said = openapi.about(tree.value)
+        try:
+            document, bad = openapi.read_document(tree.value, called(said.title), source.name, source.sha256, progress)
+        except BadPart as part:
+            raise Nothing(_NOTHING, _placed([part], tree, source), next_step=_MEND) from part
+        return document, _placed(bad, tree, source)
+
+    source = _source(file)
+    return _install(path, source, openapi.PROVIDER, name, take, progress)
+
+
+def import_functions(path: Path, file: Path, name: str = "", progress: Progress = lambda *_: None) -> Report:
+    """Import the functions of a file into the catalog at `path`, as the service `name` or one called after the file.
+
+    Raises as `import_openapi`.
+    """
+
+    def take(called: Callable[[str], str]) -> tuple[Document, list[Problem]]:
+        found, problems = functions.find(source)
+        document, more = functions.read_functions(found, called(""), source)
+        return document, [*problems, *more]
+
+    source = _source(file)
+    return _install(path, source, functions.PROVIDER, name, take, progress)
+
+
+_NOTHING = "Nothing could be imported."
+_MEND = "Mend what is said below, then try again."
+
+_Take = Callable[[Callable[[str], str]], tuple[Document, list[Problem]]]
+
+
+def _source(file: Path) -> Source:
+    try:
+        return Source.read(file, follow=True)
+    except BadPart as bad:
+        problem = Problem(file=file.name, line=0, where="", what=bad.what)
+        raise Nothing(_NOTHING, [problem], next_step="Name a readable file.") from bad
+
+
+def _install(path: Path, source: Source, provider: str, name: str, take: _Take, progress: Progress) -> Report:
+    if name and not names.SERVICE_NAME.fullmatch(name):
+        raise InvalidInput(
+            f"{name[:60]!r} can't be a service's name.", next_step="Letters, digits, _ and -, like --name petstore."
+        )
+    with Installer(path, provider) as installer:
+        known = {fact.name: fact for fact in Store(path).facts()}
+
+        def called(title: str) -> str:
+            return _called(name, title, source.name, provider, known)
+
+        try:
+            document, problems = take(called)
+        except Broken as bad:
+            problem = Problem(file=source.name, line=bad.line, where="", what=bad.what)
+            raise Nothing(_NOTHING, [problem], next_step=_MEND) from bad
+        except BadPart as bad:
+            problem = Problem(file=source.name, line=0, where=".".join(bad.keys), what=bad.what)
+            raise Nothing(_NOTHING, [problem], next_step=_MEND) from bad
+        earlier = [fact for fact in known.values() if (fact.provider, fact.provider_name) == _identity(document)]
+        for fact in earlier:
+            if _origin(fact.base_url) != _origin(document.base_url):
+                raise Conflict(
+                    f"{fact.name} is in the catalog already, at {fact.base_url or 'an address that its account says'};"
+                    f" this document leads to {document.base_url or 'no address of its own'}.",
+                    next_step=f"If it is another service, name it: --name OTHER. If it has moved: goex catalog remove "
+                    f"{fact.name}, then import it again.",
+                )
+            if fact.version != document.version:
+                installer.drop(fact.name)
+        installer.put(replace(document, preferred=True))
+        installer.problems.extend(problems)
+        return installer.finish(whole=False, progress=progress)
+
+
+def _called(name: str, title: str, file: str, provider: str, known: dict[str, ServiceFacts]) -> str:
+    """The name of the service: the person's, or a free one after the title or the file."""
+    taken = {one.casefold() for one in (*Catalog.bundled().services, *names.RESERVED)}
+    taken |= {
+        fact.name.casefold() for fact in known.values() if (fact.provider, fact.provider_name) != (provider, fact.name)
+    }
+    if name:
+        if name.casefold() in taken:
+            raise InvalidInput(f"The name {name} is taken.", next_step="Choose another with --name.")
+        # One that differs in letters' case alone is the same one.
+        return next((one for one in known if one.casefold() == name.casefold()), name)
+    own = _slug(title) or _slug(file.partition(".")[0]) or provider
+    wanted = (own, f"{provider}-{own}", *(f"{provider}-{own}-{number}" for number in range(2, 10)))
+    free = next((one for one in wanted if one.casefold() not in taken), "")
+    if not free:
+        raise InvalidInput(f"The name {own} is taken.", next_step="Choose one with --name.")
+    return free
+
+
+def _slug(title: str) -> str:
+    words = re.findall(r"[a-z0-9]+", title.lower())
+    telling = [word for word in words if word not in _FILLERS and not re.fullmatch(r"v?[0-9]+", word)] or words
+    slug = "_".join(telling)[:40].strip("_")
+    return slug if slug[:1].isalpha() else f"api_{slug}" if slug else ""
+
+
+def _identity(document: Document) -> tuple[str, str]:
+    return document.provider, document.provider_name
+
+
+def _origin(url: str) -> str:
+    return str(Origin.parse(url)) if url else ""
+
+
+def _placed(bad: list[BadPart], tree: Tree, source: Source) -> list[Problem]:
+    """The problems with their lines, in the order of the file."""
+    shown = bad[:MAX_PROBLEMS]
+    lines = tree.lines([part.keys for part in shown])
+    problems = [
+        Problem(file=source.name, line=line, where=".".join(part.keys), what=part.what)
+        for part, line in zip(shown, lines, strict=True)
+    ]
+    problems += [Problem(file=source.name, line=line, where="", what=what) for line, what in tree.odd[:MAX_PROBLEMS]]
+    problems.sort(key=lambda problem: problem.line)
+    rest = len(bad) - len(shown) + max(0, len(tree.odd) - MAX_PROBLEMS)
+    if rest:
+        problems.append(Problem(file=source.name, line=0, where="", what=f"and {rest:,} problems more"))
+    return problems

@@ -1,0 +1,294 @@
+"""OpenAPI 3.0 and 3.1 and Swagger 2, one document at a time.
+
+Rules: an operation that can't be taken is a problem with its place, and the rest is taken; one that can be described
+but not sent is catalogued and says why. All operations go to one address, which the account's own base URL overrides;
+nothing in the document is ever fetched, and nothing of it is believed about who it is: its name is only a wish.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mapper.importing.model import BadPart, Progress
+from mapper.importing.parameters import Arguments, Parameters
+from mapper.importing.pointers import Keys, Pointers
+from mapper.importing.risks import risk_of
+from mapper.importing.security import Security, Ways, placement_of, settle
+from mapper.importing.servers import base_url, same_place
+from mapper.importing.shapes import Shapes
+from mapper.importing.sources import plain
+from mapper.store.names import MAX_METHOD_NAME, METHOD_NAME
+from mapper.store.rows import Document, DocumentMethod
+from policies.catalog import Placement, Risk
+
+PROVIDER = "openapi"
+MAX_METHODS = 100_000
+
+_VERBS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+_SENT = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
+_FIXED = r"[A-Za-z0-9._~:@!$&'()*+,=-]+"
+_SEGMENT = re.compile(rf"\{{([^{{}}/]{{1,100}})\}}((?:{_FIXED})?)|{_FIXED}")
+_STEP = 500  # operations between two signs of progress
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a document says of itself: a wish for a name, a title, a version."""
+
+    title: str
+    version: str
+    swagger: bool
+
+
+@dataclass(slots=True)
+class _Operation:
+    keys: Keys
+    verb: str
+    path: str
+    raw: Mapping[str, Any]
+    item: Mapping[str, Any]
+    item_keys: Keys
+    ways: Ways
+
+
+def about(raw: Any) -> About:
+    """Which kind of document this is. Raises BadPart when it is none that is known."""
+    if not isinstance(raw, dict):
+        raise BadPart("isn't an OpenAPI document: it must be an object")
+    version = str(raw.get("openapi", raw.get("swagger", "")))
+    swagger = "swagger" in raw and "openapi" not in raw
+    if not (
+        re.fullmatch(r"2(\.0)?", version) if swagger else re.fullmatch(r"3\.[01](\.[0-9]+)?(-[a-z0-9.]+)?", version)
+    ):
+        key = "swagger" if swagger else "openapi"
+        said = f"{version[:20]!r} isn't a version that is read" if version else "isn't an OpenAPI document"
+        raise BadPart(f"{said}: openapi 3.0 and 3.1, and swagger 2.0, are", *((key,) if key in raw else ()))
+    info = raw.get("info")
+    info = info if isinstance(info, dict) else {}
+    own = re.sub(r"[^A-Za-z0-9_.-]+", "-", str(info.get("version", ""))[:40]).strip("-._")[:40]
+    return About(plain(info.get("title"), 100), own or "1", swagger)
+
+
+def read_document(
+    raw: dict[str, Any], name: str, file: str, sha256: str, progress: Progress = lambda *_: None
+) -> tuple[Document, list[BadPart]]:
+    """A document as the service `name`, and the parts of it that couldn't be taken. Raises BadPart when nothing can."""
+    said = about(raw)
+    reader = _Reader(raw, said)
+    url = base_url(raw, said.swagger, reader.problems)
+    methods, placement, scopes = reader.methods(url, said.title or name, progress)
+    if not methods:
+        raise reader.problems[0] if reader.problems else BadPart("has no operation", "paths")
+    info = raw.get("info")
+    described = plain(info.get("description"), 300) if isinstance(info, dict) else ""
+    if placement.format.startswith("Basic "):
+        described = f"{described} Its credential is `user:password` in base64.".strip()
+    document = Document(
+        provider=PROVIDER,
+        provider_name=name,
+        version=said.version,
+        title=said.title or name,
+        description=described,
+        base_url=url,
+        file=file,
+        sha256=sha256,
+        scopes=scopes,
+        methods=tuple(methods),
+        schemas=reader.shapes.finish(),
+        placement=placement,
+    )
+    return document, [*reader.problems, *reader.shapes.problems.values()]
+
+
+class _Reader:
+    def __init__(self, raw: dict[str, Any], said: About) -> None:
+        self._raw = raw
+        self._swagger = said.swagger
+        self._pointers = Pointers(raw)
+        self.problems: list[BadPart] = []
+        self.shapes = Shapes(self._pointers)
+        self._security = Security(self._pointers, self.problems)
+        self._numbers: dict[str, int] = {}  # of names that several operations want
+        components = raw.get("components")
+        if said.swagger:
+            self._security.read_schemes(raw.get("securityDefinitions"), ("securityDefinitions",))
+        elif isinstance(components, dict):
+            self._security.read_schemes(components.get("securitySchemes"), ("components", "securitySchemes"))
+
+    def methods(self, url: str, title: str, progress: Progress) -> tuple[list[DocumentMethod], Placement, Any]:
+        """Every operation that can be taken, where the credential goes, and the scopes."""
+        operations = list(self._operations())
+        placement = placement_of(each.ways for each in operations)
+        reading = Parameters(
+            self._pointers, self.shapes, self.problems, self._swagger, self._raw.get("consumes"),
+            placement.header.lower(),
+        )  # fmt: skip
+        taken: set[str] = set()
+        made: list[tuple[_Operation, str, str, Risk, Arguments, str]] = []
+        for number, each in enumerate(operations):
+            if number % _STEP == 0:
+                progress(number, len(operations), title)
+            try:
+                path, holes, why = _path(each.path, each.keys)
+                arguments = reading.read(
+                    each.raw, each.item.get("parameters"), holes, each.keys, each.item_keys, each.verb
+                )
+            except BadPart as bad:
+                self.problems.append(bad)
+                continue
+            why = why or self._elsewhere(each, url) or arguments.unsupported
+            name, asked = self._name(each, taken)
+            made.append((each, name, path, risk_of(each.verb, asked, path=_fixed_path(path)), arguments, why))
+        granted, scopes = settle(
+            [(each.ways, risk) for each, _, _, risk, _, _ in made], placement, self._security.declared, title
+        )
+        methods = [
+            DocumentMethod(
+                origin_id=f"{each.verb} {each.path}",
+                name=name,
+                description=_described(each.raw),
+                http=each.verb,
+                path=path,
+                risk=risk,
+                scopes=allowed.scopes,
+                properties=arguments.properties,
+                required=tuple(arguments.required),
+                locations=arguments.locations,
+                body=arguments.body,
+                unsupported=why or allowed.unsupported,
+            )
+            for (each, name, path, risk, arguments, why), allowed in zip(made, granted, strict=True)
+        ]
+        return methods, placement, scopes
+
+    def _operations(self) -> Iterator[_Operation]:
+        paths = self._raw.get("paths", {})
+        if not isinstance(paths, dict):
+            self.problems.append(BadPart("must be an object", "paths"))
+            return
+        try:
+            common = self._security.ways(self._raw.get("security", []), ("security",))
+        except BadPart as bad:
+            self.problems.append(bad)
+            common = Ways(why="what its document says about security couldn't be read")
+        count = 0
+        for path, value in paths.items():
+            if path.startswith("x-"):
+                continue
+            try:
+                item, keys = self._pointers.object(value, ("paths", path))
+            except BadPart as bad:
+                self.problems.append(bad)
+                continue
+            for verb in _VERBS:
+                if verb not in item:
+                    continue
+                here = (*keys, verb)
+                try:
+                    operation = item[verb]
+                    if not isinstance(operation, dict):
+                        raise BadPart("must be an object", *here)
+                    if verb.upper() not in _SENT:
+                        raise BadPart(f"an {verb.upper()} isn't sent", *here)
+                    count += 1
+                    if count > MAX_METHODS:
+                        raise BadPart(f"more than {MAX_METHODS:,} operations aren't taken", *here)
+                    ways = common
+                    if "security" in operation:
+                        ways = self._security.ways(operation["security"], (*here, "security"))
+                except BadPart as bad:
+                    self.problems.append(bad)
+                    if count > MAX_METHODS:
+                        return
+                else:
+                    yield _Operation(here, verb.upper(), path, operation, item, keys, ways)
+
+    def _elsewhere(self, each: _Operation, url: str) -> str:
+        """Why an operation with servers of its own can't be called at the document's address; "" when it can."""
+        for holder in (each.raw, each.item):
+            servers = holder.get("servers")
+            if servers and not same_place(servers, url):
+                return "it is at another address than the rest, and an account has one."
+        return ""
+
+    def _name(self, each: _Operation, taken: set[str]) -> tuple[str, str]:
+        """The method's name, and the name that tells its risk."""
+        wanted = each.raw.get("operationId")
+        own = _method_name(wanted) if isinstance(wanted, str) else ""
+        if wanted is not None and not own:
+            self.problems.append(
+                BadPart(f"{str(wanted)[:60]!r} can't be a name; it is called by its path", *each.keys, "operationId")
+            )
+        by_path = _method_name(".".join([*_fixed(each.path), each.verb.lower()])) or each.verb.lower()
+        name = own or by_path
+        if name in taken and own:
+            self.problems.append(
+                BadPart(
+                    f"another operation is {own[:60]!r} already; it is called by its path", *each.keys, "operationId"
+                )
+            )
+            name = by_path
+        stem = name[: MAX_METHOD_NAME - 8]
+        while name in taken:
+            self._numbers[stem] = self._numbers.get(stem, 1) + 1
+            name = f"{stem}_{self._numbers[stem]}"
+        taken.add(name)
+        return name, own or (_fixed(each.path) or [""])[-1]
+
+
+def _method_name(text: str) -> str:
+    """A text as a method's name; "" where nothing of it can be one."""
+    parts = [re.sub(r"[^A-Za-z0-9_-]+", "_", part).strip("_-") for part in re.split(r"[./:#]+", text[:400])]
+    name = ".".join(part for part in parts if part)[:MAX_METHOD_NAME].rstrip("._-")
+    if name and not name[0].isalpha():
+        name = f"op_{name}"[:MAX_METHOD_NAME].rstrip("._-")
+    return name if METHOD_NAME.fullmatch(name) else ""
+
+
+def _fixed(path: str) -> list[str]:
+    return [segment for segment in path.split("/") if segment and "{" not in segment]
+
+
+def _fixed_path(path: str) -> str:
+    """What risks are told about a path: the resource, without a custom method behind it."""
+    return "/".join(segment.partition(":")[0] for segment in path.split("/"))
+
+
+def _path(path: str, keys: Keys) -> tuple[str, tuple[str, ...], str]:
+    """A path as ours, the names in it, and why it can't be called. Raises BadPart."""
+    if not path.startswith("/") or len(path) > 500:
+        raise BadPart("isn't a path that begins with a slash", *keys[:-1])
+    holes: list[str] = []
+    why = ""
+    segments = path[1:].split("/")
+    for place, segment in enumerate(segments):
+        if not segment and place == len(segments) - 1:
+            continue  # a slash at the end, or the root
+        match = _SEGMENT.fullmatch(segment)
+        if match is None and re.fullmatch(rf"(?:{_FIXED}|\{{[^{{}}/]{{1,100}}\}})+", segment):
+            why = "a part of its path holds more than one name, or one behind other text."
+            holes += re.findall(r"\{([^{}]+)\}", segment)
+            continue
+        if match is None or segment in (".", ".."):
+            raise BadPart(f"{segment[:60]!r} isn't a path segment", *keys[:-1])
+        if match[1]:
+            holes.append(match[1])
+    if len(set(holes)) != len(holes):
+        raise BadPart("names a parameter twice", *keys[:-1])
+    return path, tuple(holes), why
+
+
+def _described(raw: Mapping[str, Any]) -> str:
+    summary, description = plain(raw.get("summary"), 200), plain(raw.get("description"), 400)
+    text = description
+    if summary and not description.lower().startswith(summary.rstrip(".").lower()):
+        text = f"{summary.rstrip('.')}. {description}".strip() if description else summary
+    tags = raw.get("tags")
+    names = [plain(tag, 40) for tag in tags[:3] if isinstance(tag, str)] if isinstance(tags, list) else []
+    unsaid = [tag for tag in names if tag and tag.lower() not in text.lower()]
+    if unsaid:
+        text = f"{text} [{', '.join(unsaid)}]".strip()
+    return f"Deprecated. {text}".strip() if raw.get("deprecated") is True else text

@@ -1,0 +1,277 @@
+"""What OpenAPI's `security` says, as the scopes of which any one suffices, and the one place of the credential.
+
+Rules: the list is alternatives, each of which needs all that it names. An alternative that needs several scopes at once
+becomes one scope of ours that stands for all of them and says so (`read+write`), so that nobody is asked for less than
+the service wants. An account has one credential with one place: alternatives that need another place, two credentials,
+or the query or a cookie can't be used, and a method that has no other can't be called. Where the document has no scope
+for a method, GoEx cuts virtual ones by class; the worse classes suffice for it, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mapper.importing.model import BadPart
+from mapper.importing.pointers import Keys, Pointers
+from mapper.importing.sources import plain
+from mapper.store.rows import DocumentScope
+from policies.catalog import Placement, Risk
+
+# Headers that are the gateway's, or that choose another request than the one that was granted.
+OURS = frozenset(
+    {
+        "host", "content-length", "content-type", "content-encoding", "transfer-encoding", "connection", "keep-alive",
+        "te", "trailer", "upgrade", "expect", "accept-encoding", "proxy-authorization", "proxy-connection", "cookie",
+        "set-cookie", "x-http-method-override", "x-http-method", "x-method-override", "forwarded", "x-forwarded-for",
+        "x-forwarded-host", "x-forwarded-proto", "via", "user-agent",
+    }
+)  # fmt: skip
+HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,60}")
+
+MAX_TOGETHER = 12  # scopes that one alternative may need at once
+MAX_SETS = 100  # different such sets in one document
+
+_SCOPE = re.compile(r"[!-~]{1,200}")
+_BEARER = Placement()
+_CUTS = "Its document has no permission for it, so GoEx cuts one and holds to it."
+_VIRTUAL = {
+    Risk.READ: "Read what {title} shows.",
+    Risk.WRITE: "Change things through {title}.",
+    Risk.DELETE: "Delete things through {title}.",
+    Risk.ADMIN: "Change who may do what in {title}.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One alternative: where the credential goes (None: anywhere, since none is needed) and the scopes it needs."""
+
+    placement: Placement | None
+    scopes: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """The alternatives of one method that can be used, and why others can't. Neither: it needs nothing."""
+
+    usable: tuple[Way, ...] = ()
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Scheme:
+    placement: Placement | None
+    why: str = ""
+
+
+@dataclass(slots=True)
+class Security:
+    """The schemes of one document; then, from all of its methods' alternatives, placement and scopes."""
+
+    pointers: Pointers
+    problems: list[BadPart]
+    declared: dict[str, str] = field(default_factory=dict)  # scope -> what it is for
+    _schemes: dict[str, _Scheme] = field(default_factory=dict)
+
+    def read_schemes(self, raw: Any, keys: Keys) -> None:
+        if raw is None:
+            return
+        if not isinstance(raw, dict):
+            self.problems.append(BadPart("must be an object", *keys))
+            return
+        for name, value in raw.items():
+            try:
+                scheme, here = self.pointers.object(value, (*keys, name))
+                self._schemes[name] = self._scheme(scheme, here)
+            except BadPart as bad:
+                self.problems.append(bad)
+                self._schemes[name] = _Scheme(None, "its security scheme couldn't be read")
+
+    def ways(self, raw: Any, keys: Keys) -> Ways:
+        """The alternatives that a `security` list gives. Raises BadPart."""
+        if not isinstance(raw, list):
+            raise BadPart("must be a list", *keys)
+        usable: list[Way] = []
+        why = ""
+        for place, alternative in enumerate(raw):
+            here = (*keys, str(place))
+            if not isinstance(alternative, dict):
+                raise BadPart("must be an object", *here)
+            found = self._way(alternative, here)
+            if isinstance(found, Way):
+                usable.append(found)
+            else:
+                why = why or found
+        return Ways(tuple(dict.fromkeys(usable)), "" if usable else why)
+
+    def _way(self, alternative: Mapping[str, Any], keys: Keys) -> Way | str:
+        placements: set[Placement] = set()
+        scopes: set[str] = set()
+        for name, wanted in alternative.items():
+            scheme = self._schemes.get(name)
+            if scheme is None:
+                self.problems.append(BadPart(f"there is no security scheme {name[:60]!r}", *keys, name))
+                return "it needs a security scheme that the document doesn't have"
+            if scheme.placement is None:
+                return scheme.why
+            placements.add(scheme.placement)
+            if not isinstance(wanted, list) or not all(isinstance(one, str) for one in wanted):
+                raise BadPart("must be a list of texts", *keys, name)
+            for scope in wanted:
+                if not _SCOPE.fullmatch(scope):
+                    raise BadPart(f"{scope[:60]!r} isn't a scope", *keys, name)
+                if scope not in self.declared:
+                    self.problems.append(BadPart(f"{scope[:60]!r} isn't among the scheme's scopes", *keys, name))
+                    self.declared[scope] = ""
+            scopes |= set(wanted)
+        if len(placements) > 1:
+            return "it needs two credentials at once, and an account has one"
+        if len(scopes) > MAX_TOGETHER:
+            return f"it needs {len(scopes)} permissions at once; at most {MAX_TOGETHER} are taken"
+        return Way(next(iter(placements), None), frozenset(scopes))
+
+    def _scheme(self, raw: dict[str, Any], keys: Keys) -> _Scheme:
+        kind = raw.get("type")
+        if kind in ("oauth2", "openIdConnect"):
+            self._oauth(raw, keys)
+            return _Scheme(_BEARER)
+        if kind == "basic" or (kind == "http" and str(raw.get("scheme", "")).lower() == "basic"):
+            return _Scheme(Placement(format="Basic {secret}"))
+        if kind == "http" and str(raw.get("scheme", "")).lower() == "bearer":
+            return _Scheme(_BEARER)
+        if kind == "http":
+            return _Scheme(None, f"it needs HTTP's {str(raw.get('scheme'))[:20]!r} scheme, which GoEx doesn't speak")
+        if kind == "apiKey":
+            return self._key(raw, keys)
+        if kind == "mutualTLS":
+            return _Scheme(None, "it needs a client's certificate, which GoEx doesn't have")
+        raise BadPart(f"{str(kind)[:40]!r} isn't a type of security scheme", *keys, "type")
+
+    def _key(self, raw: dict[str, Any], keys: Keys) -> _Scheme:
+        place, name = raw.get("in"), raw.get("name")
+        if place in ("query", "cookie"):
+            return _Scheme(None, f"its key goes into the {place}, and GoEx sends credentials in a header alone")
+        if place != "header":
+            raise BadPart("must be header, query or cookie", *keys, "in")
+        if not isinstance(name, str) or not HEADER.fullmatch(name) or name.lower() in OURS:
+            raise BadPart(f"{str(name)[:60]!r} isn't a header for a credential", *keys, "name")
+        return _Scheme(Placement(header=name, format="{secret}"))
+
+    def _oauth(self, raw: dict[str, Any], keys: Keys) -> None:
+        flows = raw.get("flows")
+        for name, flow in flows.items() if isinstance(flows, dict) else ((None, raw),):
+            here = (*keys, "flows", name) if name is not None else keys
+            scopes = flow.get("scopes", {}) if isinstance(flow, dict) else None
+            if not isinstance(scopes, dict):
+                self.problems.append(BadPart("must be an object", *here, "scopes"))
+                continue
+            for scope, described in scopes.items():
+                if not _SCOPE.fullmatch(scope):
+                    self.problems.append(BadPart("isn't a scope", *here, "scopes", scope[:60]))
+                    continue
+                self.declared[scope] = self.declared.get(scope) or plain(described, 300)
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """What came of it for one method: its scopes, and why it can't be called ("": it can)."""
+
+    scopes: tuple[str, ...]
+    unsupported: str = ""
+
+
+def settle(
+    methods: Sequence[tuple[Ways, Risk]], placement: Placement, declared: Mapping[str, str], title: str
+) -> tuple[tuple[Granted, ...], tuple[DocumentScope, ...]]:
+    """What each method needs, and all scopes of the document. `placement` is the document's one (`placement_of`)."""
+    sets: dict[frozenset[str], str] = {}  # scopes that are needed together, and the name of the scope for them
+    for ways, _ in methods:
+        for way in ways.usable:
+            if len(way.scopes) > 1 and way.placement == placement and len(sets) < MAX_SETS:
+                sets.setdefault(way.scopes, _together(way.scopes, declared))
+    words = _words(declared)
+    classes = {risk for ways, risk in methods if _virtual(ways, placement)}
+    granted = tuple(_granted(ways, risk, placement, sets, words, classes) for ways, risk in methods)
+    used = {scope for one in granted for scope in one.scopes}
+    scopes = [DocumentScope(name=name, description=declared[name]) for name in declared]
+    scopes += [
+        DocumentScope(name=name, description=_said(together, declared))
+        for together, name in sets.items()
+        if name in used
+    ]
+    scopes += [
+        DocumentScope(name=words[risk], description=f"{_VIRTUAL[risk].format(title=title)} {_CUTS}", virtual=True)
+        for risk in Risk
+        if words[risk] in used
+    ]
+    return granted, tuple(scopes)
+
+
+def placement_of(methods: Iterable[Ways]) -> Placement:
+    """The place that lets most methods be called; of equals, the usual one."""
+    count: Counter[Placement] = Counter()
+    for ways in methods:
+        count.update({way.placement for way in ways.usable if way.placement is not None})
+    if not count:
+        return _BEARER
+    return max(count, key=lambda one: (count[one], one == _BEARER, one.header == "Authorization", one.header))
+
+
+def _virtual(ways: Ways, placement: Placement) -> bool:
+    """Whether a virtual scope is among those that suffice, or is all that can be said."""
+    fit = [way for way in ways.usable if way.placement in (None, placement)]
+    return not fit or any(not way.scopes for way in fit)
+
+
+def _granted(
+    ways: Ways,
+    risk: Risk,
+    placement: Placement,
+    sets: Mapping[frozenset[str], str],
+    words: Mapping[Risk, str],
+    classes: Iterable[Risk],
+) -> Granted:
+    fit = [way for way in ways.usable if way.placement in (None, placement)]
+    names: set[str] = set()
+    for way in fit:
+        if len(way.scopes) == 1:
+            names |= way.scopes
+        # A scope of ours stands for all of its parts, so that it also suffices for what needs fewer of them.
+        if way.scopes:
+            names.update(name for together, name in sets.items() if way.scopes <= together)
+    virtual = {words[each] for each in classes if each >= risk} | {words[risk]}
+    if any(not way.scopes for way in fit):
+        names |= virtual
+    if names:
+        return Granted(tuple(sorted(names)))
+    why = ways.why
+    if ways.usable and not fit:
+        why = "its credential goes elsewhere than that of the others, and an account has one place for it"
+    elif ways.usable:
+        why = "the document has too many different sets of permissions that are needed together"
+    return Granted(tuple(sorted(virtual)), f"{why}." if why else "")
+
+
+def _words(declared: Mapping[str, str]) -> dict[Risk, str]:
+    """What the virtual scopes are called: not like one of the document's own."""
+    clash = any(risk.word in declared for risk in Risk)
+    return {risk: f"goex-{risk.word}" if clash else risk.word for risk in Risk}
+
+
+def _together(scopes: frozenset[str], declared: Mapping[str, str]) -> str:
+    name = "+".join(sorted(scopes))
+    if len(name) > 200:
+        name = f"{name[:150]}+{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    while name in declared:
+        name += "+"
+    return name
+
+
+def _said(scopes: frozenset[str], declared: Mapping[str, str]) -> str:
+    said = "; ".join(f"{name}: {declared[name]}" if declared[name] else name for name in sorted(scopes))
+    return plain(f"All of these at once: {said}", 600)
