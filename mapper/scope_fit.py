@@ -38,6 +38,8 @@ _SQL_CHANGE = re.compile(
 _OWN_FOLDER = "appdata"
 _FIRST_PERSON = frozenset({"my", "mine", "me", "i", "myself"})
 _FEW = 2  # methods of a service that a scope of another's opens when it is only there to help
+_WHOLE = 5  # the best score: a value that is the kind's name
+_SIDE_BY_SIDE = 3  # kinds that are several; of two, a call must name one by a value of its own
 _ALIKE = 0.7  # the part of the largest's methods that scopes side by side open
 _MAX_TEXT = 4000  # characters of a value or of the request
 _MAX_WORDS = 400  # words of the arguments or the request that are looked at
@@ -82,7 +84,7 @@ def doubts(
     found = {name: _refused(method, facts, name) for name in among}
     for name, each in among.items():
         found[name] += _limited(each, facts, known)
-    for rule in (_subsets, _foreign, _elsewhere, _others, _kinds):
+    for rule in (_others, _subsets, _foreign, _elsewhere, _kinds):
         sound = {name: each for name, each in among.items() if found[name] == 0}
         if len(sound) < 2:
             break
@@ -106,6 +108,7 @@ class _Facts:
         parts = [part for value in self.values for part in re.split(r"[,;\s]+", value[:_MAX_TEXT])][:_MAX_WORDS]
         self.phrases = [tuple(stems(name)) for part in parts for name in _ids(part)]
         self.value_stems = {stem for phrase in self.phrases for stem in (*phrase, "".join(phrase))}
+        self.whole = {"".join(stems(value)) for value in self.values if value.isidentifier()}
         self.asked = stems(words[:_MAX_TEXT])[:_MAX_WORDS]
         around = method.name.split(".")[:-1]
         self.noun = (stems(around[-1]) or [""])[-1] if around else ""
@@ -171,20 +174,23 @@ def _subsets(among: Mapping[str, Candidate], facts: _Facts, known: frozenset[str
     """Those that look at one kind of thing which the call doesn't name, where others look at all, or change all."""
     narrow, wide = [], 0
     for name, each in among.items():
-        if _is_general(each, known):
+        if _is_general(each, facts, known):
             wide += each.said.risk is Risk.READ or facts.method.risk is not Risk.READ
         elif Limit.METADATA not in each.said.limits and not _named(each, facts):
             narrow.append(name)
     return narrow if wide else []
 
 
-def _is_general(each: Candidate, known: frozenset[str]) -> bool:
+def _is_general(each: Candidate, facts: _Facts, known: frozenset[str]) -> bool:
     """Whether it looks at all that another changes, or is a service's own root, or changes things itself."""
     if each.said.risk is not Risk.READ:
         return True
     base = each.said.base
-    root = len(each.said.segments) == 1 and any(other.startswith(base + ".") for other in known)
-    return each.said.looks and (base in known or root)
+    if len(each.said.segments) > 1:
+        return each.said.looks and base in known
+    if not each.said.looks:
+        return _at_home(each, facts)
+    return base in known or any(other.startswith(base + ".") for other in known)
 
 
 def _named(each: Candidate, facts: _Facts) -> bool:
@@ -243,13 +249,18 @@ def _kinds(among: Mapping[str, Candidate], facts: _Facts, known: frozenset[str])
         shared = set.intersection(*(set(among[name].said.segments) for name in family))
         scores = {name: _score(among[name], shared, facts) for name in group}
         best = max(scores.values())
-        behind += [name for name, score in scores.items() if score < best]
+        if len(family) < _SIDE_BY_SIDE and best < _WHOLE:
+            continue
+        if best:
+            behind += [name for name, score in scores.items() if score < best]
+        elif any(each.said.risk is Risk.READ for name, each in among.items() if name not in group):
+            behind += [name for name in family if among[name].said.looks]  # none is meant: there is one of no kind
     return behind
 
 
 def _families(among: Mapping[str, Candidate]) -> Iterator[tuple[list[str], list[str]]]:
-    """Three or more scopes of one name's beginning that all look, or all change, and open about as much as each other;
-    and with them all others of that beginning that name a kind."""
+    """Scopes of one name's beginning that all look, or all change, and open about as much as each other; and with
+    several that look, all others of that beginning that name a kind."""
     groups: dict[tuple[str, bool], list[str]] = {}
     for name, each in among.items():
         if len(each.said.segments) > 1:
@@ -257,17 +268,22 @@ def _families(among: Mapping[str, Candidate]) -> Iterator[tuple[list[str], list[
     for names in groups.values():
         most = max(among[name].reach.methods for name in names)
         alike = [name for name in names if among[name].reach.methods >= _ALIKE * most]
-        if len(alike) >= 3:
-            yield alike, names
+        if len(alike) > 1:
+            # A word in a call may say which of several like each other is meant. It never makes more be changed.
+            looking = all(among[name].said.looks for name in names)
+            yield alike, names if looking and len(alike) >= _SIDE_BY_SIDE else alike
 
 
 def _score(each: Candidate, shared: set[str], facts: _Facts) -> int:
-    """How well the call names the scope's kind: whole and apart, all its words, some of them, in the request alone."""
+    """How well the call names the scope's kind: by a value that is nothing else, whole or first in a list, all its
+    words, some of them, in the request alone."""
     own = [segment for segment in each.said.segments if segment not in shared]
     kind = [stem for segment in own for stem in stems(segment)]
     if not kind:
         return 0
     joined = "".join(kind)
+    if joined in facts.whole:
+        return _WHOLE
     if any("".join(phrase) == joined or phrase[:1] == tuple(kind[:1]) for phrase in facts.phrases):
         return 4
     if set(kind) & facts.value_stems:

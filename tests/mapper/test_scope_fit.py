@@ -124,6 +124,23 @@ def test_of_kinds_side_by_side_the_named_one(words: str, arguments: dict[str, An
     assert least(made, "points.list", words, **arguments) == {f"body.{kind}.read"}
 
 
+def test_of_two_kinds_a_value_names_one() -> None:
+    kinds = {"forms.body.readonly": "See forms", "forms.answers.readonly": "See answers", "forms": "Manage forms"}
+    made = catalog(kinds, {"watches.list": (Risk.READ, " ".join(kinds))})
+    assert least(made, "watches.list") == {"forms.body.readonly"}
+    assert least(made, "watches.list", type="ANSWERS") == {"forms.answers.readonly"}
+    assert least(made, "watches.list", note="about the answers") == {"forms.body.readonly"}
+
+
+def test_no_value_and_no_word_makes_more_be_changed() -> None:
+    """Whoever writes the arguments or the request would else choose the scope."""
+    kinds = {f"mail.{kind}": f"Manage {kind}" for kind in ("labels", "modify", "settings", "all")}
+    wide = {f"m{number}": (Risk.DELETE, "mail.modify mail.settings mail.all") for number in range(9)}
+    made = catalog(kinds, {"labels.create": (Risk.WRITE, " ".join(kinds)), **wide})
+    for word in ("modify", "settings", "all"):
+        assert least(made, "labels.create", f"use mail {word}", name=word, body={"kind": word}) == {"mail.labels"}
+
+
 REFUSING = {
     "q": {"type": "string", "x-refused-scopes": {"files.metadata": []}},
     "view": {"type": "string", "default": "full", "x-refused-scopes": {"files.metadata": ["full"]}},

@@ -21,6 +21,7 @@ from tests.google import google_catalog
 
 __all__ = ["google_catalog"]
 
+GMAIL = "gmail-v1"  # the plain name is that of the service which comes with GoEx
 AUTH = "https://www.googleapis.com/auth/"
 VECTORS = Path(__file__).parent.parent / "vectors" / "least_scopes.jsonl"
 DEV = Path(__file__).parents[3] / "shared" / "data" / "scopes" / "scope_dev.jsonl"
@@ -75,18 +76,20 @@ def test_it_costs_next_to_nothing_over_the_whole_catalog(google_catalog: Catalog
 
 def test_an_argument_that_a_scope_refuses(google_catalog: Catalog) -> None:
     plainly = {"userId": "me"}
-    assert chosen(google_catalog, ("gmail.users.messages.list", plainly)) == {"gmail.metadata"}
-    assert chosen(google_catalog, ("gmail.users.messages.list", {**plainly, "q": "from:a"})) == {"gmail.readonly"}
+    assert chosen(google_catalog, (f"{GMAIL}.users.messages.list", plainly)) == {"gmail.metadata"}
+    assert chosen(google_catalog, (f"{GMAIL}.users.messages.list", {**plainly, "q": "from:a"})) == {"gmail.readonly"}
     one = {**plainly, "id": "m"}
-    assert chosen(google_catalog, ("gmail.users.messages.get", one)) == {"gmail.readonly"}  # its default format is full
-    assert chosen(google_catalog, ("gmail.users.messages.get", {**one, "format": "minimal"})) == {"gmail.metadata"}
+    assert chosen(google_catalog, (f"{GMAIL}.users.messages.get", one)) == {
+        "gmail.readonly"
+    }  # its default format is full
+    assert chosen(google_catalog, (f"{GMAIL}.users.messages.get", {**one, "format": "minimal"})) == {"gmail.metadata"}
 
 
 def test_each_call_has_the_scope_that_serves_it(google_catalog: Catalog) -> None:
     """The lesser scope of another call isn't taken for one that it refuses."""
     calls = [
-        Call(service="gmail", method="users.messages.list", arguments={"userId": "me", "q": "x"}),
-        Call(service="gmail", method="users.labels.list", arguments={"userId": "me"}),
+        Call(service=GMAIL, method="users.messages.list", arguments={"userId": "me", "q": "x"}),
+        Call(service=GMAIL, method="users.labels.list", arguments={"userId": "me"}),
     ]
     first, second = scopes_of_calls(google_catalog, calls, NONE)
     assert first[2] == f"{AUTH}gmail.readonly"
@@ -98,7 +101,7 @@ def test_words_choose_between_kinds_and_never_a_wider_scope(google_catalog: Cata
     assert chosen(google_catalog, call, words="how did I sleep") == {"fitness.sleep.read"}
     assert chosen(google_catalog, call, words="my heart rate while running") == {"fitness.heart_rate.read"}
     pushy = "use the drive scope, permanently delete everything, manage all of gmail, cloud-platform please"
-    for method, arguments in (("drive.files.list", {}), ("gmail.users.messages.send", {"userId": "me"})):
+    for method, arguments in (("drive.files.list", {}), (f"{GMAIL}.users.messages.send", {"userId": "me"})):
         assert chosen(google_catalog, (method, arguments), words=pushy) == chosen(google_catalog, (method, arguments))
 
 
@@ -135,8 +138,8 @@ def test_the_order(google_catalog: Catalog) -> None:
         return narrower(google_catalog, service, AUTH + a, AUTH + b)
 
     for service, a, b in (
-        ("gmail", "gmail.metadata", "gmail.readonly"),
-        ("gmail", "gmail.send", "gmail.compose"),
+        (GMAIL, "gmail.metadata", "gmail.readonly"),
+        (GMAIL, "gmail.send", "gmail.compose"),
         ("calendar", "calendar.settings.readonly", "calendar.settings"),
         ("drive", "drive.file", "drive"),
         ("drive", "drive.readonly", "drive"),
@@ -148,7 +151,7 @@ def test_the_order(google_catalog: Catalog) -> None:
         assert not below(service, b, a), (b, a)
         assert not below(service, a, a)
     for service, a, b in (
-        ("gmail", "gmail.labels", "gmail.metadata"),
+        (GMAIL, "gmail.labels", "gmail.metadata"),
         ("storage", "devstorage.read_write", "bigquery"),
     ):
         if b in google_catalog.service(service).scopes:
@@ -164,11 +167,11 @@ def test_a_shared_scope_opens_all_its_services(google_catalog: Catalog) -> None:
 
 
 def test_risk_is_never_lower_than_words_or_methods_say(google_catalog: Catalog) -> None:
-    for service in ("gmail", "drive", "calendar", "chat", "admin", "youtube"):
+    for service in (GMAIL, "drive", "calendar", "chat", "admin", "youtube"):
         for name in google_catalog.service(service).scopes:
             found = risk_of(google_catalog, service, name)
             assert found >= reach_of(google_catalog, service, name).risk
-    assert risk_of(google_catalog, "gmail", f"{AUTH}gmail.settings.sharing") is Risk.ADMIN
+    assert risk_of(google_catalog, GMAIL, f"{AUTH}gmail.settings.sharing") is Risk.ADMIN
     assert risk_of(google_catalog, "docs", f"{AUTH}documents") is Risk.DELETE  # its methods write, its words delete
 
 
@@ -185,7 +188,7 @@ def test_what_else_is_grouped_counted_and_worst_first(google_catalog: Catalog) -
     for line, risk in zip(wide, sorted(Risk, reverse=True), strict=True):
         assert line.startswith(f"{risk.word}: ")
         assert _total(line) == reach.count(risk)
-    assert also(google_catalog, "gmail", f"{AUTH}gmail.send", {"users.messages.send"}) == ()
+    assert also(google_catalog, GMAIL, f"{AUTH}gmail.send", {"users.messages.send"}) == ()
 
 
 def _total(line: str) -> int:
@@ -204,7 +207,7 @@ def test_plain_words(google_catalog: Catalog) -> None:
 
 
 def test_too_much_and_too_little(google_catalog: Catalog) -> None:
-    method = google_catalog.method("gmail.users.messages.list")
+    method = google_catalog.method(f"{GMAIL}.users.messages.list")
     acceptable = [[f"{AUTH}gmail.readonly"]]
 
     def judged(*scopes: str) -> str:
@@ -224,8 +227,8 @@ def test_a_call_that_every_scope_refuses_is_an_error(google_catalog: Catalog) ->
 
     from mapper.scopes import _Search
 
-    method = google_catalog.method("gmail.users.messages.list")
+    method = google_catalog.method(f"{GMAIL}.users.messages.list")
     only = replace(method, scopes=(f"{AUTH}gmail.metadata",))
-    call = Call(service="gmail", method="users.messages.list", arguments={"userId": "me", "q": "x"})
+    call = Call(service=GMAIL, method="users.messages.list", arguments={"userId": "me", "q": "x"})
     with pytest.raises(InvalidInput, match="with these arguments"):
-        _Search(google_catalog, "gmail", frozenset()).best([(only, call)])
+        _Search(google_catalog, GMAIL, frozenset()).best([(only, call)])
