@@ -88,7 +88,12 @@ def _adaptive(axes: Axes, results: Results, what: str, form: str) -> None:
     axes.plot(across, values, color="black", linestyle="--", marker="D", markersize=4)
     for at, value in zip(across, values, strict=True):
         axes.annotate(
-            form.format(value), (at, value), xytext=(0, 6), textcoords="offset points", fontsize=7, ha="center"
+            form.format(value).removesuffix(".0"),
+            (at, value),
+            xytext=(0, 6),
+            textcoords="offset points",
+            fontsize=7,
+            ha="center",
         )
     axes.grid(axis="y", color="#e5e5e5")
 
