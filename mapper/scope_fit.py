@@ -145,7 +145,8 @@ def _refused(method: Method, facts: _Facts, scope: str) -> int:
             if scope != refusing and not scope.endswith("/" + refusing):
                 continue
             value = facts.arguments.get(name, schema.get("default"))
-            if value is not None and (not values or value in values):
+            # Some values are refused, none is given, and what the provider takes then isn't known: it may be one.
+            if (value is None or value in values) if values else value is not None:
                 return REFUSED
     return 0
 

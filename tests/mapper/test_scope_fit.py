@@ -158,6 +158,13 @@ def test_what_the_provider_refuses_is_never_chosen() -> None:
             least(made, "things.get", **arguments)
 
 
+def test_without_a_known_default_a_value_that_is_refused_may_be_it() -> None:
+    view = {"type": "string", "x-refused-scopes": {"files.metadata": ["full"]}}
+    made = catalog(FILES, {"things.get": (Risk.READ, "files.metadata files.readonly")}, view=view)
+    assert least(made, "things.get") == {"files.readonly"}
+    assert least(made, "things.get", view="full") == {"files.readonly"}
+
+
 def test_scopes_with_names_of_our_own_are_taken_as_they_are_listed() -> None:
     """Manifests are checked by hand: a scope is listed only where it suffices."""
     method = Method(

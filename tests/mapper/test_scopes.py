@@ -152,3 +152,19 @@ def test_many_methods_end_in_time_and_suffice() -> None:
     made = catalog(scopes, methods)
     found = {scope for _, _, scope in least_scopes(made, [call(f"s.{name}") for name in methods], NONE)}
     assert all(found & set(allowed) for allowed in methods.values())
+
+
+def test_our_own_gmail_asks_for_what_its_arguments_need() -> None:
+    auth = "https://www.googleapis.com/auth/"
+
+    def least(method: str, **arguments: str) -> set[str]:
+        made = Call(service="gmail", method=method, arguments=dict(arguments))
+        return {scope.removeprefix(auth) for _, _, scope in least_scopes(CATALOG, [made], NONE)}
+
+    assert least("users.messages.list") == {"gmail.metadata"}
+    assert least("users.messages.list", q="from:bo") == {"gmail.readonly"}
+    assert least("users.messages.get", id="m1") == {"gmail.readonly"}
+    assert least("users.messages.get", id="m1", format="metadata") == {"gmail.metadata"}
+    assert least("users.messages.send") == {"gmail.send"}
+    trash = Call(service="google_drive", method="files.trash", arguments={"fileId": "f"})
+    assert {scope for _, _, scope in least_scopes(CATALOG, [trash], NONE)} == {f"{auth}drive.file"}
