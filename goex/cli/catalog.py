@@ -95,16 +95,15 @@ def show(
 
 @app.command("search")
 def search(
-    words: Annotated[list[str], typer.Argument(help="What the method does, in words.")],
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many are shown.")] = 20,
-    every: All = False,
+    words: Annotated[list[str], typer.Argument(help="What it does, in words, or its name.")],
+    limit: Annotated[int, typer.Option("--limit", min=1, max=200, help="How many are shown.")] = 20,
     as_json: Json = False,
 ) -> None:
-    """Methods that fit some words."""
+    """Methods by their name, or by what they do."""
     out = Output(as_json)
     from mapper.searching import search as find
 
-    found = find(_open(), " ".join(words), limit=limit, main=not every)
+    found = find(_open(), " ".join(words), limit=limit)
     out.json(
         {
             "methods": [
@@ -113,7 +112,6 @@ def search(
                     "risk": one.risk.word,
                     "description": one.description,
                     "unsupported": one.unsupported,
-                    "score": one.score,
                 }
                 for one in found
             ]

@@ -1,8 +1,8 @@
 """What each provider-wide scope opens, worked out once an import: a table that choosing least scopes reads by name.
 
 Rules: a method counts once in however many versions, with the worst risk of any; methods are numbered service by
-service, so that the bits of most scopes lie close together and press to nothing. Virtual scopes, which are a
-document's own, have no row here.
+service, so that the bits of most scopes lie close together and press to nothing. Virtual scopes, and those of
+providers whose services share none, are a document's own and have no row here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterable
 
-from mapper.reach import Reach
+from mapper.reach import SHARING, Reach
 from policies.catalog import Risk
 
 TABLE = """
@@ -34,7 +34,7 @@ def rebuild(db: sqlite3.Connection) -> None:
     """Make the table anew from what the file holds now, within the caller's transaction."""
     db.execute(TABLE)
     db.execute("DELETE FROM reach")
-    for (provider,) in db.execute("SELECT DISTINCT provider FROM document").fetchall():
+    for provider in sorted(SHARING):
         methods: dict[tuple[str, str], list[int]] = {}  # (service, method) to its number and worst risk
         for service, origin_id, risk in db.execute(
             "SELECT d.provider_name, m.origin_id, max(m.risk) FROM method m JOIN document d ON d.id = m.document_id"

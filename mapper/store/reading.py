@@ -43,10 +43,10 @@ _ENTRY = (
     " m.unsupported FROM method m JOIN document d ON d.id = m.document_id JOIN service s ON s.id = d.service_id"
     " LEFT JOIN blob b ON b.id = m.detail WHERE "
 )
-_TEXTS = (
-    "SELECT m.id, s.name, s.title, m.name, m.description, m.risk, m.unsupported FROM method m"
-    " JOIN document d ON d.id = m.document_id JOIN service s ON s.id = d.service_id"
-    " WHERE m.id > ? AND s.main >= ? ORDER BY m.id LIMIT ?"
+_CONTAINING = (
+    "SELECT s.name, m.name FROM method m JOIN document d ON d.id = m.document_id JOIN service s ON s.id = d.service_id"
+    " WHERE instr(lower(s.name || '.' || m.name), lower(?1)) OR instr(lower(m.origin_id), lower(?1))"
+    " ORDER BY s.main DESC, length(m.name), s.name, m.name LIMIT ?2"
 )
 _IDS = (
     "SELECT s.name, m.name FROM method m JOIN document d ON d.id = m.document_id JOIN service s ON s.id = d.service_id"
@@ -271,16 +271,13 @@ class Store:
             found = self._rows(db, "s.name = ? ORDER BY m.name", (service,))
         return tuple(found)
 
-    def texts(self, *, main: bool = True) -> Iterator[tuple[str, str, str, str, Risk, str]]:
-        """(service, its title, name, description, risk, why it can't be called) of every method."""
-        after = 0
-        while True:
-            with self._reading() as db:
-                rows = db.execute(_TEXTS, (after, int(main), _CHUNK * 4)).fetchall() if db is not None else []
-            if not rows:
-                return
-            yield from ((*row[1:5], _risk(row[5]), row[6]) for row in rows)
-            after = rows[-1][0]
+    def containing(self, text: str, limit: int = 50) -> tuple[str, ...]:
+        """Full names, or providers' ids, that have `text` in them: main versions and short ones first."""
+        with self._reading() as db:
+            if db is None or not _possible(text):
+                return ()
+            rows = db.execute(_CONTAINING, (text, limit)).fetchall()
+        return tuple(f"{service}.{method}" for service, method in rows)
 
     def idle_scopes(self) -> tuple[tuple[str, str], ...]:
         """(service, scope) of the scopes that unlock no method. Raises StoreUnreadable."""

@@ -260,7 +260,7 @@ def test_an_older_import_doesnt_shadow_what_came_with_goex_since(db: Path) -> No
     assert catalog.by_tool_name("slack-chat-postMessage") is own.method("slack.chat.postMessage")
     assert list(catalog.entries()) == [] and sum(name == "slack" for name in catalog.services) == 1
     assert any(finding.kind == "hidden" for finding in lint(catalog))
-    assert all(found.description != "Does chat.postMessage." for found in search(catalog, "postMessage"))
+    assert all(found.description != "Does chat.postMessage." for found in search(catalog, "chat.postMessage"))
 
 
 def test_tool_names_that_two_methods_share_lead_to_neither(db: Path) -> None:
@@ -449,20 +449,33 @@ def test_threads_share_it(db: Path) -> None:
 def test_searching(db: Path) -> None:
     catalog = written(
         db,
-        document("diary", "v3", "pages.insert", "pages.list", "acl.insert"),
-        document("diary", "v2", "pages.insert"),
-        document("files", "v1", methods=(operation("upload", unsupported="bytes", description="Insert pages."),)),
+        document("diary", "v3", "pages.insertLeaf", "pages.list", "acl.insert"),
+        document("diary", "v2", "pages.insertLeaf"),
+        document("attic", "v1", methods=(operation("upload", unsupported="bytes"),)),
     )
-    found = search(catalog, "insert a page", limit=1000)
-    assert found[0].id == "diary.pages.insert" and found[-1].unsupported == "bytes"
-    assert not any(one.service == "diary-v2" for one in found)
-    assert any(one.service == "diary-v2" for one in search(catalog, "insert a page", main=False))
-    assert search(catalog, "slack messages posting", limit=1)[0].id.startswith("slack.")
-    assert search(catalog, "zzzzqqq") == ()
-    for words in ("", "   ", "!!", "é"):
+
+    def ids(text: str, limit: int = 20) -> list[str]:
+        return [one.id for one in search(catalog, text, limit=limit)]
+
+    assert ids("insertLeaf")[:2] == ["diary.pages.insertLeaf", "diary-v2.pages.insertLeaf"]
+    assert ids("PAGES.insertleaf")[0] == "diary.pages.insertLeaf"
+    assert ids("api.pages.list")[0] == "diary.pages.list"  # as its provider calls it
+    assert "diary.pages.list" in ids("list the pages of my diary")
+    assert ids("post a slack message", 1) == ["slack.chat.postMessage"]
+    assert search(catalog, "attic.upload")[0].unsupported == "bytes"
+    assert len(ids("pages", 2)) <= 2 and search(catalog, "zzzzqqq") == ()
+    for words in ("", "   ", "!!", "\0"):
         with pytest.raises(InvalidInput):
             search(catalog, words)
     assert len(search(catalog, "event " * 5000 + "x" * 100_000)) <= 20
+    search(catalog, "%_'\"; DROP TABLE method; --")
+    assert "diary" in catalog.services
+
+
+def test_searching_what_comes_with_goex_without_a_file(db: Path) -> None:
+    assert search(Catalog.open(db), "postMessage")[0].id == "slack.chat.postMessage"
+    assert search(Catalog.open(db), "create a github issue", limit=3)
+    assert not db.exists()
 
 
 def test_linting(db: Path) -> None:
