@@ -16,6 +16,9 @@ from policies.catalog import Method, Risk
 # many things, yet not without end: a scope that reads everything is no small one.
 WEIGHTS: Mapping[Risk, int] = {Risk.READ: 1, Risk.WRITE: 3, Risk.DELETE: 10, Risk.ADMIN: 20}
 
+# Providers whose services share their scopes by name. Elsewhere a name means something of its own in each service.
+SHARING = frozenset({"google"})
+
 
 @dataclass(frozen=True, slots=True)
 class Reach:

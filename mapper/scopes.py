@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mapper.catalog import Catalog
-from mapper.reach import Reach, of_methods
+from mapper.reach import SHARING, Reach, of_methods
 from mapper.scope_fit import REFUSED, candidates, doubts
 from mapper.scope_words import Limit, bare_name, said
 from policies.actions import Call
@@ -89,7 +89,8 @@ def scopes_of_calls(
         if not method.scopes:
             raise InvalidInput(f"No scope allows {method.id}, so it can't be called.")
         provider = catalog.service(call.service).provider
-        groups.setdefault((provider or call.service, call.account), []).append((place, method, call))
+        together = provider if provider in SHARING else call.service
+        groups.setdefault((together, call.account), []).append((place, method, call))
     found: dict[int, ScopeId] = {}
     for (_, account), placed in groups.items():
         members = [(method, call) for _, method, call in placed]

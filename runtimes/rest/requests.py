@@ -62,7 +62,7 @@ def step_for(
         origin=Origin.parse(account.base_url),
         base_path=tuple(unquote(segment) for segment in base.path.split("/") if segment),
         method=method.http,
-        path=_path(method, placed["path"]),
+        path=() if method.path == "/" and not base.path.strip("/") else _path(method, placed["path"]),
         query={
             **{name: _flat(method, name, value) for name, value in placed["query"].items()},
             **{name: _each(method, name, value) for name, value in placed["repeat"].items()},
@@ -172,10 +172,17 @@ def _flat(method: Method, name: str, value: Any) -> str | Ref:
         return value
     if isinstance(value, list) and all(isinstance(item, str) and "," not in item for item in value):
         return ",".join(value)
+    if method.origin_id and isinstance(value, list):
+        # A document says that commas part them; JSON in their place would be another value.
+        if any(isinstance(item, list | dict) or (isinstance(item, str) and "," in item) for item in value):
+            raise InvalidInput(f"{method.id}, {name}: its items are parted by commas, so none can hold one.")
+        return ",".join(str(_flat(method, name, item)) for item in value)
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _header(method: Method, name: str, value: Any) -> str:
+    if method.origin_id and isinstance(value, bool | int | float):
+        value = json.dumps(value)
     if not isinstance(value, str) or _CONTROL.search(value) or not value.isascii():
         raise InvalidInput(f"{method.id}, {name} goes into a header: it must be ASCII text that is known beforehand.")
     return value
@@ -185,7 +192,9 @@ def _body(method: Method, arguments: Mapping[str, Any], parts: Mapping[str, Any]
     if method.body == "none":
         return None
     if method.body == "form":
-        return {name: _flat(method, name, value) for name, value in arguments.items()}
+        # A document's form names a list's field once for each item; a manifest's is parted by commas.
+        flat = _each if method.origin_id else _flat
+        return {name: flat(method, name, value) for name, value in arguments.items()}
     body: dict[str, Any] = dict(arguments)
     if method.mail:
         *outer, last = method.mail.split(".")
