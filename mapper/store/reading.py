@@ -1,52 +1,28 @@
-"""Reading the catalog's file: one service, one method at a time, never all of them at once.
-
-Rules: each question is answered from one state of the file, and what another process commits is seen by the next
-question; what is kept in memory is bounded. A file that isn't there is an empty catalog; one that can't be used raises
-StoreUnreadable from whatever needs it. Safe to share between threads.
-"""
+"""Reading the catalog's file: one service, one method at a time, never all of them at once (`mapper.store.session`)."""
 
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 from mapper.reach import Reach
-from mapper.schemas import REF, referred
+from mapper.schemas import referred
 from mapper.store import reaches
 from mapper.store.blobs import unpack
-from mapper.store.database import StoreUnreadable, open_reading, translated
-from mapper.store.rows import Entry, ServiceFacts
+from mapper.store.database import StoreUnreadable
+from mapper.store.listing import Listing, possible, risk_of, unpacked
+from mapper.store.rows import ServiceFacts
+from mapper.store.session import LEAST
 from mapper.store.tools import tool_name, tool_number
 from policies.catalog import Method, Placement, Risk, Scope, Service
-
-_T = TypeVar("_T")
-
-_CACHED = 4_000_000  # roughly bytes of JSON that are kept in memory, parsed
-_LEAST = 500  # what anything that is kept counts for
-_CHUNK = 500  # rows that are read at a time by those who go through all
 
 _METHOD = (
     "SELECT m.name, m.origin_id, m.description, m.http, m.path, m.risk, m.body, m.unsupported, m.scopes,"
     " m.document_id, b.data FROM method m JOIN document d ON d.id = m.document_id"
     " JOIN service s ON s.id = d.service_id LEFT JOIN blob b ON b.id = m.detail"
-)
-_ENTRY = (
-    "SELECT m.id, s.name, m.name, m.origin_id, m.description, m.http, m.path, m.risk, m.document_id, m.scopes, b.data,"
-    " m.unsupported FROM method m JOIN document d ON d.id = m.document_id JOIN service s ON s.id = d.service_id"
-    " LEFT JOIN blob b ON b.id = m.detail WHERE "
-)
-_CONTAINING = (
-    "SELECT s.name, m.name FROM method m JOIN document d ON d.id = m.document_id JOIN service s ON s.id = d.service_id"
-    " WHERE instr(lower(s.name || '.' || m.name), lower(?1)) OR instr(lower(m.origin_id), lower(?1))"
-    " ORDER BY s.main DESC, length(m.name), s.name, m.name LIMIT ?2"
 )
 _IDS = (
     "SELECT s.name, m.name FROM method m JOIN document d ON d.id = m.document_id JOIN service s ON s.id = d.service_id"
@@ -55,25 +31,8 @@ _IDS = (
 _BY_NAME, _BY_ORIGIN, _BY_TOOL = (_IDS.format(column) for column in ("name", "origin_id", "tool"))
 
 
-class Store:
+class Store(Listing):
     """The imported services in the file at `path`."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._db: sqlite3.Connection | None = None
-        self._file: tuple[int, int] = (0, 0)  # device and inode
-        self._version = -1
-        self._cache: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
-        self._cached = 0
-        self._lock = threading.RLock()
-
-    def close(self) -> None:
-        """Let the file go. Asking again opens it again."""
-        with self._lock:
-            if self._db is not None:
-                self._db.close()
-            self._db = None
-            self._forget()
 
     # ---- questions
 
@@ -82,15 +41,6 @@ class Store:
         """Grows with each change of the file; 0 while there is none. Raises StoreUnreadable."""
         with self._reading() as db:
             return self._keep("generation", lambda: self._generation(db)) if db is not None else 0
-
-    def names(self) -> tuple[str, ...]:
-        """The names of all services, sorted. Raises StoreUnreadable."""
-        with self._reading() as db:
-            if db is None:
-                return ()
-            return self._keep(
-                "names", lambda: tuple(n for (n,) in db.execute("SELECT name FROM service ORDER BY name"))
-            )
 
     def facts(self) -> tuple[ServiceFacts, ...]:
         """Every service without its methods. Raises StoreUnreadable."""
@@ -124,14 +74,14 @@ class Store:
     def service(self, name: str) -> Service | None:
         """The service of that name, its methods read when they are looked at. Raises StoreUnreadable."""
         with self._reading() as db:
-            if db is None or not _possible(name):
+            if db is None or not possible(name):
                 return None
             return self._keep(("service", name), lambda: self._service(db, name))
 
     def method(self, service: str, name: str) -> Method | None:
         """One method, its arguments' schemas complete. Raises StoreUnreadable."""
         with self._reading() as db:
-            if db is None or not _possible(service, name):
+            if db is None or not possible(service, name):
                 return None
             key = ("method", service, name)
             kept = self._kept(key)
@@ -159,7 +109,7 @@ class Store:
                         (service,),
                     )
                 ),
-                _LEAST * 20,
+                LEAST * 20,
             )
 
     def count(self, service: str) -> int:
@@ -201,7 +151,7 @@ class Store:
                         (service, scope),
                     )
                 ),
-                _LEAST * 20,
+                LEAST * 20,
             )
 
     def reaches(self, service: str, scopes: Iterable[str]) -> dict[str, Reach]:
@@ -222,7 +172,7 @@ class Store:
                     if kept is None:
                         kept = self._own_reach(service, known.scopes, scope)
                     self._put(
-                        ("reach", service, scope), kept, _LEAST + sum(bits.bit_length() for bits in kept.bits) // 8
+                        ("reach", service, scope), kept, LEAST + sum(bits.bit_length() for bits in kept.bits) // 8
                     )
                 found[scope] = kept
             return found
@@ -247,95 +197,13 @@ class Store:
                 " ORDER BY m.name",
                 (service, scope),
             ).fetchall()
-        return tuple((name, description, _risk(risk)) for name, description, risk in rows)
-
-    def entries(self, *, main: bool = True) -> Iterator[Entry]:
-        """Every method in short (of main versions alone, unless said otherwise), by number. Raises StoreUnreadable.
-
-        One state of the file only as long as nobody writes it: whoever keeps what this gives compares `generation`.
-        """
-        after = 0
-        while True:
-            with self._reading() as db:
-                found = self._entries(db, after, main) if db is not None else []
-            if not found:
-                return
-            yield from found
-            after = found[-1].number
-
-    def entries_of(self, service: str) -> tuple[Entry, ...]:
-        """Every method of one service in short, by name. Raises StoreUnreadable."""
-        with self._reading() as db:
-            if db is None:
-                return ()
-            found = self._rows(db, "s.name = ? ORDER BY m.name", (service,))
-        return tuple(found)
-
-    def containing(self, text: str, limit: int = 50) -> tuple[str, ...]:
-        """Full names, or providers' ids, that have `text` in them: main versions and short ones first."""
-        with self._reading() as db:
-            if db is None or not _possible(text):
-                return ()
-            rows = db.execute(_CONTAINING, (text, limit)).fetchall()
-        return tuple(f"{service}.{method}" for service, method in rows)
-
-    def idle_scopes(self) -> tuple[tuple[str, str], ...]:
-        """(service, scope) of the scopes that unlock no method. Raises StoreUnreadable."""
-        with self._reading() as db:
-            if db is None:
-                return ()
-            return tuple(
-                (service, scope)
-                for service, scope in db.execute(
-                    "SELECT s.name, c.name FROM scope c JOIN document d ON d.id = c.document_id"
-                    " JOIN service s ON s.id = d.service_id"
-                    " WHERE c.id NOT IN (SELECT scope_id FROM unlocks) ORDER BY s.name, c.name"
-                )
-            )
-
-    def schemas(self, service: str = "") -> Iterator[tuple[str, str, Any, frozenset[str]]]:
-        """(service, name, schema, names of its document's schemas) of one service, or all. Raises StoreUnreadable."""
-        for name in (service,) if service else self.names():
-            with self._reading() as db:
-                if db is None:
-                    return
-                rows = db.execute(
-                    "SELECT c.document_id, c.name, b.data FROM schema c JOIN document d ON d.id = c.document_id"
-                    " JOIN service s ON s.id = d.service_id LEFT JOIN blob b ON b.id = c.blob_id WHERE s.name = ?",
-                    (name,),
-                ).fetchall()
-            known: dict[int, set[str]] = {}
-            for document, schema, _ in rows:
-                known.setdefault(document, set()).add(schema)
-            names = {document: frozenset(found) for document, found in known.items()}
-            with translated(self.path):
-                for document, schema, blob in rows:
-                    yield name, schema, _unpacked(blob), names[document]
-
-    def arguments(self, service: str = "") -> Iterator[tuple[str, str, str, Any]]:
-        """(service, method, argument, schema) of one service, or of all; what schemas refer to isn't followed.
-
-        Raises StoreUnreadable.
-        """
-        for name in (service,) if service else self.names():
-            with self._reading() as db:
-                if db is None:
-                    return
-                rows = db.execute(
-                    "SELECT m.name, b.data FROM method m JOIN document d ON d.id = m.document_id"
-                    " JOIN service s ON s.id = d.service_id LEFT JOIN blob b ON b.id = m.detail WHERE s.name = ?",
-                    (name,),
-                ).fetchall()
-            with translated(self.path):
-                for method, blob in rows:
-                    for argument, schema in _unpacked(blob)["properties"].items():
-                        yield name, method, argument, schema
+        return tuple((name, description, risk_of(risk)) for name, description, risk in rows)
 
     # ---- inside
 
     def _ids(self, query: str, value: str | int) -> tuple[str, ...]:
         with self._reading() as db:
-            if db is None or not _possible(str(value)):
+            if db is None or not possible(str(value)):
                 return ()
             rows = db.execute(query, (value,)).fetchall()
         return tuple(f"{service}.{method}" for service, method in rows)
@@ -354,7 +222,7 @@ class Store:
             " WHERE d.service_id = ? ORDER BY c.name",
             (row[0],),
         ).fetchall():
-            worst = max(_risk(risk), scopes[scope].risk) if scope in scopes else _risk(risk)
+            worst = max(risk_of(risk), scopes[scope].risk) if scope in scopes else risk_of(risk)
             scopes[scope] = Scope(service=name, name=scope, description=described, risk=worst, virtual=bool(virtual))
         try:
             placement = Placement(**json.loads(row[4]))
@@ -378,7 +246,7 @@ class Store:
     def _method(self, db: sqlite3.Connection, service: str, row: Any) -> tuple[Method, int]:
         """The method of a row of `_METHOD`, and what keeping it counts for."""
         (name, origin_id, description, http, path, risk, body, unsupported, scopes, document, blob) = row
-        detail = _unpacked(blob)
+        detail = unpacked(blob)
         properties, required, locations = detail["properties"], detail["required"], detail["locations"]
         definitions, cost = self._definitions(db, document, referred(properties))
         parameters: dict[str, Any] = {
@@ -400,7 +268,7 @@ class Store:
             parameters=parameters,
             locations=MappingProxyType(locations),
             scopes=tuple(sorted(named[number] for number in numbers)),
-            risk=_risk(risk),
+            risk=risk_of(risk),
             body=body,
             origin_id=origin_id,
             unsupported=unsupported,
@@ -427,123 +295,6 @@ class Store:
             todo.extend(referred(found[name]) - found.keys())
         return found, cost
 
-    def _entries(self, db: sqlite3.Connection, after: int, main: bool) -> list[Entry]:
-        return self._rows(db, "m.id > ? AND s.main >= ? ORDER BY m.id LIMIT ?", (after, int(main), _CHUNK))
-
-    def _rows(self, db: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> list[Entry]:
-        scopes: dict[int, dict[int, str]] = {}
-        found = []
-        for row in db.execute(_ENTRY + where, values).fetchall():
-            document, numbers, blob = row[8:11]
-            if document not in scopes:
-                scopes[document] = dict(
-                    db.execute("SELECT id, name FROM scope WHERE document_id = ?", (document,)).fetchall()
-                )
-            properties = _unpacked(blob)["properties"]
-            found.append(
-                Entry(
-                    number=row[0],
-                    service=row[1],
-                    name=row[2],
-                    origin_id=row[3],
-                    description=row[4],
-                    http=row[5],
-                    path=row[6],
-                    risk=_risk(row[7]),
-                    scopes=tuple(sorted(scopes[document][int(each)] for each in numbers.split())),
-                    parameters=tuple(properties),
-                    fields=self._fields(db, document, properties.get("body")),
-                    unsupported=row[11],
-                )
-            )
-        return found
-
-    def _fields(self, db: sqlite3.Connection, document: int, body: Any) -> tuple[str, ...]:
-        if not isinstance(body, dict):
-            return ()
-        target = body.get("$ref", "")
-        if target.startswith(REF):
-            row = db.execute(
-                "SELECT b.data FROM schema c JOIN blob b ON b.id = c.blob_id WHERE c.document_id = ? AND c.name = ?",
-                (document, target[len(REF) :]),
-            ).fetchone()
-            body = unpack(row[0]) if row is not None else {}
-        properties = body.get("properties", {})
-        return tuple(name for name, schema in properties.items() if not schema.get("readOnly"))
-
-    def _generation(self, db: sqlite3.Connection) -> int:
-        row = db.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()
-        return int(row[0]) if row else 0
-
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection | None]:
-        """A connection that sees one state of the file while this lasts; None where there is no file."""
-        with self._lock, translated(self.path):
-            db = self._connection()
-            if db is None:
-                yield None
-                return
-            if db.in_transaction:  # a question within a question
-                yield db
-                return
-            db.execute("BEGIN")
-            try:
-                (version,) = db.execute("PRAGMA data_version").fetchone()
-                if version != self._version:
-                    self._forget()
-                    self._version = version
-                yield db
-            finally:
-                with suppress(sqlite3.Error):
-                    db.execute("ROLLBACK")
-
-    def _connection(self) -> sqlite3.Connection | None:
-        try:
-            found = os.lstat(self.path)
-        except OSError:
-            if self._db is not None:
-                self.close()
-            return None
-        if self._db is not None and (found.st_dev, found.st_ino) != self._file:
-            self.close()  # somebody put another file in its place
-        if self._db is None:
-            try:
-                self._db = open_reading(self.path)
-            except FileNotFoundError:
-                return None
-            self._file = (found.st_dev, found.st_ino)
-            self._version = -1
-        return self._db
-
-    # ---- what is kept
-
-    def _keep(self, key: Hashable, make: Callable[[], _T], cost: int = _LEAST) -> _T:
-        kept: _T | None = self._kept(key)
-        if kept is None:
-            kept = make()
-            if kept is not None:
-                self._put(key, kept, cost)
-        return kept
-
-    def _kept(self, key: Hashable) -> Any:
-        found = self._cache.get(key)
-        if found is None:
-            return None
-        self._cache.move_to_end(key)
-        return found[0]
-
-    def _put(self, key: Hashable, value: Any, cost: int) -> None:
-        cost = max(cost, _LEAST)
-        self._cache[key] = (value, cost)
-        self._cached += cost
-        while self._cached > _CACHED and len(self._cache) > 1:
-            _, (_, spared) = self._cache.popitem(last=False)
-            self._cached -= spared
-
-    def _forget(self) -> None:
-        self._cache.clear()
-        self._cached = 0
-
 
 class StoredMethods(Mapping[str, Method]):
     """The methods of one stored service by name: each is read when it is looked at, and names alone cost little."""
@@ -566,25 +317,6 @@ class StoredMethods(Mapping[str, Method]):
 
     def __contains__(self, name: object) -> bool:
         return name in self._store.method_names(self._service)
-
-
-def _possible(*names: str) -> bool:
-    """Whether these could be names at all: what isn't can't be asked for in SQL, and is nobody's name."""
-    return all(len(name) <= 300 and name.isprintable() for name in names)
-
-
-def _unpacked(blob: bytes | None) -> dict[str, Any]:
-    if blob is None:
-        raise sqlite3.DatabaseError("a method has lost its parameters")
-    found: dict[str, Any] = unpack(blob)
-    return found
-
-
-def _risk(number: int) -> Risk:
-    try:
-        return Risk(number)
-    except ValueError:
-        return Risk.DELETE
 
 
 __all__ = ("Store", "StoreUnreadable", "StoredMethods")

@@ -2,8 +2,8 @@
 
 Rules: everything between opening and `commit` is one transaction, so that whoever stops an import leaves what was
 there; a document replaces the one of the same provider, name and version; the generation grows with each commit, by
-which readers see that there is something new. Names are decided over everything that is there, and a name that
-somebody else has is never given away.
+which readers see that there is something new. Names are decided over everything that is there. A name that somebody
+has or ever had is never given to anybody else, since accounts and grants that stand under it outlive the service.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -27,6 +28,13 @@ from mapper.store.tools import tool_name, tool_number
 from policies.catalog import Risk
 from policies.errors import InvalidInput
 
+_OWNERS = """
+CREATE TABLE IF NOT EXISTS owner (
+    name TEXT PRIMARY KEY COLLATE NOCASE,
+    provider TEXT NOT NULL,
+    provider_name TEXT NOT NULL
+) WITHOUT ROWID
+"""
 _SPARE_PAGES = 0.2  # the part of the file that may lie idle before it is written anew
 
 
@@ -45,6 +53,8 @@ class Writer:
         self._preferred: dict[tuple[str, str, str], bool | None] = {}
         with translated(path):
             self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute(_OWNERS)
+            self._db.execute("INSERT OR IGNORE INTO owner SELECT name, provider, provider_name FROM service")
 
     def __enter__(self) -> Writer:
         return self
@@ -245,7 +255,8 @@ class Writer:
         named: dict[tuple[str, str, str], tuple[str, bool]] = {}
         for versions, is_main in groups:
             version = "+".join(versions)
-            name = names.service_name(names.wishes(provider, provider_name, version, main=is_main), self._is_taken)
+            wishes = names.wishes(provider, provider_name, version, main=is_main)
+            name = names.service_name(wishes, partial(self._is_taken, owner=(provider, provider_name)))
             if not name:
                 raise InvalidInput(f"No name is left for {provider_name[:60]} {version[:60]}.")
             first = documents[versions[0]]
@@ -255,6 +266,7 @@ class Writer:
                 " placement, methods) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
                 (name, provider, provider_name, version, is_main, title, description, first[4], first[5]),
             ).lastrowid
+            db.execute("INSERT OR IGNORE INTO owner VALUES (?, ?, ?)", (name, provider, provider_name))
             ids = [documents[v][0] for v in versions]
             db.executemany("UPDATE document SET service_id = ? WHERE id = ?", [(service, each) for each in ids])
             self._count(service, name, ids)
@@ -316,8 +328,11 @@ class Writer:
             found[number] = own if name == f"{part}.{own}" else name
         return found
 
-    def _is_taken(self, name: str) -> bool:
+    def _is_taken(self, name: str, owner: tuple[str, str]) -> bool:
         if name.casefold() in self._taken:
+            return True
+        row = self._db.execute("SELECT provider, provider_name FROM owner WHERE name = ?", (name,)).fetchone()
+        if row is not None and tuple(row) != owner:
             return True
         return self._db.execute("SELECT 1 FROM service WHERE name = ? COLLATE NOCASE", (name,)).fetchone() is not None
 

@@ -244,6 +244,29 @@ def test_equal_schemas_are_kept_once_and_lost_ones_are_dropped(db: Path) -> None
     assert blobs() == 0
 
 
+def test_two_providers_never_share_a_name_not_even_one_after_the_other(db: Path) -> None:
+    others = document("api", "v1", "theirs", provider="others")
+    catalog = written(db, document("api", "v1", "ours"))
+    written(db, others, document("API", "v1", "loud", provider="others"), document("model", "2"))
+
+    def named() -> dict[str, list[str]]:
+        return {name: list(catalog.service(name).methods) for name in catalog.services if "api" in name.lower()}
+
+    for _ in range(2):  # importing again gives the same names
+        assert named() == {"api": ["ours"], "API-v1": ["loud"], "others-api-v1": ["theirs"]}
+        assert "model-2" in catalog.services and "model" not in catalog.services
+        written(db, others)
+    with Writer(db) as writer:
+        assert writer.services_of("others") == ("API-v1", "others-api-v1")
+        writer.remove("api")
+        writer.commit()
+    # Accounts and grants of the removed service may still be there: its name isn't free.
+    written(db, others)
+    assert named() == {"API-v1": ["loud"], "others-api-v1": ["theirs"]}
+    written(db, document("api", "v1", "ours"))
+    assert named()["api"] == ["ours"]
+
+
 # ---- what a service that comes with GoEx is never hidden by
 
 
