@@ -56,6 +56,7 @@ def step_for(
     if method.unsupported:
         raise Unsupported(f"{method.id} can't be called through GoEx: {method.unsupported}")
     base = urlsplit(account.base_url)
+    later = role in ("guard", "undo", "verify")  # made anew, with literal values, before it is sent
     request = PlannedRequest(
         id=id,
         account=(account.service, account.name),
@@ -64,7 +65,7 @@ def step_for(
         method=method.http,
         path=() if method.path == "/" and not base.path.strip("/") else _path(method, placed["path"]),
         query={
-            **{name: _flat(method, name, value) for name, value in placed["query"].items()},
+            **{name: _flat(method, name, value, later) for name, value in placed["query"].items()},
             **{name: _each(method, name, value) for name, value in placed["repeat"].items()},
         },
         headers={**service.headers, **{name: _header(method, name, value) for name, value in placed["header"].items()}},
@@ -162,9 +163,12 @@ def _each(method: Method, name: str, value: Any) -> Any:
     return _flat(method, name, value)
 
 
-def _flat(method: Method, name: str, value: Any) -> str | Ref:
-    """A value where only text can stand: booleans in lower case, lists joined by commas, objects as JSON."""
-    if isinstance(value, Ref):
+def _flat(method: Method, name: str, value: Any, later: bool = False) -> Any:
+    """A value where only text can stand: booleans in lower case, lists joined by commas, objects as JSON.
+
+    `later`: a value with references in it is left as it is, since the request is made anew once they are filled.
+    """
+    if isinstance(value, Ref) or (later and refs_in(value)):
         return value
     if refs_in(value):
         raise InvalidInput(f"{method.id}, {name}: a part of a value can't come from an answer here, only all of it.")
