@@ -1,8 +1,9 @@
 """Fits the ranking's weights to requests of our own, and writes `mapper/ranking/weights.json`. A developer's tool.
 
 Two conditional logits: among all families, those that serve a request should have all the probability; among the
-methods of such a family, the acceptable ones should. Weights that say how well words fit can't be negative, so that no accident of the sample turns evidence
-around. What is printed is measured by ten-fold cross-validation over the requests; what is written uses all of them.
+methods of such a family, the acceptable ones should. Weights that say how well words fit can't be negative, so that
+no accident of the sample turns evidence around. Then how sure the whole is (`sureness`). What is printed is measured
+by ten-fold cross-validation over the requests; what is written uses all of them.
 
     python -m mapper.evaluation.fitting --catalog CATALOG.DB INTENTS.txt [--check REQUESTS.jsonl] [--write]
 """
@@ -186,9 +187,15 @@ def sureness(found: Signs, wanted: Signs) -> dict[str, Any]:
     none = 1 / (1 + np.exp(-wanted.rows @ nothing))
     own = wanted.served
     bins = [
-        (round(float(likely[own & part].mean()), 2), round(float(wanted.right[own & part].mean()), 2), int(part[own].sum()))
+        (
+            round(float(likely[own & part].mean()), 2),
+            round(float(wanted.right[own & part].mean()), 2),
+            int(part[own].sum()),
+        )
         for low in (0.0, 0.25, 0.5, 0.75, 0.9)
-        if (own & (part := (likely >= low) & (likely < {0.0: 0.25, 0.25: 0.5, 0.5: 0.75, 0.75: 0.9, 0.9: 1.1}[low]))).any()
+        if (
+            own & (part := (likely >= low) & (likely < {0.0: 0.25, 0.25: 0.5, 0.5: 0.75, 0.75: 0.9, 0.9: 1.1}[low]))
+        ).any()
     ]
     return {
         "first_right_auc": _auc(likely[own], wanted.right[own]),

@@ -13,7 +13,7 @@ from mapper.ranking.text import form_terms, marked_words, terms
 UNKNOWN_RARITY = 8.0
 """How rare a word counts that no example has."""
 
-FAMILY_NAMES = ("words", "example", "popular", "connected", "asks")
+FAMILY_NAMES = ("words", "title", "example", "popular", "connected", "asks")
 
 NAMES = (
     "resource", "tail", "own", "described", "named", "nearest", "near", "main", "asks", "path", "path_exact",
@@ -26,15 +26,17 @@ RANKING_NAMES = (
 )  # fmt: skip
 
 _ROOTS = {"folders/": 1, "organizations/": 2, "billingaccounts/": 3}
-_READS = frozenset(
-    """what which who whose whom where when how is are was were do does did have has had am show list read find look
-    fetch display view check see tell give pull any search anything""".split()
-)
+_READS_TEXT = """
+what which who whose whom where when how is are was were do does did have has had am show list read find look fetch
+display view check see tell give pull any search anything
+"""
+_READS = frozenset(_READS_TEXT.split())
 _NAMING = frozenset(
     ("<hexid>", "<fileid>", "<videoid>", "<channelid>", "<playlistid>", "<id1>", "<id2>", "<id3>", "<uuid>", "<email>",
      "<robot>", "<quoted>", "<number>", "<placeid>", "<orderid>", "<billingid>", "<package>", "<file>", "<domain>")
 )  # fmt: skip
-_POLITE = frozenset("please hey hi ok now can could would will you i want need to pls kindly just me".split())
+_POLITE_TEXT = "please hey hi ok now can could would will you i want need to pls kindly just me"
+_POLITE = frozenset(_POLITE_TEXT.split())
 
 
 @dataclass(slots=True)
@@ -72,6 +74,7 @@ class Evidence:
     """What a request's terms say: a sum for every family, resource, last word and method; the nearest examples."""
 
     family: Any
+    title: Any
     resource: Any
     tail: Any
     own: Any
@@ -91,7 +94,10 @@ def of_families(request: Request, found: Evidence, arrays: dict[str, Any]) -> An
     example = _family_nearest(found, arrays, count)
     connected = np.zeros(count)
     connected[found.connected] = 1.0
-    return np.stack([words, example, arrays["family_popular"], connected, np.log1p(arrays["family_asks"])], axis=1)
+    title = found.title / request.scale
+    return np.stack(
+        [words, title, example, arrays["family_popular"], connected, np.log1p(arrays["family_asks"])], axis=1
+    )
 
 
 def of_methods(request: Request, found: Evidence, numbers: Any, arrays: dict[str, Any], flags: dict[str, Any]) -> Any:
@@ -223,7 +229,7 @@ def _examples(found: Evidence, numbers: Any, arrays: dict[str, Any], count: int)
 
 def may_be_misspelt(term: str) -> bool:
     """Whether an unknown term is a word that a slip of the keyboard could have made."""
-    return 5 <= len(term) <= 14 and re.fullmatch(r"[a-z]+", term) is not None
+    return 4 <= len(term) <= 14 and re.fullmatch(r"[a-z]+", term) is not None
 
 
 def slips(word: str) -> list[str]:

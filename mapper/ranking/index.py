@@ -2,8 +2,9 @@
 
 A request's terms are looked up once; what they say for families, resources, last words, methods and examples is summed
 (`_evidence`); a linear model over `features.FAMILY_NAMES` says how likely each family is, another over
-`features.NAMES` how likely each method is within its family. `mapper.evaluation.fitting` fits their weights. Deterministic. Safe to share between
-threads. Memory: the arrays that say what belongs where, some 20 bytes a method; postings are read for each request.
+`features.NAMES` how likely each method is within its family. `mapper.evaluation.fitting` fits their weights.
+Deterministic. Safe to share between threads. Memory: the arrays that say what belongs where, some 30 bytes a method;
+postings are read for each request.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Competition:
-    """What competes for a request: `features.FAMILY_NAMES` of every family, `features.NAMES` of the likeliest's methods."""
+    """What competes: `features.FAMILY_NAMES` of every family, `features.NAMES` of the likeliest families' methods."""
 
     families: Any
     numbers: Any
@@ -93,6 +94,7 @@ class Index:
         self._flags = {name: flags[:, number] for number, name in enumerate(tables.FLAGS)}
         self._sizes = {
             "family": len(self._families),
+            "title": len(self._families),
             "resource": int(self._arrays["method_resource"].max(initial=0)) + 1,
             "tail": int(self._arrays["method_tail"].max(initial=0)) + 1,
             "ask": len(self._arrays["ask_family"]),
@@ -129,9 +131,7 @@ class Index:
     ) -> list[Hit]:  # fmt: skip
         """The methods that fit best, best first. See `find`."""
         return list(
-            self.find(
-                text, connected=connected, limit=limit, explain=explain, chooser=chooser, embedder=embedder
-            ).hits
+            self.find(text, connected=connected, limit=limit, explain=explain, chooser=chooser, embedder=embedder).hits
         )
 
     def find(
@@ -279,10 +279,7 @@ class Index:
         self, request: Request, rows: dict[str, tuple[Any, ...]], connected: list[int], without: int = -1
     ) -> Evidence:
         methods = len(self._arrays["method_family"])
-        sums = {
-            column: np.zeros(self._sizes.get(column, methods), np.float32)
-            for column in tables.COLUMNS
-        }
+        sums = {column: np.zeros(self._sizes.get(column, methods), np.float32) for column in tables.COLUMNS}
         request.known = {term: row[0] for term, row in rows.items()}
         length = 0.0
         for term, weight in request.terms.items():
@@ -314,7 +311,8 @@ class Index:
             sums["ask"][without] = 0.0
         near = self._nearest(sums["ask"])
         return Evidence(
-            family=sums["family"], resource=sums["resource"], tail=sums["tail"], own=sums["own"],
+            family=sums["family"],
+            title=sums["title"], resource=sums["resource"], tail=sums["tail"], own=sums["own"],
             described=sums["described"], named=sums["named"], path=sums["path"], asks=near,
             similar=sums["ask"][near], connected=connected, rows=rows,
         )  # fmt: skip
@@ -386,10 +384,11 @@ class Index:
 
     def _described(self, numbers: list[int]) -> list[str]:
         """Each method in words, for an embedder."""
-        made = []
-        for service, name, _ in self._named(numbers):
-            made.append(f"{service} {name}")
-        return made
+        marks = ",".join("?" * len(numbers))
+        with self._lock:
+            query = f"SELECT number, says FROM rank_method WHERE number IN ({marks})"  # noqa: S608 # only marks
+            said = dict(self._db.execute(query, numbers).fetchall())
+        return [said[number] for number in numbers]
 
     # ---- explaining
 
@@ -413,9 +412,8 @@ class Index:
         spoken = set()
         for term in request.terms:
             row = found.rows.get(term)
-            if row is not None and row[number] is not None:
-                if float(np.frombuffer(row[number], np.int8)[tail]) / postings.SCALE > least:
-                    spoken.add(term)
+            if row is not None and row[number] is not None and _leaning(row[number], tail) > least:
+                spoken.add(term)
         return spoken
 
     def _words_for(self, request: Request, found: Evidence, column: str, at: int) -> tuple[str, ...]:
@@ -466,6 +464,10 @@ def interleaved(hits: Sequence[Hit], limit: int) -> list[Hit]:
         taken.append(pick)
         shown[pick.service] = shown.get(pick.service, 0) + 1
     return taken
+
+
+def _leaning(cell: bytes, tail: int) -> float:
+    return float(np.frombuffer(cell, np.int8)[tail]) / postings.SCALE
 
 
 def _logistic(value: float) -> float:

@@ -33,9 +33,13 @@ class GeneralLexicon:
     """Words of all services: what a method's last word is called, spellings, popular services, and who is meant."""
 
     verbs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # last word of a method -> how it is asked for
-    popular: Mapping[str, int] = field(default_factory=dict)  # provider's name of a service -> 1 (some) to 3 (everybody)
+    popular: Mapping[str, int] = field(
+        default_factory=dict
+    )  # provider's name of a service -> 1 (some) to 3 (everybody)
     lexicons: Mapping[str, str] = field(default_factory=dict)  # bundled service -> file of the lexicon, without .toml
-    hints: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # provider's name -> more phrases that speak of it
+    hints: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # provider's name -> more phrases that speak of it
     elsewhere: tuple[str, ...] = ()  # requests that no service here is about
     foreign: tuple[str, ...] = ()  # names of others' products
 

@@ -124,9 +124,7 @@ def likelihoods(part: Matrix, anywhere: Any) -> Matrix:
     """The weights of terms for contexts, as bytes; those that round to nothing are left out."""
     weights = np.log1p(part.values / anywhere[part.terms]) * SCALE
     kept = weights >= 1.0
-    return Matrix(
-        part.terms[kept], part.at[kept], np.minimum(weights[kept], 255).astype(np.uint8), part.contexts
-    )
+    return Matrix(part.terms[kept], part.at[kept], np.minimum(weights[kept], 255).astype(np.uint8), part.contexts)
 
 
 def leanings(found: Matrix, terms: int, few: Any) -> Any:

@@ -16,8 +16,7 @@ from mapper.ranking import lexicon
 from mapper.ranking.lexicon import ServiceLexicon
 from mapper.store import names
 from mapper.store.reading import Store
-from policies.catalog import Risk, Service
-
+from policies.catalog import Risk, Scope, Service
 
 ELSEWHERE = ""
 """The name of the family that stands for everything that no service here does."""
@@ -159,7 +158,7 @@ def _imported(store: Store) -> Iterator[tuple[Family, Mapping[str, str], list[Ra
         yield family, {name: facts[name].base_url for name in services}, methods
 
 
-def _scopes(store: Store, name: str) -> Iterable[lexicon.Any]:
+def _scopes(store: Store, name: str) -> Iterable[Scope]:
     service = store.service(name)
     return service.scopes.values() if service is not None else ()
 
@@ -189,9 +188,7 @@ def _elsewhere() -> Family:
 
 
 def _with_words(found: ServiceLexicon, words: Iterable[str]) -> ServiceLexicon:
-    return ServiceLexicon(
-        speaks=(*found.speaks, *words), cannot=found.cannot, nouns=found.nouns, asks=found.asks
-    )
+    return ServiceLexicon(speaks=(*found.speaks, *words), cannot=found.cannot, nouns=found.nouns, asks=found.asks)
 
 
 def _bundled_methods(service: Service) -> list[Ranked]:

@@ -27,15 +27,17 @@ from mapper.ranking.text import document_terms, form_terms, marked_words, reques
 from mapper.store.database import open_writing, translated
 from mapper.store.reading import Store
 
-FORMAT = 5
+FORMAT = 8
 
-COLUMNS = ("family", "resource", "tail", "own", "described", "named", "path", "ask")
+COLUMNS = ("family", "title", "resource", "tail", "own", "described", "named", "path", "ask")
 
 _TABLES = f"""
 CREATE TABLE rank_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE rank_array (name TEXT PRIMARY KEY, kind TEXT NOT NULL, data BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE rank_family (number INTEGER PRIMARY KEY, name TEXT NOT NULL, title TEXT NOT NULL);
-CREATE TABLE rank_method (number INTEGER PRIMARY KEY, service TEXT NOT NULL, name TEXT NOT NULL, origin TEXT NOT NULL);
+CREATE TABLE rank_method (
+    number INTEGER PRIMARY KEY, service TEXT NOT NULL, name TEXT NOT NULL, origin TEXT NOT NULL, says TEXT NOT NULL
+);
 CREATE INDEX rank_method_origin ON rank_method (origin);
 CREATE TABLE rank_ask (number INTEGER PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE rank_term (term TEXT PRIMARY KEY, rarity REAL NOT NULL, {", ".join(f"{c} BLOB" for c in COLUMNS)});
@@ -43,8 +45,10 @@ CREATE TABLE rank_term (term TEXT PRIMARY KEY, rarity REAL NOT NULL, {", ".join(
 _NAMES = ("meta", "array", "family", "method", "ask", "term")
 
 _DESCRIBED = 600  # characters of a description that are read
-_ROUTINE = frozenset("alt fields key prettyPrint pageToken pageSize maxResults quotaUser body name parent".split())
+_ROUTINE_TEXT = "alt fields key prettyPrint pageToken pageSize maxResults quotaUser body name parent"
+_ROUTINE = frozenset(_ROUTINE_TEXT.split())  # parameters that say nothing
 _COLLECTION = re.compile(r"([A-Za-z][A-Za-z0-9_]+)/\{")
+_SAYS = 160  # characters of a description that an embedder gets
 _LEAST_ASKS = 12  # examples that a last word needs to count for itself
 _SPREAD = 4  # families whose examples use a word before it can tell what is to be done
 
@@ -93,8 +97,11 @@ def write(db: sqlite3.Connection, made: Made, stamped: str) -> None:
         [(number, family.name, family.title) for number, family in enumerate(sources.families)],
     )
     db.executemany(
-        "INSERT INTO rank_method VALUES (?, ?, ?, ?)",
-        [(n, method.service, method.name, method.origin_id) for n, method in enumerate(sources.methods)],
+        "INSERT INTO rank_method VALUES (?, ?, ?, ?, ?)",
+        [
+            (number, method.service, method.name, method.origin_id, made.says(number))
+            for number, method in enumerate(sources.methods)
+        ],
     )
     db.executemany("INSERT INTO rank_ask VALUES (?, ?)", list(enumerate(made.asks)))
     db.executemany(
@@ -130,6 +137,12 @@ class Made:
     arrays: dict[str, Any]
     rarity: Any
 
+    def says(self, number: int) -> str:
+        """A method in one line of words: for embeddings."""
+        method = self.sources.methods[number]
+        title = self.sources.families[method.family].title
+        return f"{title}: {split_name(method.name).lower()}. {method.description[:_SAYS]}"
+
     @classmethod
     def of(cls, sources: Sources) -> Made:
         return _Maker(sources).made()
@@ -146,6 +159,7 @@ _SHARES: dict[str, tuple[float, ...]] = {
 _MIXES: dict[str, tuple[tuple[float, str], ...]] = {
     "family": ((1.0, "family_ask"), (0.5, "names"), (1.0, "speaks"), (0.6, "nouns"), (0.15, "family_doc"),
                (0.1, "scopes")),
+    "title": ((1.0, "names"),),
     "resource": ((1.0, "resource_ask"), (1.0, "resource_noun"), (0.7, "resource_name"), (0.2, "resource_doc")),
     "own": ((1.0, "own"),),
     "described": ((1.0, "described"), (0.3, "parameters")),
@@ -288,8 +302,8 @@ class _Maker:
             for description in family.scopes:
                 counts["scopes"].add(number, document_terms(description), known=True)
             counts["family_doc"].add(number, document_terms(family.description), 3.0, known=True)
-        for (family, name), number in self.resources.items():
-            counts["resource_name"].add(number, self._without_names(family, document_terms(name.rpartition(".")[2])))
+        for (owner, name), number in self.resources.items():
+            counts["resource_name"].add(number, self._without_names(owner, document_terms(name.rpartition(".")[2])))
 
     def _count_methods(self, counts: dict[str, Counts]) -> None:
         for number, method in enumerate(self.methods):
@@ -392,9 +406,9 @@ _SAME = {"insert": "create", "add": "create", "patch": "update", "edit": "update
 
 def phrase_terms(phrases: Iterable[str]) -> dict[str, float]:
     """The terms of phrases, which stand anywhere in a request."""
-    found: Counter[str] = Counter()
+    found: dict[str, float] = {}
     for phrase in phrases:
         for term, weight in request_terms(phrase).items():
             if not term.startswith("^"):
-                found[term] += weight
-    return dict(found)
+                found[term] = found.get(term, 0.0) + weight
+    return found

@@ -37,7 +37,9 @@ _MONTH = r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|a
 _FILE = r"(?:jpe?g|png|gif|webp|heic|svg|mp4|mov|avi|mkv|mp3|wav|flac|m4a|pdf|docx?|xlsx?|pptx?|csv|tsv|txt|md|json|xml|ya?ml|zip|tar|gz|html?|ics|vcf|apk|aab|eml|srt|vtt|sql|py|js|log|parquet|avro)"  # noqa: E501
 
 _COLLECTION = re.compile(r"(?<![\w/.])/?((?:[A-Za-z][A-Za-z0-9_]*/[^\s/,;'\"]+/?)+)")
-_HOST_WORDS = frozenset("www com org net io co html htm google googleapis".split())
+_PLURAL = re.compile(r"[A-Za-z][A-Za-z_]{1,40}s|people|(?:[a-z]+[A-Z]\w*)")  # collections are named so
+_HOST_TEXT = "www com org net io co html htm google googleapis"
+_HOST_WORDS = frozenset(_HOST_TEXT.split())
 
 # (kind, pattern): each match is replaced by its kind. Order matters: the most specific first.
 _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
@@ -57,15 +59,31 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("time", r"\b\d{1,2}(?::\d{2}){1,2}\s?(?:am|pm)?\b|\b\d{1,2}\s?(?:am|pm|o'clock)\b"),
         ("package", r"\bcom\.[a-z0-9_]+(?:\.[a-z0-9_]+)+\b"),
         ("version", r"\bv\d+(?:\.\d+)*\b|\b\d+\.\d+\.\d+\b"),
-        ("domain", r"\b(?:[a-z0-9-]+\.)+(?:com|org|net|io|dev|co|app|edu|gov|uk|de|fr|se|nl|shop|info|biz|ai)\b"),
+        (
+            "domain",
+            r"\b(?:[a-z0-9-]{1,63}\.){1,5}(?:com|org|net|io|dev|co|app|edu|gov|uk|de|fr|se|nl|shop|info|biz|ai)\b",
+        ),
         ("range", r"\b(?:'?[a-z]\w*'?!)?[a-z]{1,2}\d{1,5}:[a-z]{1,2}\d{0,5}\b"),
         ("year", r"\b(?:19|20)\d{2}\b"),
     )
 )
 # Ids whose shape tells what they name, as their providers document or show them.
 _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(rf"(?<![\w/<-]){pattern}(?![\w>-])"))
+    (kind, re.compile(rf"(?<![\w/<.:@#-]){pattern}(?![\w>-])"))
     for kind, pattern in (
+        ("room", r"![^\s:,]+:[A-Za-z0-9][\w.:-]*"),
+        ("alias", r"#[^\s:#]+:[A-Za-z][\w.:-]*\w"),
+        ("member", r"@[^\s:@]+:[A-Za-z][\w.:-]*\w"),
+        ("roomevent", r"\$[A-Za-z0-9_\-+/:.]{10,}"),
+        ("messagestamp", r"\d{10}\.\d{3,6}"),
+        ("channelname", r"#[A-Za-z][\w-]{0,79}"),
+        ("chatchannel", r"[CGD]0[A-Z0-9]{6,12}"),
+        ("chatuser", r"[UW]0[A-Z0-9]{6,12}"),
+        ("snowflake", r"\d{17,20}"),
+        ("repoissue", r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9][\w.-]*#\d{1,9}"),
+        ("repo", r"(?!(?:and|or|he|his|yes|on|either|w|n|s)/)[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9][\w.-]*(?![\w/.{-])"),
+        ("issueno", r"#\d{1,9}"),
+        ("track", r"spotify:[a-z]+:\w+"),
         ("billingid", r"[0-9A-F]{6}-[0-9A-F]{6}-[0-9A-F]{6}"),
         ("orderid", r"GPA\.[\d.-]+"),
         ("placeid", r"ChIJ[\w-]*"),
@@ -80,7 +98,7 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 _EMAIL = re.compile(r"[A-Za-z0-9._%+\-]{1,64}@([A-Za-z0-9.\-]{1,190}\.[A-Za-z]{2,24})")
 _URL = re.compile(r"(?:https?://|www\.)([^\s<>\"'/]+)([^\s<>\"']*)", re.IGNORECASE)
 _CLOUD_URI = re.compile(r"\b(gs|s3)://[^\s<>\"']+", re.IGNORECASE)
-_FILE_NAME = re.compile(rf"[\w\-.()]*[\w)\-]\.({_FILE})\b", re.IGNORECASE)
+_FILE_NAME = re.compile(rf"(?<![\w.()-])[\w\-.()]{{0,120}}[\w)\-]\.({_FILE})\b", re.IGNORECASE)
 _IDENTIFIER = re.compile(r"(?<![\w<])(?=[\w\-]*\d)(?=[\w\-]*[A-Za-z])[A-Za-z0-9][\w\-]{4,}(?![\w>])")
 
 
@@ -123,7 +141,7 @@ def _plain(text: str) -> Iterator[str]:
     def path(match: re.Match[str]) -> str:
         segments = match[1].strip("/").split("/")
         names = segments[::2]
-        if len(segments) < 2 or not all(re.fullmatch(r"[A-Za-z][A-Za-z_]{2,40}", name) for name in names):
+        if len(segments) < 2 or not all(_PLURAL.fullmatch(name) for name in names):
             return match[0]
         found.extend(f"{name.lower()}/" for name in names[: (len(segments) + 1) // 2])
         return " " + " ".join(split_name(name) for name in names) + " "
@@ -131,7 +149,7 @@ def _plain(text: str) -> Iterator[str]:
     text = _CLOUD_URI.sub(lambda match: f" <{match[1].lower()}> ", text)
     text = _URL.sub(url, text)
     text = _EMAIL.sub(email, text)
-    text = _COLLECTION.sub(path, text)
+    text = _COLLECTION.sub(path, text) if "/" in text else text
     text = _FILE_NAME.sub(lambda match: f" <file> {match[1]} ", text)
     for kind, pattern in (*_SHAPES, *_KINDS):
         text = pattern.sub(f" <{kind}> ", text)
@@ -166,10 +184,7 @@ def stem(word: str) -> str:
     if word.endswith("ies") and len(word) > 4:
         return word[:-3] + "y"
     if word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        if word.endswith(("sses", "shes", "ches", "xes", "zzes")):
-            word = word[:-2]
-        else:
-            word = word[:-1]
+        word = word[:-2] if word.endswith(("sses", "shes", "ches", "xes", "zzes")) else word[:-1]
     for ending, least in (("ing", 6), ("ied", 5), ("ed", 5)):
         if word.endswith(ending) and len(word) >= least:
             cut = word[: -len(ending)]
@@ -198,12 +213,12 @@ def terms(marked: list[tuple[str, bool]]) -> dict[str, float]:
         stopped = word in STOP
         stemmed = word if special else stem(word)
         scale = 0.3 if quoted else 1.0
-        if not stopped:
+        if not stopped and word != "?":
             note(stemmed, scale)
         if number < 2 and not special:
             note(f"^{stemmed}", 0.5)
         if not special and before and not (stopped and before_stop) and not quoted:
-            note(before + stemmed, 0.6)
+            note(stem(before + stemmed), 0.6)
         before, before_stop = ("", True) if special else (stemmed, stopped)
     return found
 
