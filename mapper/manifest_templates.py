@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar
 
 from mapper.tables import Table
-from mapper.templates import Reference, Source, references
+from mapper.templates import Reference, Source, may_be_left_out, references
 from policies.catalog import CallTemplate, Expect, Method, Risk, UndoTemplate
 from policies.errors import InvalidInput
 from policies.jsonvalue import steps
@@ -141,6 +141,8 @@ def _check_references(
         if reference.source == "request" and method is not None:
             name = steps(reference.path)[0]
             if reference.optional and name in method.parameters["properties"]:
+                if not may_be_left_out(value):
+                    table.fail(f"{reference} can be left out only where it is the whole value", *keys)
                 continue
             if name not in method.parameters["required"] and name not in method.defaults:
                 table.fail(f"{reference}: {method.name} has no such argument that is always there", *keys)

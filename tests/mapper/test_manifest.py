@@ -189,6 +189,16 @@ BAD = [
     ('title = "Chat"', 'title = "Chat"\nheaders = { "X-Y\\n" = "z" }', "header"),
     ('title = "Chat"', 'title = "Chat"\nplacement = { format = "Bearer" }', "must hold {secret} once"),
     ('title = "Chat"', 'title = "Chat"\nplacement = { header = "A b" }', "isn't a header's name"),
+    ('equals = "$request.text", says', 'contains = 3, says', "must be a list, or a reference to one"),
+    ('equals = "$request.text", says', 'lacks = true, says', "must be a list, or a reference to one"),
+    ('id = "$response.id" } }]', 'id = "$request.nothing?" } }]', "always there"),
+    ('id = "$response.id" } }]', 'id = "$response.?" } }]', "isn't a path"),
+    ('equals = "$request.text", says', 'lacks = ["$request.tags?"], says', "only where it is the whole value"),
+    ('channel = "@channel"\ntext', 'channel = "string"\ntext', "required: end its type with '!', or give it a default"),
+    ("fixed = {", "fixed_query = { text = 'x' }\nfixed = {", "is a parameter, so it can't be fixed"),
+    ("fixed = {", "fixed_query = { nonce = 'x' }\nfixed = {", "is a parameter, so it can't be fixed"),
+    ('risk = "write"\nwords', 'risk = "write"\nmail = "raw"\nwords', "exactly where there are mail parameters"),
+    ('priority = "string How urgent."', 'subject = "mail string"\npriority = "string"', "exactly where there are mail"),
     ('title = "Chat"', "title = ", "not TOML"),
     ('title = "Chat"', 'title = "Chat"\ntitle = "Again"', "not TOML"),
 ]  # fmt: skip
@@ -200,6 +210,33 @@ def test_mistakes(old: str, new: str, says: str) -> None:
     with pytest.raises(ManifestError) as caught:
         load(GOOD.replace(old, new, 1))
     assert says in str(caught.value) and "chat.toml" in str(caught.value)
+
+
+def test_what_a_manifest_may_say_beyond_that() -> None:
+    text = GOOD.replace('channel = "@channel"\ntext', 'channel = "string A channel."\ntext')
+    text = text.replace('defaults = { priority = "low" }', 'defaults = { priority = "low", channel = "GENERAL" }')
+    text = text.replace("fixed = {", 'fixed_query = { "wait" = true }\nfixed = {')
+    text = text.replace('equals = "$request.text", says', 'lacks = ["$request.text", "$response.x?"], says')
+    send = load(text).methods["messages.send"]
+    assert send.parameters["required"] == ["text"] and send.defaults["channel"] == "GENERAL"
+    assert send.locations["wait"] == "query" and send.defaults["wait"] is True and send.locations["nonce"] == "body"
+    assert send.undo.guard.expect[0].op == "lacks"
+
+
+def test_a_letter_is_made_of_its_parts_alone() -> None:
+    text = GOOD.replace('risk = "write"\nwords', 'risk = "write"\nmail = "message.raw"\nwords')
+    parts = 'subject = "mail string"\nto = "mail string[]"\npriority = "string"'
+    text = text.replace('priority = "string How urgent."', parts)
+    send = load(text).methods["messages.send"]
+    assert (send.mail, send.body) == ("message.raw", "json")
+    assert {name for name, place in send.locations.items() if place == "mail"} == {"subject", "to"}
+    for old, new in [
+        ("subject =", "sender ="),
+        ('"mail string[]"', '"mail string"'),
+        ('"mail string[]"', '"mail integer[]"'),
+    ]:
+        with pytest.raises(ManifestError, match="isn't a part of a letter"):
+            load(text.replace(old, new))
 
 
 def test_the_line_is_named() -> None:
@@ -309,6 +346,7 @@ def test_entry_hash_changes_with_every_field() -> None:
         replace(method, description="x"),
         replace(method, http="GET"),
         replace(method, path="/x"),
+        replace(method, mail="raw"),
         replace(method, parameters={**method.parameters, "required": []}),
         replace(method, locations={**method.locations, "text": "query"}),
         replace(method, scopes=("channels:read",)),

@@ -124,6 +124,16 @@ def test_attempts_end() -> None:
         (Expect(op="equals", path="$.a", value=1), {"a": True}, False),
         (Expect(op="equals", path="$.a", value=1), {"a": "1"}, False),
         (Expect(op="equals", path="$.a", value=None), {}, False),
+        (Expect(op="contains", path="$.a", value=[1, "x"]), {"a": ["x", 2, 1]}, True),
+        (Expect(op="contains", path="$.a", value=[1, "x"]), {"a": ["x", 2, True]}, False),
+        (Expect(op="contains", path="$.a", value=[]), {}, True),
+        (Expect(op="contains", path="$.a", value=[1]), {}, False),
+        (Expect(op="contains", path="$.a", value=[1]), {"a": 1}, False),
+        (Expect(op="contains", path="$.a", value=1), {"a": [1]}, False),
+        (Expect(op="lacks", path="$.a", value=[{"t": 1}]), {"a": [{"t": 2}]}, True),
+        (Expect(op="lacks", path="$.a", value=[{"t": 1}]), {"a": [{"t": 2}, {"t": 1}]}, False),
+        (Expect(op="lacks", path="$.a", value=[1]), {}, True),
+        (Expect(op="lacks", path="$.a", value=[1]), {"a": "2"}, False),
         (Expect(op="not_equals", path="$.a", value=1), {}, True),
         (Expect(op="not_equals", path="$.a", value=1), {"a": 1}, False),
         (Expect(op="exists", path="$.a"), {"a": None}, True),
@@ -140,9 +150,9 @@ def test_conditions(expect: Expect, body: Any, holds: bool) -> None:
     assert (failed == "") is holds
 
 
-@pytest.mark.parametrize("op", ["equals", "not_equals", "exists", "absent"])
+@pytest.mark.parametrize("op", ["equals", "not_equals", "exists", "absent", "contains", "lacks"])
 def test_an_answer_that_cannot_be_read_meets_no_condition(op: Any) -> None:
-    policy = Policy(plan(get("a", expect=(Expect(op=op, path="$.a", value=1),))))
+    policy = Policy(plan(get("a", expect=(Expect(op=op, path="$.a", value=[1]),))))
     decision = policy.admit(read("a"))
     assert isinstance(decision, Composed)
     assert policy.take(decision, 200, None, "other")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,11 @@ from policies.actions import ApiCalls, Plan, Revert, UndoClass
 from policies.codec import plan_from_json, plan_to_json
 from policies.digest import digest
 from policies.errors import InvalidInput
-from policies.jsonvalue import canonical
+from policies.jsonvalue import MissingValue, canonical
 from runtimes.gateway.plan import PlannedRequest, Ref
 from runtimes.rest.answers import Answer, Ledger
 from runtimes.rest.assessing import assess_calls, assess_redo
-from runtimes.rest.binding import check_values
+from runtimes.rest.binding import bind, check_values
 from runtimes.rest.planning import action_key, plan_calls
 from runtimes.rest.requests import check_segment
 from runtimes.rest.run import job_file
@@ -106,6 +107,27 @@ def test_undo_refers_to_answers_pre_reads_and_requests() -> None:
     assert planned.undo.verify.request.attempts > 1
     assert planned.probe is not None
     assert planned.probe.request.optional
+
+
+def test_what_may_be_absent_is_null_left_out_or_expected_to_be_absent() -> None:
+    account_ = account("google_calendar", "https://www.googleapis.com/calendar/v3")
+    wanted = calls(("google_calendar.events.patch", {"eventId": "event1", "location": "Here"}))
+    plan = plan_calls(wanted, {("google_calendar", account_.name): account_}, CATALOG, "a1").calls[0]
+    assert plan.undo is not None and plan.undo.verify is not None and plan.undo.guard is not None
+    undo = plan.undo.calls[0]
+    assert "sendUpdates" not in undo.arguments  # the request didn't say, so the undo doesn't
+    assert undo.arguments["location"] == Ref("pre-0", "$.location", optional=True)
+    assert Step.from_json(json.loads(canonical(undo.to_json()))) == undo
+    before = {"etag": "1", "status": "confirmed", "start": {"date": "2026-05-08"}, "end": {"date": "2026-05-09"}}
+    seen = {"pre-0": Answer(status=200, well=True, failed="", body=before, text="")}
+    bound = bind(undo, seen, CATALOG, account_)
+    assert bound.request.body["location"] is None and bound.request.body["start"] == before["start"]
+    verify = bind(plan.undo.verify, seen, CATALOG, account_)
+    assert [(e.path, e.op) for e in verify.request.expect][:3] == [
+        ("$.summary", "absent"), ("$.description", "absent"), ("$.location", "absent"),
+    ]  # fmt: skip
+    with pytest.raises(MissingValue):  # an answer that wasn't kept whole may have had it
+        bind(undo, {"pre-0": replace(seen["pre-0"], whole=False, body=None, captured=before)}, CATALOG, account_)
 
 
 @pytest.mark.parametrize(
