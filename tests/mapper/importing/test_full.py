@@ -48,7 +48,7 @@ def catalog(imported: tuple[Path, Report]) -> Catalog:
 @pytest.fixture(scope="module")
 def raw() -> dict[tuple[str, str], dict[str, Any]]:
     """Every document once, by name and version."""
-    found = {}
+    found: dict[tuple[str, str], dict[str, Any]] = {}
     for file in sorted(FOLDER.glob("*.json")):
         if file.name != "index.json":
             document = json.loads(file.read_text(encoding="utf-8"))

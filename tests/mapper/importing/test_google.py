@@ -93,7 +93,8 @@ def test_arguments_are_judged_by_the_schema(folder: Path, db: Path) -> None:
         return catalog.validate(Call(service="things", method="things.create", arguments={"body": body}))
 
     assert call({"inner": {"inner": {"name": "x"}}}).arguments["body"]
-    for bad in ({"inner": {"inner": {"name": 1}}}, {"nope": 1}, "x", [1], {"inner": {"inner": []}}):
+    wrong: list[Any] = [{"inner": {"inner": {"name": 1}}}, {"nope": 1}, "x", [1], {"inner": {"inner": []}}]
+    for bad in wrong:
         with pytest.raises(InvalidInput):
             call(bad)
 

@@ -14,7 +14,7 @@ from mapper.importing.model import BadPart
 from mapper.importing.schemas import bounded, converted
 from mapper.schemas import problem
 
-NAMES = {"Thing": {}, "Other": {}}
+NAMES: dict[str, Any] = {"Thing": {}, "Other": {}}
 
 GOOD: list[tuple[Any, Any]] = [
     ({"type": "string"}, {"type": "string"}),
