@@ -8,10 +8,14 @@ value. What somebody wants *said* never decides what is *done*: the ranking does
 
 from __future__ import annotations
 
+import json
 import math
+import re
 import threading
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
+from importlib.resources import files
 
 from mapper import dates
 from mapper.catalog import Catalog
@@ -29,11 +33,17 @@ _OFFERED = 3
 # In log odds, as the ranking's scores: what it says for a method that the request fills it, or leaves it lacking.
 _FILLED, _MISSING, _UNUSED, _KIND = 1.2, 1.6, 2.2, 2.0
 _MOST_FILLED = 4
-_T = 0.55
+_SHARPER = 0.55  # scores are this many times too flat for the shares that they stand for
 # The probability that the first reading is right, from which it is taken without asking; the riskier, the surer.
-_SURE = {Risk.READ: 0.80, Risk.WRITE: 0.86, Risk.DELETE: 0.90, Risk.ADMIN: 0.95}
-# The probability that nothing fits: from here it isn't sure, and from here it declines.
-_DOUBT, _DECLINE = 0.25, 0.5
+SURE = {Risk.READ: 0.82, Risk.WRITE: 0.86, Risk.DELETE: 0.9, Risk.ADMIN: 0.93}
+# The probability that nothing fits, from which that is what it says; and from which not even what comes nearest is
+# shown. Wanting what nothing does is rare, so that the first is well below a half.
+DECLINES, _GIVES_UP = 0.15, 0.6
+
+SIGNS = (
+    "bias", "ranked", "nothing", "share", "first", "kind", "named", "other_named", "filled", "missing", "unused",
+)  # fmt: skip
+"""What is known of the likeliest reading before it is decided on; `mapper.evaluation.deciding` fits their weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +62,17 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """What the embedded proposer found: readings best first, whether the first can be trusted, and whether nothing in
-    the catalog serves the request (then there are no readings)."""
+    """What the embedded proposer found: readings best first, and whether the first can be trusted.
+
+    `declined`: nothing in the catalog seems to serve the request (`nothing` is the probability of that). The readings
+    are then what comes nearest, for the person to look at; none where that is far off.
+    """
 
     readings: tuple[Reading, ...]
     sure: bool
     notes: tuple[str, ...]
     nothing: float = 0.0
+    declined: bool = False
 
     @property
     def complete(self) -> tuple[Reading, ...]:
@@ -76,7 +90,7 @@ class EmbeddedProposer:
         self._index = index
         self._generation = -1 if index is None else self._now()
         self._services_of: dict[str, set[str]] = {}
-        self._spellings: list[str] = []
+        self._spellings: dict[str, str] = {}
         self._lock = threading.Lock()
 
     @property
@@ -106,23 +120,37 @@ class EmbeddedProposer:
         """The readings of `text`, best first. `connected`: services that have an account, preferred among equals;
         `explain` says of each reading which words spoke for it; `now`, with its time zone, is what "tomorrow" counts
         from (the machine's clock and zone)."""
-        found = self._extracted(text)
-        ranked = self.index.find(found.wish, connected=connected, limit=_CANDIDATES, explain=explain)
-        readings = self._readings(ranked, found, now or datetime.now().astimezone())
-        if not readings or ranked.nothing >= _DECLINE:
-            return Proposed((), False, ("Nothing in the catalog serves this request.",), ranked.nothing)
+        readings, signs = self.readings(text, connected=connected, explain=explain, now=now)
+        nothing = _weighed("nothing", signs) if signs else 1.0
+        if nothing >= _GIVES_UP:
+            return Proposed((), False, ("Nothing in the catalog does this.",), nothing, declined=True)
+        if nothing >= DECLINES:
+            near = ", ".join(reading.method.id for reading in readings[:_OFFERED])
+            note = f"Nothing in the catalog seems to do this. What comes nearest: {near}."
+            return Proposed(readings[:_OFFERED], False, (note,), nothing, declined=True)
         best = readings[0]
         notes: list[str] = []
         if best.missing:
             notes.append(f"{best.method.id} would fit, but the request doesn't give {', '.join(best.missing)}.")
         if best.unused:
             notes.append(f"{best.method.id} has no use for {', '.join(best.unused)}.")
-        if ranked.nothing >= _DOUBT:
-            notes.append("Perhaps nothing in the catalog does what is asked for.")
-        elif best.probability < _SURE[best.method.risk]:
+        if best.probability < SURE[best.method.risk]:
             others = [reading.method.id for reading in readings[1:_OFFERED] if reading.probability > 0.05]
             notes.append(f"It may be {' or '.join([best.method.id, *others])}.")
-        return Proposed(readings, sure=not notes, notes=tuple(notes), nothing=ranked.nothing)
+        return Proposed(readings, sure=not notes, notes=tuple(notes), nothing=nothing)
+
+    def readings(
+        self,
+        text: str,
+        *,
+        connected: frozenset[str] = frozenset(),
+        explain: bool = False,
+        now: datetime | None = None,
+    ) -> tuple[tuple[Reading, ...], dict[str, float]]:
+        """The readings before anything is decided, likeliest first, and the `SIGNS` of the first; see `propose`."""
+        found = self._extracted(text)
+        ranked = self.index.find(found.wish, connected=connected, limit=_CANDIDATES, explain=explain)
+        return self._read_all(ranked, found, now or datetime.now().astimezone())
 
     def candidates(self, text: str, *, connected: frozenset[str] = frozenset(), limit: int = 16) -> list[Method]:
         """The methods that `text` may mean: what a model chooses among."""
@@ -157,7 +185,7 @@ class EmbeddedProposer:
     def _extracted(self, text: str) -> Slots:
         if not self._spellings:
             bundled = Catalog.bundled().services.values()
-            self._spellings = sorted({name for s in bundled for name in (s.name, s.title.lower())})
+            self._spellings = {name: s.name for s in bundled for name in (s.name, s.title.lower())}
             for service in bundled:
                 for method in service.methods.values():
                     for schema in method.parameters["properties"].values():
@@ -165,28 +193,43 @@ class EmbeddedProposer:
                             self._services_of.setdefault(kind, set()).add(service.name)
         return extract(text, self._spellings)
 
-    def _readings(self, ranked: Found, found: Slots, now: datetime) -> tuple[Reading, ...]:
+    def _read_all(self, ranked: Found, found: Slots, now: datetime) -> tuple[tuple[Reading, ...], dict[str, float]]:
         hinted = {service for slot in found.slots for service in self._services_of.get(slot.kind, ())}
         moments = dates.find(found.wish, now)
         floor = ranked.hits[0].score - _GAP if ranked.hits else 0.0
         made = [self._read(hit, found, moments, hinted) for hit in ranked.hits if hit.score >= floor]
-        made.sort(key=lambda reading: (-reading.score, reading.method.id))
         if not made:
-            return ()
-        # The ranking's confidence knows more than its scores: what the words leave open, arguments may settle.
-        spread = [math.exp(min(reading.score - made[0].score, 0.0) / _T) for reading in made]
+            return (), {}
+        made.sort(key=lambda each: (-each[0].score, each[0].method.id))
+        spread = [math.exp((reading.score - made[0][0].score) / _SHARPER) for reading, _ in made]
         total = sum(spread)
-        trust = self._trust(ranked, made[0])
-        return tuple(
-            replace(reading, probability=round(trust * share / total, 4))
-            for reading, share in zip(made, spread, strict=True)
+        best, filled = made[0]
+        words = set(re.findall(r"[a-z0-9]+", found.wish.lower()))
+        named = {service for spelling, service in self._spellings.items() if spelling in words}
+        signs = {
+            "bias": 1.0,
+            "ranked": _log_odds(ranked.confidence),
+            "nothing": _log_odds(ranked.nothing),
+            "share": _log_odds(spread[0] / total),
+            "first": float(best.method.id == ranked.hits[0].method_id),
+            "kind": float(best.method.service in hinted),
+            "named": float(best.method.service in named),
+            "other_named": float(bool(named) and best.method.service not in named),
+            "filled": float(min(filled, _MOST_FILLED)),
+            "missing": float(bool(best.missing)),
+            "unused": float(bool(best.unused)),
+        }
+        right = _weighed("right", signs)
+        return (
+            tuple(
+                replace(reading, probability=round(right if place == 0 else (1 - right) * share / total, 4))
+                for place, ((reading, _), share) in enumerate(zip(made, spread, strict=True))
+            ),
+            signs,
         )
 
-    def _trust(self, ranked: Found, best: Reading) -> float:
-        """How far the likeliest reading is to be believed at all."""
-        return 1.0 - ranked.nothing
-
-    def _read(self, hit: Hit, found: Slots, moments: tuple[dates.Moment, ...], hinted: set[str]) -> Reading:
+    def _read(self, hit: Hit, found: Slots, moments: tuple[dates.Moment, ...], hinted: set[str]) -> tuple[Reading, int]:
+        """One reading, and how many arguments the request gives it."""
         method = self._catalog.method(hit.method_id)
         filler = Filler(self._catalog, method, found, moments)
         calls, missing = filler.calls()
@@ -195,7 +238,24 @@ class EmbeddedProposer:
         score -= _MISSING * len(missing) + _UNUSED * len(unused)
         if method.service in hinted:
             score += _KIND
-        return Reading(calls, method, score, 0.0, missing, unused, hit.why)
+        return Reading(calls, method, score, 0.0, missing, unused, hit.why), filler.named
+
+
+@cache
+def _weights() -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = json.loads((files("mapper") / "deciding.json").read_text(encoding="utf-8"))
+    return found
+
+
+def _weighed(what: str, signs: dict[str, float]) -> float:
+    """The probability of `what` ("right" or "nothing") by the fitted weights."""
+    weights = _weights()[what]
+    return 1 / (1 + math.exp(-max(min(sum(weights[name] * value for name, value in signs.items()), 30.0), -30.0)))
+
+
+def _log_odds(probability: float) -> float:
+    bounded = min(max(probability, 0.002), 0.998)
+    return math.log(bounded / (1 - bounded))
 
 
 __all__ = ("NAME", "EmbeddedProposer", "Proposed", "Reading")
