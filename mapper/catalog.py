@@ -81,12 +81,13 @@ class Catalog:
         return _bundled()
 
     @classmethod
-    def open(cls, path: Path) -> Catalog:
+    def open(cls, path: Path, *, alone: bool = False) -> Catalog:
         """The services that come with GoEx, and those imported into the file at `path`, which needn't be there yet.
+        `alone`: only the imported ones, so that none of them is hidden by one of ours.
 
         Never raises: a file that can't be used is said by `trouble`, and by whatever asks for what it may hold.
         """
-        return cls(_bundled().services, Store(path))
+        return cls(MappingProxyType({}) if alone else _bundled().services, Store(path))
 
     @property
     def trouble(self) -> Unavailable | None:
@@ -194,11 +195,17 @@ class Catalog:
         from mapper import validation  # compiling schemas costs start-up time, and a look at the catalog needs none
 
         method = self.method(call.id)
-        if method.unsupported:
-            raise Unsupported(f"{method.id} can't be called through GoEx: {method.unsupported}")
+        if method.http:  # a function without an address can be proposed and scored all the same
+            self.check_callable(method.id)
         if len(call.account) > 100 or not call.account.isprintable():
             raise validation.InvalidArguments(f"{method.id}: the account's name isn't one.")
         return replace(call, arguments=validation.check(method, call.arguments, self._checker(method)))
+
+    def check_callable(self, method_id: str) -> None:
+        """Raise Unsupported when GoEx can't make such a call at all, UnknownName when there is none."""
+        method = self.method(method_id)
+        if method.unsupported:
+            raise Unsupported(f"{method.id} can't be called through GoEx: {method.unsupported}")
 
     def _checker(self, method: Method) -> Draft202012Validator:
         """The method's compiled schema, as long as it is the same method: an import may have replaced it."""

@@ -20,7 +20,7 @@ from policies.jsonvalue import parse as parse_json
 from policies.jsonvalue import steps
 
 _METHOD = re.compile(r"([A-Za-z0-9_\-]+)\.([A-Za-z0-9_\-.]+)")
-_PAIR = re.compile(r"([A-Za-z_][A-Za-z0-9_.\-]*)(:?=)(.*)", re.DOTALL)
+_PAIR = re.compile(r"([A-Za-z_$][A-Za-z0-9_.$\[\]\-]*)(:?=)(.*)", re.DOTALL)
 _REFERENCE = re.compile(r"@(\d{1,4})\.(\$.*)", re.DOTALL)
 
 

@@ -133,12 +133,13 @@ class Core:
         return found
 
     def resolved(self, action: Action) -> Action:
-        """Calls validated against the catalog, their accounts named. Raises InvalidInput."""
+        """Calls validated against the catalog, their accounts named. Raises InvalidInput, Unsupported."""
         if not isinstance(action, ApiCalls):
             return action
         calls = []
         for call in action.calls:
             checked = self.catalog.validate(call)
+            self.catalog.check_callable(call.id)  # before anybody is told to connect an account for it
             calls.append(replace(checked, account=self.vault.resolve(call.service, call.account).name))
         return ApiCalls(calls=tuple(calls))
 

@@ -38,11 +38,13 @@ def import_openapi(path: Path, file: Path, name: str = "", progress: Progress = 
 
     def take(called: Callable[[str], str]) -> tuple[Document, list[Problem]]:
         tree = read(source)
-        said = openapi.about(tree.value)
         try:
+            said = openapi.about(tree.value)
             document, bad = openapi.read_document(tree.value, called(said.title), source.name, source.sha256, progress)
         except BadPart as part:
-            raise Nothing(_NOTHING, _placed([part], tree, source), next_step=_MEND) from part
+            document, bad = None, [part]
+        if document is None:
+            raise Nothing(_NOTHING, _placed(bad, tree, source), next_step=_MEND)
         return document, _placed(bad, tree, source)
 
     source = _source(file)

@@ -153,7 +153,9 @@ def _parts(found: Found) -> tuple[str, str, Any]:
     name = raw.get("name")
     if not isinstance(name, str) or not name:
         raise BadPart("a function must have a name", *found.keys)
-    schema = next((raw[key] for key in ("parameters", "inputSchema", "input_schema") if raw.get(key) is not None), {})
+    schema: Any = next(
+        (raw[key] for key in ("parameters", "inputSchema", "input_schema") if raw.get(key) is not None), {}
+    )
     if not isinstance(schema, dict):
         raise BadPart("must be an object", *found.keys, "parameters")
     return name, plain(raw.get("description"), 400), schema

@@ -74,14 +74,17 @@ def about(raw: Any) -> About:
 
 def read_document(
     raw: dict[str, Any], name: str, file: str, sha256: str, progress: Progress = lambda *_: None
-) -> tuple[Document, list[BadPart]]:
-    """A document as the service `name`, and the parts of it that couldn't be taken. Raises BadPart when nothing can."""
+) -> tuple[Document | None, list[BadPart]]:
+    """A document as the service `name`, and the parts of it that couldn't be taken; None when nothing could.
+
+    Raises BadPart when it is no such document.
+    """
     said = about(raw)
     reader = _Reader(raw, said)
     url = base_url(raw, said.swagger, reader.problems)
     methods, placement, scopes = reader.methods(url, said.title or name, progress)
     if not methods:
-        raise reader.problems[0] if reader.problems else BadPart("has no operation", "paths")
+        return None, reader.problems or [BadPart("has no operation", "paths")]
     info = raw.get("info")
     described = plain(info.get("description"), 300) if isinstance(info, dict) else ""
     if placement.format.startswith("Basic "):

@@ -18,7 +18,7 @@ from mapper.importing.security import HEADER, OURS
 from mapper.importing.shapes import Shapes
 from policies.catalog import BodyFormat, Location
 
-_NAME = re.compile(r"[A-Za-z_$@][A-Za-z0-9_.$@:\[\]-]{0,99}")
+_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_.$\[\]-]{0,99}")
 _MOST = 300  # parameters of one operation
 
 # Where a document lists what the account's credential is already: an agent has nothing to put there.

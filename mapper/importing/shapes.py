@@ -268,7 +268,7 @@ class Shapes:
                         found.setdefault(name, {})
             if raw.get("unevaluatedProperties") is False:
                 more = False
-            if close and more is None and "patternProperties" not in raw and "a property" not in unsaid:
+            if close and found and more is None and "patternProperties" not in raw and "a property" not in unsaid:
                 more = False
         needed = raw.get("required")
         if isinstance(needed, list):
@@ -362,6 +362,12 @@ class Shapes:
 
     def _opened(self, raw: Any, keys: Keys, level: int) -> dict[str, Any]:
         """A schema without its reference, and open to other properties: one that is judged together with others."""
+        made = self._unfolded(raw, keys, level)
+        if LOOSENED in made and "type" not in made and "properties" not in made:
+            made["additionalProperties"] = True  # it isn't known what it lists
+        return made
+
+    def _unfolded(self, raw: Any, keys: Keys, level: int) -> dict[str, Any]:
         if not isinstance(raw, dict) or "$ref" not in raw:
             return self._part(raw, keys, level, close=False)
         try:
@@ -408,7 +414,7 @@ def _joined(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
         elif key.startswith("max"):
             made[key] = min(made[key], value)
         elif key == "additionalProperties":
-            made[key] = False if value is False else made[key]
+            made[key] = value if value is True or made[key] is not True else True
         elif key == LOOSENED:
             made = _loosened(made, value)
         elif key not in ("title", "format", "default", "readOnly", "deprecated"):
@@ -430,8 +436,8 @@ def _nullable(made: dict[str, Any]) -> None:
 def _loosened(made: dict[str, Any], *what: str) -> dict[str, Any]:
     """The schema with a note of what it doesn't hold anymore."""
     if what:
-        said = [made[LOOSENED]] if LOOSENED in made else []
-        made[LOOSENED] = "; ".join(dict.fromkeys([*said, *what]))[:200]
+        said = [part for text in (made.get(LOOSENED, ""), *what) for part in text.split("; ") if part]
+        made[LOOSENED] = "; ".join(dict.fromkeys(said))[:200]
     return made
 
 

@@ -133,8 +133,11 @@ def action_key(action_id: str, call: int, turn: str = "") -> str:
 def plan_calls(
     action: ApiCalls, accounts: Accounts, catalog: Catalog, action_id: str, *, turn: str = ""
 ) -> PlannedCalls:
-    """Plan every call of `action`. Raises InvalidInput for whatever can't be sent as asked."""
+    """Plan every call of `action`. Raises InvalidInput for whatever can't be sent as asked, Unsupported for what has no
+    address at all."""
     calls = catalog.validate_all(action.calls)
+    for call in calls:
+        catalog.check_callable(call.id)
     return PlannedCalls(
         tuple(
             _plan_call(index, call, account_of(call, accounts), catalog, (action_id, turn))
