@@ -108,23 +108,24 @@ class Paths:
         Raises UnsafePlace for one that isn't private, Unavailable for one that can't be made.
         """
         for folder in self.folders:
-            try:
-                folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                folder.mkdir(mode=0o700)
-            except FileExistsError:
-                pass
-            except OSError as error:
-                raise Unavailable(
-                    f"The folder {folder} can't be made: {error.strerror}.",
-                    next_step=f"Make it with: mkdir -p -m 700 {folder}",
-                ) from error
-            check_folder(folder)
+            _make(folder)
 
     def check(self) -> None:
         """Check every folder that exists. Raises UnsafePlace."""
         for folder in self.folders:
             if os.path.lexists(folder):
                 check_folder(folder)
+
+
+def cache_folder(env: Mapping[str, str]) -> Path:
+    """The folder for what can be made anew at any time; made, private, where it is missing.
+
+    Raises UnsafePlace for one that isn't private, Unavailable for one that can't be made.
+    """
+    home = _absolute(env.get("HOME", "")) or Path(pwd.getpwuid(os.geteuid()).pw_dir)
+    folder = (_absolute(env.get("XDG_CACHE_HOME", "")) or home / ".cache") / "goex"
+    _make(folder)
+    return folder
 
 
 def check_folder(folder: Path) -> None:
@@ -152,6 +153,20 @@ def check_socket(socket: Path) -> None:
     if not stat.S_ISSOCK(found.st_mode):
         raise UnsafePlace(f"{socket} isn't a socket.", next_step="Move it away, then try again.")
     _check_owner(socket, found)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise Unavailable(
+            f"The folder {folder} can't be made: {error.strerror}.",
+            next_step=f"Make it with: mkdir -p -m 700 {folder}",
+        ) from error
+    check_folder(folder)
 
 
 def _check_owner(path: Path, found: os.stat_result) -> None:

@@ -9,9 +9,12 @@ from typing import Annotated
 
 import typer
 
+from goex.cli.eval_scopes import scopes
 from goex.cli.output import Json, Output
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Measure answers against published questions.")
+
+app.command("scopes", short_help="Methods and scopes: right, too wide, too narrow.")(scopes)
 
 _EVERY = 1000  # answers between two lines of progress
 

@@ -1,0 +1,155 @@
+"""`goex eval scopes`: does a request get the right methods, and no scope too many? Offline, over Google's catalog."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from goex.cli.output import Json, Output
+
+if TYPE_CHECKING:
+    from mapper.evaluation.alone import Alone
+    from mapper.evaluation.requests import Request
+
+_EVERY = 2.0  # seconds between two lines of progress
+
+_COLUMNS = (
+    ("requests", "n", 0),
+    ("excessive %", "scope_excessive_pct", 2),
+    ("not sufficient %", "scope_not_sufficient_pct", 2),
+    ("right at once %", "accuracy_at_once_pct", 2),
+    ("after asking %", "accuracy_after_asking_pct", 2),
+    ("right %", "accuracy_total_pct", 2),
+)
+_MORE = (
+    ("asked", "ask_pct", "%"),
+    ("executed without asking", "executed_pct", "%"),
+    ("of these, of all, with wrong methods", "wrong_method_executed_pct", "%"),
+    ("declined, of what nothing serves", "declined_pct", "%"),
+    ("declined, of what something serves", "declined_wrongly_pct", "%"),
+    ("no completion could be taken", "failed_pct", "%"),
+    ("right method first", "method_first_pct", "%"),
+    ("right service first", "service_top1_pct", "%"),
+    ("samples a request", "samples_mean", ""),
+    ("prompt tokens a request", "prompt_tokens", ""),
+    ("completion tokens a request", "completion_tokens", ""),
+)
+
+
+def scopes(
+    data: Annotated[Path, typer.Option("--data", metavar="FILE", help="Requests with methods and least scopes.")],
+    method: Annotated[
+        str, typer.Option("--method", help="embedded; oracle (the right methods given); or a way to ask a model.")
+    ] = "embedded",
+    catalog: Annotated[
+        Path | None,
+        typer.Option("--catalog", metavar="FILE", help="A catalog's file, not the one that is built for this."),
+    ] = None,
+    details: Annotated[
+        Path | None, typer.Option("--details", metavar="FILE", help="Write what came of each request, JSON lines.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Score a way of mapping: are the methods right, and the scopes neither too wide nor too narrow?
+
+    The catalog holds Google's services and no others. It is built once, from the package google-api-python-client.
+    """
+    out = Output(as_json)
+    from mapper.evaluation import requests
+    from mapper.evaluation import scopes as evaluation
+
+    found = requests.read(data)
+    with _open(out, catalog) as alone:
+        if method == evaluation.ORACLE:
+            report, rows = evaluation.rule(alone, found)
+        else:
+            report, rows = _embedded(out, alone, found)
+    if details is not None:
+        _write(details, rows)
+    out.json(report)
+    if not as_json:
+        _show(out, report)
+
+
+def _embedded(out: Output, alone: Alone, found: Sequence[Request]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    from mapper.evaluation import scopes as evaluation
+
+    rows = evaluation.embedded(alone, found, _counting(out, len(found), "requests mapped"))
+    ranking = evaluation.retrieved(alone, found, _counting(out, len(found), "requests ranked"))
+    return evaluation.report(evaluation.EMBEDDED, rows, ranking), [row.to_json() for row in rows]
+
+
+def _open(out: Output, file: Path | None) -> Alone:
+    from goex.paths import cache_folder
+    from mapper.evaluation import alone
+
+    if file is not None:
+        out.progress(f"Making an index of {file} in memory; that takes a while.")
+        return alone.of_file(file)
+    last = time.monotonic() - _EVERY
+
+    def progress(done: int, total: int, what: str) -> None:
+        nonlocal last
+        if what and time.monotonic() - last >= _EVERY:
+            last = time.monotonic()
+            out.progress(f"building Google's catalog, once: {done} of {total}: {what}")
+
+    return alone.of_package(cache_folder(os.environ), progress)
+
+
+def _counting(out: Output, total: int, what: str) -> Callable[[int], None]:
+    last = time.monotonic()
+
+    def progress(done: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= _EVERY:
+            last = time.monotonic()
+            out.progress(f"{done} of {total} {what}")
+
+    return progress
+
+
+def _write(file: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """Lines of JSON; `-` is stderr."""
+    import json
+
+    from policies.errors import InvalidInput
+
+    text = "".join(json.dumps(row, ensure_ascii=True) + "\n" for row in rows)
+    if str(file) == "-":
+        sys.stderr.write(text)
+        return
+    try:
+        file.write_text(text, encoding="ascii")
+    except OSError as error:
+        raise InvalidInput(f"{file} can't be written: {error.strerror}.", next_step="Check the path.") from error
+
+
+def _show(out: Output, report: dict[str, Any]) -> None:
+    """The columns as a table, the rest below it."""
+    out.table(
+        ("method", *(name for name, _, _ in _COLUMNS)),
+        [(report["method"], *(_number(report[key], places) for _, key, places in _COLUMNS))],
+    )
+    out.say()
+    latency = report["latency_ms"] or {"p50": None}
+    recall = report["recall_at"] or {}
+    out.fields(
+        (
+            *((name, _number(report[key], 2, unit)) for name, key, unit in _MORE),
+            ("all methods within the first", ", ".join(f"{at}: {share} %" for at, share in recall.items())),
+            ("milliseconds a request", _number(latency["p50"], 1)),
+        )
+    )
+    if report.get("tokens_estimated"):
+        out.progress("Tokens are estimated from the characters, since the responses don't say them.")
+
+
+def _number(value: float | None, places: int, unit: str = "") -> str:
+    return "" if value is None else f"{value:.{places}f} {unit}".strip()
