@@ -136,18 +136,15 @@ class EndpointEmbedder:
         )
 
 
-def blended(embedder: Embedder, text: str, scores: Any, described: Callable[[Sequence[int]], Sequence[str]]) -> Any:
-    """The scores, those of the best methods moved by how much nearer to the request in meaning they are than others.
+def blended(embedder: Embedder, text: str, scores: Any, described: Sequence[str]) -> Any:
+    """The scores of methods, moved by how much nearer to the request in meaning each is than the others.
 
-    `described` gives the texts of methods by their places in `scores`. Raises what the embedder raises.
+    `described` has the methods' texts. Raises what the embedder raises.
     """
-    best = np.argsort(-scores, kind="stable")[:MOST_METHODS]
-    vectors = np.asarray(embedder.embed([text, *described(best.tolist())]), np.float64)
+    vectors = np.asarray(embedder.embed([text, *described]), np.float64)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
     near = vectors[1:] @ vectors[0]
-    made = scores.copy()
-    made[best] += _WEIGHT * (near - near.mean()) / max(float(near.std()), 1e-6)
-    return made
+    return scores + _WEIGHT * (near - near.mean()) / max(float(near.std()), 1e-6)
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

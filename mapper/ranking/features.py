@@ -219,11 +219,15 @@ def _family_nearest(found: Evidence, arrays: dict[str, Any], count: int) -> Any:
 def _examples(found: Evidence, numbers: Any, arrays: dict[str, Any], count: int) -> tuple[Any, Any]:
     """How near the nearest example of each method is, and the sum of squares over all that are near."""
     nearest, near = np.zeros(count), np.zeros(count)
-    offsets, methods = arrays["ask_start"], arrays["ask_methods"]
-    for ask, similar in zip(found.asks.tolist(), found.similar.tolist(), strict=True):
-        own = methods[offsets[ask] : offsets[ask + 1]]
-        nearest[own] = np.maximum(nearest[own], similar)
-        near[own] += similar * similar
+    start, methods = arrays["ask_start"].astype(np.int64), arrays["ask_methods"]
+    lengths = start[found.asks + 1] - start[found.asks]
+    if lengths.sum():
+        # The places in `methods` of all the examples' methods, one example after the other.
+        shift = np.repeat(start[found.asks] - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
+        own = methods[np.arange(lengths.sum()) + shift]
+        similar = np.repeat(found.similar, lengths)
+        np.maximum.at(nearest, own, similar)
+        np.add.at(near, own, similar**2)
     return nearest[numbers], near[numbers]
 
 
@@ -232,7 +236,7 @@ def may_be_misspelt(term: str) -> bool:
     return 4 <= len(term) <= 14 and re.fullmatch(r"[a-z]+", term) is not None
 
 
-def slips(word: str) -> list[str]:
+def slips(word: str) -> set[str]:
     """All words that are one slip away: a letter dropped, doubled, swapped or mistaken."""
     letters = "abcdefghijklmnopqrstuvwxyz"
     splits = [(word[:n], word[n:]) for n in range(len(word) + 1)]
@@ -240,4 +244,4 @@ def slips(word: str) -> list[str]:
     found |= {a + b[1] + b[0] + b[2:] for a, b in splits if len(b) > 1}
     found |= {a + c + b[1:] for a, b in splits if b for c in letters}
     found |= {a + c + b for a, b in splits for c in letters}
-    return sorted(found - {word})
+    return found - {word}

@@ -23,11 +23,11 @@ from mapper.catalog import Catalog
 from mapper.ranking import lexicon, postings
 from mapper.ranking.postings import Counts, Matrix, Vocabulary
 from mapper.ranking.sources import Ranked, Sources, gather
-from mapper.ranking.text import document_terms, form_terms, marked_words, request_terms, split_name, terms
+from mapper.ranking.text import document_terms, form_terms, marked_words, request_terms, split_name, stem, terms
 from mapper.store.database import open_writing, translated
 from mapper.store.reading import Store
 
-FORMAT = 8
+FORMAT = 9
 
 COLUMNS = ("family", "title", "resource", "tail", "own", "described", "named", "path", "ask")
 
@@ -225,6 +225,20 @@ class _Maker:
                 self.asks.extend((text, number, [method]) for text in self.methods[method].asks)
             self.asks.extend((text, number, []) for text in family.lexicon.cannot)
 
+    def _words(self) -> list[str]:
+        """The words of examples and phrases, the most frequent first: what a misspelt word may be meant for."""
+        said: Counter[str] = Counter()
+        for text, _, _ in self.asks:
+            said.update(word for word, _ in marked_words(text))
+        for family in self.sources.families:
+            for phrase in family.lexicon.speaks:
+                said.update(word for word, _ in marked_words(phrase))
+        stems: Counter[str] = Counter()
+        for word, count in said.items():
+            if word.isascii() and word.isalpha():
+                stems[stem(word)] += count
+        return [word for word, _ in sorted(stems.items(), key=lambda each: (-each[1], each[0])) if word]
+
     def _known_as(self, number: int) -> str:
         return self.methods[number].known_as or self.methods[number].name
 
@@ -332,6 +346,7 @@ class _Maker:
         flags = np.array([_flags(method, names) for method in self.methods], np.uint8).reshape(-1, len(FLAGS))
         offsets = np.cumsum([0, *(len(found) for _, _, found in self.asks)])
         return {
+            "words": np.frombuffer("\n".join(self._words()).encode(), np.uint8),
             "method_family": np.array([method.family for method in self.methods], "<u4"),
             "method_resource": np.array(self.resource_of, "<u4"),
             "method_tail": np.array(self.tail_of, "<u4"),
