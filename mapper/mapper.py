@@ -9,8 +9,8 @@ never a guess.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from mapper.catalog import Catalog
 from mapper.embedded import EmbeddedProposer
@@ -20,13 +20,11 @@ from mapper.readings import MAX_CLAIMS, Reading
 from mapper.sampling import DEFAULT_CONFIDENCE, Experience, Plan
 from mapper.scopes import ScopeId
 from mapper.tally import scopes_of, tally
+from mapper.techniques import Technique
 from mapper.vote import DEFAULT_THRESHOLD, MAX_ALTERNATIVES, REJECTIONS, Vote
 from policies.actions import Alternative, Call, Intent, IntentMapping, Rejected
 from policies.catalog import Method
 from policies.errors import InvalidInput, Unsupported
-
-if TYPE_CHECKING:
-    from mapper.model import ModelProposer
 
 MAX_INTENT = 10_000  # characters
 RETRIEVED = 16  # methods that a model chooses among
@@ -42,6 +40,25 @@ class InvalidProposal(InvalidInput):
         self.rejected = rejected
 
 
+class Proposer(Protocol):
+    """Where samples come from: a model (`mapper.model`), or completions that one gave earlier."""
+
+    name: str
+    technique: Technique
+
+    async def propose(
+        self,
+        intent: str,
+        methods: Sequence[Method],
+        catalog: Catalog,
+        more: Callable[[Sequence[Reading]], int] | None = None,
+    ) -> tuple[Reading, ...]:
+        """Samples over `methods`, as many as `more` wants after each round, and before the first."""
+
+    async def answer(self, intent: str, outcome_json: str) -> str:
+        """An answer in words over an outcome."""
+
+
 class Mapper:
     """One catalog, one proposer or two. Remembers of requests only how much the model's samples agreed, which says how
     many to ask for; safe to share."""
@@ -50,7 +67,7 @@ class Mapper:
         self,
         catalog: Catalog,
         embedded: EmbeddedProposer,
-        model: ModelProposer | None = None,
+        model: Proposer | None = None,
         threshold: float = DEFAULT_THRESHOLD,
         confidence: float = DEFAULT_CONFIDENCE,
     ) -> None:
@@ -96,7 +113,7 @@ class Mapper:
 
     async def _asked(
         self,
-        model: ModelProposer,
+        model: Proposer,
         plan: Plan,
         intent: Intent,
         text: str,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +14,8 @@ from goex.cli.output import Json, Output
 
 if TYPE_CHECKING:
     from mapper.evaluation.alone import Alone
-    from mapper.evaluation.requests import Request
+    from mapper.prompts import Mode
+    from mapper.techniques import Technique
 
 _EVERY = 2.0  # seconds between two lines of progress
 
@@ -45,8 +45,23 @@ _MORE = (
 def scopes(
     data: Annotated[Path, typer.Option("--data", metavar="FILE", help="Requests with methods and least scopes.")],
     method: Annotated[
-        str, typer.Option("--method", help="embedded; oracle (the right methods given); or a way to ask a model.")
+        str,
+        typer.Option(
+            "--method", metavar="NAME", help="embedded; oracle (the right methods given); or a way to ask a model."
+        ),
     ] = "embedded",
+    responses: Annotated[
+        Path | None,
+        typer.Option(
+            "--responses", metavar="FILE", help='A model\'s completions: {"id", "sample", "completion"} a line.'
+        ),
+    ] = None,
+    dump_prompts: Annotated[
+        Path | None, typer.Option("--dump-prompts", metavar="FILE", help="Write every prompt that a model would get.")
+    ] = None,
+    mode: Annotated[
+        str, typer.Option("--mode", metavar="MODE", help="How a model is told the methods: tools, schema or plain.")
+    ] = "tools",
     catalog: Annotated[
         Path | None,
         typer.Option("--catalog", metavar="FILE", help="A catalog's file, not the one that is built for this."),
@@ -59,17 +74,34 @@ def scopes(
     """Score a way of mapping: are the methods right, and the scopes neither too wide nor too narrow?
 
     The catalog holds Google's services and no others. It is built once, from the package google-api-python-client.
+    A model is asked for nothing: --dump-prompts writes what it would get, --responses reads what it said.
     """
     out = Output(as_json)
-    from mapper.evaluation import requests
+    from mapper.evaluation import recorded, requests
     from mapper.evaluation import scopes as evaluation
 
+    technique, told_how = _technique(method, responses, dump_prompts), _mode(mode)
     found = requests.read(data)
+    told = recorded.read(responses, {one.id for one in found}) if responses is not None else {}
+    rows: list[dict[str, Any]] = []
     with _open(out, catalog) as alone:
+        if technique is not None and dump_prompts is not None:
+            written = _write(dump_prompts, recorded.prompts(alone, found, technique, told_how))
+            out.progress(f"{written} prompts are in {dump_prompts}")
+            if responses is None:
+                out.json({"method": technique.name, "prompts": written})
+                return
         if method == evaluation.ORACLE:
             report, rows = evaluation.rule(alone, found)
         else:
-            report, rows = _embedded(out, alone, found)
+            counting = _counting(out, len(found), "requests mapped")
+            made = (
+                evaluation.embedded(alone, found, counting)
+                if technique is None
+                else recorded.rows(alone, found, technique, told, told_how, counting)
+            )
+            ranking = evaluation.retrieved(alone, found, _counting(out, len(found), "requests ranked"))
+            report, rows = evaluation.report(method, made, ranking), [row.to_json() for row in made]
     if details is not None:
         _write(details, rows)
     out.json(report)
@@ -77,12 +109,39 @@ def scopes(
         _show(out, report)
 
 
-def _embedded(out: Output, alone: Alone, found: Sequence[Request]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    from mapper.evaluation import scopes as evaluation
+def _technique(method: str, responses: Path | None, dump_prompts: Path | None) -> Technique | None:
+    """The way of asking a model; None where none is asked. Raises InvalidInput for options that don't go together."""
+    from mapper.evaluation.scopes import EMBEDDED, ORACLE
+    from mapper.techniques import NAMES, Technique
+    from policies.errors import InvalidInput
 
-    rows = evaluation.embedded(alone, found, _counting(out, len(found), "requests mapped"))
-    ranking = evaluation.retrieved(alone, found, _counting(out, len(found), "requests ranked"))
-    return evaluation.report(evaluation.EMBEDDED, rows, ranking), [row.to_json() for row in rows]
+    if method in (EMBEDDED, ORACLE):
+        if responses is not None or dump_prompts is not None:
+            raise InvalidInput(
+                f"The method {method} asks no model, so it has no prompts and no responses.",
+                next_step=f"Name a way to ask one: --method {'|'.join(NAMES)}",
+            )
+        return None
+    if method not in NAMES:
+        raise InvalidInput(
+            f"There is no method {method[:60]!r}.", next_step=f"There are: {', '.join((EMBEDDED, ORACLE, *NAMES))}."
+        )
+    if responses is None and dump_prompts is None:
+        raise InvalidInput(
+            f"The method {method} needs a model's completions.",
+            next_step="Write the prompts with --dump-prompts FILE, have a model answer, then give --responses FILE.",
+        )
+    return Technique.named(method)
+
+
+def _mode(name: str) -> Mode:
+    from policies.errors import InvalidInput
+
+    modes: tuple[Mode, ...] = ("tools", "schema", "plain")
+    for mode in modes:
+        if mode == name:
+            return mode
+    raise InvalidInput(f"There is no mode {name[:60]!r}.", next_step=f"There are: {', '.join(modes)}.")
 
 
 def _open(out: Output, file: Path | None) -> Alone:
@@ -115,20 +174,21 @@ def _counting(out: Output, total: int, what: str) -> Callable[[int], None]:
     return progress
 
 
-def _write(file: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """Lines of JSON; `-` is stderr."""
+def _write(file: Path, rows: Iterable[dict[str, Any]]) -> int:
+    """Lines of JSON, replacing what was in the file. Returns how many."""
     import json
 
     from policies.errors import InvalidInput
 
-    text = "".join(json.dumps(row, ensure_ascii=True) + "\n" for row in rows)
-    if str(file) == "-":
-        sys.stderr.write(text)
-        return
+    written = 0
     try:
-        file.write_text(text, encoding="ascii")
+        with file.open("w", encoding="ascii") as stream:
+            for row in rows:
+                stream.write(json.dumps(row, ensure_ascii=True) + "\n")
+                written += 1
     except OSError as error:
         raise InvalidInput(f"{file} can't be written: {error.strerror}.", next_step="Check the path.") from error
+    return written
 
 
 def _show(out: Output, report: dict[str, Any]) -> None:

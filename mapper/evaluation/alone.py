@@ -117,7 +117,7 @@ def _build(path: Path, imported: str, progress: Progress) -> None:
         else:
             import_google(made, None, progress, index=False, alone=True)
         _index(made, progress)
-        os.replace(made, path)
+        made.replace(path)
     except OSError as error:
         raise Unavailable(
             f"The catalog for the evaluation can't be written to {path.parent}: {error.strerror}.",

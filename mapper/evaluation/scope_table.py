@@ -15,8 +15,8 @@ and that is
   declined where nothing serves it. An ambiguous request is never right at once.
 * *right after asking*: asked, and such a candidate is among those shown; or asked where the request is ambiguous, or
   where nothing serves it.
-* *excessive*: executed with scopes that allow too much (`scope_sets`), for whatever methods; or executed under any scope
-  where nothing serves the request, since it needs none.
+* *excessive*: executed with scopes that allow too much (`scope_sets`), for whatever methods; or executed under any
+  scope where nothing serves the request, since it needs none.
 * *not sufficient*: executed with other scopes that aren't least ones.
 
 The least scopes are those of the set of methods that was chosen, where the data tells them apart (readings of its own;

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -14,7 +15,7 @@ from mapper.embedded import EmbeddedProposer
 from mapper.evaluation import oracle, retrieval
 from mapper.evaluation.alone import Alone
 from mapper.evaluation.requests import Request
-from mapper.evaluation.scope_table import Answer, Candidate, Judge, Row, figures
+from mapper.evaluation.scope_table import Answer, Candidate, Decision, Judge, Row, figures
 from mapper.scopes import least_scopes
 from policies.errors import GoexError
 
@@ -39,18 +40,13 @@ def answered(proposer: EmbeddedProposer, alone: Alone, request: Request) -> Answ
     proposed = proposer.propose(request.text)
     best = proposed.readings[0] if proposed.readings else None
     if best is not None and best.calls:
-        try:
+        with suppress(GoexError):  # timed alone: the judge asks again
             least_scopes(alone.catalog, best.calls, frozenset(), words=request.text)
-        except GoexError:
-            pass  # timed alone: the judge asks again
     milliseconds = 1000 * (time.perf_counter() - began)
     runs = best is not None and not best.missing and not proposed.declined
-    if proposed.declined or best is None:
-        decision = "declined"
-    else:
-        decision = "executed" if proposed.sure and runs else "asked"
+    decision: Decision = "executed" if proposed.sure and runs else "asked"
     return Answer(
-        decision=decision,  # type: ignore[arg-type]
+        decision="declined" if proposed.declined or best is None else decision,
         candidates=tuple(
             Candidate(tuple(alone.catalog.method(call.id) for call in one.calls) or (one.method,), one.calls)
             for one in proposed.readings
@@ -86,7 +82,7 @@ def rule(alone: Alone, requests: Iterable[Request]) -> tuple[dict[str, Any], lis
     `n` counts the requests that have methods and least scopes; nothing is asked, since the rule always answers.
     """
     found = oracle.measure(alone.catalog, (request.raw for request in requests))
-    empty = {key: None for key in figures(())}
+    empty = dict.fromkeys(figures(()))
     return {
         "method": ORACLE,
         **empty,
