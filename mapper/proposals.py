@@ -1,9 +1,10 @@
 """What models write, turned into validated calls or a classed rejection. All of it is untrusted text.
 
 Rules: nothing is ever evaluated or imported; sizes and nesting are bounded before anything is parsed; a proposal is
-taken whole or not at all, since half of a plan is another plan; a key that isn't part of a call (a host, a header, a
-scope) rejects it, because what a model tries to add must be seen, not dropped; so does a character that hides itself
-or turns the direction of writing. A sample may also say that nothing fits: an empty list of calls.
+taken whole or not at all, since half of a plan is another plan, and of two plans neither is taken; what stands inside a
+quotation is data, in whatever form it is written; a key that isn't part of a call (a host, a header, a scope) rejects
+it, because what a model tries to add must be seen, not dropped; so does a character that hides itself or turns the
+direction of writing. A sample may also say that nothing fits: an empty list of calls.
 
 The classes of a rejection:
 
@@ -35,13 +36,18 @@ from policies.text import escape, shorten
 MAX_PROPOSAL = 200_000  # characters
 MAX_NESTING = 60
 MAX_CALLS = 50  # that are looked at; an action may have fewer
+MAX_FENCES = 5  # fenced blocks
 MAX_REASON = 1_500  # characters
 MAX_EXCERPT = 500  # characters of a rejected proposal that are kept
 
 _Item = TypeVar("_Item")
 
 _FENCE = re.compile(r"```[ \t]*([A-Za-z0-9_+-]*)[ \t]*\r?\n(.*?)(?:```|\Z)", re.DOTALL)
-_CALL_KEYS = {"service", "method", "name", "tool", "function", "arguments", "args", "parameters", "input", "account"}
+_NAME_KEYS = ("method", "name", "tool", "function")
+_ARGUMENT_KEYS = ("arguments", "args", "parameters", "input")
+_CALL_KEYS = {"service", *_NAME_KEYS, *_ARGUMENT_KEYS, "account"}
+_QUOTED_BEFORE = re.compile(r"""["'(\[{=,]\s*\Z""")
+_ANOTHER = re.compile(r'\{\s*"')
 # What function-calling formats wrap around a call, and what models like to say beside it.
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _BRACKET = re.compile(r"[\[\](){}]")
@@ -207,8 +213,13 @@ def _actions(text: str, catalog: Catalog) -> list[Call]:
 
     def call(action: text_protocol.Action) -> Call:
         method = _known(action.name, catalog)
+        written = action.input
+        if written.startswith("```"):
+            fenced = _FENCE.fullmatch(written)
+            if fenced is None:
+                raise Malformed(f"{method.id}: there is more in the input than its values.", "arguments")
+            written = fenced[2].strip()
         try:
-            written = unfenced(action.input) if action.input.startswith("```") else action.input
             given = text_protocol.arguments(written, method)
         except text_protocol.NotProtocol as error:
             raise Malformed(f"{method.id}: {error}", "arguments") from error
@@ -223,11 +234,13 @@ def _actions(text: str, catalog: Catalog) -> list[Call]:
 
 def _candidates(text: str) -> Iterator[tuple[Literal["json", "python", "protocol"], str]]:
     """The parts of `text` that may be the proposal, likeliest first: fenced blocks, the whole, JSON among words."""
-    parts = [match[2].strip() for match in islice(_FENCE.finditer(text), 5)] or [text.strip()]
+    parts = [match[2].strip() for match in islice(_FENCE.finditer(text), MAX_FENCES + 1)] or [text.strip()]
     spoken = next((part for part in (*parts, text.strip()) if text_protocol.speaks(part)), None)
-    if spoken is not None and text.lstrip()[:1] not in ("{", "["):
+    if spoken is not None and text.lstrip()[:1] not in ("{", "[") and not _is_code(spoken):
         yield "protocol", spoken
         return
+    if len(parts) > MAX_FENCES or sum(part[:1] in ("{", "[") or _is_code(part) for part in parts) > 1:
+        raise Malformed("It holds several proposals, and only one can be taken.")
     for part in parts:
         if part[:1] in ("{", "["):
             yield "json", part
@@ -239,10 +252,24 @@ def _candidates(text: str) -> Iterator[tuple[Literal["json", "python", "protocol
         yield "json", inner
 
 
+def _is_code(text: str) -> bool:
+    """Whether all of `text` is Python calls: then what its quoted texts look like says nothing."""
+    if nesting(text) > MAX_NESTING:
+        return False
+    try:
+        return bool(python_calls.parse(text))
+    except python_calls.NotCalls:
+        return False
+
+
 def _embedded_json(text: str) -> str | None:
-    """The first balanced `{…}` or `[…]` in running words."""
+    """The only balanced `{…}` or `[…]` in running words; None where it is quoted, or part of code. Raises Malformed
+    when there are several."""
     start = re.search(r"[\[{]", text)
     if start is None:
+        return None
+    before = text[: start.start()]
+    if _QUOTED_BEFORE.search(before) or before.count("(") > before.count(")"):
         return None
     depth, quoted, skip = 0, False, False
     for position in range(start.start(), len(text)):
@@ -259,6 +286,8 @@ def _embedded_json(text: str) -> str | None:
         elif char in "]}":
             depth -= 1
             if depth == 0:
+                if _ANOTHER.search(text, position + 1):
+                    raise Malformed("It holds several proposals, and only one can be taken.")
                 return text[start.start() : position + 1]
     return None
 
@@ -303,10 +332,15 @@ def _call(item: JsonValue, catalog: Catalog) -> Call:
     odd = set(item) - _CALL_KEYS - _IGNORED
     if odd:
         raise Malformed(f"A call has no {_names(odd)}: it is a service, a method, arguments and an account.")
+    twice = [keys for keys in (_NAME_KEYS, _ARGUMENT_KEYS) if sum(key in item for key in keys) > 1]
     inner = item.get("function")
     if isinstance(inner, Mapping):  # {"type": "function", "function": {"name", "arguments"}}
+        if len(_CALL_KEYS & set(item)) > 1:
+            raise Malformed("A call has parts beside its function.")
         return _call(inner, catalog)
-    given: Any = next((item[key] for key in ("arguments", "args", "parameters", "input") if key in item), {})
+    if twice:
+        raise Malformed(f"A call has only one of {', '.join(twice[0])}.")
+    given: Any = next((item[key] for key in _ARGUMENT_KEYS if key in item), {})
     if isinstance(given, str):
         try:
             given = parse(given or "{}", limit=MAX_PROPOSAL, what="The arguments")
@@ -323,7 +357,7 @@ def _call(item: JsonValue, catalog: Catalog) -> Call:
 
 def _resolve(item: Mapping[str, Any], catalog: Catalog) -> tuple[str, str]:
     service = item.get("service")
-    name = next((item[key] for key in ("method", "name", "tool", "function") if key in item), None)
+    name = next((item[key] for key in _NAME_KEYS if key in item), None)
     if not isinstance(name, str) or not (service is None or isinstance(service, str)):
         raise Malformed("A call needs the name of its method, as text.")
     if service is not None and not name.startswith(f"{service}."):

@@ -64,7 +64,7 @@ def _freed(code: str) -> str:
     for before, name, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if before.string in ("(", ",") and keyword.iskeyword(name.string) and after.string == "=":
             found.append(name.end)
-    lines = code.splitlines(keepends=True)
+    lines = io.StringIO(code).readlines()  # ends lines where the tokenizer does, and nowhere else
     for row, column in reversed(found):
         lines[row - 1] = lines[row - 1][:column] + _FREED + lines[row - 1][column:]
     return "".join(lines)

@@ -6,7 +6,8 @@
 
 Rules: each Action has one Action Input, in order; several are several calls. An input is JSON, which may go over lines,
 or on one line `key=value, …` or the bare value of the only required argument. A "No" with an action, a "Yes" without
-one, and an observation that the model made up (it would go on from an answer that nobody gave) reject the whole text.
+one, and an observation that the model made up (it would go on from an answer that nobody gave) reject the whole text;
+so does `key=value` where a quotation isn't closed before the next key, since what is quoted holds no keys.
 """
 
 from __future__ import annotations
@@ -140,7 +141,10 @@ def _assigned(text: str, properties: dict[str, Any]) -> dict[str, Any]:
     for match, end in zip(marks, ends, strict=True):
         if match[1] in made:
             raise NotProtocol(f"{match[1][:60]} is given twice.")
-        made[match[1]] = _typed(text[match.end() : end].strip(), properties[match[1]])
+        value = text[match.end() : end].strip()
+        if value.replace('\\"', "").count('"') % 2 or (value[:1] == "'" and (len(value) < 2 or value[-1] != "'")):
+            raise NotProtocol(f"The quotation in {match[1][:60]} isn't closed.")
+        made[match[1]] = _typed(value, properties[match[1]])
     return made
 
 
