@@ -14,7 +14,8 @@ from policies.catalog import Method
 CATALOG = Catalog.bundled()
 DOCUMENTS = {"gmail": "gmail.v1.json", "google_calendar": "calendar.v3.json", "google_drive": "drive.v3.json"}
 # Methods that are cut out of another one, with one of its arguments fixed or required.
-CUT = {"files.move": "files.update", "files.trash": "files.update", "files.untrash": "files.update"}
+CUT = {f"files.{name}": "files.update" for name in ("move", "trash", "untrash", "star", "unstar")}
+CUT["files.createFolder"] = "files.create"
 METHODS = [method for name in DOCUMENTS for method in CATALOG.service(name).methods.values()]
 
 

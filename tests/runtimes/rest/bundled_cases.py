@@ -92,7 +92,7 @@ DONE: list[tuple[str, JsonObject, Change]] = [
     ),
     (
         "google_drive.files.create",
-        {"name": "Trip", "mimeType": "application/vnd.google-apps.folder"},
+        {"name": "Trip", "mimeType": "application/vnd.google-apps.document"},
         lambda s: [f.update(trashed=True) for f in s["files"].values()],
     ),
     (
@@ -105,7 +105,14 @@ DONE: list[tuple[str, JsonObject, Change]] = [
         {**FILE, "name": "Plan C", "description": "third"},
         lambda s: s["files"]["document"].update(name="Y"),
     ),
-    ("google_drive.files.update", {**FILE, "starred": True}, lambda s: s["files"]["document"].update(description="Y")),
+    ("google_drive.files.update", {**FILE, "name": "Plan D"}, lambda s: s["files"]["document"].update(description="Y")),
+    ("google_drive.files.star", FILE, lambda s: s["files"]["document"].update(starred=False)),
+    ("google_drive.files.unstar", {"fileId": "folderA1"}, lambda s: s["files"]["folderA1"].update(starred=True)),
+    (
+        "google_drive.files.createFolder",
+        {"name": "Trip"},
+        lambda s: [f.update(trashed=True) for f in s["files"].values()],
+    ),
     (
         "google_drive.files.move",
         {**FILE, "addParents": "folderA1"},

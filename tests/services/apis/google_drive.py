@@ -47,7 +47,7 @@ class GoogleDrive(Api):
         self.kept = {
             "files": {
                 "root0000": {**folder, "name": "My Drive"},
-                "folderA1": {**folder, "name": "A", "parents": ["root0000"]},
+                "folderA1": {**folder, "name": "A", "starred": True, "parents": ["root0000"]},
                 "document": {**plain, "name": "Plan", "parents": ["root0000"]},
                 "trashed1": {**plain, "name": "Old", "parents": ["root0000"], "trashed": True},
             },
