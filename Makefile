@@ -52,6 +52,11 @@ check-protos: setup ## See whether goex/rpc/ is what protos/ says
 bench: services ## Measure, print a table, write bench.json
 	@$(BIN)/python -m tests.bench.run $(ARGS)
 
+.PHONY: plots
+plots: setup ## Draw docs/plots anew
+	@$(BIN)/python -m tests.plots.voting
+	@$(BIN)/python -m tests.plots.cost
+
 .PHONY: crash
 crash: services ## Kill the daemon in every state, more rounds than the tests do
 	@$(BIN)/python -m tests.crash.run $(ARGS)

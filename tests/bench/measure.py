@@ -21,7 +21,7 @@ LEAST_ROUNDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """The times of one operation, in milliseconds."""
+    """The times of one operation, in milliseconds (or other measurements, in their row's unit)."""
 
     each: tuple[float, ...]
 
@@ -41,7 +41,7 @@ class Timings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One line of the table. Times are milliseconds; `ratio` is value over floor."""
+    """One line of the table. Medians and 95th percentiles are in `unit`; `ratio` is value over floor."""
 
     name: str
     value: float
@@ -96,7 +96,7 @@ async def in_turn(
     return Timings(tuple(values[warm:])), Timings(tuple(floors[warm:]))
 
 
-def row(name: str, value: Timings, floor_name: str, floor: Timings) -> Row:
+def row(name: str, value: Timings, floor_name: str, floor: Timings, *, unit: str = "ms") -> Row:
     """The medians of both, side by side."""
     return Row(
         name=name,
@@ -106,14 +106,22 @@ def row(name: str, value: Timings, floor_name: str, floor: Timings) -> Row:
         p95=value.p95,
         floor_p95=floor.p95,
         rounds=len(value.each),
+        unit=unit,
     )
 
 
 def table(rows: Sequence[Row]) -> str:
     """The rows as a table of plain text."""
-    heads = ("name", "p50 ms", "p95 ms", "floor ms", "ratio", "floor")
+    heads = ("name", "p50", "p95", "floor", "unit", "ratio", "rounds", "floor is")
     lines = [heads] + [
-        (each.name, _short(each.value), _short(each.p95), _short(each.floor), _short(each.ratio), each.floor_name)
+        (
+            each.name,
+            *(_short(number) for number in (each.value, each.p95, each.floor)),
+            each.unit,
+            _short(each.ratio),
+            str(each.rounds),
+            each.floor_name,
+        )
         for each in rows
     ]
     widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]

@@ -18,14 +18,29 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.bench import deciding, executing, gateway, journaling, leasing, mapping, sandbox
+from tests.bench import (
+    deciding,
+    executing,
+    gateway,
+    importing,
+    journaling,
+    leasing,
+    mapping,
+    opening,
+    remembering,
+    sandbox,
+    searching,
+)
 from tests.bench.measure import Row, table
 
 Group = Callable[[], Coroutine[Any, Any, tuple[Row, ...]]]
 
 GROUPS: Mapping[str, Group] = {
-    module.NAME: module.measure for module in (mapping, deciding, leasing, journaling, gateway, sandbox, executing)
-}
+    module.NAME: module.measure
+    for module in (
+        importing, opening, searching, mapping, remembering, deciding, leasing, journaling, gateway, sandbox, executing,
+    )
+}  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             _say(f"failed: {type(error).__name__}: {error}")
             continue
         rows += found
-        _say(f"{found[0].rounds} rounds, {time.monotonic() - started:.0f} s")
+        _say(f"{found[0].rounds} round{'s' * (found[0].rounds != 1)}, {time.monotonic() - started:.0f} s")
     _say(f"{time.monotonic() - began:.0f} s in all.\n")
     results = json.dumps([each.to_json() for each in rows], indent=2)
     wanted.output.write_text(results + "\n")
@@ -55,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="make bench", description="Measure GoEx beside what it can't be faster than.")
+    parser = argparse.ArgumentParser(prog="make bench", description="Measure GoEx beside a floor, or a peer.")
     parser.add_argument("--only", action="append", choices=list(GROUPS), help="measure this one (can be repeated)")
     parser.add_argument("--json", action="store_true", help="print the list instead of the table")
     parser.add_argument("--output", type=Path, default=Path("bench.json"), help="where the list goes")

@@ -4,18 +4,36 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from mapper.catalog import Catalog
+from mapper.embedded import EmbeddedProposer
 from policies.errors import Unavailable
 from runtimes.sandbox import spec
 from runtimes.sandbox.contract import Profile
-from tests.bench import run, sandbox
-from tests.bench.measure import LEAST_ROUNDS, Row, Timings, in_turn, table
+from tests.bench import (
+    catalogs,
+    fresh,
+    importing,
+    mapping,
+    opening,
+    remembering,
+    run,
+    sandbox,
+    searching,
+)
+from tests.bench.measure import LEAST_ROUNDS, Row, Timings, in_turn, row, table
+from tests.mapper.importing.documents import things
 
 # A name never changes its meaning, and none is lost.
 NAMES = (
+    "catalog.import_s",
+    "catalog.open.p50_ms",
+    "catalog.search.p50_ms",
     "map.embedded.p50_ms",
+    "map.memory_mb",
     "decide.p50_ms",
     "lease.p50_ms",
     "journal.append.p50_ms",
@@ -92,10 +110,73 @@ def test_percentiles_are_times_that_were_measured() -> None:
     assert Timings((3.0,)).p95 == 3.0
 
 
-def test_the_table_holds_value_and_floor() -> None:
-    head, line = table([_row()]).splitlines()
-    assert head.split()[0] == "name"
-    assert {"sound", "2.000", "1.000"} <= set(line.split())
+def test_the_table_holds_value_and_floor_and_their_unit() -> None:
+    seconds = row("slow", Timings((4.0,)), "least", Timings((1.0,)), unit="s")
+    head, line, slow = table([_row(), seconds]).splitlines()
+    assert head.split()[0] == "name" and "ms" not in head
+    assert {"sound", "2.000", "1.000", "ms"} <= set(line.split())
+    assert {"slow", "4.000", "1.000", "s"} <= set(slow.split()) and "ms" not in slow.split()
+    assert (_row().to_json()["unit"], seconds.to_json()["unit"]) == ("ms", "s")
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> catalogs.Built:
+    folder = tmp_path_factory.mktemp("small")
+    things(folder / "documents")
+    return catalogs.build(folder / "catalog.db", folder / "documents")
+
+
+def test_a_catalog_is_imported_with_its_index_in_another_process(small: catalogs.Built) -> None:
+    catalog = Catalog.open(small.path)
+    assert "things" in catalog.services
+    assert small.methods == sum(len(service.methods) for service in catalog.services.values())
+    assert small.seconds > 0
+    assert EmbeddedProposer(catalog).index.search("list my things")
+
+
+@pytest.mark.parametrize(
+    ("group", "limits", "names", "unit"),
+    [
+        (importing, {}, ["catalog.import_s"], "s"),
+        (opening, {"rounds": 2}, ["catalog.open.p50_ms"], "ms"),
+        (searching, {"rounds": 3}, ["catalog.search.p50_ms"], "ms"),
+        (mapping, {"rounds": 3}, ["map.embedded.p50_ms"], "ms"),
+        (remembering, {"rounds": 2, "requests": 3}, ["map.memory_mb", "map.memory_peak_mb"], "MB"),
+    ],
+)
+async def test_a_tiny_run_over_a_small_catalog(
+    small: catalogs.Built, group: ModuleType, limits: dict[str, int], names: list[str], unit: str
+) -> None:
+    rows = await group.measure(small, **limits)
+    assert [each.name for each in rows] == names and rows[0].name == group.NAME
+    for each in rows:
+        assert each.unit == unit and each.value > 0 and each.floor > 0
+        assert each.rounds == limits.get("rounds", 1)
+
+
+def test_memory_counts_the_libraries_and_what_is_opened(small: catalogs.Built) -> None:
+    floor, mapped = fresh.run("libraries"), fresh.run("map", small.path, 1)
+    assert mapped["mb"] > floor["mb"] > 5
+    assert mapped["peak_mb"] >= mapped["mb"]
+
+
+def test_a_process_that_fails_is_told(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match=r"was to import failed.*nothing"):
+        catalogs.build(tmp_path / "catalog.db", tmp_path / "nothing")
+
+
+def test_without_the_package_the_groups_say_what_to_install(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: None)
+    catalogs.full.cache_clear()
+    assert run.main(["--only", "catalog.search.p50_ms", "--output", str(tmp_path / "bench.json")]) == 1
+    assert 'pip install "goex[google]"' in capsys.readouterr().err
+
+
+def test_the_requests_are_many_and_all_different() -> None:
+    asked = catalogs.requests()
+    assert len(asked) == len(set(asked)) >= remembering.REQUESTS
 
 
 def test_the_command_gets_the_same_limits_as_the_sandbox(tmp_path: Path) -> None:
