@@ -71,7 +71,7 @@ def read_functions(found: list[Found], name: str, source: Source) -> tuple[Docum
             twins = known.setdefault(own, {})
             if content in twins:
                 continue
-            given = own if own not in methods else _numbered(own, len(twins) + 1, methods)
+            given = own if own not in methods else _numbered(own, max(2, len(twins) + 1), methods)
             method, bad = _method(each, given, own, said, parameters, schemas)
             problems.extend((each, one) for one in bad)
             if given != own:

@@ -127,7 +127,7 @@ class Installer:
         for (api, version), one in self._put.items():
             name, main = named[self._provider, api, version]
             imported.append(replace(one, service=name, main=main))
-        kept = self._writer.services_of_versions(self._provider, self._before - self._put.keys()) if whole else ()
+        left = self._writer.services_of_versions(self._provider, self._before - self._put.keys()) if whole else ()
         self._writer.commit()
         if index:
             rebuild(self._path, progress)
@@ -135,8 +135,9 @@ class Installer:
             imported=tuple(imported),
             skipped=tuple(self.skipped),
             problems=tuple(self.problems),
-            left=kept,
+            left=left,
             seconds=time.monotonic() - self._began,
+            kept=tuple(self._writer.kept),
         )
 
 

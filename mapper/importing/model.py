@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
+
+from mapper.store.rows import Kept
 
 Progress = Callable[[int, int, str], None]  # done, of how many, what is being done
 
@@ -46,13 +48,15 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The result of an import. `left` names services of the provider that the source doesn't hold any more."""
+    """The result of an import. `left` names services of the provider that the source doesn't hold any more, `kept`
+    those that stay at a version which wouldn't be the main one if it were chosen anew."""
 
     imported: tuple[Imported, ...]
     skipped: tuple[Skipped, ...]
     problems: tuple[Problem, ...]
     left: tuple[str, ...]
     seconds: float
+    kept: tuple[Kept, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -77,6 +81,7 @@ class Report:
                 {"file": one.file, "line": one.line, "where": one.where, "what": one.what} for one in self.problems
             ],
             "left": list(self.left),
+            "kept": [asdict(one) for one in self.kept],
         }
 
 

@@ -122,7 +122,7 @@ def _finite(text: str) -> float:
 
 
 def _too_deep(value: Any) -> bool:
-    level = [value]
+    level = [value] if isinstance(value, dict | list) else []
     for _ in range(MAX_DEPTH + 1):
         level = [
             child

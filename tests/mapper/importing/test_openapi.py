@@ -1,0 +1,530 @@
+"""OpenAPI documents as services: addresses, arguments, scopes, names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mapper.catalog import Catalog
+from mapper.importing import install
+from mapper.importing.files import import_openapi
+from mapper.importing.install import Nothing
+from mapper.importing.model import Report
+from mapper.linting import lint
+from mapper.scopes import least_scopes
+from policies.actions import Call
+from policies.catalog import Method, Risk
+from policies.errors import Conflict, GoexError, InvalidInput, Unsupported
+from tests.mapper.importing.openapi_documents import PETS, document, sending
+
+TEXT = {"type": "string"}
+
+
+class Bench:
+    """A catalog of its own, and documents imported into it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.path = folder / "catalog.db"
+
+    def put(self, raw: Any, name: str = "", file: str = "document.json") -> Report:
+        place = self.folder / file
+        place.write_text(raw if isinstance(raw, str) else json.dumps(raw, indent=1), encoding="utf-8")
+        return import_openapi(self.path, place, name)
+
+    @property
+    def catalog(self) -> Catalog:
+        return Catalog.open(self.path)
+
+    def method(self, raw: Any) -> Method:
+        """The one method of a document."""
+        report = self.put(raw)
+        service = self.catalog.service(report.imported[0].service)
+        (name,) = service.methods
+        return service.methods[name]
+
+    def check(self, method: Method, arguments: dict[str, Any]) -> str:
+        """What is wrong with these arguments; "" when nothing is."""
+        try:
+            self.catalog.validate(Call(service=method.service, method=method.name, arguments=arguments, account=""))
+        except GoexError as error:
+            return str(error)
+        return ""
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """The search index is made over all services, ours too; nothing here searches, so it isn't made."""
+    monkeypatch.setattr(install, "rebuild", lambda *_: None)
+    return Bench(tmp_path)
+
+
+def problems(report: Report) -> list[str]:
+    return [f"{one.line}: {one.what}" for one in report.problems]
+
+
+def test_a_whole_document(bench: Bench) -> None:
+    report = bench.put(PETS, file="pets.yaml")
+    (one,) = report.imported
+    assert (one.service, one.version, one.methods, one.scopes) == ("petshop", "1.2.0", 4, 3)
+    assert problems(report) == [
+        "21: an object isn't sent in the query",
+        "22: a cookie isn't sent",
+        "37: the path doesn't name {ident}",
+    ]
+    service = bench.catalog.service("petshop")
+    assert service.base_url == "https://eu.pets.example.com/v1"
+    listing = service.methods["pets.list"]
+    assert (listing.http, listing.path, listing.risk) == ("GET", "/pets", Risk.READ)
+    assert listing.description == "List pets [shelf]"
+    assert dict(listing.locations) == {"limit": "query", "tag": "repeat"}
+    assert service.methods["pets.add"].locations == {"body": "whole"}
+    assert service.methods["pets.delete"].risk is Risk.DELETE
+    with pytest.raises(Unsupported, match="multipart/form-data"):
+        bench.catalog.validate(Call(service="petshop", method="pets.photo", arguments={"id": "1"}, account=""))
+
+
+def test_the_same_in_json_and_yaml_is_the_same(bench: Bench) -> None:
+    bench.put(PETS, "a", "pets.yaml")
+    bench.put(json.dumps(yaml.safe_load(PETS)), "b", "pets.json")
+    first, second = bench.catalog.service("a"), bench.catalog.service("b")
+    for name in first.methods:
+        assert first.methods[name].parameters == second.methods[name].parameters
+    assert first.scopes.keys() == second.scopes.keys()
+
+
+# ---- security
+
+
+def scopes(bench: Bench, security: Any, schemes: Any, *, top: Any = ()) -> Method:
+    operation = {"operationId": "go", **({"security": security} if security is not None else {})}
+    raw = document({"/go": {"get": operation}}, security=list(top))
+    raw["components"]["securitySchemes"] = schemes
+    return bench.method(raw)
+
+
+def oauth(*names: str) -> dict[str, Any]:
+    return {
+        "type": "oauth2",
+        "flows": {"password": {"tokenUrl": "https://x", "scopes": dict.fromkeys(names, "Words.")}},
+    }
+
+
+def test_the_list_is_alternatives_and_each_needs_all_it_names(bench: Bench) -> None:
+    made = scopes(bench, [{"o": ["a", "b"]}, {"o": ["c"]}], {"o": oauth("a", "b", "c")})
+    assert made.scopes == ("a+b", "c")
+    described = bench.catalog.scope(made.service, "a+b").description
+    assert described == "All of these at once: a: Words.; b: Words."
+
+
+def test_one_of_several_that_are_needed_together_never_suffices(bench: Bench) -> None:
+    """Over two methods: neither part alone allows the one that needs both; the whole allows what needs a part."""
+    raw = document(
+        {
+            "/both": {"get": {"operationId": "both", "security": [{"o": ["a", "b"]}]}},
+            "/one": {"get": {"operationId": "one", "security": [{"o": ["a"]}]}},
+        }
+    )
+    raw["components"]["securitySchemes"] = {"o": oauth("a", "b")}
+    bench.put(raw)
+    catalog = bench.catalog
+    both, one = (Call(service="things", method=name, arguments={}, account="x") for name in ("both", "one"))
+    assert least_scopes(catalog, [both], frozenset()) == (("things", "x", "a+b"),)
+    parts = frozenset({("things", "x", "a"), ("things", "x", "b")})
+    assert least_scopes(catalog, [both], parts) == (("things", "x", "a+b"),)
+    assert least_scopes(catalog, [one], frozenset()) == (("things", "x", "a"),)
+    assert least_scopes(catalog, [one], frozenset({("things", "x", "a+b")})) == (("things", "x", "a+b"),)
+
+
+def test_two_services_with_one_scope_name_are_two(bench: Bench) -> None:
+    for name in ("first", "second"):
+        raw = document({"/x": {"get": {"operationId": "look", "security": [{"o": ["all"]}]}}})
+        raw["components"]["securitySchemes"] = {"o": oauth("all")}
+        bench.put(raw, name)
+    calls = [Call(service=name, method="look", arguments={}, account="x") for name in ("first", "second")]
+    held = frozenset({("first", "x", "all")})
+    assert least_scopes(bench.catalog, calls, held) == (("first", "x", "all"), ("second", "x", "all"))
+
+
+@pytest.mark.parametrize(
+    ("scheme", "header", "form"),
+    [
+        ({"type": "http", "scheme": "bearer"}, "Authorization", "Bearer {secret}"),
+        ({"type": "http", "scheme": "Basic"}, "Authorization", "Basic {secret}"),
+        ({"type": "apiKey", "in": "header", "name": "X-Key"}, "X-Key", "{secret}"),
+        ({"type": "openIdConnect", "openIdConnectUrl": "https://x"}, "Authorization", "Bearer {secret}"),
+    ],
+)
+def test_where_the_credential_goes(bench: Bench, scheme: Any, header: str, form: str) -> None:
+    made = scopes(bench, [{"s": []}], {"s": scheme})
+    placement = bench.catalog.service(made.service).placement
+    assert (placement.header, placement.format) == (header, form)
+    assert made.scopes == ("read",)
+    assert bench.catalog.scope(made.service, "read").virtual
+    assert not made.unsupported
+
+
+@pytest.mark.parametrize(
+    ("security", "schemes", "why"),
+    [
+        ([{"s": []}], {"s": {"type": "apiKey", "in": "query", "name": "k"}}, "goes into the query"),
+        ([{"s": []}], {"s": {"type": "apiKey", "in": "cookie", "name": "k"}}, "goes into the cookie"),
+        ([{"s": []}], {"s": {"type": "apiKey", "in": "header", "name": "Host"}}, "couldn't be read"),
+        ([{"s": []}], {"s": {"type": "http", "scheme": "digest"}}, "digest"),
+        ([{"s": []}], {"s": {"type": "mutualTLS"}}, "certificate"),
+        ([{"t": []}], {"s": oauth("a")}, "doesn't have"),
+        ([{"s": [], "t": []}], {"s": oauth(), "t": {"type": "apiKey", "in": "header", "name": "X"}}, "two credentials"),
+        ([{"s": [str(n) for n in range(30)]}], {"s": oauth()}, "30 permissions at once"),
+    ],
+)
+def test_what_cant_be_authenticated_cant_be_called(bench: Bench, security: Any, schemes: Any, why: str) -> None:
+    made = scopes(bench, security, schemes)
+    assert why in made.unsupported
+    assert made.scopes == ("read",)
+
+
+def test_an_operation_overrides_the_documents_security(bench: Bench) -> None:
+    schemes = {"o": oauth("a")}
+    assert scopes(bench, None, schemes, top=[{"o": ["a"]}]).scopes == ("a",)
+    assert scopes(bench, [], schemes, top=[{"o": ["a"]}]).scopes == ("read",)
+    assert scopes(bench, [{}, {"o": ["a"]}], schemes).scopes == ("a", "read")
+
+
+def test_a_scope_of_the_documents_own_is_never_taken_for_a_virtual_one(bench: Bench) -> None:
+    raw = document(
+        {
+            "/a": {"get": {"operationId": "look"}, "delete": {"operationId": "drop"}},
+            "/b": {"get": {"operationId": "read", "security": [{"o": ["write"]}]}},
+        }
+    )
+    raw["components"]["securitySchemes"] = {"o": oauth("write")}
+    bench.put(raw)
+    methods = bench.catalog.service("things").methods
+    assert methods["look"].scopes == ("goex-delete", "goex-read")  # the worse class suffices, too
+    assert methods["drop"].scopes == ("goex-delete",)
+    assert methods["read"].scopes == ("write",)
+
+
+def test_an_undeclared_scope_is_wanted_all_the_same(bench: Bench) -> None:
+    report = bench.put(
+        {
+            **document({"/a": {"get": {"operationId": "look", "security": [{"o": ["hidden"]}]}}}),
+            "components": {"securitySchemes": {"o": oauth("a")}},
+        }
+    )
+    assert bench.catalog.method("things.look").scopes == ("hidden",)
+    assert "'hidden' isn't among the scheme's scopes" in problems(report)[0]
+
+
+# ---- servers
+
+
+@pytest.mark.parametrize(
+    ("servers", "url"),
+    [
+        ([{"url": "http://a.example.com"}, {"url": "https://b.example.com/v1/"}], "https://b.example.com/v1"),
+        ([{"url": "https://{r}.example.com", "variables": {"r": {"default": "eu"}}}], "https://eu.example.com"),
+        ([{"url": "https://{r}.example.com"}], ""),
+        ([{"url": "/v1"}], ""),
+        (None, ""),
+        ([{"url": "http://127.0.0.1:8080/api"}], "http://127.0.0.1:8080/api"),
+        ([{"url": "http://localhost:8080"}], "http://localhost:8080"),
+        ([{"url": "http://192.168.1.1"}], ""),
+        ([{"url": "https://user:secret@example.com"}], ""),
+        ([{"url": "https://example.com/a/../b"}], ""),
+        ([{"url": "https://example.com/?x=1"}], ""),
+        ([{"url": "ftp://example.com"}], ""),
+        ([{"url": "https://example.com/a%2fb"}], ""),
+        ([7, {"url": 5}, {"url": "https://c.example.com"}], "https://c.example.com"),
+    ],
+)
+def test_servers(bench: Bench, servers: Any, url: str) -> None:
+    report = bench.put({**document({"/a": {"get": {}}}), "servers": servers})
+    assert bench.catalog.service("things").base_url == url
+    if servers and not url:
+        assert report.problems
+
+
+def test_an_operation_elsewhere_cant_be_called(bench: Bench) -> None:
+    raw = document(
+        {
+            "/a": {"get": {"operationId": "here", "servers": [{"url": "https://things.example.com/"}]}},
+            "/b": {"get": {"operationId": "there", "servers": [{"url": "https://other.example.com"}]}},
+            "/c": {"servers": [{"url": "https://other.example.com"}], "get": {"operationId": "below"}},
+        }
+    )
+    bench.put(raw)
+    methods = bench.catalog.service("things").methods
+    assert [bool(methods[name].unsupported) for name in ("here", "there", "below")] == [False, True, True]
+
+
+# ---- arguments
+
+
+@pytest.mark.parametrize(
+    ("parameter", "place"),
+    [
+        ({"schema": TEXT}, "query"),
+        ({"schema": {"type": "array", "items": TEXT}}, "repeat"),
+        ({"schema": {"type": "array", "items": TEXT}, "explode": False}, "query"),
+        ({"schema": {"type": "array"}, "style": "pipeDelimited", "explode": False}, None),
+        ({"schema": {"type": "object"}, "style": "deepObject"}, None),
+        ({"schema": {"type": "object"}}, None),
+        ({"content": {"application/json": {"schema": {"type": "object"}}}}, "query"),
+        ({"content": {"application/json": {"schema": {"type": "array"}}}}, None),
+        ({"content": {"text/csv": {}}}, None),
+        ({"in": "cookie", "schema": TEXT}, None),
+        ({"in": "header", "schema": {"type": "integer"}}, "header"),
+        ({"in": "header", "schema": {"type": "array"}}, None),
+        ({"schema": {"$ref": "#/components/schemas/List"}}, "repeat"),
+    ],
+)
+def test_how_parameters_are_sent(bench: Bench, parameter: dict[str, Any], place: str | None) -> None:
+    lists = {"List": {"type": "array", "items": TEXT}}
+    one = {"name": "X-p", "in": "query", **parameter}
+    operation = {"operationId": "go", "parameters": [one]}
+    made = bench.method(document({"/a": {"get": operation}}, lists))
+    assert made.locations.get("X-p") == place
+    if place is None:
+        with pytest.raises(Nothing):
+            bench.put(document({"/a": {"get": {"operationId": "go", "parameters": [{**one, "required": True}]}}}))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Host", "cookie", "AUTHORIZATION", "Content-Length", "Proxy-Authorization", "X-HTTP-Method-Override", "A B"],
+)
+def test_the_gateways_headers_are_nobodys_arguments(bench: Bench, name: str) -> None:
+    parameter = {"name": name, "in": "header", "schema": TEXT}
+    report = bench.put(document({"/a": {"get": {"operationId": "go", "parameters": [parameter]}}}))
+    assert bench.catalog.method("things.go").parameters["properties"] == {}
+    assert len(report.problems) == 1
+
+
+def test_accept_and_content_type_are_ignored_as_openapi_says(bench: Bench) -> None:
+    parameters = [
+        {"name": name, "in": "header", "required": True, "schema": TEXT} for name in ("Accept", "Content-Type")
+    ]
+    assert bench.put(document({"/a": {"get": {"parameters": parameters}}})).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "path", "why"),
+    [
+        ([{"name": "i", "in": "path"}], "/a", "the path doesn't name {i}"),
+        ([], "/a/{i}", "which is no parameter of it"),
+        ([{"name": "i", "in": "query"}], "/a/{i}", "which is no parameter of it"),
+        ([{"name": "i", "in": "path"}, {"name": "i", "in": "path"}], "/a/{i}", "stands twice"),
+        ([{"name": "i", "in": "path"}], "/a/{i}/{i}", "names a parameter twice"),
+        (
+            [{"name": "i", "in": "path"}, {"name": "i", "in": "query", "required": True}],
+            "/a/{i}",
+            "in different places",
+        ),
+        ([{"name": "i", "in": "nowhere"}], "/a", "isn't a place"),
+        ([{"$ref": "other.yaml#/x"}], "/a", "nothing else is read or fetched"),
+        ([{"$ref": "#/components/parameters/x"}], "/a", "which isn't there"),
+        ("x", "/a", "must be a list"),
+        ([], "/a/../b", "isn't a path segment"),
+        ([], "a", "begins with a slash"),
+        ([], "/a?x=1", "isn't a path segment"),
+    ],
+)
+def test_operations_that_cant_be_taken_leave_the_rest(bench: Bench, parameters: Any, path: str, why: str) -> None:
+    raw = document({path: {"get": {"operationId": "bad", "parameters": parameters}}, "/good": {"get": {}}})
+    report = bench.put(raw)
+    assert list(bench.catalog.service("things").methods) == ["good.get"]
+    assert why in problems(report)[0]
+    assert report.problems[0].line > 1
+
+
+def test_a_path_of_several_names_in_one_part_cant_be_called(bench: Bench) -> None:
+    parameters = [{"name": name, "in": "path", "required": True, "schema": TEXT} for name in "ab"]
+    made = bench.method(document({"/x/{a}-{b}": {"get": {"parameters": parameters}}}))
+    assert "more than one name" in made.unsupported
+
+
+def test_forms(bench: Bench) -> None:
+    schema = {"type": "object", "required": ["a"], "properties": {
+        "a": TEXT, "b": {"type": "array", "items": TEXT}, "c": {"type": "object"},
+    }}  # fmt: skip
+    body = {"content": {"application/x-www-form-urlencoded": {"schema": schema}}}
+    made = bench.method(document({"/a": {"post": {"requestBody": body}}}))
+    assert (made.body, dict(made.locations)) == ("form", {"a": "body", "b": "body"})
+    assert made.parameters["required"] == ["a"]
+
+
+def test_swagger_2(bench: Bench) -> None:
+    raw = {
+        "swagger": "2.0",
+        "info": {"title": "Old API", "version": "0.9"},
+        "host": "old.example.com",
+        "basePath": "/v2",
+        "schemes": ["http", "https"],
+        "securityDefinitions": {"key": {"type": "apiKey", "in": "header", "name": "api_key"},
+                                "o": {"type": "oauth2", "flow": "implicit", "scopes": {"w": "Write"}}},
+        "definitions": {"Pet": {"type": "object", "properties": {"name": TEXT}}},
+        "paths": {
+            "/pets": {"post": {"operationId": "add", "security": [{"o": ["w"]}],
+                               "parameters": [{"in": "body", "name": "pet", "required": True,
+                                               "schema": {"$ref": "#/definitions/Pet"}}]},
+                      "get": {"operationId": "find", "security": [{"o": ["w"]}], "parameters": [
+                          {"in": "query", "name": "many", "type": "array", "items": TEXT, "collectionFormat": "multi"},
+                          {"in": "query", "name": "csv", "type": "array", "items": TEXT}]}},
+            "/pets/{id}": {"post": {"operationId": "form", "security": [{"o": ["w"]}], "parameters": [
+                {"in": "path", "name": "id", "type": "integer", "required": True},
+                {"in": "formData", "name": "status", "type": "string"}]}},
+            "/up": {"post": {"operationId": "up", "security": [{"o": ["w"]}],
+                             "parameters": [{"in": "formData", "name": "f", "type": "file"}]}},
+        },
+    }  # fmt: skip
+    report = bench.put(raw)
+    assert (report.imported[0].service, [one.what for one in report.problems]) == ("old", [
+        "'api_key' isn't a header for a credential"])  # fmt: skip
+    service = bench.catalog.service("old")
+    assert service.base_url == "https://old.example.com/v2"
+    assert dict(service.methods["find"].locations) == {"many": "repeat", "csv": "query"}
+    assert dict(service.methods["form"].locations) == {"id": "path", "status": "body"}
+    assert "files" in service.methods["up"].unsupported
+    add = service.methods["add"]
+    assert (add.scopes, add.parameters["required"]) == (("w",), ["body"])
+    assert bench.check(add, {"body": {"name": "Rex"}}) == ""
+    assert "extra" in bench.check(add, {"body": {"extra": 1}})
+
+
+# ---- names
+
+
+@pytest.mark.parametrize(
+    ("operation_id", "name"),
+    [
+        ("listThings", "listThings"),
+        ("repos/list-issues", "repos.list-issues"),
+        ("a.b.c", "a.b.c"),
+        ("__class__", "class"),
+        ("../..", "things.get"),
+        ("", "things.get"),
+        (None, "things.get"),
+        (5, "things.get"),
+        ("2fa enable", "op_2fa_enable"),
+        ("Ünïcode", "n_code"),
+        ("x" * 500, "x" * 200),
+    ],
+)
+def test_names_of_methods(bench: Bench, operation_id: Any, name: str) -> None:
+    operation = {} if operation_id is None else {"operationId": operation_id}
+    assert bench.method(document({"/things": {"get": operation}})).name == name
+
+
+def test_operations_with_one_id_get_different_names(bench: Bench) -> None:
+    raw = document({f"/{each}": {"get": {"operationId": "same"}} for each in "abc"})
+    report = bench.put(raw)
+    assert sorted(bench.catalog.service("things").methods) == ["b.get", "c.get", "same"]
+    assert len(report.problems) == 2
+
+
+@pytest.mark.parametrize("title", ["Slack", "SLACK API", "goex", "Code", "files"])
+def test_no_document_takes_a_name_of_ours(bench: Bench, title: str) -> None:
+    raw = document({"/a": {"get": {}}})
+    report = bench.put({**raw, "info": {"title": title, "version": "1"}})
+    assert report.imported[0].service.startswith("openapi-")
+    with pytest.raises(InvalidInput, match="taken"):
+        bench.put(raw, title.split()[0])
+
+
+def test_importing_again_replaces_and_elsewhere_is_refused(bench: Bench) -> None:
+    bench.put(document({"/a": {"get": {}}}))
+    newer = {**document({"/b": {"get": {}}}), "info": {"title": "Things", "version": "2"}}
+    report = bench.put(newer)
+    assert report.imported[0].service == "things"
+    assert list(bench.catalog.service("things").methods) == ["b.get"]
+    elsewhere = {**document({"/c": {"get": {}}}), "servers": [{"url": "https://evil.example.com"}]}
+    with pytest.raises(Conflict, match=r"https://things\.example\.com"):
+        bench.put(elsewhere)
+    with pytest.raises(Conflict, match="no address"):
+        bench.put({**elsewhere, "servers": []})
+    assert list(bench.catalog.service("things").methods) == ["b.get"]
+    assert bench.put(elsewhere, "other").imported[0].service == "other"
+    assert {name for name in bench.catalog.services if name not in Catalog.bundled().services} == {"other", "things"}
+
+
+# ---- schemas
+
+
+def body(bench: Bench, schema: Any, schemas: Any = None, **more: Any) -> Method:
+    return bench.method(sending(schema, schemas, **more))
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        ({"type": "string", "nullable": True}, [None, "x"], [1]),
+        ({"type": ["string", "null"]}, [None, "x"], [1]),
+        ({"type": "string", "enum": ["a"], "nullable": True}, [None, "a"], ["b"]),
+        ({"type": "integer", "exclusiveMinimum": 3}, [4], [3]),
+        ({"type": "integer", "minimum": 3, "exclusiveMinimum": True}, [4], [3]),
+        ({"type": "number", "exclusiveMaximum": 3}, [2.9, 3], [4]),
+        ({"oneOf": [TEXT, {"type": "integer"}]}, ["x", 1], [[]]),
+        ({"anyOf": [{"$ref": "#/components/schemas/A"}, {"type": "null"}]}, [None, {"x": "1"}], [{"y": 1}, 1]),
+        ({"allOf": [{"$ref": "#/components/schemas/A"}, {"properties": {"y": TEXT}, "required": ["y"]}]},
+         [{"x": "1", "y": "2"}], [{"x": "1"}, {"y": "2", "z": "3"}]),
+        ({"type": "object", "additionalProperties": {"type": "integer"}}, [{"a": 1}], [{"a": "x"}]),
+        ({"type": "object", "properties": {"a": TEXT}, "additionalProperties": True}, [{"b": 1}], [{"a": 1}]),
+        ({"type": "object", "properties": {"a": TEXT}}, [{}, {"a": "x"}], [{"b": 1}]),
+        ({"type": "object"}, [{"b": 1}], [[]]),
+        ({"properties": {"id": {"readOnly": True, "type": "integer"}, "n": TEXT}, "required": ["id", "n"]},
+         [{"n": "x"}], [{}]),
+        ({"type": "object", "properties": {"k": TEXT}, "oneOf": [
+            {"properties": {"a": TEXT}, "required": ["a"]}, {"properties": {"b": TEXT}, "required": ["b"]}]},
+         [{"k": "x", "a": "y"}, {"b": "z"}], [{"k": "x"}]),
+        ({"type": "array", "items": {"type": "integer"}, "maxItems": 2}, [[1, 2]], [[1, 2, 3], ["x"]]),
+        ({"const": 7}, [7], [8]),
+        ({"$ref": "#/components/schemas/A", "nullable": True}, [None, {}], [5]),
+        ({"type": "string", "pattern": "^[a-z]+$"}, ["abc"], ["ABC"]),
+        ({"type": "string", "pattern": "b"}, ["abc"], ["ac"]),
+        ({}, [1, "x", None, {}], []),
+        (True, [1, "x"], []),
+    ],
+)  # fmt: skip
+def test_what_a_schema_allows(bench: Bench, schema: Any, good: list[Any], bad: list[Any]) -> None:
+    method = body(bench, schema, {"A": {"type": "object", "properties": {"x": TEXT}}})
+    for value in good:
+        assert bench.check(method, {"body": value}) == "", value
+    for value in bad:
+        assert bench.check(method, {"body": value}), value
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"type": "string", "pattern": r"^\p{L}+$"}, "pattern"),
+        ({"type": "string", "pattern": "(a+)+$"}, "pattern"),
+        ({"type": "string", "pattern": "[a-z]+x"}, "pattern"),
+        ({"type": "object", "patternProperties": {"^x": {}}}, "patternProperties"),
+        ({"not": {"type": "string"}}, "not"),
+        ({"type": "array", "prefixItems": [TEXT]}, "prefixItems"),
+        ({"type": "array", "items": [TEXT]}, "items of several kinds"),
+        ({"type": "integer", "multipleOf": 5}, "multipleOf"),
+        ({"oneOf": [TEXT, TEXT]}, "oneOf"),
+        ({"oneOf": [TEXT], "discriminator": {"propertyName": "x"}}, "discriminator"),
+        ({"if": {}, "then": {}}, "if; then"),
+    ],
+)
+def test_what_cant_be_said_is_loosened_and_told(bench: Bench, schema: Any, said: str) -> None:
+    method = body(bench, schema)
+    found = [one.what for one in lint(bench.catalog, method.service) if one.kind == "loosened"]
+    assert len(found) == 1
+    assert said in found[0]
+
+
+def test_a_schema_that_holds_itself_stays_one(bench: Bench) -> None:
+    tree = {"type": "object", "properties": {"kids": {"type": "array", "items": {"$ref": "#/components/schemas/T"}}}}
+    method = body(bench, {"$ref": "#/components/schemas/T"}, {"T": tree})
+    assert method.parameters["$defs"].keys() == {"T"}
+    assert bench.check(method, {"body": {"kids": [{"kids": []}]}}) == ""
+    wrong = bench.check(method, {"body": {"kids": [{"kids": [{"x": 1}]}]}})
+    assert wrong == 'things.send: "x" isn\'t an argument that is known here. It takes [body].'
