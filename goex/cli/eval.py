@@ -1,4 +1,7 @@
-"""`goex eval`: how good answers are, measured offline against published questions. No daemon, no model, no service."""
+"""`goex eval`: how good answers are, measured offline against published questions: no daemon, no model, no service.
+
+`export` alone needs the daemon: it gives what the person decided, to learn from.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,15 @@ from typing import Annotated
 
 import typer
 
+from goex.cli.eval_export import export
 from goex.cli.eval_scopes import scopes
 from goex.cli.output import Json, Output
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Measure answers against published questions.")
 
 app.command("scopes", short_help="Methods and scopes: right, too wide, too narrow.")(scopes)
+
+app.command("export", short_help="Your own decisions as fine-tuning data.")(export)
 
 _EVERY = 1000  # answers between two lines of progress
 
