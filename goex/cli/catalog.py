@@ -242,6 +242,16 @@ def report(out: Output, done: Report) -> None:
     if done.left:
         names = ", ".join(done.left[:10])
         out.say(shown(f"No longer in these documents, and kept: {names}. Remove with: goex catalog remove SERVICE"))
+    for kept in done.kept[:_SHOWN]:
+        out.say(
+            shown(
+                f"{kept.service} stays {kept.version}, since accounts and grants may use it; {kept.newer} is"
+                f" {kept.newer_service}."
+            )
+        )
+    if done.kept:
+        more = f" ({len(done.kept) - _SHOWN} more: --json has them all)" if len(done.kept) > _SHOWN else ""
+        out.say(shown(f"To change that{more}: goex catalog remove {done.kept[0].service}, then import again."))
     facts = done.to_json()
     size = _path().stat().st_size / 1e6
     out.say(

@@ -4,12 +4,18 @@ Rules: the main version has the provider's own name, others have the version beh
 is taken is never given again, not even in other letters' case: then the main version, too, is called `gmail-v1`, and
 if that is taken `google-gmail-v1`. Versions like `directory_v1` and `reports_v1` are parts of one API: the main
 version of each part together is the main service.
+
+Which version is the main one: what has that name already, as long as it is there, since accounts and grants stand under
+it. Else the newest stable version, as providers' own lists of what they prefer grow old; but not one with fewer than
+half the methods of the largest (another part of the API, called by the next number), nor one that adds nothing to what
+its provider prefers.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 
 # What the engine and the vault have of their own under a service's name: a permission, a credential, a kind of action.
 RESERVED = frozenset({"goex", "model", "files", "code", "sql", "mongo"})
@@ -34,16 +40,26 @@ def stable(version: str) -> bool:
     return _NUMBERS.fullmatch(_bare(version)) is not None
 
 
-def main_versions(versions: Mapping[str, bool | None]) -> tuple[str, ...]:
-    """The main version, or those of each part, sorted. `versions`: each with whether the provider prefers it."""
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version of an API: the names of its methods, and whether its provider prefers it (None: it doesn't say)."""
+
+    methods: frozenset[str]
+    preferred: bool | None = None
+
+
+def main_versions(versions: Mapping[str, Version], kept: Collection[str] = ()) -> tuple[str, ...]:
+    """The main version, or those of each part, sorted. `kept`: those that are main already, and so remain."""
     parts: dict[str, list[str]] = {}
     for version in versions:
         parts.setdefault(part_of(version), []).append(version)
-    if "" in parts:  # a whole API: its parts, if any, are something else
-        parts = {"": parts[""]}
-    chosen = {part: _main(found, versions) for part, found in parts.items()}
+    whole = "" in parts if not kept else any(not part_of(version) for version in kept)
+    # A whole API: its parts, if any, are something else; and the other way round.
+    parts = {part: found for part, found in parts.items() if (part == "") is whole}
+    chosen = {part: _main({version: versions[version] for version in found}) for part, found in parts.items()}
+    chosen.update({part_of(version): version for version in kept})
     if any(stable(version) for version in chosen.values()):
-        chosen = {part: version for part, version in chosen.items() if stable(version)}
+        chosen = {part: version for part, version in chosen.items() if stable(version) or version in kept}
     return tuple(sorted(chosen.values()))
 
 
@@ -61,10 +77,21 @@ def wishes(provider: str, provider_name: str, version: str, *, main: bool) -> tu
     return (own, *named) if main else named
 
 
-def _main(versions: list[str], preferred: Mapping[str, bool | None]) -> str:
-    steady = [version for version in versions if stable(version)]
-    wanted = [version for version in steady or versions if preferred[version]]
-    return max(wanted or steady or versions, key=_rank)
+def _main(versions: Mapping[str, Version]) -> str:
+    filled = {version: about for version, about in versions.items() if about.methods} or versions
+    newest = sorted(filled, key=_rank, reverse=True)
+    preferred = [version for version in newest if filled[version].preferred]
+    steady = [version for version in newest if stable(version)]
+    if not steady:
+        return (preferred or newest)[0]
+    wanted = next((version for version in preferred if version in steady), None)
+    covered = filled[wanted].methods if wanted is not None else frozenset[str]()
+    most = max(len(filled[version].methods) for version in steady)
+    for version in steady:
+        methods = filled[version].methods
+        if 2 * len(methods) >= most and (version == wanted or not methods <= covered):
+            return version
+    return wanted or steady[0]
 
 
 def _rank(version: str) -> tuple[int, int, int, str]:

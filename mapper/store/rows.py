@@ -59,6 +59,16 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A service that keeps its version, though `newer`, now called `newer_service`, would be the main one by now."""
+
+    service: str
+    version: str
+    newer: str
+    newer_service: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One method of the file without its arguments' schemas: for those who go through all of them."""
 

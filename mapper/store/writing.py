@@ -23,7 +23,7 @@ from typing import Any
 from mapper.store import names, reaches
 from mapper.store.blobs import pack
 from mapper.store.database import open_writing, translated
-from mapper.store.rows import Document, DocumentMethod
+from mapper.store.rows import Document, DocumentMethod, Kept
 from mapper.store.tools import tool_name, tool_number
 from policies.catalog import Risk
 from policies.errors import InvalidInput
@@ -51,6 +51,7 @@ class Writer:
         self._now = datetime.now(UTC).isoformat(timespec="seconds")
         self._touched: set[tuple[str, str]] = set()
         self._preferred: dict[tuple[str, str, str], bool | None] = {}
+        self.kept: list[Kept] = []  # of what was named
         with translated(path):
             self._db.execute("BEGIN IMMEDIATE")
             self._db.execute(_OWNERS)
@@ -243,13 +244,16 @@ class Writer:
                 (provider, provider_name),
             ).fetchall()
         }
-        said = [self._preferred.get((provider, provider_name, version)) for version in documents]
         known = {
-            # Where the provider says nothing, what is the main version already stays that.
-            version: self._preferred.get((provider, provider_name, version)) if any(said) else bool(row[6]) or None
+            version: names.Version(
+                self._methods(row[0], provider_name), self._preferred.get((provider, provider_name, version))
+            )
             for version, row in documents.items()
         }
-        main = self._mergeable(names.main_versions(known), documents)
+        # What has the plain name keeps it, since accounts and grants may stand under it, until it is removed.
+        kept = tuple(version for version, row in documents.items() if row[6])
+        wanted = names.main_versions(known, kept)
+        main = self._mergeable((*kept, *(version for version in wanted if version not in kept)), documents)
         groups = [(main, True), *(((version,), False) for version in documents if version not in main)]
         db.execute("DELETE FROM service WHERE provider = ? AND provider_name = ?", (provider, provider_name))
         named: dict[tuple[str, str, str], tuple[str, bool]] = {}
@@ -271,7 +275,32 @@ class Writer:
             db.executemany("UPDATE document SET service_id = ? WHERE id = ?", [(service, each) for each in ids])
             self._count(service, name, ids)
             named.update({(provider, provider_name, v): (name, is_main) for v in versions})
+        self._say_kept(named, (provider, provider_name), main, names.main_versions(known))
         return named
+
+    def _say_kept(
+        self,
+        named: dict[tuple[str, str, str], tuple[str, bool]],
+        api: tuple[str, str],
+        main: tuple[str, ...],
+        wanted: tuple[str, ...],
+    ) -> None:
+        """Note where another version would be the main one, had none been so before."""
+        for version in wanted:
+            older = [each for each in main if names.part_of(each) == names.part_of(version)]
+            if version not in main and older:
+                self.kept.append(
+                    Kept(
+                        service=named[*api, older[0]][0],
+                        version=older[0],
+                        newer=version,
+                        newer_service=named[*api, version][0],
+                    )
+                )
+
+    def _methods(self, document: int, provider_name: str) -> frozenset[str]:
+        rows = self._db.execute("SELECT origin_id FROM method WHERE document_id = ?", (document,)).fetchall()
+        return frozenset(str(origin_id).removeprefix(f"{provider_name}.") for (origin_id,) in rows)
 
     def _described(self, provider_name: str, documents: list[Any]) -> tuple[str, str]:
         titles = list(dict.fromkeys(document[2] for document in documents))
@@ -292,7 +321,8 @@ class Writer:
         self._db.execute("UPDATE service SET methods = ? WHERE id = ?", (total, service))
 
     def _mergeable(self, versions: tuple[str, ...], documents: dict[str, Any]) -> tuple[str, ...]:
-        """Those of `versions` that can be one service: with one base URL and placement, and no method name twice.
+        """Those of `versions` that can be one service, sorted: with the first one's base URL and placement, and no
+        method name twice.
 
         A name that several of them have gets the part before it in each (`directory.channels.stop`).
         """
@@ -314,7 +344,7 @@ class Writer:
             self._db.executemany(
                 "UPDATE method SET name = ?1 WHERE id = ?2 AND name <> ?1", [(n, i) for i, n in spelled.items()]
             )
-        return tuple(merged)
+        return tuple(sorted(merged))
 
     def _own_names(self, document: int, version: str) -> dict[int, str]:
         """A document's methods by number, each by the name that it had before any merging."""

@@ -134,6 +134,23 @@ def test_admin_is_one_service(catalog: Catalog) -> None:
         assert method is not None and method.id == f"admin.{id}"
 
 
+@pytest.mark.parametrize(
+    ("api", "version"),
+    [
+        ("cloudresourcemanager", "v3"),
+        ("run", "v2"),
+        ("cloudfunctions", "v2"),
+        ("gmailpostmastertools", "v2"),
+        ("iam", "v1"),
+        ("dns", "v1"),
+        ("cloudbuild", "v1"),
+        ("drive", "v3"),
+    ],
+)
+def test_the_main_version_is_what_people_mean_today(catalog: Catalog, api: str, version: str) -> None:
+    assert catalog.service(api).version == version
+
+
 def test_importing_again_is_the_same(imported: tuple[Path, Report], catalog: Catalog, tmp_path: Path) -> None:
     path, _ = imported
     names = set(catalog.services)

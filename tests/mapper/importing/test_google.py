@@ -16,6 +16,7 @@ from mapper.importing import install
 from mapper.importing.google import package_folder
 from mapper.importing.install import Nothing
 from mapper.importing.model import Report
+from mapper.store import names
 from policies.actions import Call
 from policies.catalog import Risk
 from policies.errors import InvalidInput, Unavailable, Unsupported
@@ -213,6 +214,76 @@ def test_without_a_word_the_highest_stable_one_is_main(
     found = named(folder, db, *(("things", version) for version in versions))
     assert [key for key, name in found.items() if name == "things*"] == [f"things.{main}"]
     assert len(set(found.values())) == len(versions)
+
+
+@pytest.mark.parametrize(
+    ("versions", "preferred", "main"),
+    [
+        # (version, methods), the provider's preferred one, the main one
+        ({"v1": "abcd", "v2": "ef", "v3": "abefgh"}, "v2", "v3"),  # its list is older than its documents
+        ({"v1": "abcdefgh", "v2": "xyz"}, "v1", "v1"),  # another part of it, by the next number
+        ({"v1": "abcdef", "v2": "xyz"}, "v1", "v2"),  # half as many are enough
+        ({"v1": "abcdefgh", "v2": "abcdefg"}, "v1", "v1"),  # it adds nothing
+        ({"v1": "abcdefgh", "v2": "abcdefgh"}, "v1", "v1"),
+        ({"v1": "abcdefgh", "v2": "abcdefgh"}, "v2", "v2"),
+        ({"v1": "abcdefgh", "v2": "abcdefg"}, None, "v2"),  # nobody says what v2 adds nothing to
+        ({"v1": "abcdefgh", "v2": "abcdefgz", "v3": "xyz"}, "v1", "v2"),
+        ({"v1": "abcd", "v2beta": "abcdefgh"}, "v2beta", "v1"),
+        ({"v1alpha": "abcd", "v1beta": "ab"}, "v1alpha", "v1alpha"),
+        ({"v1": "", "v1beta": "ab"}, "v1", "v1beta"),  # one without methods is nothing to call
+        ({"v1": "", "v2": ""}, "v1", "v1"),
+        ({"alpha_v1": "abcd", "alpha_v2": "abcdef", "beta_v1": "ab"}, "alpha_v1", "alpha_v2+beta_v1"),
+    ],
+)
+def test_which_version_is_the_main_one(versions: dict[str, str], preferred: str | None, main: str) -> None:
+    about = {
+        name: names.Version(frozenset(methods), None if preferred is None else name == preferred)
+        for name, methods in versions.items()
+    }
+    assert "+".join(names.main_versions(about)) == main
+
+
+def test_the_plain_name_stays_with_the_version_that_has_it(folder: Path, db: Path) -> None:
+    """A grant on `drive` must not come to mean another version because a newer document was imported."""
+    named(folder, db, ("drive", "v2"))
+    write(folder, discovery("drive", "v3", methods={"list": method("drive.list"), "get": method("drive.get")}))
+    report = import_google(db, folder)
+    assert {one.version: one.service for one in report.imported} == {"v2": "drive", "v3": "drive-v3"}
+    assert report.to_json()["kept"] == [
+        {"service": "drive", "version": "v2", "newer": "v3", "newer_service": "drive-v3"}
+    ]
+    assert import_google(db, folder).kept == report.kept  # and is said as long as it is so
+
+    remove(db, "drive")
+    report = import_google(db, folder)
+    assert {one.version: one.service for one in report.imported} == {"v2": "drive-v2", "v3": "drive"}
+    assert not report.kept
+
+
+def test_a_new_part_of_an_api_takes_no_name_from_the_others(folder: Path, db: Path) -> None:
+    parts = {"directory_v1": "users", "reports_v1": "activities"}
+    for version, what in parts.items():
+        write(folder, discovery("admin", version, methods={"list": method(f"admin.{what}.list")}))
+    import_google(db, folder)
+    assert Catalog.open(db).service("admin").version == "directory_v1+reports_v1"
+
+    elsewhere = {"rootUrl": "https://elsewhere.googleapis.com/"}
+    write(folder, discovery("admin", "apps_v1", methods={"list": method("admin.apps.list")}, **elsewhere))
+    write(folder, discovery("admin", "zones_v1", methods={"list": method("admin.zones.list")}))
+    report = import_google(db, folder)
+
+    assert {one.version: one.service for one in report.imported} == {
+        "apps_v1": "admin-apps_v1",
+        "directory_v1": "admin",
+        "reports_v1": "admin",
+        "zones_v1": "admin",
+    }
+    assert Catalog.open(db).service("admin").base_url == "https://admin.googleapis.com"
+    # One that is whole comes too late to be what the parts are.
+    write(folder, discovery("admin", "v2", methods={"list": method("admin.everything.list")}))
+    report = import_google(db, folder)
+    assert {one.version: one.service for one in report.imported}["v2"] == "admin-v2"
+    assert Catalog.open(db).service("admin").version == "directory_v1+reports_v1+zones_v1"
 
 
 def test_parts_of_one_api_are_one_service(folder: Path, db: Path) -> None:
