@@ -218,7 +218,7 @@ def _mutated(raw: Any, draw: Any, chance: random.Random) -> Any:
             holder = holder[key]
         match chance.randint(0, 3):
             case 0:
-                holder[last] = draw(_ODD)
+                holder[last] = copy.deepcopy(draw(_ODD))  # the next change may be within it
             case 1:
                 del holder[last]
             case 2:
@@ -259,7 +259,7 @@ def test_no_cut_or_spliced_text_raises_anything_else(tmp_path: Path, place: int,
 def _survives(folder: Path, take: Any, text: str, name: str) -> None:
     """It is imported, and then can be looked at and checked; or it is refused with a reason of ours."""
     for old in folder.glob("catalog.db*"):
-        old.unlink()
+        old.unlink(missing_ok=True)
     file = folder / name
     file.write_text(text, encoding="utf-8", errors="replace")
     try:
