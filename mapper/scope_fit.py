@@ -35,6 +35,7 @@ _SQL_CHANGE = re.compile(
     r"\s*(?:with\b.{0,2000}?\)\s*)?(insert|update|delete|merge|drop|truncate|alter|create|replace|grant|revoke)\b",
     re.IGNORECASE | re.DOTALL,
 )
+_SQL = re.compile(r"\bsql\b|(?<=[a-z])Sql\b", re.IGNORECASE)
 _OWN_FOLDER = "appdata"
 _FIRST_PERSON = frozenset({"my", "mine", "me", "i", "myself"})
 _FEW = 2  # methods of a service that a scope of another's opens when it is only there to help
@@ -103,7 +104,9 @@ class _Facts:
         leaves = list(_leaves(self.arguments))[:_MAX_WORDS]
         self.values = [value for _, value in leaves if isinstance(value, str)]
         self.destroys = any(key.lower() in _DESTROYS for key, value in leaves if isinstance(value, bool))
-        self.true = {stem for key, value in leaves if value is True for stem in stems(key)}
+        # One that says who asks: many others speak of administrators, too.
+        asking = [set(stems(key)) for key, value in self.arguments.items() if value is True]
+        self.as_admin = any({"admin", "access"} <= key and key & {"use", "as"} for key in asking)
         self.method_stems = {*stems(method.name), *stems(method.service)}
         parts = [part for value in self.values for part in re.split(r"[,;\s]+", value[:_MAX_TEXT])][:_MAX_WORDS]
         self.phrases = [tuple(stems(name)) for part in parts for name in _ids(part)]
@@ -113,7 +116,12 @@ class _Facts:
         around = method.name.split(".")[:-1]
         self.noun = (stems(around[-1]) or [""])[-1] if around else ""
         self.me = any(value == "me" or value.endswith("/me") for value in self.values)
-        self.sql_changes = any(_SQL_CHANGE.match(value) for value in self.values)
+        self.sql_changes = any(_SQL_CHANGE.match(value) for value in self.values) and _takes_sql(method)
+
+
+def _takes_sql(method: Method) -> bool:
+    """Whether the provider says that the method takes SQL: elsewhere "update …" is a text like any other."""
+    return any(_SQL.search(text) for text in (method.name, method.description, str(method.parameters)))
 
 
 def _ids(path: str) -> list[str]:
@@ -156,9 +164,9 @@ def _limited(each: Candidate, facts: _Facts, known: frozenset[str]) -> int:
     if Limit.ROLE in limits and each.said.ordinary and each.said.ordinary not in known:
         limits = limits - {Limit.ROLE}  # nobody else has one, so it is no special version of it
     found = 0
-    if Limit.ROLE in limits and "admin" not in facts.true:
+    if Limit.ROLE in limits and not facts.as_admin:
         found += 4
-    if Limit.ROLE not in limits and "admin" in facts.true:
+    if Limit.ROLE not in limits and facts.as_admin:
         found += 1
     if Limit.OWN in limits and not (
         each.said.base.endswith(_OWN_FOLDER) and any(_OWN_FOLDER in value.lower() for value in facts.values)
@@ -260,12 +268,13 @@ def _kinds(among: Mapping[str, Candidate], facts: _Facts, known: frozenset[str])
 
 
 def _families(among: Mapping[str, Candidate]) -> Iterator[tuple[list[str], list[str]]]:
-    """Scopes of one name's beginning that all look, or all change, and open about as much as each other; and with
-    several that look, all others of that beginning that name a kind."""
-    groups: dict[tuple[str, bool], list[str]] = {}
+    """Scopes of one name's beginning that all look, or all do the same at worst, and open about as much as each other;
+    and with several that look, all others of that beginning that name a kind."""
+    groups: dict[tuple[str, int], list[str]] = {}
     for name, each in among.items():
         if len(each.said.segments) > 1:
-            groups.setdefault((each.said.segments[0], each.said.looks), []).append(name)
+            worst = 0 if each.said.looks else max(each.said.risk, each.reach.risk)
+            groups.setdefault((each.said.segments[0], worst), []).append(name)
     for names in groups.values():
         most = max(among[name].reach.methods for name in names)
         alike = [name for name in names if among[name].reach.methods >= _ALIKE * most]

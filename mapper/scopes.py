@@ -162,13 +162,15 @@ def also(catalog: Catalog, service: str, scope: str, used: Collection[str]) -> t
     here = [method for method in unlocked if method[0] not in used]
     reach = reach_of(catalog, service, scope)
     elsewhere = max(reach.services.bit_count() - 1, 0)
-    if not elsewhere and len(here) <= _LISTED:
+    # A version that isn't looked at here is opened all the same. Virtual scopes are held to in this one.
+    more = reach.methods > len(unlocked) and not catalog.scope(service, scope).virtual
+    if not more and len(here) <= _LISTED:
         here.sort(key=lambda method: (-method[2], method[0]))
         return tuple(f"{risk.word}: {_sentence(text)}" for _, text, risk in here)
     lines = []
     for risk in sorted(Risk, reverse=True):
         mine = sorted((each for each in here if each[2] is risk), key=lambda each: (each[0].count("."), each[0]))
-        others = max(reach.count(risk) - sum(each[2] is risk for each in unlocked), 0) if elsewhere else 0
+        others = max(reach.count(risk) - sum(each[2] is risk for each in unlocked), 0) if more else 0
         if mine or others:
             lines.append(f"{risk.word}: {_counted(risk, mine, others, elsewhere)}")
     return tuple(lines)
@@ -198,13 +200,15 @@ def plain(catalog: Catalog, service: str, scope: str) -> str:
     if services > 1:
         limits.append(f"It opens {services} services of its provider.")
     worst_of = risk_of(catalog, service, scope)
-    if _speaks(known) and worst_of > words.risk:
+    imported = catalog.service(service).source == "imported" and not known.virtual
+    if (_speaks(known) or imported) and worst_of > words.risk:
         limits.append(f"At worst it can {_WORST[worst_of]}.")
     return " ".join([text if text.endswith(".") else f"{text}.", *limits])
 
 
 def _counted(risk: Risk, here: Sequence[tuple[str, str, Risk]], others: int, elsewhere: int) -> str:
-    """Some of these methods in words, and how many more there are, here and in the provider's other services."""
+    """Some of these methods in words, and how many more there are, here, in the service's other versions, and in the
+    provider's other services."""
     named: dict[str, None] = {}
     for _, text, _ in here:
         if len(named) == _NAMED:
@@ -215,7 +219,8 @@ def _counted(risk: Risk, here: Sequence[tuple[str, str, Risk]], others: int, els
     if more > 0:
         parts.append(f"{more} other {_kind(risk, more)}" if parts else f"{more} {_kind(risk, more)}")
     if others:
-        parts.append(f"{others} {_kind(risk, others)} in {elsewhere} other service{'s' if elsewhere > 1 else ''}")
+        where = f"{elsewhere} other service{'s' if elsewhere > 1 else ''}" if elsewhere else "its other versions"
+        parts.append(f"{others} {_kind(risk, others)} in {where}")
     return "; ".join(parts)
 
 

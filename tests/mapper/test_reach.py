@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from functools import partial
 from pathlib import Path
@@ -13,9 +14,10 @@ from hypothesis import strategies as st
 
 from mapper.catalog import Catalog
 from mapper.importing import install
+from mapper.importing.files import import_openapi
 from mapper.importing.refusals import refused_scopes
 from mapper.reach import WEIGHTS, Reach
-from mapper.scopes import reach_of, risk_of
+from mapper.scopes import also, plain, reach_of, risk_of
 from mapper.store.reading import StoreUnreadable
 from policies.catalog import Risk
 from tests.mapper.importing.documents import FULL, READ, discovery, method, write
@@ -87,6 +89,32 @@ def test_a_scope_of_another_service_raises_this_ones_risk(folder: Path) -> None:
     made = imported(folder, harmless, things())
     assert made.scope("boxes", FULL).risk is Risk.READ
     assert risk_of(made, "boxes", FULL) is Risk.DELETE
+
+
+def test_what_only_another_version_has_is_told(folder: Path) -> None:
+    """The token opens it there, too, and nobody would look."""
+    made = imported(folder, things(), things("v2beta", purge=method("things.purge", "DELETE", scopes=[FULL, READ])))
+    said = also(made, "things", FULL, {"list", "delete"})
+    assert said == ("delete: 1 deletion in its other versions",)
+    assert also(made, "things", READ, {"list"}) == ("delete: 1 deletion in its other versions",)
+    assert plain(made, "things", READ) == "See your things. At worst it can delete things."
+
+
+def test_what_an_imported_scope_says_of_itself_is_held_against_what_it_opens(tmp_path: Path) -> None:
+    """Not only where scopes have addresses: many documents name them `read:things`."""
+    spec = {
+        "openapi": "3.0.0", "info": {"title": "Shop", "version": "1"}, "servers": [{"url": "https://shop.example"}],
+        "components": {"securitySchemes": {"o": {"type": "oauth2", "flows": {"implicit": {
+            "authorizationUrl": "https://shop.example/a", "scopes": {"orders:read": "See your orders"}}}}}},
+        "paths": {"/orders": {verb: {"operationId": f"orders.{verb}", "security": [{"o": ["orders:read"]}],
+                                     "responses": {"200": {"description": ""}}} for verb in ("get", "delete")}},
+    }  # fmt: skip
+    (tmp_path / "shop.json").write_text(json.dumps(spec))
+    import_openapi(tmp_path / "catalog.db", tmp_path / "shop.json")
+    made = Catalog.open(tmp_path / "catalog.db")
+    (name,) = (service for service in made.services if made.service(service).source == "imported")
+    assert plain(made, name, "orders:read") == "See your orders. At worst it can delete things."
+    assert risk_of(made, name, "orders:read") is Risk.DELETE
 
 
 def test_an_import_and_a_removal_change_it(folder: Path) -> None:

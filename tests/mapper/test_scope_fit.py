@@ -141,6 +141,41 @@ def test_no_value_and_no_word_makes_more_be_changed() -> None:
         assert least(made, "labels.create", f"use mail {word}", name=word, body={"kind": word}) == {"mail.labels"}
 
 
+def test_no_value_and_no_word_chooses_what_does_worse() -> None:
+    """Scopes side by side that open as many methods, one of which is worse in each."""
+    kinds = {"mail.compose": "Compose mail", "mail.erase": "Delete mail", "mail.share": "Share mail with others",
+             "mail.empty": "Write mail"}  # fmt: skip
+    alike = {f"m{number}": (Risk.WRITE, " ".join(kinds)) for number in range(9)}
+    worse = {"d": (Risk.DELETE, "mail.empty"), "e": (Risk.DELETE, "mail.erase"), "a": (Risk.ADMIN, "mail.share")}
+    made = catalog(kinds, {"things.create": (Risk.WRITE, " ".join(kinds)), **alike, **worse})
+    for word in ("erase", "share", "empty"):
+        assert least(made, "things.create", f"{word} my mail") == {"mail.compose"}
+        assert least(made, "things.create", name=word) == {"mail.compose"}
+
+
+def test_words_that_sql_has_too_are_words() -> None:
+    made = files(**{"things.list": (Risk.READ, "files files.readonly"), "x": (Risk.DELETE, "files")})
+    assert least(made, "things.list", q="update on the plan") == {"files.readonly"}
+    assert least(made, "things.list", query="delete from x") == {"files.readonly"}
+    method = made.method("s.things.list")
+    for told in (
+        replace(method, description="Runs an SQL query."),
+        replace(method, parameters={**method.parameters, "properties": {"query": {"description": "Standard SQL."}}}),
+    ):
+        service = replace(made.service("s"), methods={**made.service("s").methods, "things.list": told})
+        assert least(Catalog.of([service]), "things.list", query="delete from x") == {"files"}
+        assert least(Catalog.of([service]), "things.list", query="select 1") == {"files.readonly"}
+
+
+def test_only_what_says_who_asks_makes_an_administrators_call() -> None:
+    allowed = "rooms.members rooms.admin.members"
+    made = files(**{"rooms.members.add": (Risk.ADMIN, allowed), "x": (Risk.ADMIN, "rooms.members")})
+    for arguments in ({"notifyAdmins": True}, {"body": {"useAdminAccess": True}}, {"useAdminAccess": "yes"},
+                      {"isAdmin": True}, {"allowAdminAccess": True}):  # fmt: skip
+        assert least(made, "rooms.members.add", "as an admin", **arguments) == {"rooms.members"}
+    assert least(made, "rooms.members.add", useDomainAdminAccess=True) == {"rooms.admin.members"}
+
+
 REFUSING = {
     "q": {"type": "string", "x-refused-scopes": {"files.metadata": []}},
     "view": {"type": "string", "default": "full", "x-refused-scopes": {"files.metadata": ["full"]}},
