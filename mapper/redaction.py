@@ -4,7 +4,8 @@ It fails closed. Of a call's arguments only what the catalog itself names is kep
 `enum`, defaults, truth values. Everything else becomes a placeholder by its kind, and the same one wherever the request
 says it again. Of the words, what stands in quotation marks goes, addresses, links, paths, names, numbers, and every
 word that the lexicon and manifests that come with GoEx don't use. What can't be told apart is a secret made of
-everyday words, neither quoted nor an argument: nothing marks it as one.
+everyday words (or a first name, in small letters, that the lexicon has in an example), neither quoted nor an argument:
+nothing marks it as one.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _KINDS = (
     ("setting", re.compile(r"(?<!\S)[\w.-]+[=:]\S+")),
     ("path", re.compile(r"(?<!\S)(?=\S*/)[~.\w]?[\w./~%-]*/[\w./~%-]*")),
     ("name", re.compile(r"[#@][\w./-]*\w")),
-    ("number", re.compile(r"(?<!\w)[-+$€£]?\d[\d.,:/%-]*(?:\d|%|(?=\W|$))")),
+    ("number", re.compile(r"(?<![\w-])[-+$€£]?\d(?:[\d.,:/%-]*[\d%])?(?!\w|-\w)")),
     ("id", re.compile(r"(?<!\w)(?=[\w.-]*[\d_])[\w][\w.-]*\w")),
     ("id", re.compile(r"(?<!\w)(?!(?:e-mails?|to-dos?)\b)\w+(?:[-.]\w+)+", re.IGNORECASE)),
 )
@@ -99,6 +100,7 @@ class Redactor:
             text = self._outside(text, pattern, lambda found, place=self._places[value]: place)
         for kind, pattern in _KINDS:
             text = self._outside(text, pattern, lambda found, kind=kind: self._placed(found.group(), kind))
+        self._outside_words(text)  # so that a name which is one later isn't kept earlier
         return " ".join(self._outside_words(text).split())
 
     def _outside(self, text: str, pattern: re.Pattern[str], make: Any) -> str:
@@ -127,6 +129,8 @@ class Redactor:
     def _known(self, word: str, first: bool) -> bool:
         if word in self._titles:
             return True
+        if word.casefold() in self._places:
+            return False
         if word != word.lower() and not (first and word[1:] == word[1:].lower()) and word[:2] not in ("I", "I'", "I’"):
             return False  # a name, as it is written
         plain = word.lower().replace("’", "'")
@@ -172,6 +176,9 @@ def vocabulary() -> frozenset[str]:
     found: set[str] = set()
     for folder in ("lexicon", "services"):
         for text in _tomls(files("mapper") / folder):
+            for kind, pattern in _KINDS:
+                if kind in ("email", "link", "name", "id"):
+                    text = pattern.sub(" ", text)
             found.update(word for word in _WORD.findall(text) if word == word.lower())
     return frozenset(found)
 
