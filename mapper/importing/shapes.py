@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, TypeGuard
+from collections.abc import Mapping
+from typing import Any
 
+from mapper.importing.joining import CHAIN, cut_rings, joined, listed, loosened, nullable, number, size
 from mapper.importing.model import BadPart
 from mapper.importing.pointers import Keys, Pointers, parts
 from mapper.importing.schemas import MAX_CHOICES, searched
@@ -25,7 +26,6 @@ MAX_OWN_PARTS = 20_000  # and for one of its named ones, or one parameter or bod
 MAX_BYTES = 400_000  # of one schema, written as JSON
 _BRANCHES = 60
 _PROPERTIES = 2000
-_CHAIN = 24  # schemas that may judge one value, each by referring to the next
 _WORDS = 200  # characters of a field's description
 
 # What function sets write for types, beside JSON Schema's own names.
@@ -73,7 +73,7 @@ class Shapes:
         """One schema; a part of it that can't be read is a problem, and anything may stand there."""
         self._own = 0
         made = self._part(raw, keys, 0, words=words)
-        return made if _size(made) <= MAX_BYTES else _loosened({}, "it is too long")
+        return made if size(made) <= MAX_BYTES else loosened({}, "it is too long")
 
     def opened(self, raw: Any, keys: Keys) -> dict[str, Any]:
         """One schema whose own properties are all in it, even where it is put together from others."""
@@ -85,9 +85,9 @@ class Shapes:
         found: set[str] = set()
         seen: set[str] = set()
         todo = [schema]
-        while todo and len(seen) < _CHAIN:
+        while todo and len(seen) < CHAIN:
             one = todo.pop()
-            found.update(_listed(one["type"]) if "type" in one else ())
+            found.update(listed(one["type"]) if "type" in one else ())
             todo.extend(one.get("anyOf", ()))
             target = one.get("$ref", "")
             if target and target not in seen:
@@ -114,7 +114,7 @@ class Shapes:
         """The schemas that are referred to, by name."""
         while self._todo:
             self._read_named(next(iter(self._todo)))
-        _cut_rings(self.named)
+        cut_rings(self.named)
         return self.named
 
     # ---- parts
@@ -124,19 +124,19 @@ class Shapes:
             return self._read(raw, keys, level, close, words)
         except BadPart as bad:
             self.problems.setdefault((bad.keys, bad.what), bad)
-            return _loosened({}, "it couldn't be read")
+            return loosened({}, "it couldn't be read")
 
     def _read(self, raw: Any, keys: Keys, level: int, close: bool, words: int = _WORDS) -> dict[str, Any]:
         self._spent += 1
         self._own += 1
         if self._spent > MAX_PARTS or self._own > MAX_OWN_PARTS:
-            return _loosened({}, "it is too intricate")
+            return loosened({}, "it is too intricate")
         if isinstance(raw, bool):
-            return {} if raw else _loosened({}, "false")
+            return {} if raw else loosened({}, "false")
         if not isinstance(raw, dict):
             raise BadPart("must be an object", *keys)
         if level > MAX_LEVELS:
-            return _loosened({}, f"it is nested deeper than {MAX_LEVELS} levels")
+            return loosened({}, f"it is nested deeper than {MAX_LEVELS} levels")
         made = self._said(raw, words)
         if "$ref" in raw:
             return self._reference(raw, made, keys)
@@ -159,7 +159,7 @@ class Shapes:
             self._object(raw, made, keys, level, unsaid, close=close and not branches)
         if branches:
             self._branches(raw, branches, made, keys, level, unsaid)
-        return _loosened(made, *unsaid)
+        return loosened(made, *unsaid)
 
     def _said(self, raw: dict[str, Any], words: int) -> dict[str, Any]:
         made: dict[str, Any] = {}
@@ -207,9 +207,9 @@ class Shapes:
                 ("maximum", "exclusiveMaximum", -1),
             ):
                 bound, strict = raw.get(name), raw.get(exclusive)
-                if _number(strict) and (not _number(bound) or strict * step >= bound * step):
+                if number(strict) and (not number(bound) or strict * step >= bound * step):
                     bound, strict = strict, True
-                if not _number(bound):
+                if not number(bound):
                     continue
                 if strict is True:
                     if isinstance(bound, int) and "number" not in kinds:
@@ -319,7 +319,7 @@ class Shapes:
             made["anyOf"] = [{"$ref": REF + name}, {"type": "null"}]
         else:
             made["$ref"] = REF + name
-        return _loosened(made, *(f"{key} beside a reference" for key in unsaid))
+        return loosened(made, *(f"{key} beside a reference" for key in unsaid))
 
     def _name(self, reference: Any, keys: Keys) -> str:
         _, pointer = self._pointers.end(reference, keys)
@@ -348,14 +348,14 @@ class Shapes:
         if bare and len(listed) == 1 and isinstance(listed[0], dict) and "$ref" in listed[0]:
             return self._reference({**listed[0], **rest}, made, keys)
         if len(listed) > _BRANCHES:
-            return _loosened(made, f"allOf with more than {_BRANCHES} parts")
+            return loosened(made, f"allOf with more than {_BRANCHES} parts")
         whole: dict[str, Any] = {}
         for place, each in enumerate(listed):
-            whole = _joined(whole, self._opened(each, (*keys, "allOf", str(place)), level + 1))
+            whole = joined(whole, self._opened(each, (*keys, "allOf", str(place)), level + 1))
         if not bare:
-            whole = _joined(whole, self._read(rest, keys, level + 1, False))
+            whole = joined(whole, self._read(rest, keys, level + 1, False))
         elif raw.get("nullable") is True:
-            _nullable(whole)
+            nullable(whole)
         if close and "properties" in whole and "anyOf" not in whole:
             whole.setdefault("additionalProperties", False)
         return {**whole, **made}
@@ -373,11 +373,11 @@ class Shapes:
         try:
             value, pointer = self._pointers.end(raw["$ref"], keys)
             if pointer in self._merging:
-                return _loosened({}, "it is a part of itself")
+                return loosened({}, "it is a part of itself")
             self._merging.append(pointer)
         except BadPart as bad:
             self._odd(bad)
-            return _loosened({}, "it couldn't be read")
+            return loosened({}, "it couldn't be read")
         try:
             return self._part(value, parts(pointer), level, close=False)
         finally:
@@ -385,113 +385,3 @@ class Shapes:
 
     def _odd(self, bad: BadPart) -> None:
         self.problems.setdefault((bad.keys, bad.what), bad)
-
-
-def _joined(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
-    """What both allow; where that can't be said, what the first allows."""
-    made = dict(one)
-    for key, value in two.items():
-        if key not in made or made[key] == value or key == "description":
-            made.setdefault(key, value)
-        elif key == "properties":
-            twice = {name: _joined(made[key][name], each) for name, each in value.items() if name in made[key]}
-            made[key] = {**made[key], **value, **twice}
-        elif key == "required":
-            made[key] = list(dict.fromkeys((*made[key], *value)))
-        elif key == "type":
-            both = [kind for kind in _listed(made[key]) if kind in _listed(value)]
-            if "number" in _listed(made[key]) and "integer" in _listed(value) and "integer" not in both:
-                both.append("integer")
-            if both:
-                made[key] = both[0] if len(both) == 1 else both
-            else:
-                made.pop(key)
-                made = _loosened(made, "types that exclude each other")
-        elif key == "enum":
-            made[key] = [choice for choice in made[key] if choice in value] or made[key]
-        elif key.startswith("min"):
-            made[key] = max(made[key], value)
-        elif key.startswith("max"):
-            made[key] = min(made[key], value)
-        elif key == "additionalProperties":
-            made[key] = value if value is True or made[key] is not True else True
-        elif key == LOOSENED:
-            made = _loosened(made, value)
-        elif key not in ("title", "format", "default", "readOnly", "deprecated"):
-            made = _loosened(made, f"{key} of several parts")
-    return made
-
-
-def _listed(kind: Any) -> list[str]:
-    return kind if isinstance(kind, list) else [kind]
-
-
-def _nullable(made: dict[str, Any]) -> None:
-    if "type" in made:
-        made["type"] = list(dict.fromkeys((*_listed(made["type"]), "null")))
-    if "enum" in made and None not in made["enum"]:
-        made["enum"] = [*made["enum"], None]
-
-
-def _loosened(made: dict[str, Any], *what: str) -> dict[str, Any]:
-    """The schema with a note of what it doesn't hold anymore."""
-    if what:
-        said = [part for text in (made.get(LOOSENED, ""), *what) for part in text.split("; ") if part]
-        made[LOOSENED] = "; ".join(dict.fromkeys(said))[:200]
-    return made
-
-
-def _number(value: Any) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
-
-
-def _size(value: Any) -> int:
-    return len(json.dumps(value, ensure_ascii=False))
-
-
-def _cut_rings(named: dict[str, Any]) -> None:
-    """Cut references that judge one value without end, or by too long a chain: nothing could ever be judged by them."""
-    heights: dict[str, int] = {}
-    for first in named:
-        if first in heights:
-            continue
-        stack: list[tuple[str, Iterator[dict[str, Any]]]] = [(first, iter(_judges(named[first])))]
-        heights[first] = -1  # being looked at
-        while stack:
-            name, rest = stack[-1]
-            holder = next(rest, None)
-            if holder is None:
-                below = [heights[_target(one)] for one in _judges(named[name])]
-                heights[name] = 1 + max(below, default=0)
-                if heights[name] > _CHAIN:
-                    for one in list(_judges(named[name])):
-                        _cut(one, f"a chain of more than {_CHAIN} references")
-                    heights[name] = 1
-                stack.pop()
-                continue
-            target = _target(holder)
-            if target not in named or heights.get(target) == -1:
-                _cut(holder, "a reference that leads back to itself")
-            elif target not in heights:
-                heights[target] = -1
-                stack.append((target, iter(_judges(named[target]))))
-
-
-def _judges(schema: dict[str, Any]) -> list[dict[str, Any]]:
-    """The references that judge the same value as the schema itself does."""
-    found, todo = [], [schema]
-    while todo:
-        one = todo.pop()
-        if "$ref" in one:
-            found.append(one)
-        todo.extend(one.get("anyOf", ()))
-    return found
-
-
-def _target(holder: dict[str, Any]) -> str:
-    return str(holder["$ref"]).removeprefix(REF)
-
-
-def _cut(holder: dict[str, Any], why: str) -> None:
-    del holder["$ref"]
-    _loosened(holder, why)
