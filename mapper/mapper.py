@@ -28,6 +28,7 @@ from policies.errors import InvalidInput, Unsupported
 
 MAX_INTENT = 10_000  # characters
 RETRIEVED = 16  # methods that a model chooses among
+_ASKERS = 200  # whose samples are remembered
 
 
 class InvalidProposal(InvalidInput):
@@ -61,7 +62,7 @@ class Proposer(Protocol):
 
 class Mapper:
     """One catalog, one proposer or two. Remembers of requests only how much the model's samples agreed, which says how
-    many to ask for; safe to share."""
+    many to ask for; apart for each asker, so that nobody's requests settle another's vote. Safe to share."""
 
     def __init__(
         self,
@@ -78,7 +79,7 @@ class Mapper:
         self.model = model
         self.threshold = threshold
         self.plan = model.technique.plan(confidence, threshold) if model is not None else None
-        self.experience = Experience()
+        self._experience: dict[str, Experience] = {}
 
     async def map(
         self,
@@ -86,9 +87,11 @@ class Mapper:
         *,
         connected: frozenset[str] = frozenset(),
         granted: frozenset[ScopeId] = frozenset(),
+        asker: str = "",
     ) -> IntentMapping:
-        """The calls that `intent` asks for. `connected`: services that have an account, preferred among equals;
-        `granted`: what standing grants cover, preferred where it suffices (no model ever sees either).
+        """The calls that `intent` asks for. `connected`: services that have an account, preferred among equals, so that
+        which methods a model is offered may depend on it; `granted`: what standing grants cover, preferred where it
+        suffices (no model ever sees either); `asker`: the name of who asks.
 
         Raises InvalidInput for a request that isn't one, ModelUnavailable when the configured model can't be used.
         """
@@ -109,7 +112,15 @@ class Mapper:
                     sure=False,
                     notes=("Nothing in the catalog fits these words, so the model wasn't asked.",),
                 )
-        return await self._asked(self.model, self.plan, intent, text, methods, granted)
+        return await self._asked(self.model, self.plan, intent, text, methods, granted, self._experience_of(asker))
+
+    def _experience_of(self, asker: str) -> Experience:
+        """What was learned from this asker's requests; whoever asked least recently is forgotten."""
+        found = self._experience.pop(asker, None) or Experience()
+        while len(self._experience) >= _ASKERS:
+            del self._experience[next(iter(self._experience))]
+        self._experience[asker] = found
+        return found
 
     async def _asked(
         self,
@@ -119,9 +130,10 @@ class Mapper:
         text: str,
         methods: Sequence[Method],
         granted: frozenset[ScopeId],
+        experience: Experience,
     ) -> IntentMapping:
         """The vote over as many samples of the model as the plan wants."""
-        habit = self.experience.habit
+        habit = experience.habit
 
         def tallied(made: Sequence[Reading]) -> Vote:
             samples = [reading.sample for reading in made]
@@ -132,7 +144,7 @@ class Mapper:
 
         made = await model.propose(text, methods, self.catalog, more)
         result = tallied(made)
-        self.experience.observe(result.votes, result.ballots, REJECTIONS)
+        experience.observe(result.votes, result.ballots, REJECTIONS)
         claims = self._claims(made, result)
         notes = list(result.notes)
         if claims:
@@ -201,24 +213,30 @@ class Mapper:
         self, intent: Intent, text: str, connected: frozenset[str], granted: frozenset[ScopeId]
     ) -> IntentMapping:
         proposed = self.embedded.propose(text, connected=connected)
-        alternatives = tuple(
-            Alternative(
-                calls=reading.calls,
-                scopes=scopes_of(self.catalog, reading.calls, granted, text),
-                votes=1 if place == 0 else 0,
-                score=reading.probability,
+        alternatives: list[Alternative] = []
+        notes = ["Mapped by the embedded proposer, without a model.", *proposed.notes]
+        sure = proposed.sure
+        for place, reading in enumerate(proposed.complete[:MAX_ALTERNATIVES]):
+            try:
+                scopes = scopes_of(self.catalog, reading.calls, granted, text)
+            except InvalidInput as error:
+                notes.append(error.message)
+                sure = sure and place > 0
+                continue
+            alternatives.append(
+                Alternative(
+                    calls=reading.calls, scopes=scopes, votes=0 if alternatives else 1, score=reading.probability
+                )
             )
-            for place, reading in enumerate(proposed.complete[:MAX_ALTERNATIVES])
-        )
         return IntentMapping(
             intent=intent,
-            alternatives=alternatives,
+            alternatives=tuple(alternatives),
             agreement=1.0 if alternatives else 0.0,
             samples=1,
             rejected=(),
             proposer=self.embedded.name,
-            sure=proposed.sure,
-            notes=("Mapped by the embedded proposer, without a model.", *proposed.notes),
+            sure=sure,
+            notes=tuple(notes),
         )
 
 

@@ -57,7 +57,8 @@ class Habit:
 
 @dataclass(slots=True)
 class Experience:
-    """How a model's samples agreed so far, older ones fading. One for each model."""
+    """How a model's samples agreed so far, older ones fading. One for each model, and each who asks it: whoever asks
+    chooses how much they agree."""
 
     _behind: float = _FIRST * _FIRST_WEIGHT
     _asked: float = _FIRST_WEIGHT

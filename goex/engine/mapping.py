@@ -52,6 +52,7 @@ class Mappings:
             Intent(text=text),
             connected=self.connected(),
             granted=self.core.ledger.standing(asker.agent, asker.session),
+            asker=asker.agent,
         )
         self._shown.pop((asker.session, text), None)
         if len(self._shown) >= CHOICES_KEPT:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -31,6 +32,27 @@ async def test_granted_scopes_are_preferred() -> None:
     wide, least = await MAPPER.map(intent, granted=granted), await MAPPER.map(intent)
     assert wide.best is not None and least.best is not None
     assert wide.best.scopes == ("github:public_repo",) and least.best.scopes == ("github:issues:write",)
+
+
+async def test_what_no_scope_allows_is_no_candidate_and_said() -> None:
+    gmail = CATALOG.service("gmail")
+    method = gmail.methods["users.messages.list"]
+    query = {"type": "string", "x-refused-scopes": {"gmail.metadata": ["which is taken, isn't known"]}}
+    only = replace(
+        method,
+        scopes=tuple(scope for scope in method.scopes if scope.endswith("gmail.metadata")),
+        parameters={**method.parameters, "properties": {"q": query}},
+    )
+    catalog = Catalog.of([replace(gmail, methods={**gmail.methods, method.name: only})])
+    mapper = Mapper(catalog, EmbeddedProposer(catalog))
+    for words, first in (("list my gmail messages", True), ("list my gmail drafts", False)):
+        proposed = mapper.embedded.propose(words)
+        found = [reading.calls[0].id for reading in proposed.complete]
+        assert (found.index(method.id) == 0) is first and (proposed.sure or not first)
+        made = await mapper.map(Intent(text=words))
+        assert method.id not in {call.id for one in made.alternatives for call in one.calls}
+        assert made.sure is (proposed.sure and not first) and any("No scope allows" in note for note in made.notes)
+        assert [one.votes for one in made.alternatives] == [1, *[0] * (len(made.alternatives) - 1)]
 
 
 async def test_nothing_fits() -> None:

@@ -109,6 +109,20 @@ async def test_a_model_that_wavers_is_asked_more() -> None:
         assert (await mapper.map(Intent(text=WORDS))).samples > 3
 
 
+async def test_nobodys_requests_settle_anothers_vote() -> None:
+    """Whoever asks chooses how much the samples agree, and would so choose how soon another's vote is settled."""
+    with FakeOpenAI(tool()) as server:
+        mapper = adaptive(server)
+        for _ in range(20):
+            mapper._experience_of("wavering").observe(4, ["a"] * 4 + ["b"] * 3 + ["c"] * 3)
+        assert (await mapper.map(Intent(text=WORDS), asker="wavering")).samples > 3
+        assert (await mapper.map(Intent(text=WORDS), asker="another")).samples == 3
+        assert (await mapper.map(Intent(text=WORDS))).samples == 3
+        for number in range(1000):
+            mapper._experience_of(f"{number}")
+        assert len(mapper._experience) <= 200
+
+
 async def test_samples_that_are_lost_later_count_and_earlier_ones_stay() -> None:
     # One of three differs, so a fourth is asked for; from then on the server fails.
     statuses = [200, *[401] * 20]
