@@ -145,8 +145,9 @@ def _index(path: Path, progress: Progress) -> None:
             db.execute("BEGIN IMMEDIATE")
             tables.write(db, made, "alone")
             db.execute("COMMIT")
-            # A file alone, without a log beside it: it is about to get another name.
+            # A file alone, without a log beside it: it is about to get another name, and nobody writes it again.
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            db.execute("PRAGMA journal_mode=DELETE")
     finally:
         db.close()
     progress(2, 2, "")
