@@ -25,9 +25,9 @@ _ENTRY = (
 )
 _CONTAINING = (
     "SELECT s.name, m.name FROM method m JOIN document d ON d.id = m.document_id JOIN service s ON s.id = d.service_id"
-    " WHERE instr(lower(s.name || '.' || m.name), lower(?1)) OR instr(lower(m.origin_id), lower(?1))"
-    " ORDER BY s.main DESC, length(m.name), s.name, m.name LIMIT ?2"
+    " WHERE {} ORDER BY s.main DESC, length(m.name), s.name, m.name LIMIT ?"
 )
+_HAS = "(instr(lower(s.name || '.' || m.name), ?) OR instr(lower(m.origin_id), ?))"
 
 
 class Listing(Session):
@@ -64,12 +64,14 @@ class Listing(Session):
             found = self._rows(db, "s.name = ? ORDER BY m.name", (service,))
         return tuple(found)
 
-    def containing(self, text: str, limit: int = 50) -> tuple[str, ...]:
-        """Full names, or providers' ids, that have `text` in them: main versions and short ones first."""
+    def containing(self, *texts: str, limit: int = 50) -> tuple[str, ...]:
+        """Full names, or providers' ids, that have all of `texts` in them: main versions and short ones first."""
         with self._reading() as db:
-            if db is None or not possible(text):
+            if db is None or not texts or not possible(*texts):
                 return ()
-            rows = db.execute(_CONTAINING, (text, limit)).fetchall()
+            wanted = _CONTAINING.format(" AND ".join([_HAS] * len(texts)))
+            values = [text.lower() for text in texts for _ in range(2)]
+            rows = db.execute(wanted, (*values, limit)).fetchall()
         return tuple(f"{service}.{method}" for service, method in rows)
 
     def idle_scopes(self) -> tuple[tuple[str, str], ...]:

@@ -1,0 +1,28 @@
+"""Finding methods by words that may be parts of their names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mapper.ranking.index import Index
+from mapper.searching import search
+from tests.mapper.test_store import document, written
+
+
+def test_short_words_find_names_that_are_made_of_them_behind_the_best_of_the_ranking(tmp_path: Path) -> None:
+    db = tmp_path / "catalog.db"
+    names = [f"shelf{n}.things.list" for n in range(30)]
+    catalog = written(db, document("diary", "v3", *names, "pages.insertLeaf"), document("ledger", "v1", "leaf.list"))
+    best = Index.open(db).search("diary insert", limit=1)[0].method_id
+
+    def ids(text: str, limit: int = 20) -> list[str]:
+        return [one.id for one in search(catalog, text, limit=limit)]
+
+    assert ids("diary insert", 1) == [best]
+    for words in ("diary insert", "DIARY leaf", "insert leaf", "pages insertleaf"):
+        assert "diary.pages.insertLeaf" in ids(words, 2), words
+    assert len(ids("diary list")) == len(set(ids("diary list"))) == 20
+    assert catalog.store is not None
+    assert catalog.store.containing("diary", "nsertl") == ("diary.pages.insertLeaf",)
+    assert catalog.store.containing() == () == catalog.store.containing("diary", "nothing")
+    assert len(catalog.store.containing("diary", "list", limit=7)) == 7
