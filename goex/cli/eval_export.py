@@ -134,10 +134,11 @@ def _rows(client: Client) -> Iterator[Any]:
     before = 0
     while True:
         reply = client.call("Person/Log", pb.LogRequest(limit=_PAGE, before=before), pb.LogReply)
-        yield from reply.rows
-        if not reply.rows or reply.rows[-1].number <= 1:
+        older = [row for row in reply.rows if not before or row.number < before]
+        if not older:
             return
-        before = reply.rows[-1].number
+        yield from older
+        before = older[-1].number
 
 
 def _facts(text: str) -> dict[str, Any]:
