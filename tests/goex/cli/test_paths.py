@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from goex.paths import Paths, UnsafePlace, check_folder, check_socket
+from goex.paths import Paths, UnsafePlace, cache_folder, check_folder, check_socket
 from policies.errors import Unavailable
 
 
@@ -152,3 +152,15 @@ def test_a_socket_must_be_one_of_ours_in_a_private_folder(tmp_path: Path) -> Non
         folder.chmod(0o755)
         with pytest.raises(UnsafePlace, match="open to others"):
             check_socket(path)
+
+
+def test_the_folder_for_caches_is_made_private_and_refused_when_open(tmp_path: Path) -> None:
+    folder = cache_folder({"HOME": str(tmp_path)})
+    assert folder == tmp_path / ".cache" / "goex"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert cache_folder({"HOME": "/nowhere", "XDG_CACHE_HOME": str(tmp_path / "elsewhere")}).parent.name == "elsewhere"
+    folder.chmod(0o755)
+    with pytest.raises(UnsafePlace, match="open to others"):
+        cache_folder({"HOME": str(tmp_path)})
+    with pytest.raises(Unavailable):
+        cache_folder({"HOME": "/proc/nowhere", "XDG_CACHE_HOME": "relative"})
