@@ -2,7 +2,8 @@
 
 A prompt holds the person's words, catalog entries under their symbolic names, or a redacted outcome; never a secret,
 an account, or what is granted. Scopes stand in it only where the technique says so, all of those that matter, whoever
-asks. Foreign text travels as a JSON string inside a user message that says so: it can't close its own quotation.
+asks. A request and an outcome travel as JSON strings inside a user message that says so: they can't close their own
+quotation. What a catalog says of methods and scopes, perhaps a stranger's, is JSON, too.
 
 `prompts_for` is a pure function of its arguments: what it gives is what a model gets, whether it is sent or written to
 a file. `mapper.readings` is the way back.
@@ -100,7 +101,9 @@ def prompts_for(
         scopes = symbolic_scopes(catalog, methods) if technique.scopes else {}
     if technique.scopes:
         how = f"with {SCOPES}" if mode == "tools" else 'as "scopes"'
-        listed = "\n".join(f"{name}: {scope.description}" for name, scope in scopes.items())
+        listed = "\n".join(
+            f"{name}: {json.dumps(scope.description, ensure_ascii=False)}" for name, scope in scopes.items()
+        )
         rules += f"\n\nBeside the calls say {how} which permissions they need, the least that suffice:\n{listed}"
     if mode != "tools":
         also = ', "scopes": ["…"]' if technique.scopes else ""

@@ -85,9 +85,11 @@ def parse_tool_calls(
 ) -> tuple[Call, ...] | Rejected:
     """The same for native tool calls: each a name and its arguments as JSON text."""
     written: list[str] = []
+    size = 0
     try:
         calls: list[Call] = []
         for name, arguments in tool_calls:
+            size += len(name) + len(arguments)
             written.append(f"{name[:80]} {arguments[:MAX_EXCERPT]}")
             if len(calls) >= MAX_CALLS:
                 raise Malformed("More tool calls than an action may have.", "limits")
@@ -100,15 +102,20 @@ def parse_tool_calls(
             calls.append(_call({"name": name, "arguments": arguments}, catalog))
         return _checked(calls, catalog)
     except Malformed as error:
-        return rejected(error, sample, "\n".join(written))
+        return rejected(error, sample, "\n".join(written), size)
 
 
-def rejected(error: Malformed, sample: int, text: str) -> Rejected:
-    """The rejection of a proposal, with the beginning of it; both are fit to be shown and kept."""
+def rejected(error: Malformed, sample: int, text: str, size: int | None = None) -> Rejected:
+    """The rejection of a proposal, with the beginning of it; both are fit to be shown and kept. `size`: of all of it in
+    characters, where `text` isn't all."""
     excerpt, left_out = shorten(escape(text[: MAX_EXCERPT + 1], newlines=True), MAX_EXCERPT)
     reason, _ = shorten(escape(error.reason, newlines=True), MAX_REASON)
     return Rejected(
-        sample=sample, reason=reason, klass=error.klass, excerpt=f"{excerpt}…" if left_out else excerpt, size=len(text)
+        sample=sample,
+        reason=reason,
+        klass=error.klass,
+        excerpt=f"{excerpt}…" if left_out else excerpt,
+        size=len(text) if size is None else size,
     )
 
 

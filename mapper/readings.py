@@ -62,7 +62,9 @@ def read(completion: JsonValue, technique: Technique, catalog: Catalog, number: 
 def _tools(tool_calls: list[Any], technique: Technique, catalog: Catalog, number: int) -> Reading:
     pairs: list[tuple[str, str]] = []
     claims: tuple[str, ...] = ()
-    for item in tool_calls[:_MAX_TOOL_CALLS]:
+    if len(tool_calls) > _MAX_TOOL_CALLS:
+        return Reading(sample=rejected(Malformed("More tool calls than an action may have.", "limits"), number, ""))
+    for item in tool_calls:
         function = item.get("function") if isinstance(item, Mapping) else None
         name = function.get("name") if isinstance(function, Mapping) else None
         arguments = function.get("arguments", "{}") if isinstance(function, Mapping) else None
@@ -83,7 +85,7 @@ def _words(text: str, technique: Technique, catalog: Catalog, number: int) -> Re
     if technique.scopes and len(text) <= MAX_PROPOSAL and nesting(text) <= MAX_NESTING:
         # With scopes the answer is one object; without that key it is a proposal like any other.
         try:
-            value = parse(unfenced(text), limit=MAX_PROPOSAL, what="The answer")
+            value = parse(unfenced(text) if text.count("```") <= 2 else text, limit=MAX_PROPOSAL, what="The answer")
         except InvalidInput:
             value = None
         if isinstance(value, dict) and "scopes" in value:

@@ -277,6 +277,7 @@ def test_bombs_in_native_arguments_are_rejected_fast() -> None:
         began = time.process_time()
         made = parse_tool_calls([(NAME, arguments)], CATALOG)
         assert isinstance(made, Rejected) and made.klass == klass
+        assert made.size == len(NAME) + len(arguments) and len(made.excerpt) < 1_000
         assert time.process_time() - began < 0.5
 
 
@@ -348,6 +349,11 @@ def test_every_problem_is_named_at_once() -> None:
     assert isinstance(made, Rejected)
     assert "slack.nope" in made.reason or "'nope'" in made.reason
     assert "'other'" in made.reason and "must be an object" in made.reason
+
+
+def test_a_key_that_hides_is_no_key() -> None:
+    made = parse_proposal(f'{{"name": "{NAME}", "arguments": {{"channel": "#o", "text": "x", "\\u2066": 1}}}}', CATALOG)
+    assert isinstance(made, Rejected) and "turn the direction" in made.reason
 
 
 def test_native_tool_calls() -> None:
