@@ -17,6 +17,7 @@ from mapper.catalog import Catalog, tool_name
 from mapper.prompts import prompts_for
 from mapper.proposals import MAX_PROPOSAL, parse_proposal, parse_tool_calls
 from mapper.techniques import Technique
+from mapper.text_protocol import MAX_LINES
 from mapper.vote import REJECTIONS
 from policies.actions import Call, Rejected
 from policies.text import escape
@@ -305,6 +306,19 @@ def test_inputs_of_the_text_protocol(action: str, given: str, arguments: dict[st
     assert [(call.id, dict(call.arguments)) for call in made] == [(action, arguments)]
 
 
+def test_a_bare_input_fits_exactly_one_required_argument() -> None:
+    for name in ("slack.conversations.list", NAME):
+        made = parse_proposal(f"{THOUGHT}\nAction: {name}\nAction Input: hello", CATALOG)
+        assert isinstance(made, Rejected) and "exactly one required argument" in made.reason
+
+
+def test_the_text_protocol_has_so_many_lines_and_no_more() -> None:
+    said = f"{THOUGHT}\nAction: {NAME}\nAction Input: {ARGS}\nThought: done"
+    assert parse_proposal(said + "\n" * (MAX_LINES - 4), CATALOG) == (POST,)
+    made = parse_proposal(said + "\n" * (MAX_LINES - 3), CATALOG)
+    assert isinstance(made, Rejected) and "lines" in made.reason
+
+
 def test_several_actions_are_several_calls() -> None:
     made = parse_proposal(f"{THOUGHT}\nAction: {NAME}\nAction Input: {ARGS}\n" * 2, CATALOG)
     assert made == (POST, POST)
@@ -360,6 +374,8 @@ def test_native_tool_calls() -> None:
     assert parse_tool_calls([(tool_name(NAME), ARGS)], CATALOG) == (POST,)
     two = parse_tool_calls([(tool_name(NAME), ARGS), (NAME, ARGS)], CATALOG)
     assert two == (POST, POST)
+    hidden = parse_tool_calls([(f"{NAME}\u202e", ARGS)], CATALOG)
+    assert isinstance(hidden, Rejected) and hidden.klass == "format"
     for bad in ("{", "[]", "[" * 100_000, '{"channel": "#ops", "text": "hi"'):
         assert isinstance(parse_tool_calls([(NAME, bad)], CATALOG), Rejected)
     many = parse_tool_calls([(NAME, ARGS)] * 5000, CATALOG)

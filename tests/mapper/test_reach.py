@@ -17,8 +17,9 @@ from mapper.importing import install
 from mapper.importing.files import import_openapi
 from mapper.importing.refusals import refused_scopes
 from mapper.reach import WEIGHTS, Reach
-from mapper.scopes import also, plain, reach_of, risk_of
+from mapper.scopes import also, least_scopes, plain, reach_of, risk_of
 from mapper.store.reading import StoreUnreadable
+from policies.actions import Call
 from policies.catalog import Risk
 from tests.mapper.importing.documents import FULL, READ, discovery, method, write
 
@@ -115,6 +116,25 @@ def test_what_an_imported_scope_says_of_itself_is_held_against_what_it_opens(tmp
     (name,) = (service for service in made.services if made.service(service).source == "imported")
     assert plain(made, name, "orders:read") == "See your orders. At worst it can delete things."
     assert risk_of(made, name, "orders:read") is Risk.DELETE
+
+
+def test_a_scope_that_is_granted_for_one_service_isnt_for_another(folder: Path) -> None:
+    """They share its name; a grant is for one of them, so that it costs nothing new only where each has it."""
+    made = imported(folder, things(), things(name="boxes"))
+    calls = [Call(service=service, method="list", arguments={}) for service in ("things", "boxes")]
+    one = frozenset({("things", "", FULL)})
+    both = one | {("boxes", "", FULL)}
+    assert {scope for _, _, scope in least_scopes(made, calls, one)} == {READ}
+    assert {scope for _, _, scope in least_scopes(made, calls, both)} == {FULL}
+    assert {scope for _, _, scope in least_scopes(made, calls[:1], one)} == {FULL}
+    assert {scope for _, _, scope in least_scopes(made, calls[:1], frozenset({("things", "work", FULL)}))} == {READ}
+
+
+def test_a_scope_that_says_worse_than_it_opens_is_as_bad_as_it_says(folder: Path) -> None:
+    made = imported(folder, discovery(methods={"list": method("things.list")}))
+    assert (made.scope("things", FULL).risk, reach_of(made, "things", FULL).risk) == (Risk.READ, Risk.READ)
+    assert risk_of(made, "things", FULL) is Risk.DELETE
+    assert risk_of(made, "things", READ) is Risk.READ
 
 
 def test_an_import_and_a_removal_change_it(folder: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mapper.catalog import Catalog
-from mapper.scopes import also, least_scopes, suffices
+from mapper.scopes import also, least_scopes, narrower, suffices
 from policies.actions import Call
 from policies.catalog import Method, Risk, Scope, Service
 from policies.errors import InvalidInput
@@ -215,6 +215,25 @@ def test_scopes_with_names_of_our_own_are_taken_as_they_are_listed() -> None:
     assert least_scopes(Catalog.of([service]), [call], frozenset()) == (("s", "", "rooms.admin.list"),)
 
 
+def test_of_many_each_risk_is_named_and_all_are_counted_worst_first() -> None:
+    methods = {f"see.{number:02}": (Risk.READ, "files") for number in range(26)}
+    methods |= {f"drop.{number}": (Risk.DELETE, "files") for number in range(5)}
+    made = catalog(FILES, {**methods, "hand.over": (Risk.ADMIN, "files")})
+    assert also(made, "s", f"{AUTH}files", {"see.00"}) == (
+        "admin: does hand.over",
+        "delete: does drop.0; does drop.1; does drop.2; does drop.3; 1 other deletion",
+        "read: does see.01; does see.02; does see.03; does see.04; 21 other things to read",
+    )
+
+
+def test_what_says_that_it_does_worse_isnt_narrower() -> None:
+    kinds = {"mail.part": "Delete mail", "mail": "Write mail", "mail.part.readonly": "See mail"}
+    made = catalog(kinds, {"a": (Risk.READ, " ".join(kinds)), "b": (Risk.READ, "mail")})
+    assert not narrower(made, "s", f"{AUTH}mail.part", f"{AUTH}mail")
+    assert narrower(made, "s", f"{AUTH}mail.part.readonly", f"{AUTH}mail")
+    assert not narrower(made, "s", f"{AUTH}mail", f"{AUTH}mail.part.readonly")
+
+
 def virtual(*risks: Risk) -> Catalog:
     """A service without scopes of its own: one virtual scope and one method for each class."""
     methods = {
@@ -240,3 +259,7 @@ def test_virtual_scopes_are_ordered_and_the_least_is_chosen() -> None:
     held = frozenset({("v", "", "write")})
     assert least_scopes(made, both[:1], held) == (("v", "", "write"),)
     assert also(made, "v", "write", {"things.write"}) == ("read: does a read",)
+    service = made.service("v")
+    two = replace(service.methods["things.read"], scopes=("read", "admin"))
+    among = Catalog.of([replace(service, methods={**service.methods, two.name: two})])
+    assert all(suffices(among, "v", "things.read", risk.word) for risk in Risk)
