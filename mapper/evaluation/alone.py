@@ -76,7 +76,7 @@ def of_file(path: Path) -> Alone:
     store = catalog.store
     if store is None or not store.names():
         raise InvalidInput(f"{path} holds no imported service.", next_step="Import them: goex catalog import google")
-    db = sqlite3.connect(":memory:", check_same_thread=False)
+    db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     tables.write(db, tables.Made.of(gather(store, ())), "")
     return Alone(catalog, Index(db))
 

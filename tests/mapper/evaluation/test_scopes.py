@@ -92,7 +92,7 @@ def test_what_each_decision_counts_as(
 
 
 def test_an_ambiguous_request_is_right_when_it_is_asked_about(alone: Alone) -> None:
-    asked = request(acceptable_apis=[["gmail.users.labels.list"]], min_scopes=[[f"{AUTH}gmail.labels"]], ambiguous=True)
+    asked = request(acceptable_apis=[["gmail.users.labels.list"]], min_scopes=LEAST, ambiguous=True)
     assert flags(row(alone, asked, "asked", "drive.files.list")) == {"after_asking"}
     assert flags(row(alone, asked, "executed", "gmail.users.labels.list")) == {"first"}
 
