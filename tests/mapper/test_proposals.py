@@ -176,6 +176,7 @@ BAD = [
     (f'{NAME}(channel="#ops", channel="#all", text="hi")', "format"),
     (f'{NAME}(channel="#ops", text=open("/etc/passwd").read())', "format"),
     (f'{NAME}(channel="#ops", text=f"{{1}}")', "format"),
+    (f'{NAME}(channel="#ops", text={{"a": 1, "a": 2}})', "format"),
     (f'{NAME}(channel="#ops", text="a" + "b")', "format"),
     (f'{NAME}(channel="#ops", text=b"hi")', "format"),
     (f'{NAME}(channel="#ops", text=unknown)', "format"),
@@ -314,8 +315,8 @@ def test_a_bare_input_fits_exactly_one_required_argument() -> None:
 
 def test_the_text_protocol_has_so_many_lines_and_no_more() -> None:
     said = f"{THOUGHT}\nAction: {NAME}\nAction Input: {ARGS}\nThought: done"
-    assert parse_proposal(said + "\n" * (MAX_LINES - 4), CATALOG) == (POST,)
-    made = parse_proposal(said + "\n" * (MAX_LINES - 3), CATALOG)
+    assert parse_proposal(said + "\n" * (MAX_LINES - 4) + "x", CATALOG) == (POST,)
+    made = parse_proposal(said + "\n" * (MAX_LINES - 3) + "x", CATALOG)
     assert isinstance(made, Rejected) and "lines" in made.reason
 
 

@@ -234,6 +234,13 @@ def test_what_says_that_it_does_worse_isnt_narrower() -> None:
     assert not narrower(made, "s", f"{AUTH}mail", f"{AUTH}mail.part.readonly")
 
 
+def test_what_a_scope_opens_counts_where_it_says_that_it_changes_things() -> None:
+    kinds = {"notes": "Write notes", "papers": "Write papers", "papers.readonly": "See papers"}
+    many = {f"m{number}": (Risk.WRITE, "papers") for number in range(9)}
+    made = catalog(kinds, {"a": (Risk.WRITE, "notes papers"), "b": (Risk.DELETE, "notes"), **many})
+    assert least(made, "a") == {"papers"}
+
+
 def virtual(*risks: Risk) -> Catalog:
     """A service without scopes of its own: one virtual scope and one method for each class."""
     methods = {
