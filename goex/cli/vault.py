@@ -131,7 +131,7 @@ def put(
             request.secret = _file(file)
         else:
             if not base_url and not replace:
-                _say_where(out, service)
+                request.base_url = _say_where(out, service)
             label = f"{service}/{account}"
             request.secret = read_secret(f"Credential for {shown(label)}: ", what="The credential").reveal()
 
@@ -234,14 +234,17 @@ def _status(out: Output, reply: pb.VaultStatus) -> None:
             out.say(shown(f"Altered outside of GoEx, and unusable until it is put again or removed: {damage}"))
 
 
-def _say_where(out: Output, service: str) -> None:
-    """Where the credential of an imported service will go: it was its document that said so, not GoEx."""
+def _say_where(out: Output, service: str) -> str:
+    """Where the credential of an imported service will go: it was its document that said so, not GoEx. What is said is
+    what is sent along, so that nothing that changes meanwhile leads elsewhere. "" for a service of GoEx's own."""
     from goex.cli.connect import paths
     from mapper.catalog import Catalog
 
     found = Catalog.open(paths().catalog).services.get(service)
-    if found is not None and found.source == "imported":
-        out.progress(f"{found.title} was imported. The credential will be sent to {found.base_url} and nowhere else.")
+    if found is None or found.source != "imported" or not found.base_url:
+        return ""
+    out.progress(f"{found.title} was imported. The credential will be sent to {found.base_url} and nowhere else.")
+    return found.base_url
 
 
 def _file(path: Path) -> bytes:

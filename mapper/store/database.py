@@ -1,8 +1,9 @@
 """The catalog's file: its tables, who may have written it, and how it is opened.
 
 Rules: it is a regular file of the person's own that nobody else can open (0600), made by a GoEx that is no newer than
-this one; anything else is refused with a next step, never mended. Reading connections can't write. SQLite's own
-errors don't leave this package.
+this one; anything else is refused with a next step, never mended. It holds tables and nothing that computes (a view
+could be one that never ends). Reading connections can't write, and wait for nobody for long: whoever asks may be a
+daemon that answers others meanwhile. SQLite's own errors don't leave this package.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ from policies.errors import Unavailable
 
 APPLICATION = 0x476F4578  # "GoEx", in the file's header
 FORMAT = 1
+
+_LONGEST_CELL = 32_000_000  # bytes; what one cell may hold, and what a statement may make
+_READING_WAITS = 2.0  # seconds for a lock of another process
+_WRITING_WAITS = 10.0
 
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
@@ -107,7 +112,7 @@ def open_reading(path: Path) -> sqlite3.Connection:
     check_file(path)
     with translated(path):
         # Not mode=ro: that can't open a write-ahead log whose index is gone.
-        connection = _connect(path, "rw")
+        connection = _connect(path, _READING_WAITS)
         try:
             if _is_new(connection):  # whoever makes it has only begun
                 raise FileNotFoundError(path)
@@ -129,7 +134,7 @@ def open_writing(path: Path) -> sqlite3.Connection:
             f"The catalog {path} can't be written: {error.strerror}.", next_step=f"Look at it with: ls -l {path}"
         ) from error
     with translated(path):
-        connection = _connect(path, "rw")
+        connection = _connect(path, _WRITING_WAITS)
         try:
             if not _is_new(connection):
                 check_header(connection, path)
@@ -184,6 +189,11 @@ def check_header(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} was written by a newer GoEx (format {version}; this one reads {FORMAT}).",
             next_step=f"Use that GoEx, or remove {path} and import anew.",
         )
+    strange = connection.execute(
+        "SELECT name FROM sqlite_master WHERE type NOT IN ('table', 'index') OR sql LIKE 'create%virtual%table%'"
+    ).fetchone()
+    if strange is not None:
+        raise sqlite3.DatabaseError(f"it holds {str(strange[0])[:60]!r}, which no import makes")
 
 
 def _is_new(connection: sqlite3.Connection) -> bool:
@@ -214,12 +224,13 @@ def _damaged(path: Path, error: Exception) -> StoreUnreadable:
     )
 
 
-def _connect(path: Path, mode: str) -> sqlite3.Connection:
+def _connect(path: Path, waits: float) -> sqlite3.Connection:
     from urllib.parse import quote
 
     connection = sqlite3.connect(
-        f"file:{quote(str(path))}?mode={mode}", uri=True, isolation_level=None, timeout=10.0, check_same_thread=False
+        f"file:{quote(str(path))}?mode=rw", uri=True, isolation_level=None, timeout=waits, check_same_thread=False
     )
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_CELL)
     connection.execute("PRAGMA trusted_schema=0")
     connection.execute("PRAGMA cell_size_check=1")
     connection.execute("PRAGMA foreign_keys=0")

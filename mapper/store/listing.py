@@ -150,7 +150,7 @@ class Listing(Session):
                     description=row[4],
                     http=row[5],
                     path=row[6],
-                    risk=risk_of(row[7]),
+                    risk=risk_of(row[7], row[5]),
                     scopes=tuple(sorted(scopes[document][int(each)] for each in numbers.split())),
                     parameters=tuple(properties),
                     fields=self._fields(db, document, properties.get("body")),
@@ -185,8 +185,12 @@ def unpacked(blob: bytes | None) -> dict[str, Any]:
     return found
 
 
-def risk_of(number: int) -> Risk:
+_LEAST = {"PUT": Risk.WRITE, "PATCH": Risk.WRITE, "DELETE": Risk.DELETE}
+
+
+def risk_of(number: int, http: str = "") -> Risk:
+    """A stored risk; what isn't one deletes, and none is below what its HTTP method says."""
     try:
-        return Risk(number)
+        return max(Risk(number), _LEAST.get(http, Risk.READ))
     except ValueError:
         return Risk.DELETE

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_args
 
 from mapper.reach import Reach
-from mapper.schemas import referred
+from mapper.schemas import problem, referred
 from mapper.store import reaches
 from mapper.store.blobs import unpack
 from mapper.store.database import StoreUnreadable
@@ -17,13 +18,16 @@ from mapper.store.listing import Listing, possible, risk_of, unpacked
 from mapper.store.rows import ServiceFacts
 from mapper.store.session import LEAST
 from mapper.store.tools import tool_name, tool_number
-from policies.catalog import Method, Placement, Risk, Scope, Service
+from policies.catalog import BodyFormat, Location, Method, Placement, Risk, Scope, Service
 
 _METHOD = (
     "SELECT m.name, m.origin_id, m.description, m.http, m.path, m.risk, m.body, m.unsupported, m.scopes,"
     " m.document_id, b.data FROM method m JOIN document d ON d.id = m.document_id"
     " JOIN service s ON s.id = d.service_id LEFT JOIN blob b ON b.id = m.detail"
 )
+_VERBS = frozenset({"", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
+_BODIES, _LOCATIONS = frozenset(get_args(BodyFormat)), frozenset(get_args(Location))
+_PLACE = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _IDS = (
     "SELECT s.name, m.name FROM method m JOIN document d ON d.id = m.document_id JOIN service s ON s.id = d.service_id"
     " WHERE m.{} = ? ORDER BY s.main DESC, s.name LIMIT 50"
@@ -191,13 +195,13 @@ class Store(Listing):
             if db is None:
                 return ()
             rows = db.execute(
-                "SELECT m.name, m.description, m.risk FROM method m JOIN document d ON d.id = m.document_id"
+                "SELECT m.name, m.description, m.risk, m.http FROM method m JOIN document d ON d.id = m.document_id"
                 " JOIN service s ON s.id = d.service_id WHERE s.name = ?1 AND (?2 = '' OR m.id IN (SELECT u.method_id"
                 " FROM unlocks u JOIN scope c ON c.id = u.scope_id WHERE c.name = ?2 AND c.document_id = d.id))"
                 " ORDER BY m.name",
                 (service, scope),
             ).fetchall()
-        return tuple((name, description, risk_of(risk)) for name, description, risk in rows)
+        return tuple((name, description, risk_of(risk, http)) for name, description, risk, http in rows)
 
     # ---- inside
 
@@ -224,10 +228,11 @@ class Store(Listing):
         ).fetchall():
             worst = max(risk_of(risk), scopes[scope].risk) if scope in scopes else risk_of(risk)
             scopes[scope] = Scope(service=name, name=scope, description=described, risk=worst, virtual=bool(virtual))
-        try:
-            placement = Placement(**json.loads(row[4]))
-        except (TypeError, ValueError) as error:
-            raise sqlite3.DatabaseError(f"{name} has no readable placement") from error
+        placement = Placement(**json.loads(row[4]))
+        if not _PLACE.fullmatch(placement.header) or placement.format.count("{secret}") != 1:
+            raise sqlite3.DatabaseError(f"{name} has no place for its credential")
+        if not all(isinstance(text, str) for text in (*row[1:4], *row[5:8], *scopes)):
+            raise sqlite3.DatabaseError(f"{name} holds bytes where text belongs")
         return Service(
             name=name,
             title=row[1],
@@ -249,6 +254,16 @@ class Store(Listing):
         detail = unpacked(blob)
         properties, required, locations = detail["properties"], detail["required"], detail["locations"]
         definitions, cost = self._definitions(db, document, referred(properties))
+        wrong = _odd(row[:8], locations, required) or next(
+            (
+                found
+                for schema in (*properties.values(), *definitions.values())
+                if (found := problem(schema, defs=definitions))
+            ),
+            "",
+        )
+        if wrong:
+            raise sqlite3.DatabaseError(f"{service}.{name}: {wrong}")
         parameters: dict[str, Any] = {
             "type": "object",
             "properties": properties,
@@ -268,7 +283,7 @@ class Store(Listing):
             parameters=parameters,
             locations=MappingProxyType(locations),
             scopes=tuple(sorted(named[number] for number in numbers)),
-            risk=risk_of(risk),
+            risk=risk_of(risk, http),
             body=body,
             origin_id=origin_id,
             unsupported=unsupported,
@@ -294,6 +309,23 @@ class Store(Listing):
             cost += 8 * len(row[0])
             todo.extend(referred(found[name]) - found.keys())
         return found, cost
+
+
+def _odd(row: Any, locations: Mapping[str, Any], required: Any) -> str:
+    """What about a method isn't as every importer writes it; "" when nothing is."""
+    texts = (*row[:5], row[6], row[7])
+    http, path, body, unsupported = row[3], row[4], row[6], row[7]
+    if not all(isinstance(text, str) for text in texts):
+        return "it holds bytes where text belongs"
+    if http not in _VERBS and not unsupported:
+        return f"{http[:20]!r} isn't an HTTP method that is sent"
+    if http and (not path.startswith("/") or {".", ".."} & set(path.split("/"))):
+        return f"{path[:60]!r} isn't a path"
+    if body not in _BODIES or not set(locations.values()) <= _LOCATIONS:
+        return "an argument has no place"
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+        return "what it needs isn't a list of names"
+    return ""
 
 
 class StoredMethods(Mapping[str, Method]):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,6 +21,8 @@ from mapper.store.database import open_reading, translated
 
 _T = TypeVar("_T")
 
+LONGEST = 15.0  # seconds that one question may take, whatever somebody wrote into the file
+_STEPS = 1_000_000  # of SQLite's machine between two looks at the clock
 LEAST = 500  # what anything that is kept counts for
 _CACHED = 4_000_000  # roughly bytes of JSON that are kept in memory, parsed
 
@@ -32,6 +35,7 @@ class Session:
         self._db: sqlite3.Connection | None = None
         self._file: tuple[int, int] = (0, 0)  # device and inode
         self._version = -1
+        self._until = 0.0
         self._cache: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._cached = 0
         self._lock = threading.RLock()
@@ -59,6 +63,7 @@ class Session:
             if db.in_transaction:  # a question within a question
                 yield db
                 return
+            self._until = time.monotonic() + LONGEST
             db.execute("BEGIN")
             try:
                 (version,) = db.execute("PRAGMA data_version").fetchone()
@@ -66,6 +71,9 @@ class Session:
                     self._forget()
                     self._version = version
                 yield db
+            except (KeyError, ValueError, TypeError, AttributeError, IndexError, RecursionError) as error:
+                # No import writes what can't be read back, so somebody else did.
+                raise sqlite3.DatabaseError(f"it holds something that no import writes ({error!r:.100})") from error
             finally:
                 with suppress(sqlite3.Error):
                     db.execute("ROLLBACK")
@@ -84,6 +92,7 @@ class Session:
                 self._db = open_reading(self.path)
             except FileNotFoundError:
                 return None
+            self._db.set_progress_handler(lambda: time.monotonic() > self._until, _STEPS)
             self._file = (found.st_dev, found.st_ino)
             self._version = -1
         return self._db

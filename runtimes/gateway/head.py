@@ -27,7 +27,7 @@ _BARE = re.compile(rb"\r(?!\n)|(?<!\r)\n")
 _SINGLE = frozenset(
     {"host", "content-length", "transfer-encoding", "content-type", "content-encoding", "expect", "connection"}
 )
-_OVERRIDES = frozenset(
+OVERRIDES = frozenset(
     {
         "x-http-method-override",
         "x-http-method",
@@ -49,7 +49,7 @@ _OVERRIDES = frozenset(
 _CREDENTIAL_WORDS = re.compile(
     r"auth|token|secret|api-?_?key|cookie|passw|credential|session|signature|bearer|access-?key|security|jwt"
 )
-_CREDENTIALS = frozenset({"x-key", "x-sid", "x-amz-date", "dpop", "x-goog-iam-authority-selector", "x-csrf", "x-xsrf"})
+CREDENTIALS = frozenset({"x-key", "x-sid", "x-amz-date", "dpop", "x-goog-iam-authority-selector", "x-csrf", "x-xsrf"})
 
 
 class BadHead(GoexError):
@@ -150,13 +150,13 @@ def _check(head: Head) -> Head:
 def check_overrides(head: Head) -> None:
     """Raise BadHead for a header that would give the request another method, host or path."""
     for name, _ in head.headers:
-        if name in _OVERRIDES:
+        if name in OVERRIDES:
             raise BadHead("override", f"the header {name} would change what the request means")
 
 
 def check_credentials(head: Head, *names: str) -> None:
     """Raise BadHead for a header that carries a credential, or is one of `names`: only the vault's are sent."""
-    forbidden = {name.lower() for name in names} | _CREDENTIALS
+    forbidden = {name.lower() for name in names} | CREDENTIALS
     for name, _ in head.headers:
         if name in forbidden or _CREDENTIAL_WORDS.search(name):
             raise BadHead("credential", f"a credential that isn't the vault's, in the header {name}")

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from policies.errors import InvalidInput
+from runtimes.gateway.head import CREDENTIALS, OVERRIDES
 from runtimes.gateway.plan import GatewayPlan, PlannedRequest
 from runtimes.gateway.urls import BadTarget, check_segment
 from vault.lease import Lease
@@ -101,7 +102,7 @@ def _check_request(request: PlannedRequest, held: Mapping[AccountKey, Lease]) ->
         raise InvalidInput(f"{request.id} puts its credential into a header that isn't for credentials.")
     names = [name.lower() for name in request.headers]
     for name, value in request.headers.items():
-        if not _TOKEN.fullmatch(name) or not _VALUE.fullmatch(value) or name.lower() in _OURS:
+        if not _TOKEN.fullmatch(name) or not _VALUE.fullmatch(value) or name.lower() in _OURS | OVERRIDES | CREDENTIALS:
             raise InvalidInput(f"{request.id} has a header {name[:60]!r} that can't be sent.")
     if request.credential_header.lower() in names or len(set(names)) != len(names):
         raise InvalidInput(f"{request.id} has one header twice.")

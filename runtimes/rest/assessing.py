@@ -16,7 +16,7 @@ from runtimes.rest.needs import LATER, needs_of
 from runtimes.rest.planning import PlannedCalls, plan_calls
 from runtimes.rest.reverting import done_calls, planned_steps, undo_steps
 from runtimes.rest.steps import Step
-from runtimes.rest.words import call_lines, step_lines, undo_text
+from runtimes.rest.words import call_lines, source_lines, step_lines, undo_text
 from runtimes.sandbox.contract import Profile
 
 AGAIN = "It is sent again as something new: replies and reactions to the first one don't come back."
@@ -101,6 +101,7 @@ def assess_commit(revert: Revert, plan: Plan) -> Plan:
 def _forward_plan(planned: PlannedCalls, context: Context, catalog: Catalog, profile: Profile, image_id: str) -> Plan:
     undo = [step for each in planned.undos for step in each.steps]
     shown = (*planned.steps, *undo, *planned.probes)
+    services = (catalog.service(name) for name in dict.fromkeys(step.service for step in shown))
     return Plan(
         action=planned.action,
         needs=needs_of(shown, catalog, context.granted, context.intent),
@@ -116,7 +117,7 @@ def _forward_plan(planned: PlannedCalls, context: Context, catalog: Catalog, pro
         catalog_hash=_entries(catalog, shown),
         image_id=image_id,
         limits=_limits(profile),
-        lines=call_lines(planned),
+        lines=(*call_lines(planned), *source_lines(services)),
         undo={"calls": [each.to_json() for each in planned.undos]},
     )
 

@@ -14,6 +14,7 @@ from mapper.catalog import Catalog
 from mapper.scopes import ScopeId, scopes_of_calls
 from policies.actions import Call, Need
 from policies.jsonvalue import JsonObject, canonical
+from runtimes.rest.requests import believed_risk
 from runtimes.rest.steps import Role, Step
 from runtimes.rest.values import plain
 
@@ -59,7 +60,7 @@ def _need(scope: ScopeId, why: Why, steps: list[Step], catalog: Catalog) -> Need
         service=service,
         account=account,
         scope=name,
-        risk=max(catalog.method(step.method_id).risk for step in steps),
+        risk=max(believed_risk(catalog.service(step.service), catalog.method(step.method_id)) for step in steps),
         methods=tuple(dict.fromkeys(step.method for step in steps)),
         arguments=_distinct([_arguments(step, catalog) for step in steps]),
         why=why,

@@ -17,7 +17,7 @@ from mapper.catalog import Catalog
 from mapper.templates import Reference, complete, expectations, may_be_left_out, substitute
 from policies.accounts import Account
 from policies.actions import ApiCalls, Call, UndoClass
-from policies.catalog import CallTemplate, Expect, Service, UndoTemplate
+from policies.catalog import CallTemplate, Expect, Risk, Service, UndoTemplate
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, MissingValue
 from runtimes.gateway.plan import Ref
@@ -167,6 +167,8 @@ def _plan_call(index: int, call: Call, account: Account, catalog: Catalog, run: 
     no_undo = ""
     if step.read:
         pass
+    elif method.risk is Risk.READ:
+        no_undo = "only its imported document says that it just reads"
     elif method.undo is None:
         no_undo = method.description.partition(_NO_WAY_BACK)[2].rstrip(".") or "no way back is known for it"
     else:

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from policies.actions import UndoClass
+from policies.catalog import Service
 from policies.text import escape
 from runtimes.gateway.plan import PlannedRequest, Ref
 from runtimes.rest.planning import PlannedCall, PlannedCalls
@@ -47,6 +48,18 @@ def call_lines(calls: PlannedCalls) -> tuple[str, ...]:
                 said = step_lines(step, before="undo ")
                 lines += _indented(said if step.role == "undo" else said[:1])
     return tuple(lines)
+
+
+def source_lines(services: Iterable[Service]) -> tuple[str, ...]:
+    """Which of these services GoEx knows from somebody's document alone: what it says of them was never tried."""
+    return tuple(
+        escape(
+            f"{service.name} was imported ({service.provider}: {service.provider_name} {service.version}): what its"
+            " calls do and need is its document's word, not GoEx's."
+        )
+        for service in services
+        if service.source == "imported"
+    )
 
 
 def step_lines(step: Step, *, before: str = "") -> list[str]:

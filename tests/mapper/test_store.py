@@ -12,6 +12,7 @@ import sys
 import textwrap
 import threading
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ import pytest
 from mapper.catalog import Catalog, UnknownName, tool_name
 from mapper.linting import lint
 from mapper.searching import search
+from mapper.store.blobs import pack
 from mapper.store.database import FORMAT, StoreUnreadable
 from mapper.store.rows import Document, DocumentMethod, DocumentScope
 from mapper.store.writing import Writer
@@ -376,6 +378,125 @@ def test_an_unknown_risk_counts_as_deleting(db: Path) -> None:
     assert catalog.method("api.one").risk is Risk.DELETE and catalog.scope("api", "see").risk is Risk.DELETE
 
 
+STRANGE = [
+    ("DROP TABLE scope", "CREATE VIEW scope AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT i id,"
+     " i document_id, '' name, '' description, 1 risk, 0 virtual FROM n"),
+    ("CREATE TRIGGER t AFTER INSERT ON scope BEGIN DELETE FROM owner; END",),
+    ("CREATE VIRTUAL TABLE words USING fts5(text)",),
+    ("ALTER TABLE service RENAME TO other",),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("statements", STRANGE, ids=["view", "trigger", "virtual", "lost"])
+def test_a_file_with_more_or_less_than_our_tables(db: Path, statements: tuple[str, ...]) -> None:
+    """A view could be one that never ends, and a trigger do something else than an import does."""
+    written(db, document("api", "v1", "one"))
+    with sqlite3.connect(db) as connection:
+        for statement in statements:
+            connection.execute(statement)
+    catalog = Catalog.open(db)
+    began = time.monotonic()
+    with pytest.raises(StoreUnreadable) as caught:
+        catalog.method("api.one")
+    assert caught.value.next_step and time.monotonic() - began < 5
+    with pytest.raises(StoreUnreadable):
+        written(db, document("other"))
+
+
+EDITS = [
+    "UPDATE method SET scopes = '77'",
+    "UPDATE method SET scopes = 'x'",
+    "UPDATE method SET detail = (SELECT blob_id FROM schema)",
+    "UPDATE method SET http = 'TRACE'",
+    "UPDATE method SET body = 'xml'",
+    "UPDATE method SET path = x'2f76'",
+    "UPDATE method SET path = '/v1/../admin'",
+    "UPDATE method SET path = 'v1'",
+    "UPDATE method SET description = x'ff'",
+    "UPDATE method SET description = cast(x'ff' AS text)",
+    "UPDATE service SET placement = '{}{'",
+    "UPDATE service SET placement = '[]'",
+    """UPDATE service SET placement = '{"header": 5}'""",
+    """UPDATE service SET placement = '{"header": "Host", "format": "x"}'""",
+    "UPDATE service SET base_url = x'00'",
+    "UPDATE service SET title = zeroblob(60000000)",
+    "UPDATE scope SET name = x'00' WHERE name = 'see'",
+]
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_what_no_import_writes_is_refused(db: Path, edit: str) -> None:
+    method = operation("one", scopes=("see",), properties={"it": {"$ref": "#/$defs/It"}})
+    written(db, document("api", "v1", methods=(method,), schemas={"It": {"type": "string"}}))
+    with sqlite3.connect(db) as connection:
+        connection.execute(edit)
+    catalog = Catalog.open(db)
+    with pytest.raises(StoreUnreadable, match="can't be read"):
+        catalog.entry_hash(["api.one"])
+
+
+@pytest.mark.parametrize("detail", [
+    {"locations": {"it": "anywhere"}},
+    {"locations": {"it": 5}},
+    {"properties": {"it": {"$ref": "http://127.0.0.1:9/x"}}},
+    {"properties": {"it": {"$ref": "file:///etc/passwd"}}},
+    {"properties": {"it": {"anyOf": [{"type": "object", "properties": {"x": {"$dynamicRef": "http://127.0.0.1:9"}}}]}}},
+    {"properties": {"it": 5}},
+    {"properties": []},
+    {"required": 5},
+])  # fmt: skip
+def test_arguments_that_no_import_writes_are_refused(db: Path, detail: dict[str, Any]) -> None:
+    method = operation("one", **{"properties": {"it": {"type": "string"}}, "locations": {"it": "query"}, **detail})
+    with Writer(db) as writer:
+        number, data = pack({name: getattr(method, name) for name in ("locations", "properties", "required")})
+        writer.put(document("api", "v1", methods=(operation("one"),)))
+        writer.commit()
+    with sqlite3.connect(db) as connection:
+        connection.execute("INSERT INTO blob VALUES (?, ?)", (number, data))
+        connection.execute("UPDATE method SET detail = ?", (number,))
+    began = time.monotonic()
+    with pytest.raises(StoreUnreadable, match="can't be read"):
+        Catalog.open(db).validate(Call(service="api", method="one", arguments={"it": "a" * 40 + "b"}))
+    assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize(
+    ("http", "least"), [("GET", Risk.READ), ("POST", Risk.READ), ("PATCH", Risk.WRITE), ("PUT", Risk.WRITE),
+                        ("DELETE", Risk.DELETE)],
+)  # fmt: skip
+def test_a_risk_below_what_http_says_isnt_believed(db: Path, http: str, least: Risk) -> None:
+    written(db, document("api", "v1", methods=(operation("one", http=http, risk=Risk.READ),)))
+    catalog = Catalog.open(db)
+    assert catalog.method("api.one").risk is least
+    assert [entry.risk for entry in catalog.entries()] == [least]
+    assert catalog.outlines("api") == (("one", "Does one.", least),)
+
+
+def test_a_lock_on_the_file_holds_nobody_up_for_long(db: Path) -> None:
+    catalog = written(db, document("one"))
+    with closing(sqlite3.connect(db, isolation_level=None)) as other:
+        other.execute("PRAGMA journal_mode=DELETE")
+        other.execute("BEGIN EXCLUSIVE")
+        began = time.monotonic()
+        with pytest.raises(StoreUnreadable, match="being written"):
+            catalog.service("one")
+        assert time.monotonic() - began < 4
+        other.execute("ROLLBACK")
+    assert catalog.service("one")
+
+
+def test_a_question_without_end_is_broken_off(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mapper.store.session.LONGEST", 0.3)
+    catalog = written(db, document("api", "v1", *(f"m{number}" for number in range(200))))
+    assert catalog.store is not None
+    began = time.monotonic()
+    with pytest.raises(StoreUnreadable, match="interrupted"), catalog.store._reading() as connection:
+        assert connection is not None
+        connection.execute("SELECT count(*) FROM method a, method b, method c, method d, method e").fetchone()
+    assert time.monotonic() - began < 5
+    assert len(catalog.service("api").methods) == 200  # and the next one is answered
+
+
 def test_a_file_that_is_put_in_its_place_or_taken_away_is_seen(db: Path, tmp_path: Path) -> None:
     catalog = written(db, document("one"))
     assert "one" in catalog.services
@@ -511,7 +632,6 @@ def test_linting(db: Path) -> None:
                 operation("silent", description=""),
                 operation("twin", path="/same"),
                 operation("other", path="/same"),
-                operation("lies", http="DELETE"),
                 operation("asks", http="POST"),
                 operation("writes", risk=Risk.WRITE),
                 operation("upload", unsupported="bytes"),
@@ -524,7 +644,6 @@ def test_linting(db: Path) -> None:
     assert found == {
         ("no-description", "odd.silent"),
         ("same-path", "odd.twin"),
-        ("risk", "odd.lies"),
         ("risk", "odd.writes"),
         ("unsupported", "odd.upload"),
         ("no-scope-description", "odd: blank"),

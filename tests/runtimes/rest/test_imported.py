@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,13 @@ from hypothesis import strategies as st
 
 from mapper.catalog import Catalog
 from mapper.importing.install import import_google
-from policies.actions import ApiCalls, Plan
-from policies.catalog import Method
+from policies.actions import ApiCalls, Plan, UndoClass
+from policies.catalog import Method, Risk
 from policies.codec import plan_from_json, plan_to_json
+from policies.decisions import DEFAULT_RULES, Allow, Ask, Request, decide
 from policies.digest import digest
 from policies.errors import InvalidInput, Unsupported
+from policies.grants import Grant, Width
 from policies.jsonvalue import canonical
 from runtimes.gateway.client import GatewayClient
 from runtimes.gateway.plan import PlannedRequest, Ref
@@ -76,6 +79,7 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
     return Catalog.open(folder / "catalog.db")
 
 
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 ACCOUNT = account("things", "https://things.googleapis.com")
 
 
@@ -313,3 +317,60 @@ async def test_through_the_real_gateway(runtime: RestRuntime, service: Service, 
     assert empty.body == {} and empty.headers["content-length"] == "2"
     assert (verb.method, verb.path) == ("POST", "/v1/bare/a%2Fb:run")
     assert all(TOKEN not in str(result) for result in outcome.results)
+
+
+# ---- what an import is believed
+
+
+def plan(catalog: Catalog, folder: Path, name: str, /, **arguments: Any) -> Plan:
+    context = Bench(folder, (ACCOUNT,)).context("a1")
+    return assess_calls(calls((f"things.{name}", arguments)), context, catalog, Profile(), "sha256:x")
+
+
+def test_the_person_sees_that_a_service_was_imported(catalog: Catalog, tmp_path: Path) -> None:
+    assert [
+        line
+        for line in plan(catalog, tmp_path, "bare", id="x").lines
+        if "things was imported (google: things v1)" in line
+    ]
+
+
+def test_a_post_that_calls_itself_a_read_is_asked_for_like_a_change(tmp_path: Path) -> None:
+    """Whoever can import could call any change a read, which its person's account allows with less."""
+    peek = method("things.query", "POST", "v1/things:batchDelete")
+    write(tmp_path, discovery(methods={"query": peek, "list": method("things.list")}))
+    import_google(tmp_path / "catalog.db", tmp_path, index=False)
+    catalog = Catalog.open(tmp_path / "catalog.db")
+    assert catalog.method("things.query").risk is Risk.READ
+
+    made = plan(catalog, tmp_path, "query")
+    assert made.risk is Risk.WRITE and made.undo_class is UndoClass.IRREVERSIBLE
+    assert "only its imported document says" in made.undo_text
+    grant = Grant(
+        id="g1", agent="bot", service="things", account=ACCOUNT.name, scope=made.required[0].scope,
+        width=Width.PERMANENT,
+        created=NOW - timedelta(hours=1), expires=None, by="me", why="a0",
+    )  # fmt: skip
+    for each, allowed in ((made, Ask), (plan(catalog, tmp_path, "list"), Allow)):
+        asked = Request(agent="bot", session="", digest=digest(each, agent="bot"), plan=each)
+        decision = decide(asked, [grant], DEFAULT_RULES, NOW)
+        assert isinstance(decision, allowed), decision
+        assert not isinstance(decision, Ask) or decision.presence
+
+
+def test_what_changes_in_an_entry_is_another_action(tmp_path: Path) -> None:
+    """An approval is for what was shown: an import between the question and the run makes it another one."""
+
+    def imported(**more: Any) -> str:
+        write(tmp_path, discovery(methods={"list": method("things.list", **more)}))
+        import_google(tmp_path / "catalog.db", tmp_path, index=False)
+        return digest(plan(Catalog.open(tmp_path / "catalog.db"), tmp_path, "list"), agent="bot")
+
+    first = imported()
+    assert imported() == first
+    parameters = {"q": {"type": "string", "location": "query"}}
+    changed = [
+        imported(path="v1/others"), imported(httpMethod="DELETE"), imported(description="Else."),
+        imported(parameters=parameters), imported(scopes=[FULL]),
+    ]  # fmt: skip
+    assert len({first, *changed}) == 6
