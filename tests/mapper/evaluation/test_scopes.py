@@ -222,8 +222,8 @@ def perfect(alone: Alone, asked: Request, *, wrong: bool = False) -> str:
     return json.dumps({"calls": calls})
 
 
-EASY = [
-    LABELS.raw | {"id": "labels", "prompt": "which labels does my mail have", "apis": ["gmail.users.labels.list"]},
+EASY: list[dict[str, Any]] = [
+    {**LABELS.raw, "id": "labels", "prompt": "which labels does my mail have", "apis": ["gmail.users.labels.list"]},
     {"id": "none", "prompt": "unlock my front door", "apis": [], "acceptable_apis": [], "min_scopes": []},
 ]
 
