@@ -170,7 +170,7 @@ def _panel(axes: Axes, panel: Panel, costs: Sequence[Costs]) -> None:
         f"at most {panel.goal:g} {panel.unit}",
         (across[0] / 1.3, panel.goal), xytext=(0, 3), textcoords="offset points", color=_RED, fontsize=8,
     )  # fmt: skip
-    seen = max(place for place, value in enumerate(linear) if value < high) if linear[0] < high else 0
+    seen = max(place for place, value in enumerate(linear) if value < high / 1.5)
     axes.annotate(
         "linear", (across[seen], linear[seen]), xytext=(-5, 1), textcoords="offset points", color=_GREY, fontsize=8,
         ha="right",
