@@ -82,6 +82,7 @@ def doubts(
     it; `words` are the person's own, which choose between kinds of data alone.
     """
     facts = _Facts(method, call, words, home)
+    facts.beginnings = frozenset(base[:end] for base in known for end, char in enumerate(base) if char == ".")
     found = {name: _refused(method, facts, name) for name in among}
     for name, each in among.items():
         found[name] += _limited(each, facts, known)
@@ -100,6 +101,7 @@ class _Facts:
     def __init__(self, method: Method, call: Call | None, words: str, home: str) -> None:
         self.method = method
         self.home = home
+        self.beginnings: frozenset[str] = frozenset()  # of the names of scopes that change things, up to a dot
         self.arguments: Mapping[str, JsonValue] = {**method.defaults, **(call.arguments if call is not None else {})}
         leaves = list(_leaves(self.arguments))[:_MAX_WORDS]
         self.values = [value for _, value in leaves if isinstance(value, str)]
@@ -199,7 +201,7 @@ def _is_general(each: Candidate, facts: _Facts, known: frozenset[str]) -> bool:
         return each.said.looks and base in known
     if not each.said.looks:
         return _at_home(each, facts)
-    return base in known or any(other.startswith(base + ".") for other in known)
+    return base in known or base in facts.beginnings
 
 
 def _named(each: Candidate, facts: _Facts) -> bool:

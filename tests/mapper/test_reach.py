@@ -99,6 +99,9 @@ def test_what_only_another_version_has_is_told(folder: Path) -> None:
     assert said == ("delete: 1 deletion in its other versions",)
     assert also(made, "things", READ, {"list"}) == ("delete: 1 deletion in its other versions",)
     assert plain(made, "things", READ) == "See your things. At worst it can delete things."
+    assert plain(made, "things", FULL) == "See, change and delete your things."
+    again = imported(folder, things(), things("v2beta", put=method("things.put", "POST", scopes=[FULL, READ])))
+    assert plain(again, "things", READ) == "See your things. At worst it can change things."
 
 
 def test_what_an_imported_scope_says_of_itself_is_held_against_what_it_opens(tmp_path: Path) -> None:

@@ -23,6 +23,21 @@ def test_three_that_agree_settle_it_for_a_steady_model_and_not_for_a_wavering_on
     assert not PLAN.settled(3, 3, wavering) and PLAN.more(3, 3, wavering) > 0
 
 
+def test_nothing_is_settled_that_would_not_be_taken() -> None:
+    strict, steady = Plan(threshold=0.9), Habit(0.99, 0.1)
+    assert strict.probability(8, 9, steady) >= strict.confidence
+    assert not strict.settled(8, 9, steady) and strict.settled(9, 9, steady)
+
+
+def test_no_history_makes_a_model_believed_or_never_believed() -> None:
+    always, never = Experience(), Experience()
+    for _ in range(500):
+        always.observe(10, ["a"] * 10)
+        never.observe(0, ["format"] * 10, frozenset({"format"}))
+    assert always.habit.winner == 0.99 and never.habit.winner == 0.5
+    assert 0.1 <= never.habit.rival <= 1.0
+
+
 def test_what_errs_alike_is_asked_more_often() -> None:
     assert PLAN.settled(3, 4, Habit(0.85, 0.3)) and not PLAN.settled(3, 4, Habit(0.85, 1.0))
 

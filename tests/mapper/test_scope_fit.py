@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -239,6 +240,27 @@ def test_what_a_scope_opens_counts_where_it_says_that_it_changes_things() -> Non
     many = {f"m{number}": (Risk.WRITE, "papers") for number in range(9)}
     made = catalog(kinds, {"a": (Risk.WRITE, "notes papers"), "b": (Risk.DELETE, "notes"), **many})
     assert least(made, "a") == {"papers"}
+
+
+def test_a_refusal_is_of_the_scope_that_it_names() -> None:
+    view = {"type": "string", "x-refused-scopes": {"metadata": []}}
+    made = catalog(FILES, {"things.get": (Risk.READ, "files.metadata")}, view=view)
+    assert least(made, "things.get", view="full") == {"files.metadata"}
+
+
+def test_who_asks_as_an_administrator_needs_that_scope_though_it_opens_more() -> None:
+    both = "rooms.members rooms.admin.members"
+    made = files(**{"rooms.members.add": (Risk.ADMIN, both), "x": (Risk.ADMIN, "rooms.admin.members")})
+    assert least(made, "rooms.members.add", useAdminAccess=True) == {"rooms.admin.members"}
+    assert least(made, "rooms.members.add") == {"rooms.members"}
+
+
+def test_a_service_of_ten_thousand_scopes_is_decided_in_time() -> None:
+    names = {f"r{number}.readonly": "See" for number in range(5000)} | {f"w{number}": "Write" for number in range(5000)}
+    made = catalog(names, {"things.list": (Risk.READ, " ".join(names))})
+    began = time.process_time()
+    assert least(made, "things.list") == {"r0.readonly"}
+    assert time.process_time() - began < 8
 
 
 def virtual(*risks: Risk) -> Catalog:

@@ -66,6 +66,13 @@ def test_table(samples: Sequence[Sample], winner: tuple[Call, ...] | None, agree
         assert made.alternatives[0].scopes == (f"s:{winner[0].method}",)
 
 
+def test_calls_that_build_on_each_other_stay_in_their_order() -> None:
+    first, second = c("read.z"), c("read.a", id={"$from": 0, "path": "$.id"})
+    made = run([(first, second)] * 3)
+    assert made.sure and made.alternatives[0].calls == (first, second)
+    assert len(set(run([(first, c("read.a")), (c("read.a"), first)]).ballots)) == 1
+
+
 def test_a_tie_is_never_sure_even_below_any_threshold() -> None:
     made = run([A, B], threshold=0.1)
     assert not made.sure and [alternative.calls for alternative in made.alternatives] in ([A, B], [B, A])
