@@ -38,10 +38,11 @@ _SHARPER = 0.55  # scores are this many times too flat for the shares that they 
 SURE = {Risk.READ: 0.82, Risk.WRITE: 0.86, Risk.DELETE: 0.9, Risk.ADMIN: 0.93}
 # The probability that nothing fits, from which that is what it says; and from which not even what comes nearest is
 # shown. Wanting what nothing does is rare, so that the first is well below a half.
-DECLINES, _GIVES_UP = 0.15, 0.6
+DECLINES, _GIVES_UP = 0.12, 0.6
 
 SIGNS = (
     "bias", "ranked", "nothing", "share", "first", "kind", "named", "other_named", "filled", "missing", "unused",
+    "overruled",
 )  # fmt: skip
 """What is known of the likeliest reading before it is decided on; `mapper.evaluation.deciding` fits their weights."""
 
@@ -134,6 +135,8 @@ class EmbeddedProposer:
             notes.append(f"{best.method.id} would fit, but the request doesn't give {', '.join(best.missing)}.")
         if best.unused:
             notes.append(f"{best.method.id} has no use for {', '.join(best.unused)}.")
+        if signs["overruled"]:
+            notes.append(f"What was named fits {best.method.id}, but the words ask for something else.")
         if best.probability < SURE[best.method.risk]:
             others = [reading.method.id for reading in readings[1:_OFFERED] if reading.probability > 0.05]
             notes.append(f"It may be {' or '.join([best.method.id, *others])}.")
@@ -206,6 +209,8 @@ class EmbeddedProposer:
         best, filled = made[0]
         words = set(re.findall(r"[a-z0-9]+", found.wish.lower()))
         named = {service for spelling, service in self._spellings.items() if spelling in words}
+        worded = self._catalog.method(ranked.hits[0].method_id)
+        riskier = best.method.risk > worded.risk
         signs = {
             "bias": 1.0,
             "ranked": _log_odds(ranked.confidence),
@@ -218,6 +223,8 @@ class EmbeddedProposer:
             "filled": float(min(filled, _MOST_FILLED)),
             "missing": float(bool(best.missing)),
             "unused": float(bool(best.unused)),
+            # What was named may say which service is meant, never what is to be done, let alone a riskier thing.
+            "overruled": float(best.method.id != worded.id and (best.method.service == worded.service or riskier)),
         }
         right = _weighed("right", signs)
         return (
@@ -250,7 +257,9 @@ def _weights() -> dict[str, dict[str, float]]:
 def _weighed(what: str, signs: dict[str, float]) -> float:
     """The probability of `what` ("right" or "nothing") by the fitted weights."""
     weights = _weights()[what]
-    return 1 / (1 + math.exp(-max(min(sum(weights[name] * value for name, value in signs.items()), 30.0), -30.0)))
+    return 1 / (
+        1 + math.exp(-max(min(sum(weights.get(name, 0.0) * value for name, value in signs.items()), 30.0), -30.0))
+    )
 
 
 def _log_odds(probability: float) -> float:

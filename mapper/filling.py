@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from mapper import dates
@@ -38,7 +39,7 @@ _OWN = re.compile(
     rf"[^.]{{0,60}}?{_WORDS}|{_WORDS}[^.]{{0,30}}(?:keyword|special|to indicate|to refer)",
     re.IGNORECASE,
 )
-_ID = r"(?=[\w.:@~%+-]*[\d_])[A-Za-z0-9][\w.:@~%+-]*[A-Za-z0-9_=-]"
+_ID = r"(?=[\w.:@~%+-]{0,100}[\d_])[A-Za-z0-9][\w.:@~%+-]{0,100}[A-Za-z0-9_=-]"
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.~%+-]{0,80}"
 _SEGMENT = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)/\[\^/\]\+")
 _NOT_NAMES = """
@@ -49,6 +50,10 @@ when then does do did as than there here not
 _NO_NAMES = frozenset(_NOT_NAMES.split())
 
 
+# Names beside nouns are looked for in so much of a request: what comes later is data, and patterns take their time.
+_MOST_CHARACTERS = 1500
+
+
 class Filler:
     """Fills one method's arguments from what was named."""
 
@@ -56,6 +61,7 @@ class Filler:
         self._catalog = catalog
         self._method = method
         self._found = found
+        self._wish = found.wish[:_MOST_CHARACTERS]
         self._said = list(found.said)
         self._left = list(found.slots)
         self._moments = list(moments)
@@ -167,7 +173,7 @@ class Filler:
         segments = _SEGMENT.findall(pattern)
         if not segments or not pattern.startswith("^"):
             return None
-        whole = re.search(rf"(?<![\w/])(?:{pattern.strip('^$')})(?![\w/])", self._found.wish)
+        whole = re.search(rf"(?<![\w/])(?:{pattern.strip('^$')})(?![\w/])", self._wish)
         if whole:
             return self._claim(whole[0])
         if _SEGMENT.sub("", pattern).strip("^$/"):
@@ -199,20 +205,19 @@ class Filler:
 
     def _beside(self, noun: str) -> str | None:
         """The name or id right after a noun ("topic orders", "event 2rb8"), or right before it ("the orders topic")."""
-        text = self._found.wish
-        plain = re.escape(noun).replace(r"\ ", r"[\s_-]+")
-        lead = r"(?:\s+(?:with\s+)?(?:the\s+)?(?:id|number|name|called|named|key))?\s*[:#]?\s*[\"'“]?"
-        after = re.search(rf"\b{plain}s?{lead}({_ID}|{_NAME})", text, re.IGNORECASE)
+        text = self._wish
+        after_noun, before_noun = _around(noun)
+        after = after_noun.search(text)
         if after and after[1].lower() not in _NO_NAMES and (_looks_named(after[1]) or _called(text, after)):
             return after[1].rstrip(".")
-        before = re.search(rf"({_ID}|{_NAME})[\"'”]?\s+{plain}\b", text, re.IGNORECASE)
+        before = before_noun.search(text)
         if before and before[1].lower() not in _NO_NAMES and _looks_named(before[1]):
             return before[1]
         return None
 
     def _only_token(self) -> str | None:
         """The one id in the request, if there is exactly one that nothing else took."""
-        text = self._found.wish
+        text = self._wish
         for moment in self._moments:
             text = text.replace(moment.words, " ")
         tokens = {token.rstrip(".") for token in re.findall(rf"(?<![\w/@]){_ID}(?![\w/@])", text)}
@@ -314,6 +319,17 @@ class Filler:
         match = re.search(r"\b(?:the\s+)?([a-z0-9_-]{2,40})\s+channel\b", self._found.rest, re.IGNORECASE)
         word = match[1].lower() if match else ""
         return f"#{word}" if word and word not in _NO_NAMES else None
+
+
+@lru_cache(4000)
+def _around(noun: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Patterns whose first group is the name after a noun, and before it."""
+    plain = re.escape(noun).replace(r"\ ", r"[\s_-]+")
+    lead = r"(?:\s+(?:with\s+)?(?:the\s+)?(?:id|number|name|called|named|key))?\s*[:#]?\s*[\"'“]?"
+    return (
+        re.compile(rf"\b{plain}s?{lead}({_ID}|{_NAME})", re.IGNORECASE),
+        re.compile(rf"({_ID}|{_NAME})[\"'”]?\s+{plain}\b", re.IGNORECASE),
+    )
 
 
 def kinds(schema: Mapping[str, Any]) -> set[str]:

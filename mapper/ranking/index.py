@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from mapper.catalog import Catalog
-from mapper.ranking import features, tables
+from mapper.ranking import clauses, features, tables
 from mapper.ranking.embedding import MOST_METHODS, Embedder, blended
 from mapper.ranking.features import Evidence, Request
 from mapper.ranking.reading import Reader
@@ -137,7 +137,8 @@ class Index:
 
         `connected`: services that have an account, preferred among equals. `explain` fills `Hit.why`, which costs
         some time. `chooser` takes the service step: only methods of the services that it names are ranked (all, if it
-        names none that there are). `embedder` blends in how near the request is in meaning.
+        names none that there are). `embedder` blends in how near the request is in meaning. Where more than
+        `clauses.KEPT` are wanted of a request for several things, each of these has a say in the later places.
         """
         most = limit if embedder is None else max(limit, MOST_METHODS)
         with self._reader.snapshot():
@@ -146,10 +147,12 @@ class Index:
                 return Found((), 0.0, 1.0)
             signs = self._signs(ranked)
             best = ranked.numbers[:most].tolist()
+            scores = ranked.scores[:most]
+            if limit > clauses.KEPT and embedder is None:
+                best, scores = self._shared(text, ranked, connected, chooser, limit)
             named = self._reader.named(best)
             reasons = [self._why(ranked, number) if explain else () for number in best]
             described = self._reader.described(best) if embedder is not None else []
-        scores = ranked.scores[:most]
         order = range(len(best))
         if embedder is not None:
             scores = blended(embedder, text, scores, described)
@@ -232,6 +235,20 @@ class Index:
             return self._reader.named([number])[0][2]
 
     # ---- inside
+
+    def _shared(
+        self, text: str, ranked: _Ranked, connected: Collection[str], chooser: ServiceChooser | None, limit: int
+    ) -> tuple[list[int], Any]:
+        """The first `limit` methods with their scores, a request's clauses having had their say."""
+        whole = ranked.numbers.tolist()
+        wishes = [self._ranked(clause, connected, chooser) for clause in clauses.clauses(text)]
+        rankings = [wish.numbers[:limit].tolist() for wish in wishes if wish is not None]
+        if not rankings:
+            return whole[:limit], ranked.scores[:limit]
+        best = clauses.merged(whole, rankings, limit)
+        place = {number: at for at, number in enumerate(whole)}
+        scores = np.array([ranked.scores[place.get(number, len(whole) - 1)] for number in best])
+        return best, np.minimum.accumulate(scores)  # what a clause brought in stands where it was put
 
     def _ranked(
         self, text: str, connected: Collection[str], chooser: ServiceChooser | None, without: int = -1

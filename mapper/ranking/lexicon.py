@@ -1,8 +1,9 @@
 """How people speak: the words that come with GoEx, read from `mapper/lexicon`.
 
-`general.toml` holds what is true of all services. `<provider>/<service>.toml` holds one service: phrases that point to
-it, requests near it that it can't serve, words for its things, and whole requests for its methods. A file that isn't
-there is an empty lexicon; one that can't be read is a fault of the package and says so.
+`general.toml` holds what is true of all services, `elsewhere.toml` what people ask of what isn't here.
+`<provider>/<service>.toml` holds one service: phrases that point to it, requests near it that it can't serve, words for
+its things, and whole requests for its methods. A file that isn't there is an empty lexicon; one that can't be read is a
+fault of the package and says so.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class GeneralLexicon:
     )  # provider's name -> more phrases that speak of it
     elsewhere: tuple[str, ...] = ()  # requests that no service here is about
     foreign: tuple[str, ...] = ()  # names of others' products
+    worlds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # what isn't here -> requests about it
 
 
 def of_service(provider: str, name: str) -> ServiceLexicon:
@@ -69,6 +71,7 @@ def general() -> GeneralLexicon:
         hints=_lists(found.get("hints", {})),
         elsewhere=tuple(outside.get("asks", ())),
         foreign=tuple(outside.get("names", ())),
+        worlds=_lists(_read("elsewhere").get("elsewhere", {})),
     )
 
 

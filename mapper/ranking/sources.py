@@ -8,10 +8,11 @@ one, and lends it its words. Nothing here needs the arguments' schemas.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from mapper.catalog import Catalog
 from mapper.ranking import lexicon
 from mapper.ranking.lexicon import ServiceLexicon
 from mapper.store import names
@@ -111,7 +112,7 @@ def gather(store: Store | None, bundled: Iterable[Service]) -> Sources:
         for method in ranked[service.name]:
             method.family = number
         by_family.setdefault(number, []).extend(ranked[service.name])
-    found.families.append(_elsewhere())
+    found.families.append(_elsewhere({family.name for family in found.families}))
     for number in range(len(found.families)):
         found.methods.extend(by_family.get(number, ()))
     return found
@@ -180,10 +181,17 @@ def _bundled_family(service: Service) -> Family:
     )  # fmt: skip
 
 
-def _elsewhere() -> Family:
-    """What people ask of assistants and no service here does: a family without methods, so that it can be likeliest."""
+def _elsewhere(here: Collection[str]) -> Family:
+    """What people ask of assistants and no service `here` does: a family without methods, so that it can be likeliest.
+
+    Services that come with GoEx are worlds of their own where they are left out of the catalog."""
     general = lexicon.general()
-    words = ServiceLexicon(speaks=general.foreign, cannot=general.elsewhere)
+    absent = {world: asks for world, asks in general.worlds.items() if world not in here}
+    ours = Catalog.bundled().services.keys() & absent.keys()
+    words = ServiceLexicon(
+        speaks=(*general.foreign, *sorted(ours)),
+        cannot=(*general.elsewhere, *(ask for asks in absent.values() for ask in asks)),
+    )
     return Family(name=ELSEWHERE, provider_name=ELSEWHERE, title="", description="", lexicon=words)
 
 

@@ -28,11 +28,13 @@ from mapper.evaluation import alone
 from mapper.evaluation.fitting import logistic
 from mapper.evaluation.retrieval import read
 from tests.mapper.phrasings import TRAINING, UNANSWERABLE
+from tests.mapper.phrasings_more import TRAINING_MORE, UNANSWERABLE_MORE
 
 VECTORS = Path(__file__).parent.parent / "vectors"
 
 _FOLDS = 10
 _PULL = 0.02
+_UNSERVED_PHRASING = 0.3  # there are far more of them than people ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class Seen:
     right: bool
     served: bool
     runs: bool  # complete, and everything that was named is used
+    weight: float  # in the question whether nothing serves it
     bar: float  # of its risk
 
 
@@ -50,20 +53,24 @@ def requests(path: Path, proposer: EmbeddedProposer) -> Iterator[Seen]:
     """What the proposer sees in a file of requests with their acceptable calls."""
     for wanted in read(path):
         right = frozenset(wanted.methods)
-        seen = _seen(proposer, wanted.text, bool(wanted.sets), lambda method, right=right: method.origin_id in right)
+        seen = _seen(
+            proposer, wanted.text, bool(wanted.sets), lambda method, right=right: method.origin_id in right, 1.0
+        )
         if seen is not None:
             yield seen
 
 
 def phrasings(proposer: EmbeddedProposer) -> Iterator[Seen]:
     """The same for phrasings over the bundled services."""
-    for text, wanted in (*((words, method) for words, method, _ in TRAINING), *((words, "") for words in UNANSWERABLE)):
-        seen = _seen(proposer, text, bool(wanted), lambda method, wanted=wanted: method.id == wanted)
+    served = [(words, method) for words, method, _ in (*TRAINING, *TRAINING_MORE)]
+    for text, wanted in (*served, *((words, "") for words in (*UNANSWERABLE, *UNANSWERABLE_MORE))):
+        weight = 1.0 if wanted else _UNSERVED_PHRASING
+        seen = _seen(proposer, text, bool(wanted), lambda method, wanted=wanted: method.id == wanted, weight)
         if seen is not None:
             yield seen
 
 
-def _seen(proposer: EmbeddedProposer, text: str, served: bool, is_right: Any) -> Seen | None:
+def _seen(proposer: EmbeddedProposer, text: str, served: bool, is_right: Any, weight: float) -> Seen | None:
     readings, signs = proposer.readings(text)
     if not readings:
         return None
@@ -73,6 +80,7 @@ def _seen(proposer: EmbeddedProposer, text: str, served: bool, is_right: Any) ->
         right=served and bool(is_right(best.method)),
         served=served,
         runs=bool(best.calls) and not best.unused,
+        weight=weight,
         bar=SURE[best.method.risk],
     )
 
@@ -93,9 +101,9 @@ def traded(seen: Sequence[Seen], weights: Sequence[dict[str, Any]]) -> list[tupl
 def fit(seen: Sequence[Seen]) -> dict[str, Any]:
     """The weights of both questions."""
     rows = np.array([each.signs for each in seen])
-    weight = np.ones(len(seen))
+    weight = np.array([each.weight for each in seen])
     return {
-        "right": logistic(rows, np.array([each.right for each in seen], float), weight, pull=_PULL),
+        "right": logistic(rows, np.array([each.right for each in seen], float), np.ones(len(seen)), pull=_PULL),
         "nothing": logistic(rows, np.array([not each.served for each in seen], float), weight, pull=_PULL),
     }
 

@@ -77,7 +77,7 @@ async def test_a_long_request_is_taken() -> None:
 async def test_a_request_that_retrieves_nothing_does_not_reach_the_model() -> None:
     with FakeOpenAI(Reply(content="[]")) as server:
         mapper = Mapper(CATALOG, EmbeddedProposer(CATALOG), ModelProposer(server.url, "m", lambda: "k"))
-        made = await mapper.map(Intent(text="water my tomatoes"))
+        made = await mapper.map(Intent(text="zzz qqq www"))
         assert made.alternatives == () and not server.requests and made.proposer == "m"
 
 
