@@ -23,11 +23,11 @@ from mapper.catalog import Catalog, UnknownName, tool_name
 from mapper.linting import lint
 from mapper.searching import search
 from mapper.store.blobs import pack
-from mapper.store.database import FORMAT, StoreUnreadable
+from mapper.store.database import FORMAT, StoreUnreadable, open_reading
 from mapper.store.rows import Document, DocumentMethod, DocumentScope
 from mapper.store.writing import Writer
 from policies.actions import Call
-from policies.catalog import Risk
+from policies.catalog import Placement, Risk
 from policies.errors import InvalidInput
 
 SCOPES = (DocumentScope(name="all", description="Everything"), DocumentScope(name="see", description="Look"))
@@ -360,6 +360,68 @@ def test_no_import_mends_or_replaces_such_a_file(db: Path, how: str) -> None:
     assert (db.read_bytes() if db.is_file() else b"") == before
 
 
+@pytest.mark.parametrize("mode", [0o640, 0o620, 0o604])
+def test_a_file_that_a_group_or_others_can_open(db: Path, mode: int) -> None:
+    written(db, document("api"))
+    db.chmod(mode)
+    with pytest.raises(StoreUnreadable, match="open to others"):
+        Catalog.open(db).service("api")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_file_of_another_user(db: Path) -> None:
+    written(db, document("api"))
+    os.chown(db, 4242, -1)
+    for use in (lambda: Catalog.open(db).service("api"), lambda: written(db, document("other"))):
+        with pytest.raises(StoreUnreadable, match="belongs to user 4242"):
+            use()
+
+
+def test_a_link_that_leads_nowhere_makes_no_file_there(db: Path, tmp_path: Path) -> None:
+    db.symlink_to(tmp_path / "elsewhere.db")
+    with pytest.raises(StoreUnreadable):
+        written(db, document("api"))
+    assert not (tmp_path / "elsewhere.db").exists()
+
+
+def test_a_document_that_is_refused_leaves_nothing_and_the_others(db: Path) -> None:
+    with Writer(db) as writer:
+        with pytest.raises(InvalidInput):
+            writer.put(document("bad", "v1", "one", "one"))
+        writer.put(document("good"))
+        writer.commit()
+    catalog = Catalog.open(db)
+    assert "good" in catalog.services and "bad" not in catalog.services
+    assert {entry.service for entry in catalog.entries(main=False)} == {"good"}
+    with closing(open_reading(db)) as connection:
+        assert connection.execute("SELECT count(*) FROM document").fetchone() == (1,)
+
+
+def test_parts_whose_credential_goes_elsewhere_are_not_one_service(db: Path) -> None:
+    other = Placement(header="X-Key", format="{secret}")
+    documents = [document("api", f"{part}_v1", part) for part in ("a", "b")]
+    catalog = written(db, *documents, document("api", "c_v1", "c", placement=other))
+    assert catalog.service("api").version == "a_v1+b_v1"
+    assert catalog.service("api-c_v1").placement == other
+
+
+def test_a_reader_can_not_write(db: Path) -> None:
+    written(db, document("api"))
+    with closing(open_reading(db)) as connection, pytest.raises(sqlite3.OperationalError, match="readonly"):
+        connection.execute("UPDATE method SET risk = 1")
+
+
+def test_another_risk_of_an_entry_or_a_scope_is_another_entry(db: Path) -> None:
+    catalog = written(db, document("api", "v1", "one"))
+    first = catalog.entry_hash(["api.one"])
+    for edit in ("UPDATE method SET risk = 2", "UPDATE scope SET risk = 4 WHERE name = 'see'"):
+        with sqlite3.connect(db) as connection:
+            connection.execute(edit)
+        changed = catalog.entry_hash(["api.one"])
+        assert changed != first
+        first = changed
+
+
 def test_a_row_that_was_edited_is_refused_or_said(db: Path) -> None:
     written(db, document("api", "v1", "one", "two"))
     with sqlite3.connect(db) as connection:
@@ -420,6 +482,7 @@ EDITS = [
     """UPDATE service SET placement = '{"header": "Host", "format": "x"}'""",
     "UPDATE service SET base_url = x'00'",
     "UPDATE service SET title = zeroblob(60000000)",
+    "UPDATE service SET title = replace(hex(zeroblob(30000000)), '0', 'a')",
     "UPDATE scope SET name = x'00' WHERE name = 'see'",
 ]
 

@@ -260,6 +260,25 @@ def test_the_plain_name_stays_with_the_version_that_has_it(folder: Path, db: Pat
     assert not report.kept
 
 
+@pytest.mark.parametrize("below", ["v1/../admin", "..", "v1/./x"])
+def test_an_address_with_a_dot_segment(folder: Path, db: Path, below: str) -> None:
+    write(folder, discovery(servicePath=below))
+    assert [problem for problem in problems(folder, db) if "dot segment" in problem or "https address" in problem]
+
+
+def test_a_parameter_twice_in_a_path(folder: Path, db: Path) -> None:
+    one_of_two = {"a": {"type": "string", "location": "path", "required": True}}
+    write(folder, discovery(methods={"x": method("things.x", path="v1/{a}/to/{a}", parameters=one_of_two)}))
+    assert [problem for problem in problems(folder, db) if "names a parameter twice" in problem]
+
+
+def test_words_are_one_line_without_commands(folder: Path, db: Path) -> None:
+    hostile = "a\x1b[2J\r\nb\x00\x9b1mc"
+    catalog, _ = one(folder, db, discovery(title=hostile, methods={"x": method("things.x", description=hostile)}))
+    for text in (catalog.service("things").title, catalog.method("things.x").description):
+        assert text.isprintable() and text.startswith("a ")
+
+
 def test_a_new_part_of_an_api_takes_no_name_from_the_others(folder: Path, db: Path) -> None:
     parts = {"directory_v1": "users", "reports_v1": "activities"}
     for version, what in parts.items():
