@@ -145,13 +145,13 @@ def test_no_value_and_no_word_makes_more_be_changed() -> None:
 def test_no_value_and_no_word_chooses_what_does_worse() -> None:
     """Scopes side by side that open about as many methods, of which one is worse, say worse, or open twice as many."""
     kinds = {"mail.compose": "Compose mail", "mail.erase": "Delete mail", "mail.share": "Share mail with others",
-             "mail.empty": "Write mail", "mail.purge": "Delete mail", "mail.whole": "Write mail"}  # fmt: skip
+             "mail.empty": "Write mail", "mail.purge": "Delete mail", "mail.everywhere": "Write mail"}  # fmt: skip
     alike = {f"m{number}": (Risk.WRITE, " ".join(kinds)) for number in range(9)}
     worse = {"d": (Risk.DELETE, "mail.empty"), "e": (Risk.DELETE, "mail.erase"), "a": (Risk.ADMIN, "mail.share")}
     made = catalog(kinds, {"things.create": (Risk.WRITE, " ".join(kinds)), **alike, **worse})
-    wider = {f"w{number}": (Risk.WRITE, "mail.whole") for number in range(9)}
+    wider = {f"w{number}": (Risk.WRITE, "mail.everywhere") for number in range(9)}
     much = catalog(kinds, {"things.create": (Risk.WRITE, " ".join(kinds)), **alike, **worse, **wider})
-    assert least(much, "things.create", "whole mail", name="whole") == {"mail.compose"}
+    assert least(much, "things.create", "mail everywhere", name="everywhere") == {"mail.compose"}
     for word in ("erase", "share", "empty", "purge"):
         assert least(made, "things.create", f"{word} my mail") == {"mail.compose"}
         assert least(made, "things.create", name=word) == {"mail.compose"}
