@@ -243,6 +243,22 @@ def test_which_version_is_the_main_one(versions: dict[str, str], preferred: str 
     assert "+".join(names.main_versions(about)) == main
 
 
+@pytest.mark.parametrize(
+    ("versions", "kept", "main"),
+    [
+        ("v1 v2", "v1", "v1"),
+        ("v1beta v1", "v1beta", "v1beta"),
+        ("a_v1 a_v2 b_v1", "a_v1", "a_v1+b_v1"),
+        ("a_v1beta b_v1", "a_v1beta", "a_v1beta+b_v1"),
+        ("a_v1 v2", "a_v1", "a_v1"),
+        ("a_v1 v2", "v2", "v2"),
+    ],
+)
+def test_what_is_the_main_one_already_stays_that(versions: str, kept: str, main: str) -> None:
+    about = {version: names.Version(frozenset(version)) for version in versions.split()}
+    assert "+".join(names.main_versions(about, (kept,))) == main
+
+
 def test_the_plain_name_stays_with_the_version_that_has_it(folder: Path, db: Path) -> None:
     """A grant on `drive` must not come to mean another version because a newer document was imported."""
     named(folder, db, ("drive", "v2"))
