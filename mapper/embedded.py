@@ -91,7 +91,7 @@ class EmbeddedProposer:
         self._index = index
         self._generation = -1 if index is None else self._now()
         self._services_of: dict[str, set[str]] = {}
-        self._spellings: dict[str, str] = {}
+        self._spellings: dict[str, str] | None = None
         self._lock = threading.Lock()
 
     @property
@@ -186,8 +186,9 @@ class EmbeddedProposer:
         return store.generation if store is not None else 0
 
     def _extracted(self, text: str) -> Slots:
-        if not self._spellings:
-            bundled = Catalog.bundled().services.values()
+        if self._spellings is None:
+            here = self._catalog.services
+            bundled = [s for s in Catalog.bundled().services.values() if here.get(s.name) is s]
             self._spellings = {name: s.name for s in bundled for name in (s.name, s.title.lower())}
             for service in bundled:
                 for method in service.methods.values():
@@ -208,7 +209,7 @@ class EmbeddedProposer:
         total = sum(spread)
         best, filled = made[0]
         words = set(re.findall(r"[a-z0-9]+", found.wish.lower()))
-        named = {service for spelling, service in self._spellings.items() if spelling in words}
+        named = {service for spelling, service in (self._spellings or {}).items() if spelling in words}
         worded = self._catalog.method(ranked.hits[0].method_id)
         riskier = best.method.risk > worded.risk
         signs = {

@@ -7,7 +7,9 @@ scopes say and open, none about one provider:
 * what the provider itself says that it refuses for these arguments, it refuses;
 * a scope for administrators, partners or add-ons is no ordinary person's, unless the call asks as one;
 * a scope over what the app made itself doesn't reach what was there before;
-* a scope over the signed-in person's own things fits calls about that person, and no others;
+* a scope over the signed-in person's own things fits calls about that person, and no others; one over what the
+  person owns fits calls that name nobody's;
+* a scope over the files that were made or opened with the app fits calls that make one;
 * a scope that only looks at one kind of thing (`photos`, `availability`) fits calls that name that kind, as long as
   there is one that looks at all of them; of several kinds side by side (`sleep`, `location`), the one that is named;
 * a scope of another service's is second to one of this service's own;
@@ -38,6 +40,20 @@ _SQL_CHANGE = re.compile(
 _SQL = re.compile(r"\bsql\b|(?<=[a-z])Sql\b", re.IGNORECASE)
 _OWN_FOLDER = "appdata"
 _FIRST_PERSON = frozenset({"my", "mine", "me", "i", "myself"})
+_OWNED = ".owned"
+_OWN_NAMES = frozenset({"me", "primary"})
+# What people say where scopes name the kind of data.
+_EVERYDAY = {
+    "activity": "run ran workout step ride walk walked exercise calorie swim swam cycle cycling jog training yoga",
+    "body": "weight weigh weighed height kilo bmi fat waist",
+    "measurement": "weight weigh weighed height kilo bmi pulse",
+    "sleep": "slept nap bedtime asleep",
+    "nutrition": "meal food ate eat drank water snack breakfast lunch dinner",
+    "heart": "pulse bpm",
+    "glucose": "sugar",
+    "monetary": "revenue earn earned earning money income cpm payout",
+}
+_KIND_OF = {word: kind for kind, words in _EVERYDAY.items() for word in words.split()}
 _FEW = 2  # methods of a service that a scope of another's opens when it is only there to help
 _WHOLE = 5  # the best score: a value that is the kind's name
 _SIDE_BY_SIDE = 3  # kinds that are several; of two, a call must name one by a value of its own
@@ -86,7 +102,7 @@ def doubts(
     found = {name: _refused(method, facts, name) for name in among}
     for name, each in among.items():
         found[name] += _limited(each, facts, known)
-    for rule in (_others, _subsets, _foreign, _elsewhere, _kinds):
+    for rule in (_others, _owned, _made, _subsets, _foreign, _elsewhere, _kinds):
         sound = {name: each for name, each in among.items() if found[name] == 0}
         if len(sound) < 2:
             break
@@ -114,7 +130,16 @@ class _Facts:
         self.phrases = [tuple(stems(name)) for part in parts for name in _ids(part)]
         self.value_stems = {stem for phrase in self.phrases for stem in (*phrase, "".join(phrase))}
         self.whole = {"".join(stems(value)) for value in self.values if value.isidentifier()}
-        self.asked = stems(words[:_MAX_TEXT])[:_MAX_WORDS]
+        asked = stems(words[:_MAX_TEXT])[:_MAX_WORDS]
+        self.asked = [*asked, *(_KIND_OF[word] for word in asked if word in _KIND_OF)]
+        # What the path names: the things that the call is about, the last of them the item itself.
+        self.path = {
+            key: value
+            for key, place in method.locations.items()
+            if place == "path" and isinstance(value := self.arguments.get(key), str)
+        }
+        placed = re.findall(r"\{\+?(\w+)\}", method.path)
+        self.item = placed[-1] if len(placed) > 1 else ""
         around = method.name.split(".")[:-1]
         self.noun = (stems(around[-1]) or [""])[-1] if around else ""
         self.me = any(value == "me" or value.endswith("/me") for value in self.values)
@@ -245,6 +270,27 @@ def _others(among: Mapping[str, Candidate], facts: _Facts, known: frozenset[str]
     return sorted(mine)
 
 
+def _owned(among: Mapping[str, Candidate], facts: _Facts, known: frozenset[str]) -> list[str]:
+    """Those over everybody's, where another does the same to what the person owns, and the call names nobody's."""
+    if any(value not in _OWN_NAMES for key, value in facts.path.items() if key != facts.item):
+        return []
+    owned = {(each.said.base.removesuffix(_OWNED), each.said.looks) for each in among.values() if _is_owned(each)}
+    return [name for name, each in among.items() if not _is_owned(each) and (each.said.base, each.said.looks) in owned]
+
+
+def _is_owned(each: Candidate) -> bool:
+    return each.said.base.endswith(_OWNED)
+
+
+def _made(among: Mapping[str, Candidate], facts: _Facts, known: frozenset[str]) -> list[str]:
+    """Those over files that were there before, where the call makes a new one and a scope is for those alone."""
+    looking = any(each.said.looks for each in among.values())  # then it makes something else: no file without a change
+    if looking or facts.path or facts.method.name.split(".")[-1] not in ("create", "insert"):
+        return []
+    used = {name for name, each in among.items() if Limit.USED in each.said.limits}
+    return sorted(set(among) - used) if used else []
+
+
 def _asks_for_own(among: Mapping[str, Candidate], mine: set[str], facts: _Facts) -> bool:
     if any(among[name].said.segments[0] in ("user", "userinfo") for name in mine):
         return False  # a profile is named by the call itself
@@ -290,7 +336,7 @@ def _score(each: Candidate, shared: set[str], facts: _Facts) -> int:
     """How well the call names the scope's kind: by a value that is nothing else, whole or first in a list, all its
     words, some of them, in the request alone."""
     own = [segment for segment in each.said.segments if segment not in shared]
-    kind = [stem for segment in own for stem in stems(segment)]
+    kind = [stem for segment in own for stem in stems(segment) if stem not in ("and", "or", "of")]
     if not kind:
         return 0
     joined = "".join(kind)

@@ -45,6 +45,7 @@ _ROLES = frozenset({"app", "admin", "bot", "import", "addon", "addons", "system"
 _ROLE_NAME = re.compile(r"\w{3,}partner\b|\w-\w*-?audit\b")
 _ROLE_WORDS = re.compile(r"\b(?:on their own behalf|add-on|audit process|owned by your organi[sz]ation)\b")
 _OWN_WORDS = re.compile(r"\b(?:created by (?:the|this) app|its own|itself|application has been installed in)\b")
+_USED_WORDS = re.compile(r"\bonly the specific\b[^.;]{0,60}\byou use with this app\b")
 
 
 class Limit(Enum):
@@ -54,6 +55,7 @@ class Limit(Enum):
     OWN = "own"  # only what the app itself made
     SELF = "self"  # only the signed-in person's own
     METADATA = "metadata"  # what is said about things, not what is in them
+    USED = "used"  # only what was made or opened with the app
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,8 @@ def _limits(segments: tuple[str, ...], text: str) -> list[Limit]:
         found.append(Limit.OWN)
     if "me" in segments[1:] or segments[:1] in (("user",), ("userinfo",)):
         found.append(Limit.SELF)
+    if _USED_WORDS.search(text):
+        found.append(Limit.USED)
     if "metadata" in segments:
         found.append(Limit.METADATA)
     return found

@@ -48,6 +48,7 @@ _LIMITS = {
     Limit.OWN: "It reaches only what the app made itself.",
     Limit.SELF: "It reaches only what is the signed-in person's own.",
     Limit.METADATA: "It reaches what is said about things, not what is in them.",
+    Limit.USED: "It reaches only what was made or opened with the app.",
 }
 
 _NEXT_TO_NOTHING = 0.1  # the part of a scope's methods that a wider one of its name may lack

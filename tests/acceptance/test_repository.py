@@ -74,7 +74,8 @@ def test_the_fixed_files_are_there_and_say_something(name: str) -> None:
 
 def test_there_is_no_other_code_at_the_top() -> None:
     top = {file.relative_to(ROOT).parts[0] for file in tracked() if len(file.relative_to(ROOT).parts) > 1}
-    assert top - {".ci"} <= set(FOLDERS)
+    assert top - {".ci", "docs"} <= set(FOLDERS)
+    assert {file.suffix for file in tracked() if file.relative_to(ROOT).parts[0] == "docs"} <= {".svg", ".md"}
 
 
 def test_no_file_names_a_registry() -> None:

@@ -37,7 +37,7 @@ def redact(words: str, *calls: Call) -> tuple[str, list[dict[str, object]]]:
         ('say "the vault opens at nine" to #ops', "say <text_1> to <name_1>"),
         ("say “in curly ones” there", "say <text_1> there"),
         ("read file 1x9Kq-00a and 4711", "read file <id_1> and <number_1>"),
-        ("delete /home/jo/diary.txt", "delete <path_1>"),
+        ("delete /srv/jo/diary.txt", "delete <path_1>"),
         ("tell Anna and anna about it: Anna", "tell <word_1> and <word_1> about it: <word_1>"),
         ("list the messages of prod-db.corp", "list the messages of <id_1>"),
         ("token=abc list messages", "<setting_1> list messages"),

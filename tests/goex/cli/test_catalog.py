@@ -62,7 +62,16 @@ def test_accounts_come_from_the_daemon(inside: Inside, fake: Fake) -> None:
 
 @pytest.mark.parametrize("flag", ["", "--json"])
 @pytest.mark.parametrize(
-    "command", ["list", "list --all", "show things", "show things.trick", "search things.trick", "search bold z trick", "lint things"]
+    "command",
+    [
+        "list",
+        "list --all",
+        "show things",
+        "show things.trick",
+        "search things.trick",
+        "search bold z trick",
+        "lint things",
+    ],
 )
 def test_no_document_can_trick_the_terminal(inside: Inside, documents: Path, command: str, flag: str) -> None:
     schema = {"type": "object", "description": TRICK, "properties": {TRICK: {"type": "string", "description": TRICK}}}

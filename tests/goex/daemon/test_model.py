@@ -94,7 +94,12 @@ def test_a_request_in_words_ends_with_an_answer_in_words(
     # Three agree, and that settles it; ten could have been asked for.
     assert (mapped.samples, mapped.candidates[0].votes, mapped.proposer) == (3, 3, "fake")
     votes = journaled(daemon, finished.action.id)
-    assert (votes["method"], votes["samples"], votes["samples_most"], votes["stopped"]) == ("adaptive", 3, 10, "settled")
+    assert (votes["method"], votes["samples"], votes["samples_most"], votes["stopped"]) == (
+        "adaptive",
+        3,
+        10,
+        "settled",
+    )
     assert votes["confidence"] >= 0.975 and len(set(votes["ballots"])) == 1 and votes["claims"] == []
     sent = "".join(request.text for request in server.requests)
     assert room_id in sent  # the control: what is in the prompts is found

@@ -18,7 +18,7 @@ import pytest
 
 from mapper.catalog import Catalog
 from mapper.evaluation import retrieval
-from mapper.ranking import build, tables
+from mapper.ranking import tables
 from mapper.ranking.index import Index
 from mapper.ranking.lexicon import pattern
 from mapper.ranking.sources import Sources, gather
@@ -39,7 +39,7 @@ def catalog_file(google_catalog: Catalog, tmp_path_factory: pytest.TempPathFacto
     folder.chmod(0o700)
     path = Path(shutil.copy(google_catalog.store.path, folder / "catalog.db"))
     began = time.process_time()
-    build(path)
+    tables.rebuild(path)
     assert time.process_time() - began < 45
     return path
 

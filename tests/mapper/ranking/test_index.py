@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mapper.catalog import Catalog
-from mapper.ranking import build, tables
+from mapper.ranking import tables
 from mapper.ranking.index import Hit, Index, interleaved
 
 CATALOG = Catalog.bundled()
@@ -154,7 +154,7 @@ def test_a_stale_index_is_made_anew(tmp_path: Path) -> None:
 
     tmp_path.chmod(0o700)
     open_writing(path).close()
-    build(path)
+    tables.rebuild(path)
     Index.open(path)
     with sqlite3.connect(path) as db:
         db.execute("UPDATE rank_meta SET value = 'older' WHERE key = 'stamp'")
@@ -168,7 +168,7 @@ def test_an_index_that_is_up_to_date_is_left_alone(tmp_path: Path, monkeypatch: 
 
     tmp_path.chmod(0o700)
     open_writing(path).close()
-    build(path)
+    tables.rebuild(path)
     before = path.stat().st_mtime_ns
 
     def never(*_: object) -> None:
@@ -185,5 +185,5 @@ def test_progress_is_told(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     open_writing(tmp_path / "catalog.db").close()
     told: list[tuple[int, int, str]] = []
-    build(tmp_path / "catalog.db", lambda *step: told.append(step))
+    tables.rebuild(tmp_path / "catalog.db", lambda *step: told.append(step))
     assert [step[0] for step in told] == [0, 1, 2, 3] and all(step[1] == 3 for step in told)
