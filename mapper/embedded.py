@@ -188,7 +188,8 @@ class EmbeddedProposer:
     def _extracted(self, text: str) -> Slots:
         if self._spellings is None:
             here = self._catalog.services
-            bundled = [s for s in Catalog.bundled().services.values() if here.get(s.name) is s]
+            found = [here[name] for name in Catalog.bundled().services if name in here]
+            bundled = [service for service in found if service.source == "bundled"]
             self._spellings = {name: s.name for s in bundled for name in (s.name, s.title.lower())}
             for service in bundled:
                 for method in service.methods.values():

@@ -12,6 +12,7 @@ a file. `mapper.readings` is the way back.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -27,6 +28,11 @@ Message = dict[str, Any]
 
 NOTHING = "nothing-fits"
 SCOPES = "needed-scopes"
+# What a prompt shows of one method, in characters: the whole schemas of large APIs would be all that it holds.
+MAX_DESCRIPTION, MAX_NOTE, MAX_PARAMETERS = 400, 160, 4_000
+MAX_PROPERTIES, MAX_CHOICES = 40, 40
+_UNSET = re.compile(r"\b(?:output[- ]only|read[- ]only|deprecated)\b", re.IGNORECASE)
+_OURS = frozenset({"format", "x-lookup", "x-refused-scopes", "x-loosened"})
 MAX_OUTCOME = 30_000  # characters of an outcome that a model is shown
 MAX_SCOPES = 40_000  # characters of scopes and what they allow
 MAX_EXAMPLES = 5
@@ -194,19 +200,53 @@ def _data(**facts: str) -> str:
 def _entry(method: Method) -> dict[str, Any]:
     return {
         "name": tool_name(method.id),
-        "description": method.description,
-        "parameters": _plain(method.parameters),
+        "description": _cut(method.description, MAX_DESCRIPTION),
+        "parameters": _parameters_of(method),
     }
 
 
-def _plain(schema: Any) -> Any:
-    """A schema without the words that only this catalog knows."""
-    if isinstance(schema, dict):
-        return {
-            key: {name: _plain(inner) for name, inner in value.items()} if key == "properties" else _plain(value)
-            for key, value in schema.items()
-            if key not in ("format", "x-lookup", "x-refused-scopes")
-        }
+def _parameters_of(method: Method) -> dict[str, Any]:
+    """A method's arguments as a model needs them: large schemas are shown less deep, until they have room."""
+    definitions = method.parameters.get("$defs", {})
+    top = {key: value for key, value in method.parameters.items() if key != "$defs"}
+    for depth in (4, 3, 2, 1):
+        made: dict[str, Any] = _brief(top, definitions, depth)
+        if len(json.dumps(made)) <= MAX_PARAMETERS:
+            break
+    return made
+
+
+def _brief(schema: Any, definitions: Mapping[str, Any], depth: int) -> Any:
+    """A schema without the words that only this catalog knows, references followed to this depth, the required and
+    the first properties of each object."""
     if isinstance(schema, list):
-        return [_plain(item) for item in schema]
-    return schema
+        return [_brief(item, definitions, depth) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        inner = definitions.get(str(schema["$ref"]).removeprefix("#/$defs/"), {})
+        return _brief(inner, definitions, depth - 1) if depth > 0 else {"type": inner.get("type", "object")}
+    made: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in _OURS:
+            continue
+        if key == "properties":
+            needed = schema.get("required", ())
+            kept = [name for name in value if name in needed]
+            kept += [name for name in value if name not in needed and not _UNSET.search(_note(value[name]))]
+            made[key] = {name: _brief(value[name], definitions, depth) for name in kept[:MAX_PROPERTIES]}
+        elif key == "description":
+            made[key] = _cut(str(value), MAX_NOTE)
+        elif key == "enum":
+            made[key] = list(value)[:MAX_CHOICES]
+        else:
+            made[key] = _brief(value, definitions, depth)
+    return made
+
+
+def _note(schema: Any) -> str:
+    return str(schema.get("description", "")) if isinstance(schema, dict) else ""
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1].rsplit(' ', 1)[0]} …"
