@@ -32,7 +32,8 @@ SCOPES = "needed-scopes"
 MAX_DESCRIPTION, MAX_NOTE, MAX_PARAMETERS = 400, 160, 4_000
 MAX_PROPERTIES, MAX_CHOICES = 40, 40
 _UNSET = re.compile(r"\b(?:output[- ]only|read[- ]only|deprecated)\b", re.IGNORECASE)
-_OURS = frozenset({"format", "x-lookup", "x-refused-scopes", "x-loosened"})
+_HOPS = 5  # from one reference to the next
+_OURS = frozenset({"$ref", "format", "x-lookup", "x-refused-scopes", "x-loosened"})
 MAX_OUTCOME = 30_000  # characters of an outcome that a model is shown
 MAX_SCOPES = 40_000  # characters of scopes and what they allow
 MAX_EXAMPLES = 5
@@ -223,24 +224,26 @@ def _brief(schema: Any, definitions: Mapping[str, Any], depth: int) -> Any:
         return [_brief(item, definitions, depth) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    if "$ref" in schema:
-        inner = definitions.get(str(schema["$ref"]).removeprefix("#/$defs/"), {})
-        return _brief(inner, definitions, depth - 1) if depth > 0 else {"type": inner.get("type", "object")}
+    for _ in range(_HOPS):
+        if "$ref" not in schema:
+            break
+        schema = definitions.get(str(schema["$ref"]).removeprefix("#/$defs/"), {})
     made: dict[str, Any] = {}
     for key, value in schema.items():
-        if key in _OURS:
+        nested = key in ("items", "anyOf", "additionalProperties")
+        if key in _OURS or (depth <= 0 and (nested or key in ("properties", "required"))):
             continue
         if key == "properties":
             needed = schema.get("required", ())
             kept = [name for name in value if name in needed]
             kept += [name for name in value if name not in needed and not _UNSET.search(_note(value[name]))]
-            made[key] = {name: _brief(value[name], definitions, depth) for name in kept[:MAX_PROPERTIES]}
+            made[key] = {name: _brief(value[name], definitions, depth - 1) for name in kept[:MAX_PROPERTIES]}
         elif key == "description":
             made[key] = _cut(str(value), MAX_NOTE)
         elif key == "enum":
             made[key] = list(value)[:MAX_CHOICES]
         else:
-            made[key] = _brief(value, definitions, depth)
+            made[key] = _brief(value, definitions, depth - nested)
     return made
 
 

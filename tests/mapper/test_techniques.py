@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mapper import prompts, techniques
 from mapper.catalog import Catalog, tool_name
-from mapper.prompts import Mode, prompts_for, symbolic_scopes
+from mapper.prompts import MAX_DESCRIPTION, MAX_PARAMETERS, Mode, prompts_for, symbolic_scopes
 from mapper.readings import Reading, read
 from mapper.techniques import NAMES, Technique
 from policies.actions import Call, Rejected
@@ -209,3 +209,38 @@ def test_any_completion_is_a_reading(value: Any, name: str, as_text: bool) -> No
     if not isinstance(made.sample, Rejected):
         assert all(CATALOG.validate(call) == call for call in made.sample)
     assert all(isinstance(claim, str) for claim in made.claims)
+
+
+def test_a_large_schema_is_shown_as_far_as_there_is_room() -> None:
+    inner = {
+        "type": "object",
+        "properties": {f"field{n}": {"type": "string", "description": "d" * 900} for n in range(60)},
+    }
+    defs = {
+        "Deep": {"type": "object", "properties": {"again": {"$ref": "#/$defs/Deep"}, "leaf": inner}},
+        "Round": {"type": "array", "items": {"$ref": "#/$defs/Round"}},
+        "Self": {"$ref": "#/$defs/Self"},
+    }
+    method = replace(
+        METHODS[0],
+        description="word " * 500,
+        parameters={
+            "type": "object",
+            "properties": {
+                "body": {"$ref": "#/$defs/Deep"},
+                "rows": {"$ref": "#/$defs/Round"},
+                "self": {"$ref": "#/$defs/Self"},
+                "made": {"type": "string", "description": "Output only. When it was made."},
+                "name": {"type": "string", "description": "What it is called."},
+            },
+            "required": ["name"],
+            "$defs": defs,
+        },
+    )
+    said = json.loads(
+        json.dumps(prompts_for(Technique.named("retrieval"), WORDS, (method,), CATALOG, "tools").to_json())
+    )
+    (shown,) = (tool["function"] for tool in said["tools"] if tool["function"]["name"] != "nothing-fits")
+    assert len(json.dumps(shown)) < MAX_PARAMETERS + 2 * MAX_DESCRIPTION
+    assert list(shown["parameters"]["properties"]) == ["name", "body", "rows", "self"]
+    assert shown["parameters"]["required"] == ["name"]
