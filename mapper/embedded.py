@@ -39,6 +39,7 @@ SURE = {Risk.READ: 0.82, Risk.WRITE: 0.86, Risk.DELETE: 0.9, Risk.ADMIN: 0.93}
 # The probability that nothing fits, from which that is what it says; and from which not even what comes nearest is
 # shown. Wanting what nothing does is rare, so that the first is well below a half.
 DECLINES, _GIVES_UP = 0.12, 0.6
+_NEAR = 0.08  # the probability that the likeliest reading is right, below which it isn't worth showing
 
 SIGNS = (
     "bias", "ranked", "nothing", "share", "first", "kind", "named", "other_named", "filled", "missing", "unused",
@@ -126,9 +127,10 @@ class EmbeddedProposer:
         if nothing >= _GIVES_UP:
             return Proposed((), False, ("Nothing in the catalog does this.",), nothing, declined=True)
         if nothing >= DECLINES:
-            near = ", ".join(reading.method.id for reading in readings[:_OFFERED])
-            note = f"Nothing in the catalog seems to do this. What comes nearest: {near}."
-            return Proposed(readings[:_OFFERED], False, (note,), nothing, declined=True)
+            near = readings[:_OFFERED] if readings[0].probability >= _NEAR else ()
+            names = ", ".join(reading.method.id for reading in near)
+            note = f"Nothing in the catalog seems to do this{f'. What comes nearest: {names}' if near else ''}."
+            return Proposed(near, False, (note,), nothing, declined=True)
         best = readings[0]
         notes: list[str] = []
         if best.missing:

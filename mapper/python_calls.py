@@ -19,7 +19,8 @@ from mapper.syntax import MAX_CODE
 
 MAX_STATEMENTS = 100
 
-_RESERVED = re.compile(rf"[(,]\s*(?:{'|'.join(keyword.kwlist)})\s*=(?!=)")
+_OWN = "|".join(keyword.kwlist)
+_RESERVED = re.compile(rf"[(,]\s*(?:{_OWN})\s*=(?!=)|\.\s*(?:{_OWN})\b")
 _FREED = "__as_argument"
 _CONSTANTS = {"true": True, "false": False, "null": None}
 
@@ -52,7 +53,8 @@ def parse(code: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _freed(code: str) -> str:
-    """`code` with Python's own words made names where they name an argument: services have arguments like `from`."""
+    """`code` with Python's own words made names where they name an argument or end a method's name: services have
+    arguments like `from` and methods like `messages.import`."""
     if len(code) > MAX_CODE or _RESERVED.search(code) is None:
         return code
     found: list[tuple[int, int]] = []
@@ -62,7 +64,8 @@ def _freed(code: str) -> str:
     except (tokenize.TokenError, SyntaxError, ValueError):
         return code
     for before, name, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        if before.string in ("(", ",") and keyword.iskeyword(name.string) and after.string == "=":
+        named = before.string in ("(", ",") and after.string == "="
+        if keyword.iskeyword(name.string) and (named or before.string == "."):
             found.append(name.end)
     lines = io.StringIO(code).readlines()  # ends lines where the tokenizer does, and nowhere else
     for row, column in reversed(found):
@@ -104,6 +107,7 @@ def _statement(statement: ast.stmt) -> tuple[ast.Call, list[str]]:
 
 def _call(call: ast.Call, answers: dict[str, int]) -> tuple[str, dict[str, Any]]:
     name = syntax.dotted(call.func)
+    name = name.replace(_FREED, "") if name is not None else None
     if name is None:
         raise NotCalls(f"Line {call.lineno}: only methods are called here, by their full names.")
     if call.args:

@@ -15,7 +15,7 @@ from tests.mapper.test_store import document, operation, written
 @pytest.fixture
 def catalog(tmp_path: Path) -> Catalog:
     method = operation("x", properties={"a": {"type": "string"}}, locations={"a": "query"}, unsupported="bytes")
-    return written(tmp_path / "c.db", document("api", "v2", methods=(method,)), document("api", "v1", *"abcdef"))
+    return written(tmp_path / "c.db", document("api", "v2", methods=(method,)), document("api", "v1beta", *"abcdef"))
 
 
 def test_all_services_come_without_methods(catalog: Catalog) -> None:
@@ -25,11 +25,11 @@ def test_all_services_come_without_methods(catalog: Catalog) -> None:
     assert not any(one.methods or one.scopes for one in reply.services) and not reply.trouble
     assert (found["api"].method_count, list(found["api"].accounts), found["api"].version) == (1, ["a", "b"], "v2")
     every = services_reply(catalog, pb.ServicesRequest(versions=True), {})
-    assert {one.name: one.main for one in every.services if "api" in one.name} == {"api": True, "api-v1": False}
+    assert {one.name: one.main for one in every.services if "api" in one.name} == {"api": True, "api-v1beta": False}
 
 
 def test_one_service_comes_without_its_arguments(catalog: Catalog) -> None:
-    (api,) = services_reply(catalog, pb.ServicesRequest(service="api-v1"), {}).services
+    (api,) = services_reply(catalog, pb.ServicesRequest(service="api-v1beta"), {}).services
     assert [one.name for one in api.methods] == list("abcdef") and api.method_count == 6
     assert not any(one.parameters_json for one in api.methods)
     assert {(one.name, one.risk) for one in api.scopes} == {("all", "read"), ("see", "read")}

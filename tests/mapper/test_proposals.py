@@ -453,3 +453,10 @@ def test_what_the_catalog_lists_and_cannot_call_is_no_tool() -> None:
         assert isinstance(made, Rejected) and made.klass == klass and "can't be called" in made.reason
     prompt = prompts_for(Technique.named("retrieval"), "post hi", list(catalog.methods()), catalog)
     assert tool_name(NAME) not in str(prompt) and "slack-chat-delete" in str(prompt)
+
+
+@pytest.mark.parametrize("cursor", ["archive", "from x import y", "a.import b"])
+def test_a_method_may_be_called_like_a_word_of_python(cursor: str) -> None:
+    made = parse_proposal(f"dropbox.files.list_folder.continue(cursor={cursor!r})", CATALOG)
+    assert isinstance(made, tuple) and made[0].id == "dropbox.files.list_folder.continue"
+    assert made[0].arguments == {"cursor": cursor}

@@ -141,7 +141,7 @@ def test_words(daemon: Daemon, service: EchoService) -> None:
     journey = Journey(daemon, pb.ExecuteRequest(intent=words))
     harmless(screen(daemon, "approve", journey.asked().id, said="no"), *SEEN)
     harmless(screen(daemon, "show", journey.action_id), "\\u{1b}[2J", "\\u{202e}")
-    harmless(screen(daemon, "exec", f"zzzqqq {EVIL} vvvxxx", status=5))
+    harmless(screen(daemon, "map", f"zzzqqq {EVIL} vvvxxx", status=5))
 
 
 def test_a_program_its_output_its_folder_and_its_files(daemon: Daemon, tmp_path: Path) -> None:
