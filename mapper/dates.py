@@ -13,7 +13,7 @@ from datetime import datetime, time, timedelta
 MOST_CHARACTERS = 2000  # of a request are searched
 MOST = 6  # dates of one request
 
-_MONTH = (
+MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
     r"|nov(?:ember)?|dec(?:ember)?)"
 )
@@ -21,8 +21,8 @@ _WEEKDAY = r"(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?"
 _CLOCK = r"(?:\d{1,2}:\d{2}(?::\d{2})?\s?(?:am|pm)?|\d{1,2}\s?(?:am|pm)|\d{1,2}\s?o'clock|noon|midnight)"
 _DAY = (
     r"(?:\d{4}-\d{2}-\d{2}(?:t\d{2}:\d{2}(?::\d{2})?(?:\.\d+)?(?:z|[+-]\d{2}:?\d{2})?)?"
-    rf"|\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}(?:,?\s+\d{{4}})?"
-    rf"|{_MONTH}\s+\d{{1,2}}(?:st|nd|rd|th)?(?:,?\s+\d{{4}})?(?!\d)"
+    rf"|\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?{MONTH}(?:,?\s+\d{{4}})?"
+    rf"|{MONTH}\s+\d{{1,2}}(?:st|nd|rd|th)?(?:,?\s+\d{{4}})?(?!\d)"
     rf"|(?:next|this|last|coming)\s+{_WEEKDAY}|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
     r"|today|tomorrow|yesterday|tonight|in\s+\d{1,3}\s+(?:minutes?|hours?|days?|weeks?)|\d{1,3}\s+days?\s+ago)"
 )

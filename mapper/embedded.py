@@ -45,7 +45,7 @@ SIGNS = (
     "bias", "ranked", "nothing", "share", "first", "kind", "named", "other_named", "filled", "missing", "unused",
     "overruled",
 )  # fmt: skip
-"""What is known of the likeliest reading before it is decided on; `mapper.evaluation.deciding` fits their weights."""
+"""What is known of the likeliest reading before it is decided on; `tests.mapper.deciding` fits their weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,9 +261,7 @@ def _weights() -> dict[str, dict[str, float]]:
 def _weighed(what: str, signs: dict[str, float]) -> float:
     """The probability of `what` ("right" or "nothing") by the fitted weights."""
     weights = _weights()[what]
-    return 1 / (
-        1 + math.exp(-max(min(sum(weights.get(name, 0.0) * value for name, value in signs.items()), 30.0), -30.0))
-    )
+    return 1 / (1 + math.exp(-max(min(sum(weights[name] * value for name, value in signs.items()), 30.0), -30.0)))
 
 
 def _log_odds(probability: float) -> float:

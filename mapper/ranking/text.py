@@ -14,6 +14,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from mapper.dates import MONTH
+
 MOST_CHARACTERS = 4000
 """What is read of a request at most. What comes later is data, not wish."""
 
@@ -33,7 +35,6 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _WORD = re.compile(r"<[a-z]+[0-9]*>|[^\W\d_]+(?:['’][^\W\d_]+)*|\d+|[?]", re.UNICODE)
 _QUOTED = re.compile(r"\"([^\"]{1,400})\"|“([^”]{1,400})”|«([^»]{1,400})»|(?<!\w)['‘]([^'’]{1,400})['’](?!\w)")
 
-_MONTH = r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"  # noqa: E501
 _FILE = r"(?:jpe?g|png|gif|webp|heic|svg|mp4|mov|avi|mkv|mp3|wav|flac|m4a|pdf|docx?|xlsx?|pptx?|csv|tsv|txt|md|json|xml|ya?ml|zip|tar|gz|html?|ics|vcf|apk|aab|eml|srt|vtt|sql|py|js|log|parquet|avro)"  # noqa: E501
 
 _COLLECTION = re.compile(r"(?<![\w/.])/?((?:[A-Za-z][A-Za-z0-9_]*/[^\s/,;'\"]+/?)+)")
@@ -52,8 +53,8 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("ip", r"\b\d{1,3}(?:\.\d{1,3}){3}\b"),
         ("uuid", r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"),
         ("date", r"\b\d{4}-\d{1,2}-\d{1,2}(?:t[\d:.]+z?)?\b|\b\d{1,2}[./]\d{1,2}[./]\d{2,4}\b"),
-        ("date", rf"\b\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}\b(?:,?\s+\d{{4}})?"),
-        ("date", rf"\b{_MONTH}\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}})?"),
+        ("date", rf"\b\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?{MONTH}\b(?:,?\s+\d{{4}})?"),
+        ("date", rf"\b{MONTH}\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}})?"),
         ("coords", r"-?\b\d{1,3}\.\d{2,}\s*,\s*-?\d{1,3}\.\d{2,}\b"),
         ("phone", r"(?<![\w+])\+\d[\d\s()-]{6,16}\d\b"),
         ("time", r"\b\d{1,2}(?::\d{2}){1,2}\s?(?:am|pm)?\b|\b\d{1,2}\s?(?:am|pm|o'clock)\b"),
