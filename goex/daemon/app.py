@@ -28,7 +28,8 @@ from goex.daemon.acceptor import Acceptor, Registry, private
 from goex.daemon.actions_service import ActionsService
 from goex.daemon.calls import Callers, Readable
 from goex.daemon.custody import Custody
-from goex.daemon.person_service import Daemon, PersonService
+from goex.daemon.desk import Daemon, Desk
+from goex.daemon.person_service import PersonService
 from goex.engine.core import Core, Settings
 from goex.engine.engine import Engine
 from goex.engine.ledger import Ledger, LedgerAltered
@@ -227,8 +228,15 @@ class App:
     async def _listen(self) -> None:
         callers = Callers(self.registry, self.sessions, self.ledger)
         actions = ActionsService(self.engine, callers)
-        daemon = Daemon(status=self._status, seal=self.seal, stop=self.stop)
-        person = PersonService(self.engine, callers, self.custody, self.presence, actions, daemon)
+        desk = Desk(
+            engine=self.engine,
+            callers=callers,
+            custody=self.custody,
+            presence=self.presence,
+            actions=actions,
+            daemon=Daemon(status=self._status, seal=self.seal, stop=self.stop),
+        )
+        person = PersonService(desk)
         agent_backend = await self._serve("agent", actions, None)
         user_backend = await self._serve("user", actions, person)
         own = frozenset({os.geteuid()})

@@ -1,0 +1,65 @@
+"""What every call of the person has in common: what it works with, and presence.
+
+Rules: whatever lets more happen (approving a write, a standing grant, an agent, an account) needs *presence*: the
+approval passphrase, given with the call or a few minutes ago on the same terminal. What lets less happen needs none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from goex.daemon.actions_service import ActionsService
+from goex.daemon.calls import Callers
+from goex.daemon.custody import Custody
+from goex.engine.engine import Engine
+from goex.engine.peers import Peer, Presence
+from goex.rpc import goex_pb2 as pb
+from policies.errors import Denied
+from vault.secret import Secret
+
+
+class PresenceDue(Denied):
+    """The approval passphrase is due, and wasn't given."""
+
+    code = "presence"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Daemon:
+    """What the person can do to the daemon as a whole."""
+
+    status: Callable[[], Awaitable[pb.StatusReply]]
+    seal: Callable[[], Awaitable[None]]
+    stop: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What the calls of the person work with."""
+
+    engine: Engine
+    callers: Callers
+    custody: Custody
+    presence: Presence
+    actions: ActionsService
+    daemon: Daemon
+
+    async def present(self, context: Any, passphrase: str, what: str) -> Peer:
+        """Raises PresenceDue unless the person showed themselves here, now or lately."""
+        peer = self.callers.peer(context)
+        self.callers.sessions.of(peer, "person")
+        if passphrase:
+            await self.custody.prove(Secret(passphrase))
+            self.presence.remember(peer)
+        elif not self.presence.holds(peer):
+            raise PresenceDue(f"{what} needs your approval passphrase.", next_step="Type it when you are asked.")
+        return peer
+
+
+class DeskCalls:
+    """Calls that work at the desk."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk

@@ -1,0 +1,40 @@
+"""The person's calls about the journal: read it, and verify it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from goex.daemon.calls import unary
+from goex.daemon.desk import DeskCalls
+from goex.daemon.views import log_row
+from goex.rpc import goex_pb2 as pb
+
+MOST_ROWS = 10_000
+
+
+class LogCalls(DeskCalls):
+    """The journal."""
+
+    @unary
+    async def Log(self, request: pb.LogRequest, context: Any) -> pb.LogReply:
+        self._desk.callers.peer(context)
+        rows = self._desk.engine.core.journal.rows(
+            action_id=request.action_id,
+            agent=request.agent,
+            before=request.before,
+            limit=min(request.limit or 50, MOST_ROWS),
+        )
+        return pb.LogReply(rows=[log_row(row) for row in rows])
+
+    @unary
+    async def VerifyLog(self, request: pb.VerifyLogRequest, context: Any) -> pb.VerifyLogReply:
+        self._desk.callers.peer(context)
+        found = await asyncio.to_thread(self._desk.engine.core.journal.verify)
+        return pb.VerifyLogReply(
+            good=found.good,
+            rows=found.rows,
+            head=found.head,
+            problem=found.problem,
+            authenticated=found.authenticated,
+        )
