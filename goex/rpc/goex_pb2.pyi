@@ -387,6 +387,52 @@ class DecideReply(_message.Message):
     approval: Approval
     def __init__(self, approval: _Optional[_Union[Approval, _Mapping]] = ...) -> None: ...
 
+class DryRunRequest(_message.Message):
+    __slots__ = ("question", "request", "revert")
+    QUESTION_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    REVERT_FIELD_NUMBER: _ClassVar[int]
+    question: DryRunQuestion
+    request: ExecuteRequest
+    revert: RevertRequest
+    def __init__(self, question: _Optional[_Union[DryRunQuestion, _Mapping]] = ..., request: _Optional[_Union[ExecuteRequest, _Mapping]] = ..., revert: _Optional[_Union[RevertRequest, _Mapping]] = ...) -> None: ...
+
+class DryRunQuestion(_message.Message):
+    __slots__ = ("approval_id", "digest")
+    APPROVAL_ID_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    approval_id: str
+    digest: str
+    def __init__(self, approval_id: _Optional[str] = ..., digest: _Optional[str] = ...) -> None: ...
+
+class DryRunEvent(_message.Message):
+    __slots__ = ("progress", "done")
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    progress: str
+    done: DryRunReply
+    def __init__(self, progress: _Optional[str] = ..., done: _Optional[_Union[DryRunReply, _Mapping]] = ...) -> None: ...
+
+class DryRunReply(_message.Message):
+    __slots__ = ("ok", "summary", "lines", "plan")
+    OK_FIELD_NUMBER: _ClassVar[int]
+    SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    LINES_FIELD_NUMBER: _ClassVar[int]
+    PLAN_FIELD_NUMBER: _ClassVar[int]
+    ok: bool
+    summary: str
+    lines: _containers.RepeatedCompositeFieldContainer[DryLine]
+    plan: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, ok: _Optional[bool] = ..., summary: _Optional[str] = ..., lines: _Optional[_Iterable[_Union[DryLine, _Mapping]]] = ..., plan: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class DryLine(_message.Message):
+    __slots__ = ("kind", "text")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    text: str
+    def __init__(self, kind: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
+
 class PresentRequest(_message.Message):
     __slots__ = ("passphrase",)
     PASSPHRASE_FIELD_NUMBER: _ClassVar[int]

@@ -434,6 +434,11 @@ class PersonStub:
                 request_serializer=goex_dot_v1_dot_goex__pb2.DecideRequest.SerializeToString,
                 response_deserializer=goex_dot_v1_dot_goex__pb2.DecideReply.FromString,
                 _registered_method=True)
+        self.DryRun = channel.unary_stream(
+                '/goex.v1.Person/DryRun',
+                request_serializer=goex_dot_v1_dot_goex__pb2.DryRunRequest.SerializeToString,
+                response_deserializer=goex_dot_v1_dot_goex__pb2.DryRunEvent.FromString,
+                _registered_method=True)
         self.Present = channel.unary_unary(
                 '/goex.v1.Person/Present',
                 request_serializer=goex_dot_v1_dot_goex__pb2.PresentRequest.SerializeToString,
@@ -544,6 +549,14 @@ class PersonServicer:
 
     def Decide(self, request, context):
         """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DryRun(self, request, context):
+        """What an action would do, found out without any effect: a program runs on a copy, requests are shown and not sent.
+        Decides nothing. Ends with exactly one `DryRunReply`; a client that leaves ends the dry run.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -673,6 +686,11 @@ def add_PersonServicer_to_server(servicer, server):
                     servicer.Decide,
                     request_deserializer=goex_dot_v1_dot_goex__pb2.DecideRequest.FromString,
                     response_serializer=goex_dot_v1_dot_goex__pb2.DecideReply.SerializeToString,
+            ),
+            'DryRun': grpc.unary_stream_rpc_method_handler(
+                    servicer.DryRun,
+                    request_deserializer=goex_dot_v1_dot_goex__pb2.DryRunRequest.FromString,
+                    response_serializer=goex_dot_v1_dot_goex__pb2.DryRunEvent.SerializeToString,
             ),
             'Present': grpc.unary_unary_rpc_method_handler(
                     servicer.Present,
@@ -868,6 +886,33 @@ class Person:
             '/goex.v1.Person/Decide',
             goex_dot_v1_dot_goex__pb2.DecideRequest.SerializeToString,
             goex_dot_v1_dot_goex__pb2.DecideReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DryRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/goex.v1.Person/DryRun',
+            goex_dot_v1_dot_goex__pb2.DryRunRequest.SerializeToString,
+            goex_dot_v1_dot_goex__pb2.DryRunEvent.FromString,
             options,
             channel_credentials,
             insecure,
