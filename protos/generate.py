@@ -1,12 +1,13 @@
-"""Generate goex/rpc/ from the proto, or with --check say whether it has drifted.
+"""Generate goex/rpc/ from the protos, or with --check say whether it has drifted.
 
 protoc writes `from goex.v1 import goex_pb2`, which would shadow our own package; the generated modules live in
-goex/rpc/ and import each other from there.
+goex/rpc/ and import each other from there. A file of messages alone has no module for services.
 """
 
 from __future__ import annotations
 
 import importlib.resources
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -15,8 +16,7 @@ from grpc_tools import protoc
 
 PROTOS = Path(__file__).resolve().parent
 TARGET = PROTOS.parent / "goex" / "rpc"
-SOURCE = "goex/v1/goex.proto"
-MODULES = ("goex_pb2.py", "goex_pb2.pyi", "goex_pb2_grpc.py")
+SOURCES = tuple(sorted(path.relative_to(PROTOS).as_posix() for path in (PROTOS / "goex" / "v1").glob("*.proto")))
 
 
 def generate(into: Path) -> None:
@@ -28,7 +28,7 @@ def generate(into: Path) -> None:
         f"--python_out={into}",
         f"--pyi_out={into}",
         f"--grpc_python_out={into}",
-        SOURCE,
+        *SOURCES,
     ]
     if protoc.main(arguments) != 0:
         raise SystemExit("protoc failed")
@@ -39,15 +39,19 @@ def main() -> int:
     drifted = []
     with tempfile.TemporaryDirectory() as scratch:
         generate(Path(scratch))
-        for name in MODULES:
-            made = (Path(scratch) / "goex" / "v1" / name).read_text()
-            made = made.replace("from goex.v1 import goex_pb2", "from goex.rpc import goex_pb2")
+        made_now = {path.name: path.read_text() for path in (Path(scratch) / "goex" / "v1").iterdir()}
+        for name, text in sorted(made_now.items()):
+            made = re.sub(r"^from goex\.v1 import (\w+_pb2)", r"from goex.rpc import \1", text, flags=re.MULTILINE)
             target = TARGET / name
             if check:
                 if not target.exists() or target.read_text() != made:
                     drifted.append(name)
             else:
                 target.write_text(made)
+        if check:
+            drifted += sorted(
+                path.name for path in TARGET.glob("*_pb2*") if path.suffix != ".pyc" and path.name not in made_now
+            )
     if drifted:
         print(f"goex/rpc has drifted from protos/ ({', '.join(drifted)}): run `make protos`.", file=sys.stderr)
         return 1
