@@ -286,13 +286,19 @@ class StatusReply(_message.Message):
     def __init__(self, version: _Optional[str] = ..., pid: _Optional[int] = ..., vault: _Optional[str] = ..., keyed_by: _Optional[str] = ..., docker: _Optional[str] = ..., image: _Optional[str] = ..., pending: _Optional[int] = ..., agent_socket: _Optional[str] = ..., user_socket: _Optional[str] = ..., state_dir: _Optional[str] = ..., model: _Optional[str] = ..., agent_sockets: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ApprovalsRequest(_message.Message):
-    __slots__ = ("settled",)
+    __slots__ = ("settled", "approval_id", "brief", "twins")
     SETTLED_FIELD_NUMBER: _ClassVar[int]
+    APPROVAL_ID_FIELD_NUMBER: _ClassVar[int]
+    BRIEF_FIELD_NUMBER: _ClassVar[int]
+    TWINS_FIELD_NUMBER: _ClassVar[int]
     settled: bool
-    def __init__(self, settled: _Optional[bool] = ...) -> None: ...
+    approval_id: str
+    brief: bool
+    twins: bool
+    def __init__(self, settled: _Optional[bool] = ..., approval_id: _Optional[str] = ..., brief: _Optional[bool] = ..., twins: _Optional[bool] = ...) -> None: ...
 
 class NeedView(_message.Message):
-    __slots__ = ("service", "account", "scope", "risk", "description", "also", "methods", "why", "granted")
+    __slots__ = ("service", "account", "scope", "risk", "description", "also", "methods", "why", "granted", "see", "change", "destroy", "share")
     SERVICE_FIELD_NUMBER: _ClassVar[int]
     ACCOUNT_FIELD_NUMBER: _ClassVar[int]
     SCOPE_FIELD_NUMBER: _ClassVar[int]
@@ -302,6 +308,10 @@ class NeedView(_message.Message):
     METHODS_FIELD_NUMBER: _ClassVar[int]
     WHY_FIELD_NUMBER: _ClassVar[int]
     GRANTED_FIELD_NUMBER: _ClassVar[int]
+    SEE_FIELD_NUMBER: _ClassVar[int]
+    CHANGE_FIELD_NUMBER: _ClassVar[int]
+    DESTROY_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
     service: str
     account: str
     scope: str
@@ -311,10 +321,26 @@ class NeedView(_message.Message):
     methods: _containers.RepeatedScalarFieldContainer[str]
     why: str
     granted: bool
-    def __init__(self, service: _Optional[str] = ..., account: _Optional[str] = ..., scope: _Optional[str] = ..., risk: _Optional[str] = ..., description: _Optional[str] = ..., also: _Optional[_Iterable[str]] = ..., methods: _Optional[_Iterable[str]] = ..., why: _Optional[str] = ..., granted: _Optional[bool] = ...) -> None: ...
+    see: _containers.RepeatedScalarFieldContainer[str]
+    change: _containers.RepeatedScalarFieldContainer[str]
+    destroy: _containers.RepeatedScalarFieldContainer[str]
+    share: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, service: _Optional[str] = ..., account: _Optional[str] = ..., scope: _Optional[str] = ..., risk: _Optional[str] = ..., description: _Optional[str] = ..., also: _Optional[_Iterable[str]] = ..., methods: _Optional[_Iterable[str]] = ..., why: _Optional[str] = ..., granted: _Optional[bool] = ..., see: _Optional[_Iterable[str]] = ..., change: _Optional[_Iterable[str]] = ..., destroy: _Optional[_Iterable[str]] = ..., share: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class WidthView(_message.Message):
+    __slots__ = ("name", "words", "until", "warning")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    WORDS_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    WARNING_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    words: _containers.RepeatedScalarFieldContainer[str]
+    until: str
+    warning: str
+    def __init__(self, name: _Optional[str] = ..., words: _Optional[_Iterable[str]] = ..., until: _Optional[str] = ..., warning: _Optional[str] = ...) -> None: ...
 
 class Approval(_message.Message):
-    __slots__ = ("id", "action_id", "agent", "digest", "lines", "needs", "undo_class", "undo_text", "risk", "presence", "widths", "reason", "created", "deadline", "intent", "state", "settled_by", "arguments", "source")
+    __slots__ = ("id", "action_id", "agent", "digest", "lines", "needs", "undo_class", "undo_text", "risk", "presence", "widths", "reason", "created", "deadline", "intent", "state", "settled_by", "arguments", "source", "session", "place", "waiting", "count", "same_as", "choices", "kind", "brief")
     ID_FIELD_NUMBER: _ClassVar[int]
     ACTION_ID_FIELD_NUMBER: _ClassVar[int]
     AGENT_FIELD_NUMBER: _ClassVar[int]
@@ -334,6 +360,14 @@ class Approval(_message.Message):
     SETTLED_BY_FIELD_NUMBER: _ClassVar[int]
     ARGUMENTS_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    SAME_AS_FIELD_NUMBER: _ClassVar[int]
+    CHOICES_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    BRIEF_FIELD_NUMBER: _ClassVar[int]
     id: str
     action_id: str
     agent: str
@@ -353,16 +387,26 @@ class Approval(_message.Message):
     settled_by: str
     arguments: _containers.RepeatedScalarFieldContainer[str]
     source: str
-    def __init__(self, id: _Optional[str] = ..., action_id: _Optional[str] = ..., agent: _Optional[str] = ..., digest: _Optional[str] = ..., lines: _Optional[_Iterable[str]] = ..., needs: _Optional[_Iterable[_Union[NeedView, _Mapping]]] = ..., undo_class: _Optional[str] = ..., undo_text: _Optional[str] = ..., risk: _Optional[str] = ..., presence: _Optional[bool] = ..., widths: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ..., created: _Optional[str] = ..., deadline: _Optional[str] = ..., intent: _Optional[str] = ..., state: _Optional[str] = ..., settled_by: _Optional[str] = ..., arguments: _Optional[_Iterable[str]] = ..., source: _Optional[str] = ...) -> None: ...
+    session: str
+    place: int
+    waiting: int
+    count: int
+    same_as: _containers.RepeatedScalarFieldContainer[str]
+    choices: _containers.RepeatedCompositeFieldContainer[WidthView]
+    kind: str
+    brief: bool
+    def __init__(self, id: _Optional[str] = ..., action_id: _Optional[str] = ..., agent: _Optional[str] = ..., digest: _Optional[str] = ..., lines: _Optional[_Iterable[str]] = ..., needs: _Optional[_Iterable[_Union[NeedView, _Mapping]]] = ..., undo_class: _Optional[str] = ..., undo_text: _Optional[str] = ..., risk: _Optional[str] = ..., presence: _Optional[bool] = ..., widths: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ..., created: _Optional[str] = ..., deadline: _Optional[str] = ..., intent: _Optional[str] = ..., state: _Optional[str] = ..., settled_by: _Optional[str] = ..., arguments: _Optional[_Iterable[str]] = ..., source: _Optional[str] = ..., session: _Optional[str] = ..., place: _Optional[int] = ..., waiting: _Optional[int] = ..., count: _Optional[int] = ..., same_as: _Optional[_Iterable[str]] = ..., choices: _Optional[_Iterable[_Union[WidthView, _Mapping]]] = ..., kind: _Optional[str] = ..., brief: _Optional[bool] = ...) -> None: ...
 
 class ApprovalsReply(_message.Message):
-    __slots__ = ("approvals",)
+    __slots__ = ("approvals", "left_out")
     APPROVALS_FIELD_NUMBER: _ClassVar[int]
+    LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
     approvals: _containers.RepeatedCompositeFieldContainer[Approval]
-    def __init__(self, approvals: _Optional[_Iterable[_Union[Approval, _Mapping]]] = ...) -> None: ...
+    left_out: int
+    def __init__(self, approvals: _Optional[_Iterable[_Union[Approval, _Mapping]]] = ..., left_out: _Optional[int] = ...) -> None: ...
 
 class DecideRequest(_message.Message):
-    __slots__ = ("approval_id", "approve", "width", "reason", "digest", "expires_seconds", "bind_arguments", "passphrase")
+    __slots__ = ("approval_id", "approve", "width", "reason", "digest", "expires_seconds", "bind_arguments", "passphrase", "same_as")
     APPROVAL_ID_FIELD_NUMBER: _ClassVar[int]
     APPROVE_FIELD_NUMBER: _ClassVar[int]
     WIDTH_FIELD_NUMBER: _ClassVar[int]
@@ -371,6 +415,7 @@ class DecideRequest(_message.Message):
     EXPIRES_SECONDS_FIELD_NUMBER: _ClassVar[int]
     BIND_ARGUMENTS_FIELD_NUMBER: _ClassVar[int]
     PASSPHRASE_FIELD_NUMBER: _ClassVar[int]
+    SAME_AS_FIELD_NUMBER: _ClassVar[int]
     approval_id: str
     approve: bool
     width: str
@@ -379,13 +424,32 @@ class DecideRequest(_message.Message):
     expires_seconds: int
     bind_arguments: _containers.RepeatedScalarFieldContainer[str]
     passphrase: str
-    def __init__(self, approval_id: _Optional[str] = ..., approve: _Optional[bool] = ..., width: _Optional[str] = ..., reason: _Optional[str] = ..., digest: _Optional[str] = ..., expires_seconds: _Optional[int] = ..., bind_arguments: _Optional[_Iterable[str]] = ..., passphrase: _Optional[str] = ...) -> None: ...
+    same_as: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, approval_id: _Optional[str] = ..., approve: _Optional[bool] = ..., width: _Optional[str] = ..., reason: _Optional[str] = ..., digest: _Optional[str] = ..., expires_seconds: _Optional[int] = ..., bind_arguments: _Optional[_Iterable[str]] = ..., passphrase: _Optional[str] = ..., same_as: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class DecideReply(_message.Message):
-    __slots__ = ("approval",)
+    __slots__ = ("approval", "settled")
     APPROVAL_FIELD_NUMBER: _ClassVar[int]
+    SETTLED_FIELD_NUMBER: _ClassVar[int]
     approval: Approval
-    def __init__(self, approval: _Optional[_Union[Approval, _Mapping]] = ...) -> None: ...
+    settled: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, approval: _Optional[_Union[Approval, _Mapping]] = ..., settled: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class DenyAllRequest(_message.Message):
+    __slots__ = ("agent", "session", "reason")
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    agent: str
+    session: str
+    reason: str
+    def __init__(self, agent: _Optional[str] = ..., session: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class DenyAllReply(_message.Message):
+    __slots__ = ("approval_ids",)
+    APPROVAL_IDS_FIELD_NUMBER: _ClassVar[int]
+    approval_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, approval_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class DryRunRequest(_message.Message):
     __slots__ = ("question", "request", "revert")
@@ -452,7 +516,7 @@ class GrantsRequest(_message.Message):
     def __init__(self, all: _Optional[bool] = ...) -> None: ...
 
 class GrantView(_message.Message):
-    __slots__ = ("id", "agent", "service", "account", "scope", "width", "constraints_json", "created", "expires", "by", "why", "revoked", "used", "session", "digest")
+    __slots__ = ("id", "agent", "service", "account", "scope", "width", "constraints_json", "created", "expires", "by", "why", "revoked", "used", "session", "digest", "uses", "last_used", "words", "ends", "stale")
     ID_FIELD_NUMBER: _ClassVar[int]
     AGENT_FIELD_NUMBER: _ClassVar[int]
     SERVICE_FIELD_NUMBER: _ClassVar[int]
@@ -468,6 +532,11 @@ class GrantView(_message.Message):
     USED_FIELD_NUMBER: _ClassVar[int]
     SESSION_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
+    USES_FIELD_NUMBER: _ClassVar[int]
+    LAST_USED_FIELD_NUMBER: _ClassVar[int]
+    WORDS_FIELD_NUMBER: _ClassVar[int]
+    ENDS_FIELD_NUMBER: _ClassVar[int]
+    STALE_FIELD_NUMBER: _ClassVar[int]
     id: str
     agent: str
     service: str
@@ -483,7 +552,12 @@ class GrantView(_message.Message):
     used: str
     session: str
     digest: str
-    def __init__(self, id: _Optional[str] = ..., agent: _Optional[str] = ..., service: _Optional[str] = ..., account: _Optional[str] = ..., scope: _Optional[str] = ..., width: _Optional[str] = ..., constraints_json: _Optional[str] = ..., created: _Optional[str] = ..., expires: _Optional[str] = ..., by: _Optional[str] = ..., why: _Optional[str] = ..., revoked: _Optional[str] = ..., used: _Optional[str] = ..., session: _Optional[str] = ..., digest: _Optional[str] = ...) -> None: ...
+    uses: int
+    last_used: str
+    words: _containers.RepeatedScalarFieldContainer[str]
+    ends: str
+    stale: str
+    def __init__(self, id: _Optional[str] = ..., agent: _Optional[str] = ..., service: _Optional[str] = ..., account: _Optional[str] = ..., scope: _Optional[str] = ..., width: _Optional[str] = ..., constraints_json: _Optional[str] = ..., created: _Optional[str] = ..., expires: _Optional[str] = ..., by: _Optional[str] = ..., why: _Optional[str] = ..., revoked: _Optional[str] = ..., used: _Optional[str] = ..., session: _Optional[str] = ..., digest: _Optional[str] = ..., uses: _Optional[int] = ..., last_used: _Optional[str] = ..., words: _Optional[_Iterable[str]] = ..., ends: _Optional[str] = ..., stale: _Optional[str] = ...) -> None: ...
 
 class GrantsReply(_message.Message):
     __slots__ = ("grants",)
@@ -492,12 +566,16 @@ class GrantsReply(_message.Message):
     def __init__(self, grants: _Optional[_Iterable[_Union[GrantView, _Mapping]]] = ...) -> None: ...
 
 class RevokeRequest(_message.Message):
-    __slots__ = ("grant_ids", "agent")
+    __slots__ = ("grant_ids", "agent", "service", "session")
     GRANT_IDS_FIELD_NUMBER: _ClassVar[int]
     AGENT_FIELD_NUMBER: _ClassVar[int]
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
     grant_ids: _containers.RepeatedScalarFieldContainer[str]
     agent: str
-    def __init__(self, grant_ids: _Optional[_Iterable[str]] = ..., agent: _Optional[str] = ...) -> None: ...
+    service: str
+    session: str
+    def __init__(self, grant_ids: _Optional[_Iterable[str]] = ..., agent: _Optional[str] = ..., service: _Optional[str] = ..., session: _Optional[str] = ...) -> None: ...
 
 class RevokeReply(_message.Message):
     __slots__ = ("grants",)

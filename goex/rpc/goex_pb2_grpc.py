@@ -434,6 +434,11 @@ class PersonStub:
                 request_serializer=goex_dot_v1_dot_goex__pb2.DecideRequest.SerializeToString,
                 response_deserializer=goex_dot_v1_dot_goex__pb2.DecideReply.FromString,
                 _registered_method=True)
+        self.DenyAll = channel.unary_unary(
+                '/goex.v1.Person/DenyAll',
+                request_serializer=goex_dot_v1_dot_goex__pb2.DenyAllRequest.SerializeToString,
+                response_deserializer=goex_dot_v1_dot_goex__pb2.DenyAllReply.FromString,
+                _registered_method=True)
         self.DryRun = channel.unary_stream(
                 '/goex.v1.Person/DryRun',
                 request_serializer=goex_dot_v1_dot_goex__pb2.DryRunRequest.SerializeToString,
@@ -549,6 +554,13 @@ class PersonServicer:
 
     def Decide(self, request, context):
         """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DenyAll(self, request, context):
+        """Says no to everything that one agent, or one session, waits for.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -686,6 +698,11 @@ def add_PersonServicer_to_server(servicer, server):
                     servicer.Decide,
                     request_deserializer=goex_dot_v1_dot_goex__pb2.DecideRequest.FromString,
                     response_serializer=goex_dot_v1_dot_goex__pb2.DecideReply.SerializeToString,
+            ),
+            'DenyAll': grpc.unary_unary_rpc_method_handler(
+                    servicer.DenyAll,
+                    request_deserializer=goex_dot_v1_dot_goex__pb2.DenyAllRequest.FromString,
+                    response_serializer=goex_dot_v1_dot_goex__pb2.DenyAllReply.SerializeToString,
             ),
             'DryRun': grpc.unary_stream_rpc_method_handler(
                     servicer.DryRun,
@@ -886,6 +903,33 @@ class Person:
             '/goex.v1.Person/Decide',
             goex_dot_v1_dot_goex__pb2.DecideRequest.SerializeToString,
             goex_dot_v1_dot_goex__pb2.DecideReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DenyAll(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/goex.v1.Person/DenyAll',
+            goex_dot_v1_dot_goex__pb2.DenyAllRequest.SerializeToString,
+            goex_dot_v1_dot_goex__pb2.DenyAllReply.FromString,
             options,
             channel_credentials,
             insecure,
