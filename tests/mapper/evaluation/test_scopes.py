@@ -21,9 +21,16 @@ from mapper.evaluation.scope_table import Answer, Candidate, Decision, Judge, Ro
 from mapper.techniques import Technique
 from policies.actions import Call
 from policies.errors import InvalidInput
-from tests.mapper.evaluation.google import alone, cache
+from tests.google import alone, cached
 
-__all__ = ["alone", "cache"]
+__all__ = ["alone"]
+
+
+@pytest.fixture
+def cache() -> Path:
+    pytest.importorskip("googleapiclient")
+    return cached()
+
 
 OURS = Path(__file__).parents[2] / "vectors" / "requests.jsonl"
 AUTH = "https://www.googleapis.com/auth/"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -27,6 +28,7 @@ from mapper.searching import search
 from policies.actions import Call
 from policies.catalog import Risk
 from policies.errors import Unavailable
+from tests import google
 
 try:
     FOLDER = package_folder()
@@ -36,8 +38,10 @@ except Unavailable:
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Report]:
-    path = tmp_path_factory.mktemp("google") / "catalog.db"
-    return path, import_google(path, index=False)
+    made, report = google.imported()
+    folder = tmp_path_factory.mktemp("google")
+    folder.chmod(0o700)
+    return Path(shutil.copy(made, folder / "catalog.db")), report
 
 
 @pytest.fixture(scope="module")
