@@ -10,7 +10,8 @@ from typing import Any
 from sqlalchemy import bindparam, desc, insert, select, update
 
 from goex.journal.chain import Journal, Transaction
-from goex.journal.schema import actions
+from goex.journal.facets import facets
+from goex.journal.schema import actions, touched
 from goex.journal.states import Event, State, step
 from policies.actions import Action, Outcome, Plan
 from policies.codec import action_from_json, plan_from_json, plan_to_json
@@ -23,6 +24,7 @@ _LIMIT = 64 * 2**20  # our own texts come back from the database whole
 # Made once: building a statement costs more than running it.
 _CREATE = insert(actions)
 _STEP = update(actions).where(actions.c.id == bindparam("wanted"), actions.c.state == bindparam("before"))
+_TOUCH = insert(touched)
 _BY_ID = select(actions).where(actions.c.id == bindparam("wanted"))
 
 
@@ -47,6 +49,7 @@ class ActionRow:
     target: str
     source: str
     detached: bool
+    risk: int = 0  # a policies.catalog.Risk; 0: not assessed
 
     def action(self) -> Action | None:
         """What was asked for; None while an intent isn't mapped yet."""
@@ -135,7 +138,12 @@ class Actions:
             noted["request_sha256"] = _hash(changed["request"])
         if plan is not None:
             changed |= {"plan": _text(plan_to_json(plan)), "digest": digest(plan, agent=row.agent)}
-            noted["digest"] = changed["digest"]
+            risk, services = facets(changed["plan"])
+            changed["risk"] = risk
+            noted |= {"digest": changed["digest"], "risk": risk, "services": list(services)}
+            for service in services:
+                row_of = {"service": service, "number": row.number, "action_id": row.id}
+                transaction.connection.execute(_TOUCH, row_of)
         if outcome is not None:
             changed["outcome"] = _text(outcome.to_json())
             noted |= {"outcome_sha256": _hash(changed["outcome"]), "ok": outcome.ok, "summary": outcome.summary}

@@ -21,11 +21,11 @@ from sqlalchemy import Connection, Engine, create_engine, desc, event, insert, s
 from sqlalchemy.exc import SQLAlchemyError
 
 from goex.journal.head import Head, Mark, Span
-from goex.journal.schema import actions, journal, migrate
+from goex.journal.schema import journal, migrate
+from goex.journal.walk import GENESIS, Walk, sealed
 from policies.errors import ExitStatus, GoexError, Unavailable
-from policies.jsonvalue import JsonObject, canonical, parse
+from policies.jsonvalue import JsonObject, canonical
 
-_GENESIS = hashlib.sha256(b"goex.v1.journal").digest()
 _APPEND = insert(journal)  # made once: building a statement costs more than running it
 
 
@@ -233,26 +233,27 @@ class Journal:
         until = self._mark
         with self.engine.connect() as connection:
             earlier = select(journal.c.hash).where(journal.c.number == since - 1)
-            end = Mark(since - 1, connection.execute(earlier).scalar() or b"") if since > 1 else Mark(0, _GENESIS)
+            end = Mark(since - 1, connection.execute(earlier).scalar() or b"") if since > 1 else Mark(0, GENESIS)
             query = select(journal).where(journal.c.number.between(since, until.count)).order_by(journal.c.number)
             for raw in connection.execute(query):
-                row = Row(*raw)
-                if row.number != end.count + 1 or row.seal(end.hash) != row.hash:
+                made = sealed(end.hash, tuple(raw))
+                if raw.number != end.count + 1 or not made or made != raw.hash:
                     break
-                end = Mark(row.number, row.hash)
-                found.append(row)
+                end = Mark(raw.number, made)
+                found.append(Row(*raw))
         if self._key is None or end != until:
             raise JournalBroken(
                 f"The journal's row {end.count + 1} isn't what was written.", next_step="goex log --verify"
             )
         return tuple(found)
 
-    def verify(self) -> Verification:
-        """Recompute the whole chain, compare its end with the head, and each action with its newest row.
+    def verify(self, progress: Callable[[int], None] | None = None) -> Verification:
+        """Recompute the whole chain, compare its end with the head, and each action with what its rows say.
 
-        May run in a thread: most of it goes beside the writer, and the last rows are read while it waits.
+        May run in a thread: most of it goes beside the writer, and the last rows are read while it waits. `progress`
+        is told how many rows were checked.
         """
-        walk = _Walk()
+        walk = Walk(progress)
         with self.engine.connect() as connection:
             problem = walk.on(connection)
             connection.rollback()  # a new snapshot, for the rows that came meanwhile
@@ -276,39 +277,7 @@ class Journal:
             newest = connection.execute(
                 select(journal.c.number, journal.c.hash).order_by(desc(journal.c.number)).limit(1)
             ).first()
-        return Mark(newest.number, newest.hash) if newest else Mark(0, _GENESIS)
-
-
-class _Walk:
-    """The chain as far as it was recomputed, and what it says of each action."""
-
-    def __init__(self) -> None:
-        self.end = Mark(0, _GENESIS)
-        self._states: dict[str, str] = {}
-        self._digests: dict[str, str] = {}
-
-    def on(self, connection: Connection) -> str:
-        """Go on to the newest row. Returns what is wrong, or ""."""
-        query = select(journal).where(journal.c.number > self.end.count).order_by(journal.c.number)
-        for raw in connection.execution_options(yield_per=2000).execute(query):
-            row = Row(*raw)
-            if row.number != self.end.count + 1:
-                return f"Row {self.end.count + 1} is missing: row {row.number} follows."
-            if row.seal(self.end.hash) != row.hash:
-                return f"Row {row.number} isn't what was written."
-            self.end = Mark(row.number, row.hash)
-            if row.to_state:
-                self._states[row.action_id] = row.to_state
-            if row.kind == "assess":
-                self._digests[row.action_id] = parse(row.facts).get("digest", "")
-        return ""
-
-    def compare(self, connection: Connection) -> str:
-        """Whether each action is what its newest row says. Returns what is wrong, or ""."""
-        for found in connection.execute(select(actions.c.id, actions.c.state, actions.c.digest)):
-            if self._states.get(found.id) != found.state or self._digests.get(found.id, "") != found.digest:
-                return f"Action {found.id} isn't in the state that the journal left it in."
-        return ""
+        return Mark(newest.number, newest.hash) if newest else Mark(0, GENESIS)
 
 
 def _misfit(end: Mark, span: Span) -> str:

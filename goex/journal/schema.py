@@ -1,7 +1,8 @@
 """The tables of state.db, and how an older file becomes a newer one.
 
-`schema_version` holds one number. `MIGRATIONS[n]` takes the schema from n to n + 1, in one transaction with the
-number; a file from a newer GoEx is refused rather than guessed at.
+`schema_version` holds one number. A new file gets the tables as they are below at once (`MIGRATIONS[0]`);
+`MIGRATIONS[n]` takes an older file from n to n + 1. Either is one transaction with the number; a file from a newer GoEx
+is refused rather than guessed at.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from sqlalchemy import (
     update,
 )
 
+from goex.journal.facets import facets
 from policies.errors import Unavailable
 
 metadata = MetaData()
@@ -45,6 +47,9 @@ journal = Table(
     Column("to_state", String(16), nullable=False),
     Column("facts", Text, nullable=False),  # canonical JSON
     Column("hash", LargeBinary(32), nullable=False),
+    Index("journal_at", "at"),
+    Index("journal_agent", "agent", "number"),
+    Index("journal_kind", "kind", "number"),
 )
 
 # The present state of each action: derivable from the chain, whose rows hold the hashes of these texts.
@@ -68,6 +73,21 @@ actions = Table(
     Column("target", String(40), nullable=False, index=True),
     Column("source", Text, nullable=False),
     Column("detached", Boolean, nullable=False),
+    Column("risk", Integer, nullable=False, server_default="0"),  # a policies.catalog.Risk; 0: not assessed
+    Index("actions_created", "created"),
+    Index("actions_agent", "agent", "number"),
+    Index("actions_session", "session", "number"),
+    Index("actions_risk", "risk", "number"),
+)
+
+# Which services an assessed action touches: what the list of actions is narrowed by.
+touched = Table(
+    "touched",
+    metadata,
+    Column("service", String(80), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("action_id", String(40), nullable=False),
+    sqlite_with_rowid=False,
 )
 
 approvals = Table(
@@ -134,15 +154,33 @@ def _create(connection: Connection) -> None:
     connection.execute(insert(schema_version).values(version=0))
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_create,)
+def _find_by_what_was_done(connection: Connection) -> None:
+    """Actions are found by risk, service, agent, session and time; rows by agent, kind and time."""
+    connection.exec_driver_sql("ALTER TABLE actions ADD COLUMN risk INTEGER NOT NULL DEFAULT 0")
+    touched.create(connection)
+    for table in (journal, actions):
+        for index in table.indexes:
+            index.create(connection, checkfirst=True)
+    for id, number, plan in connection.execute(select(actions.c.id, actions.c.number, actions.c.plan)):
+        risk, services = facets(plan)
+        connection.execute(update(actions).where(actions.c.id == id).values(risk=risk))
+        for service in services:
+            connection.execute(insert(touched).values(service=service, number=number, action_id=id))
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_create, _find_by_what_was_done)
+_NEWEST = len(MIGRATIONS)  # what `_create` makes
 
 
 def migrate(engine: Engine, migrations: tuple[Callable[[Connection], None], ...] = MIGRATIONS) -> int:
     """Bring the file to the newest schema. Returns its version. Raises Unavailable for a newer file than this GoEx."""
     with engine.begin() as connection:
-        version = 0
         if inspect(connection).has_table(schema_version.name):
             version = connection.execute(select(schema_version.c.version)).scalar_one()
+        else:
+            migrations[0](connection)
+            version = _NEWEST
+            connection.execute(update(schema_version).values(version=version))
         if version > len(migrations):
             raise Unavailable(
                 f"The state database has schema {version}; this GoEx knows up to {len(migrations)}.",

@@ -1,0 +1,192 @@
+"""Recomputing the chain row by row, and comparing each action with what its rows say.
+
+Rules: what is hashed is `Row.seal`'s text, put together here without a value's detour through the general encoder, since
+this runs over every row there is; a row whose columns aren't of our types isn't one that we wrote; facts are looked into
+only once their row's hash is right.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from json.encoder import encode_basestring
+from typing import Any
+
+from sqlalchemy import Connection
+
+from goex.journal.facets import facets
+from goex.journal.head import Mark
+from policies.jsonvalue import canonical
+
+GENESIS = hashlib.sha256(b"goex.v1.journal").digest()
+
+# (number, at, action_id, agent, kind, from_state, to_state, facts, hash), as the table has them
+Raw = tuple[Any, ...]
+
+_ROWS = (
+    "SELECT number, at, action_id, agent, kind, from_state, to_state, facts, hash FROM journal"
+    " WHERE number > ? ORDER BY number"
+)
+_AT_ONCE = 1000
+
+
+def body(
+    number: int, at: str, action_id: str, agent: str, kind: str, from_state: str, to_state: str, facts: str
+) -> bytes:
+    """What a row's hash covers after the hash before it: the canonical JSON of its columns as a list.
+
+    Raises TypeError for a column that isn't text, ValueError for text that isn't Unicode.
+    """
+    q = encode_basestring
+    text = f"[{number},{q(at)},{q(action_id)},{q(agent)},{q(kind)},{q(from_state)},{q(to_state)},{q(facts)}]"
+    return text.encode("utf-8")
+
+
+def sealed(previous: bytes, raw: Raw) -> bytes:
+    """The hash that a row must have after a row with `previous`; b"" when its columns can't be ours."""
+    try:
+        return hashlib.sha256(previous + body(*raw[:8])).digest()
+    except (TypeError, ValueError):
+        return b""
+
+
+@dataclass(slots=True)
+class Said:
+    """What the chain says of one action. Texts by their hashes, since there may be very many actions."""
+
+    state: str = ""
+    digest: str = ""
+    number: int = 0
+    created: str = ""
+    texts: dict[str, str] = field(default_factory=dict)  # of the action's columns: the text itself, or its hash
+    risk: int | None = None  # None: not assessed, or by a GoEx that didn't write it down
+    services: tuple[str, ...] = ()
+
+
+# What a row of these kinds says beside the new state.
+_TELLING = frozenset(
+    {"receive", "choice", "map", "assess", "deny", "expire", "withdraw", "reject", "finish", "part", "fail", "lose"}
+)
+
+
+class Walk:
+    """The chain as far as it was recomputed, and what it says of each action."""
+
+    def __init__(self, progress: Callable[[int], None] | None = None) -> None:
+        self.end = Mark(0, GENESIS)
+        self._actions: dict[str, Said] = {}
+        self._progress = progress
+
+    def on(self, connection: Connection) -> str:
+        """Go on to the newest row. Returns what is wrong, or ""."""
+        cursor = _driver(connection).execute(_ROWS, (self.end.count,))
+        try:
+            while rows := cursor.fetchmany(_AT_ONCE):
+                if problem := self.over(rows):
+                    return problem
+                if self._progress is not None:
+                    self._progress(self.end.count)
+        except sqlite3.OperationalError as error:
+            if "decode" in str(error):  # text that isn't UTF-8, which we never write
+                return f"Row {self.end.count + 1}, or one soon after it, isn't what was written."
+            raise
+        finally:
+            cursor.close()
+        return ""
+
+    def over(self, rows: Iterable[Raw]) -> str:
+        """Go over the next rows. Returns what is wrong, or ""."""
+        count, last = self.end.count, self.end.hash
+        try:
+            for raw in rows:
+                if raw[0] != count + 1:
+                    return f"Row {count + 1} is missing: row {raw[0]} follows."
+                made = sealed(last, raw)
+                if not made or made != raw[8]:
+                    return f"Row {raw[0]} isn't what was written."
+                count, last = raw[0], made
+                if raw[6]:
+                    self._step(raw)
+        finally:
+            self.end = Mark(count, last)
+        return ""
+
+    def _step(self, raw: Raw) -> None:
+        said = self._actions.get(raw[2])
+        if said is None:
+            said = self._actions[raw[2]] = Said()
+        said.state = raw[6]
+        if raw[4] not in _TELLING:
+            return
+        facts = json.loads(raw[7])  # its hash is right, so it is what we wrote
+        if raw[4] == "receive":
+            said.number, said.created = raw[0], raw[1]
+            said.texts |= {"agent": raw[3], "session": facts["session"], "source": facts["source"]}
+            said.texts["intent"] = _hash(facts["intent"])
+        elif raw[4] == "assess":
+            said.digest = facts.get("digest", "")
+            said.risk = facts.get("risk")
+            said.services = tuple(facts.get("services", ()))
+        for name in ("request", "outcome"):
+            if f"{name}_sha256" in facts:
+                said.texts[name] = facts[f"{name}_sha256"]
+        if "problem" in facts:
+            said.texts["problem"] = _hash(canonical(facts["problem"]).decode())
+
+    def compare(self, connection: Connection) -> str:
+        """Whether each action is what its rows say, and none is missing. Returns what is wrong, or ""."""
+        driver, found = _driver(connection), 0
+        touched: dict[str, list[str]] = {}
+        try:
+            for id, service in driver.execute("SELECT action_id, service FROM touched ORDER BY action_id, service"):
+                touched.setdefault(id, []).append(service)
+            for row in driver.execute(_ACTIONS):
+                id, state, digest = row[:3]
+                said, found = self._actions.get(id), found + 1
+                if said is None or said.state != state or said.digest != digest:
+                    return f"Action {id} isn't in the state that the journal left it in."
+                if not _tells(said, row, tuple(touched.pop(id, ()))):
+                    return f"Action {id} isn't described as the journal says."
+        except sqlite3.OperationalError as error:
+            if "decode" in str(error):
+                return "The table of actions holds text that was never written to it."
+            raise
+        if touched or found != len(self._actions):
+            return "The table of actions doesn't hold the actions that the journal speaks of."
+        return ""
+
+
+_ACTIONS = (
+    "SELECT id, state, digest, number, created, risk, agent, session, source, intent, request, outcome, problem, plan"
+    " FROM actions"
+)
+
+
+def _tells(said: Said, row: tuple[Any, ...], services: tuple[str, ...]) -> bool:
+    number, created, risk, agent, session, source, *texts, plan = row[3:]
+    if (number, created) != (said.number, said.created):
+        return False
+    wanted = said.texts
+    if (agent, session, source) != (wanted.get("agent"), wanted.get("session"), wanted.get("source")):
+        return False
+    for name, text in zip(("intent", "request", "outcome", "problem"), texts, strict=True):
+        if name in wanted and (not isinstance(text, str) or _hash(text) != wanted[name]):
+            return False
+        if name not in wanted and text:
+            return False
+    if said.risk is None:  # written by an older GoEx: the plan says it, and the digest of that is in the chain
+        return (risk, services) == facets(plan)
+    return (risk, services) == (said.risk, said.services)
+
+
+def _driver(connection: Connection) -> sqlite3.Connection:
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    return driver
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
