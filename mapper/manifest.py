@@ -7,6 +7,9 @@
     words = ["chat", "channel"]                     # how people speak about it
     success = [{ path = "$.ok", equals = true, says = "the service said no" }]
 
+    [oauth]                                         # how a login goes: see mapper.manifest_oauth
+    issuer = "https://accounts.example.org"
+
     [scopes."chat:write"]
     description = "Send messages."
     risk = "write"                                  # read, write, delete, admin; virtual = true where it is cut by us
@@ -48,7 +51,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal
 
-from mapper import manifest_templates
+from mapper import manifest_oauth, manifest_templates
 from mapper.schemas import problem, short_form
 from mapper.tables import File, ManifestError, Table
 from mapper.templates import Reference, references
@@ -94,6 +97,7 @@ def load(text: str, *, file: str, source: Source = "bundled") -> Service:
     placement = _placement(root.table("placement"))
     headers = _headers(root)
     scopes = {key: _scope(name, key, table) for key, table in root.table("scopes").tables()}
+    oauth = manifest_oauth.read(root, scopes)
     shared = root.take("shared", dict, {})
     drafts = [_method(name, key, table, scopes, shared) for key, table in root.table("methods").tables()]
     root.done()
@@ -126,6 +130,7 @@ def load(text: str, *, file: str, source: Source = "bundled") -> Service:
         words=words,
         headers=headers,
         source=source,
+        oauth=replace(oauth, source=source) if oauth is not None else None,
     )
 
 

@@ -6,7 +6,7 @@ What isn't in the catalog can't be called. All of this is frozen; `mapper.catalo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Literal
@@ -132,6 +132,40 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OAuth:
+    """How tokens for a service are asked for (RFC 6749). What is "" isn't said here; an issuer's metadata may say it.
+
+    A scope has its catalog name at the server too, after `prefix`, unless `spelled` says otherwise: another name, or
+    the several that one of ours stands for. `always` are asked for beside them (`offline_access`), and `parameters`
+    go to the authorization endpoint. `source`: who says all this. What an import says is shown to the person, who
+    agrees to it, before a token goes there.
+    """
+
+    issuer: str = ""
+    authorization_endpoint: str = ""
+    token_endpoint: str = ""
+    device_endpoint: str = ""
+    revocation_endpoint: str = ""
+    client: Literal["", "public", "confidential"] = ""  # the kind of client that the provider registers for a desktop
+    client_id: str = ""
+    prefix: str = ""
+    separator: Literal[" ", ","] = " "
+    always: tuple[str, ...] = ()
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    spelled: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    source: Source = "bundled"
+
+    def spell(self, scope: str) -> tuple[str, ...]:
+        """What a scope of the catalog is called at the server."""
+        return self.spelled.get(scope) or (f"{self.prefix}{scope}",)
+
+    def held(self, scopes: Iterable[str], granted: Iterable[str]) -> frozenset[str]:
+        """Those of the catalog's `scopes` that are among what the server `granted`."""
+        there = frozenset(granted)
+        return frozenset(scope for scope in scopes if there.issuperset(self.spell(scope)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
     """A provider's API. `base_url` may be "" where only an account can know it (a homeserver of one's own)."""
 
@@ -150,3 +184,4 @@ class Service:
     provider_name: str = ""
     version: str = ""  # several, joined by "+", where documents are merged ("directory_v1+reports_v1")
     main: bool = True  # the version that is meant when none is named
+    oauth: OAuth | None = None  # None: nothing is known about logins

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from mapper.importing.logins import chosen
 from mapper.importing.model import BadPart, Progress
 from mapper.importing.parameters import Arguments, Parameters
 from mapper.importing.pointers import Keys, Pointers
@@ -21,8 +22,8 @@ from mapper.importing.servers import base_url, same_place
 from mapper.importing.shapes import Shapes
 from mapper.importing.sources import plain
 from mapper.store.names import MAX_METHOD_NAME, METHOD_NAME
-from mapper.store.rows import Document, DocumentMethod
-from policies.catalog import Placement, Risk
+from mapper.store.rows import Document, DocumentMethod, DocumentScope
+from policies.catalog import OAuth, Placement, Risk
 
 PROVIDER = "openapi"
 MAX_METHODS = 100_000
@@ -82,7 +83,7 @@ def read_document(
     said = about(raw)
     reader = _Reader(raw, said)
     url = base_url(raw, said.swagger, reader.problems)
-    methods, placement, scopes = reader.methods(url, said.title or name, progress)
+    methods, placement, scopes, oauth = reader.methods(url, said.title or name, progress)
     if not methods:
         return None, reader.problems or [BadPart("has no operation", "paths")]
     info = raw.get("info")
@@ -102,6 +103,7 @@ def read_document(
         methods=tuple(methods),
         schemas=reader.shapes.finish(),
         placement=placement,
+        oauth=oauth,
     )
     return document, [*reader.problems, *reader.shapes.problems.values()]
 
@@ -121,8 +123,10 @@ class _Reader:
         elif isinstance(components, dict):
             self._security.read_schemes(components.get("securitySchemes"), ("components", "securitySchemes"))
 
-    def methods(self, url: str, title: str, progress: Progress) -> tuple[list[DocumentMethod], Placement, Any]:
-        """Every operation that can be taken, where the credential goes, and the scopes."""
+    def methods(
+        self, url: str, title: str, progress: Progress
+    ) -> tuple[list[DocumentMethod], Placement, tuple[DocumentScope, ...], OAuth | None]:
+        """Every operation that can be taken, where the credential goes, the scopes, and how a login goes."""
         operations = list(self._operations())
         placement = placement_of(each.ways for each in operations)
         reading = Parameters(
@@ -145,7 +149,7 @@ class _Reader:
             why = why or self._elsewhere(each, url) or arguments.unsupported
             name, asked = self._name(each, taken)
             made.append((each, name, path, risk_of(each.verb, asked, path=_fixed_path(path)), arguments, why))
-        granted, scopes = settle(
+        granted, scopes, together = settle(
             [(each.ways, risk) for each, _, _, risk, _, _ in made], placement, self._security.declared, title
         )
         methods = [
@@ -165,7 +169,8 @@ class _Reader:
             )
             for (each, name, path, risk, arguments, why), allowed in zip(made, granted, strict=True)
         ]
-        return methods, placement, scopes
+        oauth = chosen(self._security.logins) if placement == Placement() else None
+        return methods, placement, scopes, replace(oauth, spelled=together) if oauth is not None else None
 
     def _operations(self) -> Iterator[_Operation]:
         paths = self._raw.get("paths", {})

@@ -16,11 +16,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mapper.importing.logins import login_of
 from mapper.importing.model import BadPart
 from mapper.importing.pointers import Keys, Pointers
 from mapper.importing.sources import plain
 from mapper.store.rows import DocumentScope
-from policies.catalog import Placement, Risk
+from policies.catalog import OAuth, Placement, Risk
 
 # Headers that are the gateway's, or that choose another request than the one that was granted.
 OURS = frozenset(
@@ -76,6 +77,7 @@ class Security:
     pointers: Pointers
     problems: list[BadPart]
     declared: dict[str, str] = field(default_factory=dict)  # scope -> what it is for
+    logins: list[OAuth] = field(default_factory=list)  # of the schemes that say how a token is asked for
     _schemes: dict[str, _Scheme] = field(default_factory=dict)
 
     def read_schemes(self, raw: Any, keys: Keys) -> None:
@@ -139,6 +141,8 @@ class Security:
         kind = raw.get("type")
         if kind in ("oauth2", "openIdConnect"):
             self._oauth(raw, keys)
+            if (login := login_of(raw, keys, self.problems)) is not None:
+                self.logins.append(login)
             return _Scheme(_BEARER)
         if kind == "basic" or (kind == "http" and str(raw.get("scheme", "")).lower() == "basic"):
             return _Scheme(Placement(format="Basic {secret}"))
@@ -187,8 +191,9 @@ class Granted:
 
 def settle(
     methods: Sequence[tuple[Ways, Risk]], placement: Placement, declared: Mapping[str, str], title: str
-) -> tuple[tuple[Granted, ...], tuple[DocumentScope, ...]]:
-    """What each method needs, and all scopes of the document. `placement` is the document's one (`placement_of`)."""
+) -> tuple[tuple[Granted, ...], tuple[DocumentScope, ...], dict[str, tuple[str, ...]]]:
+    """What each method needs, all scopes of the document, and what those of ours stand for that stand for several.
+    `placement` is the document's one (`placement_of`)."""
     sets: dict[frozenset[str], str] = {}  # scopes that are needed together, and the name of the scope for them
     for ways, _ in methods:
         for way in ways.usable:
@@ -209,7 +214,7 @@ def settle(
         for risk in Risk
         if words[risk] in used
     ]
-    return granted, tuple(scopes)
+    return granted, tuple(scopes), {name: tuple(sorted(all_of)) for all_of, name in sets.items() if name in used}
 
 
 def placement_of(methods: Iterable[Ways]) -> Placement:

@@ -89,12 +89,13 @@ def _wrong(url: str) -> str:
         return "isn't an address"
     if not _URL.fullmatch(url) or any(part in (".", "..") for part in url.split("/")):
         return "isn't a plain https address"
-    if origin.scheme == "http" and not _here(origin.host):
+    if origin.scheme == "http" and not on_this_machine(origin.host):
         return "is plain http"
     return ""
 
 
-def _here(host: str) -> bool:
+def on_this_machine(host: str) -> bool:
+    """Whether a host's name is this machine's loopback."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -11,14 +11,14 @@ from typing import Any, get_args
 
 from mapper.reach import Reach
 from mapper.schemas import problem, referred
-from mapper.store import reaches
+from mapper.store import logins, reaches
 from mapper.store.blobs import unpack
 from mapper.store.database import StoreUnreadable
 from mapper.store.listing import Listing, possible, risk_of, unpacked
 from mapper.store.rows import ServiceFacts
 from mapper.store.session import LEAST
 from mapper.store.tools import tool_name, tool_number
-from policies.catalog import BodyFormat, Location, Method, Placement, Risk, Scope, Service
+from policies.catalog import BodyFormat, Location, Method, OAuth, Placement, Risk, Scope, Service
 
 _METHOD = (
     "SELECT m.name, m.origin_id, m.description, m.http, m.path, m.risk, m.body, m.unsupported, m.scopes,"
@@ -28,6 +28,12 @@ _METHOD = (
 _VERBS = frozenset({"", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 _BODIES, _LOCATIONS = frozenset(get_args(BodyFormat)), frozenset(get_args(Location))
 _PLACE = re.compile(r"[A-Za-z0-9_-]{1,100}")
+# Google's documents name their scopes alone; where its tokens come from is known without them.
+_GOOGLE = OAuth(
+    issuer="https://accounts.google.com",
+    client="confidential",
+    parameters=MappingProxyType({"access_type": "offline", "prompt": "consent"}),
+)
 _IDS = (
     "SELECT s.name, m.name FROM method m JOIN document d ON d.id = m.document_id JOIN service s ON s.id = d.service_id"
     " WHERE m.{} = ? ORDER BY s.main DESC, s.name LIMIT 50"
@@ -246,6 +252,7 @@ class Store(Listing):
             provider_name=row[6],
             version=row[7],
             main=bool(row[8]),
+            oauth=_GOOGLE if row[5] == "google" else logins.of_service(db, row[0]),
         )
 
     def _method(self, db: sqlite3.Connection, service: str, row: Any) -> tuple[Method, int]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from policies.catalog import BodyFormat, Location, Placement, Risk
+from policies.catalog import BodyFormat, Location, OAuth, Placement, Risk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +56,7 @@ class Document:
     schemas: Mapping[str, Any] = field(default_factory=dict)  # by name, each a `mapper.schemas` schema
     placement: Placement = field(default_factory=Placement)
     preferred: bool | None = None
+    oauth: OAuth | None = None  # how a login goes, as the document says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
