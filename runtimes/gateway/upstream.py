@@ -19,8 +19,8 @@ from ipaddress import ip_address
 import h11
 
 from policies.accounts import Account, Origin
+from policies.addresses import refusal
 from policies.errors import GoexError, Unavailable
-from runtimes.gateway.addresses import refusal
 from runtimes.gateway.policy import Composed
 from runtimes.gateway.tls import upstream_context
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtimes.gateway.addresses import refusal
+from policies.addresses import refusal
 
 NEVER = [
     "0.0.0.0", "::", "224.0.0.1", "239.255.255.250", "ff02::1", "255.255.255.255", "::ffff:0.0.0.0", "fe80::1%eth0",
