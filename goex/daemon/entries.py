@@ -1,0 +1,82 @@
+"""Account entries, as the person's calls make them: where a credential may go, and what ends when it changes.
+
+An entry is the only place where a base URL, a private address or a CA comes from. Where the place of an account that
+is replaced isn't said anew, it stays: what the catalog says about the service may have changed since, and that must not
+send the credential elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from goex.daemon.desk import Desk
+from goex.journal.states import State
+from policies.accounts import Account, Origin
+from policies.errors import InvalidInput
+from vault.record import Record
+
+Format = Literal["string", "file", "oauth", "basic"]
+DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where an account is, as the person said it; "" and nothing where it wasn't said."""
+
+    base_url: str = ""
+    origins: tuple[str, ...] = ()
+    private: bool = False
+    ca_pem: str = ""
+
+
+def entry(desk: Desk, service_name: str, name: str, place: Place, format: Format, *, replace: bool) -> Account:
+    """The account entry. Raises InvalidInput, UnknownName."""
+    name = name or DEFAULT
+    service = None
+    if service_name != "model":
+        service = desk.engine.core.catalog.service(service_name)  # raises, with close matches
+    kept = known(desk, service_name, name) if replace and not place.base_url else None
+    base_url = place.base_url or (kept.base_url if kept else service.base_url if service else "")
+    if not base_url:
+        raise InvalidInput(
+            f"{service_name} has no address of its own.", next_step="Say where it is: --base-url https://…"
+        )
+    origins = {Origin.parse(base_url), *(Origin.parse(origin) for origin in place.origins)}
+    return Account(
+        service=service_name,
+        name=name,
+        origins=tuple(sorted(origins | set(kept.origins if kept else ()))),
+        base_url=base_url.rstrip("/"),
+        format=format,
+        private=place.private or (kept is not None and kept.private),
+        ca_pem=place.ca_pem or (kept.ca_pem if kept else ""),
+    )
+
+
+def records(desk: Desk) -> Iterable[Record]:
+    """Every account; none without a vault."""
+    return desk.custody.vault.records() if desk.custody.state != "absent" else ()
+
+
+def known(desk: Desk, service: str, name: str) -> Account | None:
+    """The account of that name, if there is one."""
+    return next(
+        (one.account for one in records(desk) if (one.account.service, one.account.name) == (service, name)), None
+    )
+
+
+def record(desk: Desk, service: str, name: str) -> Record:
+    """What can be shown of an account. Raises InvalidInput."""
+    for one in records(desk):
+        if (one.account.service, one.account.name) == (service, name):
+            return one
+    raise InvalidInput(f"There is no account {service}/{name}.", next_step="See which there are: goex auth list")
+
+
+async def end_users(desk: Desk, service: str, name: str, why: str) -> None:
+    """Kill what runs with a credential that isn't the account's any more: its lease can't be called back."""
+    for row in desk.engine.core.actions.in_states((State.ALLOWED, State.PREPARED, State.RUNNING)):
+        if any((need.service, need.account) == (service, name) for need in row.the_plan().required):
+            await desk.engine.cancel(row.id, why=why)
