@@ -97,6 +97,26 @@ class PayloadAltered(VaultError):
     exit_status = ExitStatus.FAILED
 
 
+class BackupBroken(VaultError):
+    """The file isn't a backup, or its bytes aren't those that were written."""
+
+    code = "backup-broken"
+    exit_status = ExitStatus.FAILED
+
+
+class BackupCut(BackupBroken):
+    """The end of the backup is missing."""
+
+    code = "backup-cut"
+
+
+class BackupTooNew(VaultError):
+    """A newer GoEx made this backup."""
+
+    code = "backup-too-new"
+    exit_status = ExitStatus.UNSUPPORTED
+
+
 class NoAccount(VaultError):
     """There is no such account in the vault."""
 
@@ -183,6 +203,14 @@ def one_passphrase_twice() -> InvalidInput:
     """Whoever learns the passphrase that unlocks must not be able to approve with it."""
     return InvalidInput(
         "The approval passphrase must be another one than the vault's.", next_step="Choose two different ones."
+    )
+
+
+def backup_is_approval() -> InvalidInput:
+    """A backup's passphrase is typed and kept where backups are; whoever learns it must not be able to approve."""
+    return InvalidInput(
+        "The backup's passphrase must be another one than the approval passphrase.",
+        next_step="Choose two different ones.",
     )
 
 

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any
 
 from policies.errors import InvalidInput
-from policies.jsonvalue import JsonObject, canonical, parse
+from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
 from vault.approval import Approval
 from vault.keys import KeyedBy
 from vault.schema import broken
@@ -104,12 +104,39 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """That a vault came back from a backup: when, on whose word, and the generation that the backup was made of."""
+
+    at: datetime
+    by: str
+    generation: int
+
+    def to_json(self) -> JsonValue:
+        return {"at": self.at.isoformat(), "by": self.by, "generation": self.generation}
+
+    @classmethod
+    def from_json(cls, value: JsonValue) -> Restored:
+        """Raises KeyError, TypeError or ValueError for anything else than `to_json` made."""
+        return cls(at=datetime.fromisoformat(value["at"]), by=str(value["by"]), generation=int(value["generation"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """The sealed state of a vault: the root secret, the approval passphrase's verifier, and every record's entry."""
+    """The sealed state of a vault: the root secret, the approval passphrase's verifier, and every record's entry.
+
+    `payload` are the keys of payloads, newest first; while there is none, it is the root secret's work.
+    """
 
     root: Secret
     approval: Approval
     entries: Mapping[str, Entry] = field(default_factory=dict)  # by record id
+    payload: tuple[Secret, ...] = ()
+    restored: Restored | None = None
+
+    @property
+    def payload_keys(self) -> tuple[Secret, ...]:
+        """What payloads may be sealed with, the newest first."""
+        return self.payload or (self.root,)
 
     def find(self, service: str, name: str) -> tuple[str, Entry] | None:
         """The entry of an account, with its record id."""
@@ -132,6 +159,8 @@ class Ledger:
         return Secret(
             canonical(
                 {
+                    **({"payload": [key.reveal().hex() for key in self.payload]} if self.payload else {}),
+                    **({"restored": self.restored.to_json()} if self.restored else {}),
                     "root": self.root.reveal().hex(),
                     "approval": self.approval.to_json(),
                     "entries": {
@@ -152,10 +181,13 @@ class Ledger:
     def from_secret(cls, secret: Secret) -> Ledger:
         read = parse(secret.reveal(), limit=_LEDGER_LIMIT, what="The ledger")
         root = Secret(bytes.fromhex(read["root"]))
-        if len(root) != KEY_BYTES:
-            raise ValueError("no root secret")
+        payload = tuple(Secret(bytes.fromhex(key)) for key in read.get("payload", ()))
+        if any(len(key) != KEY_BYTES for key in (root, *payload)):
+            raise ValueError("that isn't a key")
         return cls(
             root=root,
+            payload=payload,
+            restored=Restored.from_json(read["restored"]) if "restored" in read else None,
             approval=Approval.from_json(read["approval"]),
             entries={
                 record_id: Entry(

@@ -172,6 +172,20 @@ class SealedRecord:
             sealed=self.sealed,
         )
 
+    def reseal(self, master: Secret, new_master: Secret, vault_id: str, random: Random = os.urandom) -> SealedRecord:
+        """The same account and secret under a new data key, as the next version. Raises RecordAltered."""
+        return SealedRecord.make(
+            self.account,
+            self.open(master, vault_id),
+            new_master,
+            vault_id=vault_id,
+            record_id=self.id,
+            version=self.version + 1,
+            created=self.created,
+            updated=self.updated,
+            random=random,
+        )
+
     def entry(self, last_used: datetime | None) -> Entry:
         """What the ledger keeps of this row."""
         return Entry(

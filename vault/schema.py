@@ -43,7 +43,9 @@ from vault.errors import (
     VaultUnwritable,
 )
 
-SCHEMA_VERSION = 1
+# 2: the ledger may hold payload keys and the note of a restore; records may be of more formats. A file of 1 opens as it
+# is, and the first write makes it one of 2, so that an older GoEx doesn't write away what it can't read.
+SCHEMA_VERSION = 2
 APPLICATION_ID = 0x476F4578
 
 # Fixed text: SQLite keeps it as written, and it is compared on every opening.
@@ -144,7 +146,7 @@ class VaultFile:
         self._engine = _engine(path)
         try:
             with self.reading() as connection:
-                _check_schema(connection)
+                self._format = _check_schema(connection)
         except BaseException:
             self.close()
             raise
@@ -162,6 +164,11 @@ class VaultFile:
         self._check_identity()
         with translated(), self._engine.connect().execution_options(immediate=True) as connection, connection.begin():
             yield connection
+
+    def mark_format(self, connection: Connection) -> None:
+        """Within a write: what is written from now on is of this GoEx's format."""
+        if self._format != SCHEMA_VERSION:
+            connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     def close(self) -> None:
         self._engine.dispose()
@@ -276,7 +283,8 @@ def _check_place(path: Path) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _check_schema(connection: Connection) -> None:
+def _check_schema(connection: Connection) -> int:
+    """The file's format."""
     application = connection.exec_driver_sql("PRAGMA application_id").scalar()
     version = connection.exec_driver_sql("PRAGMA user_version").scalar()
     if application != APPLICATION_ID or not isinstance(version, int) or version < 1:
@@ -290,3 +298,4 @@ def _check_schema(connection: Connection) -> None:
     found = {tuple(row) for row in connection.exec_driver_sql("SELECT type, name, sql FROM sqlite_master")}
     if found != _SCHEMA:
         raise broken("The vault's tables aren't those that GoEx made.")
+    return version

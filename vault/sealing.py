@@ -95,6 +95,11 @@ def bound_to_record(
     ]
 
 
+def bound_to_backup(number: int, header: str) -> list[JsonValue]:
+    """Associated data of a backup's content: the format, and how its passphrase is stretched."""
+    return ["goex vault v1 backup", number, header]
+
+
 def seal_payload(root: Secret, name: str, data: bytes, random: Random = os.urandom) -> bytes:
     """Seal a payload of any number: each gets a key of its own, so that nonces can't run out."""
     salt = random(_SALT_BYTES)

@@ -15,8 +15,6 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
-import threading
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -26,23 +24,19 @@ from sqlalchemy import Connection, insert
 from policies.accounts import Account
 from policies.errors import GoexError, InvalidInput
 from vault import errors, schema
-from vault.approval import Approval
-from vault.errors import AccountExists, ApprovalBackoff, PayloadAltered, VaultSealed, WrongPassphrase
-from vault.header import Header, Ledger
-from vault.keys import Cost, KeyedBy, Protector, check_passphrase, same_passphrase
+from vault.backup import Kept, restore
+from vault.errors import AccountExists
+from vault.keeping import Clock, Keeping, utc_now
+from vault.keys import Cost, KeyedBy, Protector
 from vault.lease import Lease
 from vault.record import Damage, Record, SealedRecord, by_name, check_account, check_secret, choose_account
 from vault.schema import VaultFile
-from vault.sealing import Random, Unopened, derive, open_payload, seal_payload
+from vault.sealing import Random
 from vault.secret import Secret
 from vault.unsealed import (
     LiveLease,
-    Unsealed,
-    Work,
     delete_rows,
-    discard,
     make,
-    nothing,
     read_header,
     read_rows,
     unlock_file,
@@ -50,25 +44,9 @@ from vault.unsealed import (
 
 _log = logging.getLogger("goex.vault")
 
-Clock = Callable[[], datetime]
 
-
-def utc_now() -> datetime:
-    """The time now, in UTC."""
-    return datetime.now(UTC)
-
-
-class Vault:
+class Vault(Keeping):
     """One vault file. Made by `create` or `open`."""
-
-    def __init__(self, path: Path, header: Header, *, clock: Clock, random: Random) -> None:
-        self._path = path
-        self._clock = clock
-        self._random = random
-        self._header = header
-        self._unsealed: Unsealed | None = None
-        self._lock = threading.RLock()
-        self._approving = threading.Lock()
 
     # ---- making, opening, sealing ----
 
@@ -103,6 +81,25 @@ class Vault:
         finally:
             file.close()
         return cls(path, header, clock=clock, random=random)
+
+    @classmethod
+    def restore(
+        cls,
+        path: Path,
+        kept: Kept,
+        protector: Protector,
+        *,
+        floor: int = 0,
+        by: str = "",
+        aside: Path | None = None,
+        clock: Clock = utc_now,
+        random: Random = os.urandom,
+    ) -> Vault:
+        """The vault of a backup, unsealed, at `path`; what `vault.backup.restore` says."""
+        fresh = restore(path, kept, protector, floor=floor, by=by, at=clock(), aside=aside, random=random)
+        made = cls(path, fresh.header, clock=clock, random=random)
+        made._unsealed = fresh
+        return made
 
     @property
     def state(self) -> Literal["sealed", "unsealed"]:
@@ -280,102 +277,7 @@ class Vault:
             if now.uses:
                 self._write(now, now.ledger)
 
-    # ---- keys ----
-
-    def rotate(self, protector: Protector | None = None) -> None:
-        """A new master key; every data key is wrapped anew, in one transaction. With a protector it also gets a new
-        wrapping (another passphrase, another keyring entry, or from one to the other).
-
-        Raises RecordAltered when any record was altered, InvalidInput for a poor passphrase or the approval
-        passphrase, KeyringError, VaultUnwritable (then everything is as before). Whoever calls this has checked the
-        approval passphrase: being told that the new one equals it would otherwise be a guess without a wait.
-        """
-        with self._lock:
-            approval = self._need().ledger.approval
-        if protector is not None and protector.rests_on(approval.matches):
-            raise errors.one_passphrase_twice()
-        established = protector.establish() if protector is not None else None
-        try:
-            with self._lock:
-                now = self._need()
-                old = now.wrapping
-                now.rotate(established or old)
-                self._header = now.header
-        except BaseException:
-            if established is not None:
-                discard(established)
-            raise
-        if established is not None:
-            discard(old)
-
-    def derive(self, purpose: str) -> bytes:
-        """A 32-byte key for `purpose`: the same for the life of the vault, over every rotation."""
-        with self._lock:
-            return derive(self._need().ledger.root, purpose)
-
-    def seal_payload(self, name: str, data: bytes) -> bytes:
-        """Seal bytes that are kept elsewhere, bound to `name`; they open over every rotation."""
-        with self._lock:
-            root = self._need().ledger.root
-        return seal_payload(root, name, data, self._random)
-
-    def open_payload(self, name: str, sealed: bytes) -> bytes:
-        """Open what `seal_payload` made for the same name. Raises PayloadAltered, VaultSealed."""
-        with self._lock:
-            root = self._need().ledger.root
-        try:
-            return open_payload(root, name, sealed)
-        except Unopened:
-            raise PayloadAltered(f"The sealed data {name!r} was altered, or isn't this vault's.") from None
-
-    # ---- the approval passphrase ----
-
-    def check_approval(self, passphrase: Secret) -> bool:
-        """Whether this is the approval passphrase. Counted on disk before it is looked at.
-
-        Raises ApprovalBackoff after repeated mistakes, VaultUnwritable when the attempt can't be counted,
-        VaultSealed.
-        """
-        with self._approving:
-            with self._lock:
-                now = self._need()
-                at = self._clock()
-                wait = now.ledger.approval.wait(at)
-                if wait > 0:
-                    raise ApprovalBackoff(wait)
-                approval = now.ledger.approval.attempted(at)
-                self._write(now, dataclasses.replace(now.ledger, approval=approval))
-            if not approval.matches(passphrase):
-                return False
-            with self._lock:
-                now = self._need()
-                self._write(now, dataclasses.replace(now.ledger, approval=approval.proved()))
-            return True
-
-    def change_approval(self, current: Secret, new: Secret, *, cost: Cost | None = None) -> None:
-        """Replace the approval passphrase. Raises WrongPassphrase, InvalidInput, and what `check_approval` raises."""
-        check_passphrase(new, "approval passphrase")
-        if not self.check_approval(current):
-            raise WrongPassphrase("That isn't the approval passphrase.", next_step="Try again.")
-        with self._lock:
-            wrapping = self._need().wrapping
-        if same_passphrase(wrapping, new):
-            raise errors.one_passphrase_twice()
-        approval = Approval.of(new, cost or Cost(), self._random)
-        with self._lock:
-            now = self._need()
-            self._write(now, dataclasses.replace(now.ledger, approval=approval))
-
     # ---- inside ----
-
-    def _need(self) -> Unsealed:
-        if self._unsealed is None:
-            raise VaultSealed("The vault is sealed.", next_step="Run: goex vault unlock.")
-        return self._unsealed
-
-    def _write(self, now: Unsealed, ledger: Ledger, work: Work = nothing) -> None:
-        now.write(ledger, work)
-        self._header = now.header
 
     def _unproven(self) -> tuple[Record, ...]:
         file = VaultFile(self._path)

@@ -9,23 +9,23 @@ from __future__ import annotations
 import contextlib
 import hmac
 import logging
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, and_, delete, insert, or_, select, update
+from sqlalchemy import Connection, and_, delete, or_, select, update
 
 from policies.errors import GoexError, InvalidInput
 from vault import errors, schema
 from vault.approval import Approval
-from vault.errors import RecordAltered, VaultChanged, VaultUnwritable
+from vault.errors import RecordAltered, VaultChanged
 from vault.header import Entry, Header, Ledger, row_digest
 from vault.keys import Cost, Protector, Wrapping, normal_passphrase
+from vault.placing import place
 from vault.record import Damage, SealedRecord, altered
-from vault.schema import VaultFile, broken, create_file
+from vault.schema import VaultFile, broken
 from vault.sealing import Random, Unopened, bound_to_master, new_key, seal
 from vault.secret import Secret
 
@@ -33,11 +33,16 @@ _log = logging.getLogger("goex.vault")
 
 Work = Callable[[Connection], None]
 Rows = Mapping[str, tuple[Any, ...]]
+Progress = Callable[[int, int], None]
 Compared = tuple[dict[str, SealedRecord], tuple[Damage, ...]]
 
 
 def nothing(_: Connection) -> None:
     """No work but the header's."""
+
+
+def no_progress(done: int, total: int) -> None:
+    """Nobody watches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,20 +98,32 @@ class Unsealed:
             self._check_header(connection)
             work(connection)
             connection.execute(update(schema.header), following.to_row())
+            self.file.mark_format(connection)
         self.header = following
         self.ledger = ledger
         self.master = master or self.master
         self.uses.clear()
 
-    def rotate(self, wrapping: Wrapping) -> None:
-        """A new master key under `wrapping`. Raises RecordAltered: a record that isn't proven isn't carried over."""
+    def rotate(self, wrapping: Wrapping, *, anew: bool = False, progress: Progress = no_progress) -> None:
+        """A new master key under `wrapping`; with `anew`, also a new data key for each record and a new payload key.
+
+        Raises RecordAltered: a record that isn't proven isn't carried over.
+        """
         good, damage = self.compared()
         for each in damage:
             raise each.error()
         master = new_key(self.random)
         vault_id = self.header.vault_id
-        rows = {key: row.rewrap(self.master, master, vault_id, self.random) for key, row in good.items()}
-        entries = {key: row.entry(self.ledger.entries[key].last_used) for key, row in rows.items()}
+        rows: dict[str, SealedRecord] = {}
+        for key, row in good.items():
+            carry = row.reseal if anew else row.rewrap
+            rows[key] = carry(self.master, master, vault_id, self.random)
+            progress(len(rows), len(good))
+        ledger = replace(
+            self.ledger,
+            entries={key: row.entry(self.ledger.entries[key].last_used) for key, row in rows.items()},
+            payload=(new_key(self.random), *self.ledger.payload_keys) if anew else self.ledger.payload,
+        )
         bound = bound_to_master(vault_id, wrapping.keyed_by, dict(wrapping.parameters))
         header = replace(
             self.header,
@@ -117,10 +134,9 @@ class Unsealed:
 
         def work(connection: Connection) -> None:
             for row in rows.values():
-                changed = update(schema.records).where(schema.records.c.id == row.id)
-                connection.execute(changed, {"wrapped_key": row.wrapped_key})
+                connection.execute(update(schema.records).where(schema.records.c.id == row.id), row.to_row())
 
-        self.write(replace(self.ledger, entries=entries), work, header=header, master=master)
+        self.write(ledger, work, header=header, master=master)
         self.wrapping = wrapping
 
     def check_header(self) -> None:
@@ -215,7 +231,7 @@ def make(path: Path, protector: Protector, approval_passphrase: Secret, *, cost:
             wrapped_master=seal(wrapping.key, master, bound, random),
             ledger=b"",
         ).next(master, ledger, random)
-        _place(path, header, random)
+        place(path, header, random)
         file = VaultFile(path)
     except BaseException:
         discard(wrapping)
@@ -255,37 +271,3 @@ def discard(wrapping: Wrapping) -> None:
         wrapping.discard()
     except GoexError as error:
         _log.warning("an unused key stays in the keyring: %s", error.message)
-
-
-def _place(path: Path, header: Header, random: Random) -> None:
-    """Make the file beside its place, whole, then give it its name: never over another one."""
-    fresh = path.with_name(f".{path.name}.{random(8).hex()}")
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for left in path.parent.glob(f".{path.name}.*"):  # by an attempt that was killed; it opens nothing
-            left.unlink()
-        try:
-            file = create_file(fresh)
-            try:
-                with file.writing() as connection:
-                    connection.execute(insert(schema.header), header.to_row())
-            finally:
-                file.close()
-            os.link(fresh, path)
-            _sync_folder(path.parent)
-        finally:
-            fresh.unlink(missing_ok=True)
-    except FileExistsError:
-        raise errors.vault_exists(path) from None
-    except OSError as error:
-        raise VaultUnwritable(
-            f"The vault can't be made at {path}: {error.strerror}.", next_step="Check the folder and the disk."
-        ) from None
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,0 +1,226 @@
+"""An authorization server, as its metadata or the person described it, and the client that GoEx is there.
+
+Rules: metadata counts only when it names the very issuer that was asked, to the byte (RFC 8414 section 3.3, OpenID
+Connect Discovery section 4.3): whoever could answer for another issuer could have its codes sent to themselves.
+Every endpoint is an https URL, or http where the person allowed private places, and carries no user name or fragment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from policies.accounts import Origin
+from policies.errors import InvalidInput, Unsupported
+from policies.jsonvalue import JsonObject
+from vault.oauth.errors import AuthorizationServerBroken, MixUp, quoted
+from vault.secret import Secret
+
+if TYPE_CHECKING:
+    from vault.oauth.http import Http
+
+DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+EXCHANGE_GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
+AUTH_METHODS = ("client_secret_basic", "client_secret_post", "none")
+
+_LONGEST_URL = 2000
+_LONGEST_LIST = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """An authorization server. What is "" or () isn't known, or isn't there.
+
+    `iss_in_answer`: it promises its name in every authorization response (RFC 9207). `separator` stands between
+    scopes; a blank, except at servers that have their own way.
+    """
+
+    issuer: str = ""
+    authorization_endpoint: str = ""
+    token_endpoint: str = ""
+    device_endpoint: str = ""
+    revocation_endpoint: str = ""
+    jwks_uri: str = ""
+    iss_in_answer: bool = False
+    auth_methods: tuple[str, ...] = ()
+    grant_types: tuple[str, ...] = ()
+    pkce_methods: tuple[str, ...] = ()
+    separator: str = " "
+
+    def check(self, *, private: bool) -> None:
+        """Raises InvalidInput for endpoints that a secret must not be sent to."""
+        for name in ENDPOINTS:
+            url = getattr(self, name)
+            if url:
+                check_url(url, private=private, what=f"The {name.replace('_', ' ')}")
+        if self.separator not in (" ", ","):
+            raise InvalidInput("Scopes are separated by a blank or a comma.")
+
+    def to_json(self) -> JsonObject:
+        return {
+            each.name: list(value) if isinstance(value, tuple) else value
+            for each in fields(self)
+            if (value := getattr(self, each.name)) != each.default
+        }
+
+    @classmethod
+    def from_json(cls, value: JsonObject) -> Provider:
+        """Raises TypeError or ValueError for anything else than `to_json` made."""
+        made = cls(**{name: tuple(each) if isinstance(each, list) else each for name, each in value.items()})
+        for each in fields(cls):
+            if type(getattr(made, each.name)) is not type(each.default):
+                raise TypeError(each.name)
+        return made
+
+
+ENDPOINTS = (
+    "issuer",
+    "authorization_endpoint",
+    "token_endpoint",
+    "device_endpoint",
+    "revocation_endpoint",
+    "jwks_uri",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """What GoEx is registered as. `auth_method` "" takes what the server names, the header before the body."""
+
+    client_id: str
+    client_secret: Secret = field(default_factory=lambda: Secret(b""))
+    auth_method: str = ""
+
+    def method(self, provider: Provider) -> str:
+        """How the client proves itself to `provider`. Raises Unsupported."""
+        if self.auth_method:
+            if self.auth_method not in AUTH_METHODS:
+                raise Unsupported(
+                    f"GoEx can't prove a client by {quoted(self.auth_method)}.",
+                    next_step=f"Register one for {', '.join(AUTH_METHODS)}.",
+                )
+            return self.auth_method
+        if not self.client_secret:
+            return "none"
+        wanted = AUTH_METHODS[:2]
+        if provider.auth_methods and not any(each in provider.auth_methods for each in wanted):
+            raise Unsupported(
+                f"{quoted(provider.issuer)} takes no client secret in a header or a body.",
+                next_step="Register a client without a secret (a public, native one).",
+            )
+        return next((each for each in wanted if not provider.auth_methods or each in provider.auth_methods), wanted[0])
+
+    def check(self) -> None:
+        """Raises InvalidInput."""
+        if not self.client_id or len(self.client_id) > _LONGEST_URL or not self.client_id.isprintable():
+            raise InvalidInput(
+                "A login needs the client id that GoEx was registered with.", next_step="Give it with --client-id."
+            )
+        if self.auth_method in AUTH_METHODS[:2] and not self.client_secret:
+            raise InvalidInput("That way of proving a client needs its secret.", next_step="Give the client secret.")
+
+    def to_json(self) -> JsonObject:
+        return {
+            "client_id": self.client_id,
+            "client_secret": self.client_secret.reveal().decode("utf-8"),
+            "auth_method": self.auth_method,
+        }
+
+    @classmethod
+    def from_json(cls, value: JsonObject) -> Client:
+        """Raises KeyError or TypeError for anything else than `to_json` made."""
+        client_id, secret, method = value["client_id"], value["client_secret"], value["auth_method"]
+        if not all(isinstance(each, str) for each in (client_id, secret, method)):
+            raise TypeError("client")
+        return cls(client_id=client_id, client_secret=Secret(secret), auth_method=method)
+
+
+def check_url(url: str, *, private: bool, what: str) -> str:
+    """`url`, when it is one that a secret may be sent to. Raises InvalidInput."""
+    if len(url) > _LONGEST_URL or not url.isascii() or not url.isprintable() or " " in url or "\\" in url or "#" in url:
+        raise InvalidInput(f"{what} isn't a URL that GoEx would use.", next_step="Give an https URL without a fragment.")
+    try:
+        origin = Origin.parse(url)
+    except InvalidInput as error:
+        raise InvalidInput(f"{what} can't be used: {error.message}", next_step=error.next_step) from None
+    if origin.scheme != "https" and not private:
+        raise InvalidInput(
+            f"{what} isn't https: anybody on the way could read the tokens.",
+            next_step="Use https, or --private for a server on this machine or network.",
+        )
+    return url
+
+
+def discover(issuer: str, http: Http) -> Provider:
+    """What the issuer says of itself: RFC 8414 first, then OpenID Connect Discovery.
+
+    Raises MixUp when the metadata is another issuer's, AuthorizationServerBroken when it makes no sense, Unreachable,
+    InvalidInput for an issuer that can't be one.
+    """
+    check_url(issuer, private=http.private, what="The issuer")
+    parts = urlsplit(issuer)
+    if parts.query or "?" in issuer:
+        raise InvalidInput("An issuer has no query.", next_step="Give it as the provider writes it.")
+    root, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
+    places = [
+        f"{root}/.well-known/oauth-authorization-server{path}",
+        f"{root}{path}/.well-known/openid-configuration",
+    ]
+    if path:  # RFC 8414 section 5: the third place that some servers use
+        places.append(f"{root}/.well-known/openid-configuration{path}")
+    for place in places:
+        found = http.metadata(place)
+        if found is not None:
+            return from_metadata(found, issuer, private=http.private)
+    raise AuthorizationServerBroken(
+        f"{quoted(issuer)} publishes no metadata.",
+        next_step="Is the issuer written as the provider writes it? Else give its endpoints.",
+    )
+
+
+def from_metadata(found: Mapping[str, Any], issuer: str, *, private: bool) -> Provider:
+    """Metadata, read for `issuer`. Raises MixUp, AuthorizationServerBroken."""
+    said = found.get("issuer")
+    if said != issuer:
+        other = f"says that it is {quoted(said)}" if isinstance(said, str) else "doesn't say whose it is"
+        raise MixUp(
+            f"The metadata of {quoted(issuer)} {other}.",
+            next_step="Give the issuer exactly as the provider writes it; if it was, don't log in there.",
+        )
+    made = Provider(
+        issuer=issuer,
+        authorization_endpoint=_text(found, "authorization_endpoint"),
+        token_endpoint=_text(found, "token_endpoint"),
+        device_endpoint=_text(found, "device_authorization_endpoint"),
+        revocation_endpoint=_text(found, "revocation_endpoint"),
+        jwks_uri=_text(found, "jwks_uri"),
+        iss_in_answer=found.get("authorization_response_iss_parameter_supported") is True,
+        auth_methods=_texts(found, "token_endpoint_auth_methods_supported"),
+        grant_types=_texts(found, "grant_types_supported"),
+        pkce_methods=_texts(found, "code_challenge_methods_supported"),
+    )
+    if not made.token_endpoint:
+        raise AuthorizationServerBroken(f"The metadata of {quoted(issuer)} names no token endpoint.")
+    try:
+        made.check(private=private)
+    except InvalidInput as error:
+        raise AuthorizationServerBroken(
+            f"The metadata of {quoted(issuer)} can't be used: {error.message}", next_step=error.next_step
+        ) from None
+    return made
+
+
+def _text(found: Mapping[str, Any], name: str) -> str:
+    value = found.get(name, "")
+    if not isinstance(value, str):
+        raise AuthorizationServerBroken(f"The server's metadata has something else than a URL as {name}.")
+    return value
+
+
+def _texts(found: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    value = found.get(name, [])
+    if not isinstance(value, list) or len(value) > _LONGEST_LIST or not all(isinstance(each, str) for each in value):
+        raise AuthorizationServerBroken(f"The server's metadata has something else than a list of words as {name}.")
+    return tuple(value)
