@@ -88,7 +88,9 @@ def test_kill_9_at_random_points(path: Path) -> None:
     assert [each.name for each in path.parent.iterdir() if each.suffix != ".db-journal"] == ["vault.db"]
 
 
-@pytest.mark.parametrize("what", ["put", "replace", "remove", "rotate", "rotate to another", "approval", "change"])
+@pytest.mark.parametrize(
+    "what", ["put", "replace", "remove", "rotate", "anew", "rotate to another", "approval", "change"]
+)
 def test_kill_9_before_every_statement(path: Path, what: str) -> None:
     """Each statement of each write, and each commit, is the last thing that happens once."""
     vault = create(path)
@@ -101,6 +103,7 @@ def test_kill_9_before_every_statement(path: Path, what: str) -> None:
         "replace": lambda vault: vault.put(account(), Secret("new"), replace=True),
         "remove": lambda vault: vault.remove("slack", "work"),
         "rotate": lambda vault: vault.rotate(),
+        "anew": lambda vault: vault.rotate(anew=True),
         "rotate to another": lambda vault: vault.rotate(protector(other)),
         "approval": lambda vault: vault.check_approval(Secret("not the right one")),
         "change": lambda vault: vault.change_approval(Secret(APPROVAL), Secret("a new one, really"), cost=CHEAP),
