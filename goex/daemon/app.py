@@ -11,7 +11,7 @@ import importlib
 import logging
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -26,6 +26,7 @@ from goex import __version__
 from goex.config import Config
 from goex.daemon.acceptor import Acceptor, Registry, private
 from goex.daemon.actions_service import ActionsService
+from goex.daemon.audit_service import AuditService
 from goex.daemon.calls import Callers, Readable
 from goex.daemon.custody import Custody
 from goex.daemon.desk import Daemon, Desk
@@ -39,6 +40,7 @@ from goex.engine.recovery import recover
 from goex.journal.chain import Journal, utc_now
 from goex.journal.states import State
 from goex.paths import Paths
+from goex.rpc import audit_pb2_grpc as audit_rpc
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
 from mapper.catalog import Catalog
@@ -136,6 +138,9 @@ class App:
         with suppress(GoexError):  # Docker may not be there yet; actions then say so
             reaped = await self.sandbox.reap()
             log.info("reaped %d containers of an earlier daemon", len(reaped))
+        for runtime in self.engine.core.runtimes.values():
+            with suppress(GoexError):
+                await runtime.reap()
         await self._listen()
         if self.custody.state == "sealed" and self.custody.keyed_by == "keyring":
             try:
@@ -236,9 +241,15 @@ class App:
             actions=actions,
             daemon=Daemon(status=self._status, seal=self.seal, stop=self.stop),
         )
-        person = PersonService(desk)
-        agent_backend = await self._serve("agent", actions, None)
-        user_backend = await self._serve("user", actions, person)
+        agent_backend = await self._serve("agent", actions, {})
+        user_backend = await self._serve(
+            "user",
+            actions,
+            {
+                "Person": lambda server: rpc.add_PersonServicer_to_server(PersonService(desk), server),
+                "Audit": lambda server: audit_rpc.add_AuditServicer_to_server(AuditService(desk), server),
+            },
+        )
         own = frozenset({os.geteuid()})
         self._acceptors.append(
             Acceptor(self.paths.agent_socket, "agent", own, agent_backend, self.registry, self._turned_away)
@@ -256,7 +267,9 @@ class App:
         for acceptor in self._acceptors:
             await acceptor.start()
 
-    async def _serve(self, kind: str, actions: ActionsService, person: PersonService | None) -> str:
+    async def _serve(
+        self, kind: str, actions: ActionsService, of_the_person: Mapping[str, Callable[[Any], None]]
+    ) -> str:
         """A gRPC server on a private socket, which only our acceptors join to."""
         server = grpc.aio.server(
             interceptors=(Readable(),),
@@ -268,9 +281,9 @@ class App:
         )
         rpc.add_ActionsServicer_to_server(actions, server)
         services = ["goex.v1.Actions", health_pb2.DESCRIPTOR.services_by_name["Health"].full_name]
-        if person is not None:
-            rpc.add_PersonServicer_to_server(person, server)
-            services.append("goex.v1.Person")
+        for name, add in of_the_person.items():
+            add(server)
+            services.append(f"goex.v1.{name}")
         health = health_aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(health, server)
         for name in ("", *services):

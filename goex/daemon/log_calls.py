@@ -7,7 +7,7 @@ from typing import Any
 
 from goex.daemon.calls import unary
 from goex.daemon.desk import DeskCalls
-from goex.daemon.views import log_row
+from goex.daemon.views import log_row, verified
 from goex.rpc import goex_pb2 as pb
 
 MOST_ROWS = 10_000
@@ -31,10 +31,4 @@ class LogCalls(DeskCalls):
     async def VerifyLog(self, request: pb.VerifyLogRequest, context: Any) -> pb.VerifyLogReply:
         self._desk.callers.peer(context)
         found = await asyncio.to_thread(self._desk.engine.core.journal.verify)
-        return pb.VerifyLogReply(
-            good=found.good,
-            rows=found.rows,
-            head=found.head,
-            problem=found.problem,
-            authenticated=found.authenticated,
-        )
+        return verified(found)

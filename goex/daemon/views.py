@@ -6,7 +6,7 @@ from goex.engine.asking import bindable
 from goex.engine.engine import REVERTIBLE
 from goex.engine.events import Approval, Problem
 from goex.journal.actions import ActionRow
-from goex.journal.chain import Row, stamp
+from goex.journal.chain import Row, Verification, stamp
 from goex.rpc import goex_pb2 as pb
 from mapper.catalog import Catalog
 from mapper.scopes import also, plain
@@ -183,4 +183,14 @@ def log_row(row: Row) -> pb.LogRow:
         facts_json=row.facts,
         hash=row.hash.hex(),
         **{"from": row.from_state},
+    )
+
+
+def verified(found: Verification) -> pb.VerifyLogReply:
+    return pb.VerifyLogReply(
+        good=found.good,
+        rows=found.rows,
+        head=found.head,
+        problem=found.problem,
+        authenticated=found.authenticated,
     )

@@ -19,6 +19,7 @@ from policies.digest import digest
 from policies.errors import Conflict, InvalidInput
 from policies.jsonvalue import JsonObject, canonical, parse
 
+_MOST_NAMED = 500  # ids in one query
 _LIMIT = 64 * 2**20  # our own texts come back from the database whole
 
 # Made once: building a statement costs more than running it.
@@ -162,16 +163,26 @@ class Actions:
         with self._journal.read() as connection:
             return self._get(connection, id)
 
+    def those(self, ids: Iterable[str]) -> dict[str, ActionRow]:
+        """The actions of these ids, by id; one that isn't there is left out."""
+        wanted = list(dict.fromkeys(ids))
+        found: dict[str, ActionRow] = {}
+        with self._journal.read() as connection:
+            for start in range(0, len(wanted), _MOST_NAMED):
+                query = select(actions).where(actions.c.id.in_(wanted[start : start + _MOST_NAMED]))
+                found |= {row.id: action_row(row) for row in connection.execute(query)}
+        return found
+
     def in_states(self, states: Iterable[State]) -> tuple[ActionRow, ...]:
         """Oldest first."""
         query = select(actions).where(actions.c.state.in_([*states])).order_by(actions.c.number)
         with self._journal.read() as connection:
-            return tuple(_row(found) for found in connection.execute(query))
+            return tuple(action_row(found) for found in connection.execute(query))
 
     def reverts_of(self, target: str) -> tuple[ActionRow, ...]:
         query = select(actions).where(actions.c.target == target).order_by(actions.c.number)
         with self._journal.read() as connection:
-            return tuple(_row(found) for found in connection.execute(query))
+            return tuple(action_row(found) for found in connection.execute(query))
 
     def newest(self, *, agent: str = "", session: str = "", before: str = "", limit: int = 50) -> tuple[ActionRow, ...]:
         """Newest first; `before` is an action's id."""
@@ -183,16 +194,17 @@ class Actions:
         if before:
             query = query.where(actions.c.number < self.get(before).number)
         with self._journal.read() as connection:
-            return tuple(_row(found) for found in connection.execute(query))
+            return tuple(action_row(found) for found in connection.execute(query))
 
     def _get(self, connection: Any, id: str) -> ActionRow:
         found = connection.execute(_BY_ID, {"wanted": id}).first()
         if found is None:
             raise InvalidInput(f"There is no action {id[:60]!r}.", next_step="goex log lists them.")
-        return _row(found)
+        return action_row(found)
 
 
-def _row(found: Any) -> ActionRow:
+def action_row(found: Any) -> ActionRow:
+    """A row of the table as it was read."""
     values = dict(found._mapping)
     values["state"] = State(values["state"])
     return ActionRow(**values)

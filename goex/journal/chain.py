@@ -208,6 +208,15 @@ class Journal:
         """A connection for reading; close it."""
         return self.engine.connect()
 
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection for reading, whose errors are ours: JournalBroken for text that was never written."""
+        try:
+            with self.engine.connect() as connection:
+                yield connection
+        except SQLAlchemyError as error:
+            raise _translated(error, self._path) from error
+
     def rows(
         self, *, action_id: str = "", agent: str = "", kind: str = "", before: int = 0, limit: int = 50
     ) -> tuple[Row, ...]:
@@ -269,6 +278,22 @@ class Journal:
             return Verification(False, walk.end.count, "", problem, self._key is not None)
         return Verification(True, walk.end.count, walk.end.hash.hex(), "", self._key is not None)
 
+    def head(self) -> tuple[Mark, bool]:
+        """Where the chain ends now, and whether the head outside the database vouches for that with its MAC.
+
+        False when the vault hasn't been opened: then nothing can be vouched for. Raises JournalBroken when the head
+        speaks of another end.
+        """
+        with self._lock:
+            end = self._last()
+            if self._key is None:
+                return end, False
+            span = Head(self._head_path).read(self._key)
+            if span is None or end not in (span.before, span.after):
+                problem = "The journal's head isn't authentic." if span is None else _misfit(end, span)
+                raise JournalBroken(problem, next_step="goex log --verify")
+            return end, True
+
     def close(self) -> None:
         self.engine.dispose()
 
@@ -303,9 +328,11 @@ def _open(path: Path) -> Engine:
     return engine
 
 
-def _translated(error: SQLAlchemyError, path: Path) -> JournalFailed:
+def _translated(error: SQLAlchemyError, path: Path) -> GoexError:
     cause = getattr(error, "orig", None) or error
     text = str(cause)
+    if "decode" in text:
+        return JournalBroken("The state database holds text that GoEx never wrote.", next_step="goex log --verify")
     if "full" in text:
         return JournalFailed(
             "The disk that holds GoEx's state is full: nothing was written.",

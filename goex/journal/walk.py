@@ -1,7 +1,7 @@
 """Recomputing the chain row by row, and comparing each action with what its rows say.
 
-Rules: what is hashed is `Row.seal`'s text, put together here without a value's detour through the general encoder, since
-this runs over every row there is; a row whose columns aren't of our types isn't one that we wrote; facts are looked into
+Rules: what is hashed is `Row.seal`'s text, put together here without a detour through the general encoder, since this
+runs over every row there is; a row whose columns aren't of our types isn't one that we wrote; facts are looked into
 only once their row's hash is right.
 """
 
@@ -68,7 +68,7 @@ class Said:
 
 # What a row of these kinds says beside the new state.
 _TELLING = frozenset(
-    {"receive", "choice", "map", "assess", "deny", "expire", "withdraw", "reject", "finish", "part", "fail", "lose"}
+    {"receive", "map", "assess", "deny", "expire", "withdraw", "reject", "finish", "part", "fail", "lose"}
 )
 
 

@@ -1,0 +1,186 @@
+"""`goex.v1.Audit`, on user.sock alone: what happened, whether it was altered, what grants were used for, and export.
+
+Reading a long journal is done in threads and in portions: nobody else waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Any
+
+from goex.daemon.audit_views import logged, story_view
+from goex.daemon.calls import streaming, unary
+from goex.daemon.desk import Desk
+from goex.daemon.views import action_view, grant_view, log_row, verified
+from goex.journal.actions import ActionRow
+from goex.journal.export import export
+from goex.journal.search import Wanted, find_actions, find_rows
+from goex.journal.states import State
+from goex.journal.story import decisions, story
+from goex.journal.usage import usage
+from goex.rpc import audit_pb2 as audit
+from goex.rpc import audit_pb2_grpc as rpc
+from goex.rpc import goex_pb2 as pb
+from mapper.scopes import opened
+from policies.catalog import Risk
+from policies.errors import GoexError, InvalidInput
+from policies.grants import Grant, Width
+
+MOST_ACTIONS = 1000  # on a page
+MOST_ROWS = 10_000
+ROWS_OF_A_STORY = 1000
+METHODS_NAMED = 50
+_TOLD_EVERY = 0.25  # seconds
+_KINDS = ("calls", "files", "revert", "intent")
+
+
+class AuditService(rpc.AuditServicer):
+    """Reads; changes nothing."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._journal = desk.engine.core.journal
+
+    @unary
+    async def Actions(self, request: audit.Wanted, context: Any) -> audit.ActionsPage:
+        self._desk.callers.peer(context)
+        wanted = _wanted(request, MOST_ACTIONS)
+        if wanted.state and wanted.state not in set(State):
+            raise InvalidInput(f"{wanted.state[:40]!r} isn't a state.", next_step=f"It is one of: {', '.join(State)}.")
+        if wanted.kind and wanted.kind not in _KINDS:
+            raise InvalidInput(
+                f"{wanted.kind[:40]!r} isn't a kind of action.",
+                next_step=f"It is one of: {', '.join(_KINDS)}. With --rows it is a row's kind.",
+            )
+        rows = find_actions(self._journal, wanted)
+        return audit.ActionsPage(
+            actions=self._logged(rows), before=rows[-1].number if len(rows) == wanted.limit and rows else 0
+        )
+
+    @unary
+    async def Rows(self, request: audit.Wanted, context: Any) -> pb.LogReply:
+        self._desk.callers.peer(context)
+        return pb.LogReply(rows=[log_row(row) for row in find_rows(self._journal, _wanted(request, MOST_ROWS))])
+
+    @unary
+    async def Story(self, request: pb.ActionId, context: Any) -> audit.StoryReply:
+        self._desk.callers.peer(context)
+        row = self._desk.engine.core.actions.get(request.id)
+        rows = find_rows(self._journal, Wanted(action_id=row.id, limit=MOST_ROWS))
+        told = story(self._journal, reversed(rows))
+        reverts = self._desk.engine.core.actions.reverts_of(row.id)
+        reply = story_view(
+            action_view(row),
+            logged(row, told.decided, reverts),
+            row.source,
+            told,
+            list(rows[:ROWS_OF_A_STORY]),
+            max(len(rows) - ROWS_OF_A_STORY, 0),
+        )
+        reply.reverts.extend(self._logged(reverts))
+        return reply
+
+    @streaming
+    async def Verify(self, request: pb.VerifyLogRequest, context: Any) -> AsyncIterator[audit.VerifyProgress]:
+        self._desk.callers.peer(context)
+        rows, checked = self._journal.count, 0
+
+        def progress(count: int) -> None:
+            nonlocal checked
+            checked = count
+
+        task = asyncio.create_task(asyncio.to_thread(self._journal.verify, progress))
+        try:
+            while not (await asyncio.wait({task}, timeout=_TOLD_EVERY))[0]:
+                yield audit.VerifyProgress(checked=checked, rows=rows)
+        finally:
+            await asyncio.wait({task})  # a thread can't be stopped; it ends by itself
+        found = task.result()
+        yield audit.VerifyProgress(checked=found.rows, rows=found.rows, result=verified(found))
+
+    @streaming
+    async def Export(self, request: audit.Wanted, context: Any) -> AsyncIterator[audit.ExportChunk]:
+        self._desk.callers.peer(context)
+        portions = export(self._journal, _wanted(request, MOST_ROWS))
+        total = self._journal.count
+        while (portion := await asyncio.to_thread(next, portions, None)) is not None:
+            lines, rows = portion
+            yield audit.ExportChunk(lines=lines, rows=rows, of=total)
+
+    @unary
+    async def Scopes(self, request: audit.ScopesRequest, context: Any) -> audit.ScopesReply:
+        self._desk.callers.peer(context)
+        standing = [
+            grant
+            for grant in self._desk.engine.core.ledger.grants()
+            if grant.width is not Width.ONCE and request.agent in ("", grant.agent)
+        ]
+        used = await asyncio.to_thread(usage, self._journal, standing)
+        found = [
+            audit.UsedScope(
+                grant=grant_view(grant),
+                uses=used[grant.id].uses,
+                last_used=used[grant.id].last,
+                methods=sorted(used[grant.id].methods),
+                **self._open(grant, used[grant.id].methods),
+            )
+            for grant in standing
+        ]
+        found.sort(key=lambda each: (each.uses > 0, each.last_used, each.grant.created))
+        return audit.ScopesReply(scopes=found)
+
+    def _logged(self, rows: tuple[ActionRow, ...]) -> list[audit.LoggedAction]:
+        decided = decisions(self._journal, [row.id for row in rows])
+        core = self._desk.engine.core
+        undone = {row.id for row in rows if row.state is State.UNDONE}
+        reverts = {id: core.actions.reverts_of(id) for id in undone}
+        return [logged(row, decided[row.id], reverts.get(row.id, ())) for row in rows]
+
+    def _open(self, grant: Grant, called: set[str]) -> dict[str, Any]:
+        """What else the grant's scope would let its agent call."""
+        try:
+            names = [name for name, _, _ in opened(self._desk.engine.core.catalog, grant.service, grant.scope)]
+        except GoexError:  # a folder, or a service that isn't in the catalog any more
+            return {}
+        unused = sorted(name for name in names if name not in called)
+        return {"methods_open": len(names), "methods_unused": unused[:METHODS_NAMED]}
+
+
+def _wanted(request: audit.Wanted, most: int) -> Wanted:
+    """The message, checked. Raises InvalidInput."""
+    risk = None
+    if request.risk:
+        if request.risk.upper() not in Risk.__members__:
+            raise InvalidInput(
+                f"{request.risk[:40]!r} isn't a risk.",
+                next_step="It is read, write, delete or admin, and means at least.",
+            )
+        risk = Risk[request.risk.upper()]
+    return Wanted(
+        since=_moment(request.since),
+        until=_moment(request.until),
+        agent=request.agent,
+        service=request.service,
+        risk=risk,
+        session=request.session,
+        state=request.state,
+        kind=request.kind,
+        action_id=request.action_id,
+        text=request.text,
+        before=min(request.before, 2**63 - 1),
+        limit=min(request.limit or 50, most),
+    )
+
+
+def _moment(text: str) -> datetime | None:
+    if not text:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise InvalidInput(f"{text[:60]!r} isn't a time.", next_step="Write it as RFC 3339: 2026-11-01T09:00:00Z.")
+    return found
