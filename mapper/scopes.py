@@ -159,7 +159,7 @@ def also(catalog: Catalog, service: str, scope: str, used: Collection[str]) -> t
     A few are listed each; of many, some of each risk are named and all are counted, those in other services of the
     provider, too: nothing is left out uncounted. Each line begins with its risk. Raises UnknownName.
     """
-    unlocked = _opened_here(catalog, service, scope)
+    unlocked = opened(catalog, service, scope)
     here = [method for method in unlocked if method[0] not in used]
     reach = reach_of(catalog, service, scope)
     elsewhere = max(reach.services.bit_count() - 1, 0)
@@ -177,7 +177,7 @@ def also(catalog: Catalog, service: str, scope: str, used: Collection[str]) -> t
     return tuple(lines)
 
 
-def _opened_here(catalog: Catalog, service: str, scope: str) -> list[tuple[str, str, Risk]]:
+def opened(catalog: Catalog, service: str, scope: str) -> list[tuple[str, str, Risk]]:
     """(name, description, risk) of the service's own methods that the scope suffices for."""
     known = catalog.scope(service, scope)
     unlocked = catalog.unlocks(service, scope)

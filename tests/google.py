@@ -19,6 +19,7 @@ from mapper.catalog import Catalog
 from mapper.evaluation.alone import Alone, of_package
 from mapper.importing.install import import_google
 from mapper.importing.model import Report
+from mapper.ranking import tables
 from mapper.store.reading import Store
 
 
@@ -27,6 +28,14 @@ def imported() -> tuple[Path, Report]:
     """The file that an import of the installed package makes, without the search index, and its report."""
     path = _folder() / "catalog.db"
     return path, import_google(path, index=False)
+
+
+@cache
+def indexed() -> Path:
+    """The same with what comes with GoEx and the search index. Don't change it."""
+    path = Path(shutil.copy(imported()[0], _folder() / "catalog.db"))
+    tables.rebuild(path)
+    return path
 
 
 @cache

@@ -19,6 +19,7 @@ import numpy as np
 
 from mapper.catalog import Catalog
 from mapper.ranking import clauses, features, tables
+from mapper.ranking.companions import MOST, accompanied
 from mapper.ranking.embedding import MOST_METHODS, Embedder, blended
 from mapper.ranking.features import Evidence, Request
 from mapper.ranking.reading import Reader
@@ -138,7 +139,8 @@ class Index:
         `connected`: services that have an account, preferred among equals. `explain` fills `Hit.why`, which costs
         some time. `chooser` takes the service step: only methods of the services that it names are ranked (all, if it
         names none that there are). `embedder` blends in how near the request is in meaning. Where more than
-        `clauses.KEPT` are wanted of a request for several things, each of these has a say in the later places.
+        `clauses.KEPT` are wanted, each thing that a request asks for has a say in the later places, and so have methods
+        that the first ones need beside them (`companions`).
         """
         most = limit if embedder is None else max(limit, MOST_METHODS)
         with self._reader.snapshot():
@@ -239,16 +241,16 @@ class Index:
     def _shared(
         self, text: str, ranked: _Ranked, connected: Collection[str], chooser: ServiceChooser | None, limit: int
     ) -> tuple[list[int], Any]:
-        """The first `limit` methods with their scores, a request's clauses having had their say."""
+        """The first `limit` methods with their scores, clauses and companions having had their say."""
         whole = ranked.numbers.tolist()
         wishes = [self._ranked(clause, connected, chooser) for clause in clauses.clauses(text)]
         rankings = [wish.numbers[:limit].tolist() for wish in wishes if wish is not None]
-        if not rankings:
-            return whole[:limit], ranked.scores[:limit]
-        best = clauses.merged(whole, rankings, limit)
+        best = clauses.merged(whole, rankings, limit) if rankings else whole[:limit]
+        beside = self._reader.arrays["method_companions"].reshape(-1, MOST)
+        best = accompanied(best, [beside[number].tolist() for number in best])
         place = {number: at for at, number in enumerate(whole)}
         scores = np.array([ranked.scores[place.get(number, len(whole) - 1)] for number in best])
-        return best, np.minimum.accumulate(scores)  # what a clause brought in stands where it was put
+        return best, np.minimum.accumulate(scores)  # what was brought in stands where it was put
 
     def _ranked(
         self, text: str, connected: Collection[str], chooser: ServiceChooser | None, without: int = -1

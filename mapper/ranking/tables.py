@@ -21,13 +21,14 @@ import numpy as np
 
 from mapper.catalog import Catalog
 from mapper.ranking import lexicon, postings
+from mapper.ranking.companions import companions
 from mapper.ranking.postings import Counts, Matrix, Vocabulary
 from mapper.ranking.sources import Ranked, Sources, gather
 from mapper.ranking.text import document_terms, form_terms, marked_words, request_terms, split_name, stem, terms
 from mapper.store.database import open_writing, translated
 from mapper.store.reading import Store
 
-FORMAT = 9
+FORMAT = 10
 
 COLUMNS = ("family", "title", "resource", "tail", "own", "described", "named", "path", "ask")
 
@@ -352,6 +353,7 @@ class _Maker:
             "method_tail": np.array(self.tail_of, "<u4"),
             "method_asks": np.array([min(asked[n], 255) for n in range(len(self.methods))], np.uint8),
             "method_flags": flags.reshape(-1),
+            "method_companions": np.array(companions(self.methods), "<i4").reshape(-1),
             "family_start": np.array([0, *np.cumsum([len(own) for own in self.of_family])], "<u4"),
             "family_popular": np.array([family.popular for family in self.sources.families], np.uint8),
             "family_asks": np.bincount(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import sqlite3
 import statistics
 import subprocess
@@ -23,7 +22,7 @@ from mapper.ranking.index import Index
 from mapper.ranking.lexicon import pattern
 from mapper.ranking.sources import Sources, gather
 from mapper.store.reading import Store
-from tests.google import google_catalog
+from tests.google import google_catalog, indexed
 
 __all__ = ["google_catalog"]
 
@@ -33,15 +32,8 @@ LEXICON = Path(tables.__file__).parents[1] / "lexicon"
 
 
 @pytest.fixture(scope="module")
-def catalog_file(google_catalog: Catalog, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    assert google_catalog.store is not None
-    folder = tmp_path_factory.mktemp("ranked")
-    folder.chmod(0o700)
-    path = Path(shutil.copy(google_catalog.store.path, folder / "catalog.db"))
-    began = time.process_time()
-    tables.rebuild(path)
-    assert time.process_time() - began < 45
-    return path
+def catalog_file(google_catalog: Catalog) -> Path:
+    return indexed()
 
 
 @pytest.fixture(scope="module")
