@@ -121,6 +121,7 @@ def exchange_to_json(exchange: Exchange) -> dict[str, Any]:
         "body": exchange.body,
         "text": exchange.text,
         "failed": exchange.failed,
+        "size": exchange.size,
     }
 
 
@@ -132,6 +133,7 @@ def exchange_from_json(raw: Mapping[str, Any]) -> Exchange:
         body=raw["body"],
         text=str(raw["text"]),
         failed=str(raw["failed"]),
+        size=int(raw["size"]),
     )
 
 

@@ -126,6 +126,7 @@ class Delivery:
         text = "" if kind == "json" else shorten(body[: _TEXT * 4].decode("utf-8", "replace"), _TEXT)[0]
         await self._report(Exchange(
             request=planned.id, status=answer.status, well=not failed, body=value, text=text, failed=failed,
+            size=len(answer.body),
         ))  # fmt: skip
         headers = [(name, redactor.text(value)) for name, value in answer.headers if _passes(name, value)]
         headers += _verdict(failed)

@@ -86,6 +86,7 @@ class Exchange:
     body: JsonValue
     text: str = ""
     failed: str = ""
+    size: int = 0  # bytes of the answer's body as it came, before anything was taken out of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -171,7 +171,8 @@ class _Watch:
                 self.ledger.sent.append(request)
                 self.save()
             method, _, url = target.partition(" ")
-            self.context.note("request", {"request": request, "method": method, "url": url})
+            facts = {"request": request, "call": step.method_id, "method": method, "url": url}
+            self.context.note("request", facts)
         except Exception as error:
             self.report.trouble = f"it couldn't be noted: {_said(error)}"
             if request in self.ledger.sent and not step.read:
@@ -191,6 +192,7 @@ class _Watch:
         try:
             self.save()
             facts: dict[str, Any] = {"request": exchange.request, "status": exchange.status, "well": exchange.well}
+            facts["bytes"] = exchange.size
             self.context.note("answer", {**facts, "sha256": answer.sha256})
             if self.on_answer is not None:
                 self.on_answer(exchange.request)

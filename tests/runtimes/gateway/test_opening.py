@@ -123,7 +123,7 @@ def test_the_wire_keeps_a_plan_whole() -> None:
     assert plan_from_json(plan_to_json(sent)) == sent
     given = lease(account(ORIGIN, ca_pem="pem"))
     assert lease_from_json(lease_to_json(given)) == given
-    seen = Exchange(request="a", status=200, well=True, body={"r": [1]}, text="t", failed="f")
+    seen = Exchange(request="a", status=200, well=True, body={"r": [1]}, text="t", failed="f", size=7)
     assert exchange_from_json(exchange_to_json(seen)) == seen
     with pytest.raises(InvalidInput):
         plan_to_json(plan(planned(ORIGIN, body={"x": object()})))
