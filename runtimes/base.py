@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from policies.accounts import Account
 from policies.actions import Action, Outcome, Plan, Revert
@@ -60,6 +60,27 @@ class Settlement:
     evidence: tuple[str, ...] = ()
 
 
+DryKind = Literal["note", "warning", "change", "hunk", "same", "added", "removed", "output", "errors"]
+
+
+@dataclass(frozen=True, slots=True)
+class DryLine:
+    """One line of what a dry run found. `note` and `warning` are GoEx's own words; the others hold foreign text, which
+    is escaped already. Whatever was left out is said by a line."""
+
+    kind: DryKind
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DryRun:
+    """What would happen, found out without any effect outside. What happens later may still differ."""
+
+    ok: bool
+    summary: str
+    lines: tuple[DryLine, ...]
+
+
 class Runtime(Protocol):
     """One kind of action."""
 
@@ -68,6 +89,22 @@ class Runtime(Protocol):
 
     async def assess(self, action: Action, context: Context) -> Plan:
         """What `action` will touch, need, and how it is taken back. Has no effect. Raises InvalidInput."""
+        ...
+
+    async def dry_run(self, plan: Plan, context: Context) -> DryRun:
+        """What `plan` would do, as far as that can be known without any effect. `context.action_id` is the dry run's
+        own, nothing is leased and nothing is recorded. What is made for it is gone when this ends, however it ends.
+
+        Raises Conflict when the plan isn't what would run any more.
+        """
+        ...
+
+    async def dry_revert(self, revert: Revert, revert_plan: Plan, plan: Plan, target: Context) -> DryRun:
+        """What a revert would do. Only reads. Raises Conflict when the state changed since."""
+        ...
+
+    async def reap(self) -> None:
+        """At the daemon's start: remove what dry runs of an earlier one left. Idempotent."""
         ...
 
     async def prepare(self, plan: Plan, context: Context) -> None:

@@ -50,17 +50,13 @@ class ActionsService(rpc.ActionsServicer):
     @streaming
     async def Execute(self, request: pb.ExecuteRequest, context: Any) -> AsyncIterator[pb.Event]:
         asker = self._callers.asker(context)
-        wish = _wish(request)
-        async for event in self._journey(wish, asker):
+        async for event in self._journey(wish(request), asker):
             yield event
 
     @streaming
     async def Revert(self, request: pb.RevertRequest, context: Any) -> AsyncIterator[pb.Event]:
         asker = self._callers.asker(context)
-        _short(request.verb, request.action_id)
-        action = action_from_json({"kind": "revert", "verb": request.verb, "target": request.action_id})
-        wish = Wish(action=action, detach=request.detach, ask_seconds=request.ask_seconds)
-        async for event in self._journey(wish, asker):
+        async for event in self._journey(revert_wish(request), asker):
             yield event
 
     @streaming
@@ -180,8 +176,15 @@ def _intent(text: str) -> str:
     return text
 
 
-def _wish(request: pb.ExecuteRequest) -> Wish:
-    """Parse what is asked for; sizes first."""
+def revert_wish(request: pb.RevertRequest) -> Wish:
+    """Parse an undo, redo or commit. Raises InvalidInput."""
+    _short(request.verb, request.action_id)
+    action = action_from_json({"kind": "revert", "verb": request.verb, "target": request.action_id})
+    return Wish(action=action, detach=request.detach, ask_seconds=request.ask_seconds)
+
+
+def wish(request: pb.ExecuteRequest) -> Wish:
+    """Parse what is asked for; sizes first. Raises InvalidInput."""
     action: Action | None = None
     intent = proposal = ""
     match request.WhichOneof("what"):

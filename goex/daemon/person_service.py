@@ -7,6 +7,7 @@ from typing import Any
 from goex.catalog_views import services_reply
 from goex.daemon.asking_calls import AskingCalls
 from goex.daemon.calls import unary
+from goex.daemon.dryrun_calls import DryRunCalls
 from goex.daemon.log_calls import LogCalls
 from goex.daemon.vault_calls import VaultCalls
 from goex.daemon.views import grant_view
@@ -15,7 +16,7 @@ from goex.rpc import goex_pb2_grpc as rpc
 from vault.secret import Secret
 
 
-class PersonService(AskingCalls, VaultCalls, LogCalls, rpc.PersonServicer):
+class PersonService(AskingCalls, DryRunCalls, VaultCalls, LogCalls, rpc.PersonServicer):
     """Everything that only the person may do."""
 
     @unary

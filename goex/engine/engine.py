@@ -73,13 +73,7 @@ class Engine:
         """Record a wish and start it on its path; returns the action's id. Raises before anything is recorded."""
         if self.draining:
             raise Denied("The daemon is stopping.", next_step="Ask again when it is back: goex daemon start")
-        action = self.mapping.proposed(wish.proposal) if wish.proposal else wish.action
-        if isinstance(action, ApiCalls) and not action.calls:
-            raise InvalidInput("There is no call in this request.", next_step="goex exec --call SERVICE.METHOD …")
-        if action is None and not wish.intent.strip():
-            raise InvalidInput("There is nothing to do in this request.", next_step='goex exec "send …"')
-        if isinstance(action, Revert):
-            self._check_revertible(action, asker)
+        action = self.wanted(wish, asker)
         with self.core.journal.transaction() as transaction:
             row = self.core.actions.create(
                 transaction,
@@ -93,6 +87,17 @@ class Engine:
             )
         self.start(row, self._travel(row, wish))
         return row.id
+
+    def wanted(self, wish: Wish, asker: Asker) -> Action | None:
+        """The action that a wish is for; None for one in words. Raises for what can't be wished for."""
+        action = self.mapping.proposed(wish.proposal) if wish.proposal else wish.action
+        if isinstance(action, ApiCalls) and not action.calls:
+            raise InvalidInput("There is no call in this request.", next_step="goex exec --call SERVICE.METHOD …")
+        if action is None and not wish.intent.strip():
+            raise InvalidInput("There is nothing to do in this request.", next_step='goex exec "send …"')
+        if isinstance(action, Revert):
+            self._check_revertible(action, asker)
+        return action
 
     def start(self, row: ActionRow, journey: Coroutine[Any, Any, str]) -> None:
         """Let a journey run by itself to its end."""

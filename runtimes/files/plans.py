@@ -142,16 +142,9 @@ def outcome(result: Result, before: Manifest, after: Manifest, remarks: Sequence
     """What a program's end and the two states make."""
     lines = words.changes(before.entries, after.entries)
     shown, cut = words.capped([*remarks, *lines])
-    ok = result.ended is Ended.EXITED and result.exit_code == 0
-    if ok:
-        ending = "The program ended well"
-    elif result.ended is Ended.EXITED:
-        ending = f"The program ended with exit status {result.exit_code}"
-    else:
-        ending = f"The program was stopped ({result.ended.value})"
     return Outcome(
-        ok=ok,
-        summary=f"{ending}: {words.tally(lines)}.",
+        ok=result.ended is Ended.EXITED and result.exit_code == 0,
+        summary=f"{ending(result)}: {words.tally(lines)}.",
         ended=result.ended,
         exit_code=result.exit_code,
         stdout=result.stdout.decode("utf-8", "replace"),
@@ -162,6 +155,15 @@ def outcome(result: Result, before: Manifest, after: Manifest, remarks: Sequence
         touched=any(entry.essence != _essence(before, path) for path, entry in after.entries.items())
         or before.entries.keys() != after.entries.keys(),
     )
+
+
+def ending(result: Result) -> str:
+    """How a program ended, in words without a full stop."""
+    if result.ended is not Ended.EXITED:
+        return f"The program was stopped ({result.ended.value})"
+    if result.exit_code == 0:
+        return "The program ended well"
+    return f"The program ended with exit status {result.exit_code}"
 
 
 def _essence(manifest: Manifest, path: bytes) -> tuple[object, ...]:

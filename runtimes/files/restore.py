@@ -110,6 +110,8 @@ class Restore:
 
     `name` is the staging folder's, hidden and unguessable. `contents` opens what contents are copied from. First
     `stage`, which touches nothing but that folder (and the root's time, which `unstage` puts back), then `apply`.
+    `clone(oid, file)` may share a content with where it comes from instead of copying it; False: it couldn't.
+    Without `durable` nothing is brought to the disk: for a copy that nobody misses after a crash.
     """
 
     root: int
@@ -118,6 +120,8 @@ class Restore:
     name: bytes
     contents: Callable[[], AbstractContextManager[Copy]]
     progress: Callable[[str], None] = lambda text: None
+    clone: Callable[[str, int], bool] = lambda oid, file: False
+    durable: bool = True
     removed: set[bytes] = field(default_factory=set)
     made: dict[bytes, int] = field(default_factory=dict)  # inodes of new folders
 
@@ -133,7 +137,7 @@ class Restore:
                     self._make(folder, b"%d" % number, self.goal.entries[path], copy)
                     if number % 500 == 499:
                         self.progress(f"Restored the contents of {number + 1} of {len(todo.stage)} files.")
-        sync(self.root)
+        self._sync()
 
     def unstage(self) -> None:
         """Take `stage` back."""
@@ -173,14 +177,19 @@ class Restore:
             handles.folder(b"")
             remove_flat(self.root, self.name)
             self._folders(handles, touched | handles.lifted | set(todo.settle))
-        sync(self.root)
+        self._sync()
+
+    def _sync(self) -> None:
+        if self.durable:
+            sync(self.root)
 
     def _make(self, folder: int, name: bytes, goal: Entry, copy: Copy) -> None:
         if goal.kind == "f":
             flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
             file = os.open(name, flags, 0o600, dir_fd=folder)
             try:
-                _fill(file, goal, copy)
+                if not (goal.size and self.clone(goal.oid, file)):
+                    _fill(file, goal, copy)
                 inode = os.fstat(file).st_ino
             finally:
                 os.close(file)

@@ -19,11 +19,14 @@ from pathlib import Path
 
 from policies.actions import Action, Files, Outcome, Plan, Revert
 from policies.errors import Conflict, GoexError, InvalidInput, Unsupported
-from runtimes.base import Context, Records, Settlement
+from runtimes.base import Context, DryLine, DryRun, Records, Settlement
 from runtimes.files import notes, plans, words, workcopy
 from runtimes.files.desk import Desk, Halted, refuse_difference, refuse_unrestorable, stopped
+from runtimes.files.difference import Difference
+from runtimes.files.dryrun import Dry, Room
 from runtimes.files.folder import Folder, open_pinned, resolve
 from runtimes.files.handles import remove_path
+from runtimes.files.original import Kept, Original
 from runtimes.files.running import Run, interrupted
 from runtimes.files.snapshot import Repository, plain
 from runtimes.files.threads import FolderLocks, in_thread, teller
@@ -48,12 +51,14 @@ class FilesRuntime:
         *,
         protected: Sequence[Path] = (),
         bounds: Bounds | None = None,
+        room: Room | None = None,
     ) -> None:
         self._sandbox = sandbox
         self._snapshots = snapshots
         self._profile = profile or Profile()
         self._protected = (snapshots, snapshots.parent, *protected)
         self._bounds = bounds or Bounds()
+        self._room = room or Room()
         self._locks = FolderLocks()
 
     # ---- the action ----
@@ -74,6 +79,64 @@ class FilesRuntime:
             os.close(root)
         refuse_unrestorable(found)
         return plans.plan(action, folder, found, self._profile, image_id, self._bounds)
+
+    # ---- dry runs ----
+
+    async def dry_run(self, plan: Plan, context: Context) -> DryRun:
+        """See `Runtime.dry_run`: the program runs on a copy. Raises Conflict (the folder was swapped, or changes while
+        it is copied), Unavailable (no room, no image), and what the sandbox raises before the program began."""
+        if await self._sandbox.image_id(self._profile) != plan.image_id:
+            raise Conflict("The sandbox's image isn't the one that was planned with.", next_step="Ask for it again.")
+        path = str(plan.resolved["folder"])
+        root = await in_thread(lambda: open_pinned(path, plan.resolved["device"], plan.resolved["inode"]))
+        dry = Dry(
+            plan=plan,
+            context=context,
+            sandbox=self._sandbox,
+            profile=self._profile,
+            work=self._dry / plain(context.action_id),
+            bounds=self._bounds,
+            room=self._room,
+        )
+        try:
+            async with self._locks.hold(path):  # no action of ours changes it while it is copied
+                before, handed = await dry.copied(root)
+            result, why = await dry.run()
+            return await dry.compared(root, before, handed, result, why)
+        finally:
+            os.close(root)
+            await dry.clear()
+
+    async def dry_revert(self, revert: Revert, revert_plan: Plan, plan: Plan, target: Context) -> DryRun:
+        """See `Runtime.dry_revert`. Raises Conflict naming every path that someone changed since."""
+        if revert.verb == "commit":
+            said = "The snapshots of this action would be deleted; the folder wouldn't be touched."
+            return DryRun(ok=True, summary=said, lines=tuple(DryLine("note", line) for line in revert_plan.lines))
+        async with self._desk(revert_plan, target.action_id, target.records, target.progress) as desk:
+            before, after = await in_thread(desk.sides)
+            # Only looked at: a file that its mode closes, which undo itself would open for a moment, is said to be so.
+            walk = desk.walker(known=None, force=False)
+            walk.bounds = self._bounds.grown()
+            now = await in_thread(lambda: walk.run(desk.root), saying="Looking…", progress=target.progress)
+            undo = revert.verb == "undo"
+            refuse_difference(now, after if undo else before, (before, after))
+            goal = before if undo else after
+
+            def compare() -> tuple[list[DryLine], list[str]]:
+                kept = Kept(desk.repository.contents, goal)
+                return Difference(before=now, after=goal, old=Original(desk.root, now), new=kept).run()
+
+            lines, changed = await in_thread(compare, saying="Comparing…", progress=target.progress)
+        state = "before" if undo else "after"
+        summary = f"The folder would be as it was {state} the action: {words.tally(changed)}."
+        note = DryLine("note", "Nothing was touched. It will be refused when someone changes the folder until then.")
+        return DryRun(ok=True, summary=summary, lines=(note, *lines))
+
+    async def reap(self) -> None:
+        """See `Runtime.reap`."""
+        await in_thread(lambda: remove_path(self._dry))
+
+    # ---- doing ----
 
     async def prepare(self, plan: Plan, context: Context) -> None:
         """See `Runtime.prepare`. Raises Conflict (the folder was swapped, or changes while it is read), Unavailable
@@ -231,6 +294,10 @@ class FilesRuntime:
 
     def _repository(self, path: str) -> Repository:
         return Repository(self._snapshots / f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:32]}.git")
+
+    @property
+    def _dry(self) -> Path:
+        return self._snapshots / "dry"
 
     def _work(self, action_id: str) -> Path:
         return self._snapshots / "work" / plain(action_id)

@@ -147,7 +147,7 @@ class Walk:
         at = os.fstat(root)
         self._device = at.st_dev
         self._entries[b""] = self._entry(at, xattrs=read_xattrs(f"{PROC}/{root}"))
-        with _opened(root, b".", at, b"", os.O_DIRECTORY, self.force) as fd:
+        with reading(root, b".", at, b"", os.O_DIRECTORY, self.force) as fd:
             self._folder(fd, b"", 1)
         for paths in self._inodes.values():
             if len(paths) > 1:
@@ -168,7 +168,7 @@ class Walk:
             try:
                 self._one(fd, name, path, depth)
             except FileNotFoundError as error:
-                raise _moving(path) from error
+                raise moving(path) from error
             except PermissionError as error:
                 raise _unreadable(path) from error
 
@@ -182,7 +182,7 @@ class Walk:
                     f"Another file system is mounted at {shown(path)}.",
                     next_step="Unmount it, or choose another folder.",
                 )
-            with _opened(fd, name, at, path, os.O_DIRECTORY, self.force) as inner:
+            with reading(fd, name, at, path, os.O_DIRECTORY, self.force) as inner:
                 self._entries[path] = self._entry(at, xattrs=read_xattrs(f"{PROC}/{inner}"))
                 self._folder(inner, path, depth + 1)
             return
@@ -211,7 +211,7 @@ class Walk:
                 raise _unreadable(path)
             return self._entry(at, size=at.st_size)
         for _ in range(3):
-            with _opened(fd, name, at, path, 0, self.force) as file:
+            with reading(fd, name, at, path, 0, self.force) as file:
                 oid = self.read(file, at, path)
                 xattrs = read_xattrs(f"{PROC}/{file}")
                 after = os.fstat(file)
@@ -222,7 +222,7 @@ class Walk:
             if oid and _key(after) == _key(at):
                 return self._entry(at, size=at.st_size, oid=oid, xattrs=xattrs)
             at = os.stat(name, dir_fd=fd, follow_symlinks=False)
-        raise _moving(path)
+        raise moving(path)
 
     def _cached(self, path: bytes, at: os.stat_result) -> Entry | None:
         known = self.known
@@ -327,17 +327,20 @@ def _key(at: os.stat_result) -> tuple[int, int, int, int]:
 
 
 @contextmanager
-def _opened(fd: int, name: bytes, at: os.stat_result, path: bytes, flags: int, force: bool) -> Iterator[int]:
-    """`name` opened for reading, once it is sure that it is what `at` says.
+def reading(fd: int, name: bytes, at: os.stat_result, path: bytes, flags: int, force: bool) -> Iterator[int]:
+    """`name` opened for reading, once it is sure that it is what `at` says. Its access time stays as it is.
 
     With `force`, a mode that keeps its own user out is lifted meanwhile, by a descriptor that reads nothing.
     """
     bits = 0o500 if flags & os.O_DIRECTORY else 0o400
     euid = os.geteuid()
     if not force or euid == 0 or at.st_uid != euid or at.st_mode & bits == bits:
-        with opened(fd, name, flags | os.O_RDONLY) as found:
+        found = _quietly(fd, name, flags, euid in (0, at.st_uid))
+        try:
             _same(os.fstat(found), at, path)
             yield found
+        finally:
+            os.close(found)
         return
     with opened(fd, name, flags | os.O_PATH) as handle:
         _same(os.fstat(handle), at, path)
@@ -352,12 +355,23 @@ def _opened(fd: int, name: bytes, at: os.stat_result, path: bytes, flags: int, f
             os.chmod(f"{PROC}/{handle}", stat.S_IMODE(at.st_mode))
 
 
+def _quietly(fd: int, name: bytes, flags: int, own: bool) -> int:
+    """Open for reading so that no access time moves, which a file's owner, and root, may."""
+    flags |= os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    if own:
+        try:
+            return os.open(name, flags | os.O_NOATIME, dir_fd=fd)
+        except PermissionError:  # root of a container may not, where the owner isn't one of its users
+            pass
+    return os.open(name, flags, dir_fd=fd)
+
+
 def _same(now: os.stat_result, at: os.stat_result, path: bytes) -> None:
     if (now.st_ino, stat.S_IFMT(now.st_mode)) != (at.st_ino, stat.S_IFMT(at.st_mode)):
-        raise _moving(path)
+        raise moving(path)
 
 
-def _moving(path: bytes) -> Conflict:
+def moving(path: bytes) -> Conflict:
     return Conflict(
         f"{shown(path)} changed while it was being read.",
         next_step="Wait until nothing else writes to it, then try again.",

@@ -47,7 +47,7 @@ def changes(before: Mapping[bytes, Entry], after: Mapping[bytes, Entry]) -> list
     """One line for each path that isn't the same, in order of path. A folder's own time alone isn't a change."""
     lines: list[str] = []
     for path in sorted(before.keys() | after.keys()):
-        line = _change(path, before.get(path), after.get(path))
+        line = change(path, before.get(path), after.get(path))
         if line:
             lines.append(line)
     return lines
@@ -72,7 +72,8 @@ def tally(lines: list[str]) -> str:
     return ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "nothing changed"
 
 
-def _change(path: bytes, old: Entry | None, new: Entry | None) -> str:
+def change(path: bytes, old: Entry | None, new: Entry | None) -> str:
+    """What became of one path, in a line; "" when it is the same."""
     name = shown(path)
     if old is None and new is not None:
         return f"created {_what(name, new)}"

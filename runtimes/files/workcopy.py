@@ -86,19 +86,31 @@ def hand_out(
     work: Path, before: Manifest, uid: int, gid: int, contents: Callable[[], AbstractContextManager[Copy]]
 ) -> Manifest:
     """Make the copy, `work/tree`, from the snapshot. Returns it as the program gets it. Raises OSError (disk full)."""
+    goal = given(before, uid, gid)
+    lay_out(work, goal, contents)
+    return goal
+
+
+def lay_out(
+    work: Path,
+    goal: Manifest,
+    contents: Callable[[], AbstractContextManager[Copy]],
+    *,
+    clone: Callable[[str, int], bool] = lambda oid, file: False,
+    durable: bool = True,
+) -> None:
+    """Make `work/tree` what `goal` says; see `Restore` for `clone` and `durable`. Raises OSError (disk full)."""
     make_private(work.parent)
     remove_path(work)
     make_private(work)
     tree = work / "tree"
     tree.mkdir(mode=0o700)
-    goal = given(before, uid, gid)
     with opened_path(tree) as root:
         now = Walk(bounds=Bounds()).run(root)
-        restore = Restore(root=root, now=now, goal=goal, name=_STAGE, contents=contents)
+        restore = Restore(root=root, now=now, goal=goal, name=_STAGE, contents=contents, clone=clone, durable=durable)
         todo = steps(now, goal)
         restore.stage(todo)
         restore.apply(todo)
-    return goal
 
 
 def take_in(

@@ -14,13 +14,15 @@ from mapper.catalog import Catalog
 from policies.actions import Action, ApiCalls, Outcome, Plan, Revert
 from policies.errors import ExitStatus, GoexError, InvalidInput, Unsupported
 from policies.jsonvalue import canonical
-from runtimes.base import Context, Settlement
+from runtimes.base import Context, DryRun, Settlement
 from runtimes.gateway.contract import Gateway
 from runtimes.rest import answers as record
 from runtimes.rest.answers import Ledger
 from runtimes.rest.assessing import assess_calls, assess_commit, assess_redo, assess_undo
 from runtimes.rest.binding import bind
+from runtimes.rest.dryrun import dry_run
 from runtimes.rest.outcomes import forward
+from runtimes.rest.planning import PlannedUndo
 from runtimes.rest.reverting import COMMITTED, planned_steps
 from runtimes.rest.revertruns import redo, undo
 from runtimes.rest.run import Report, Runner, wanted_paths
@@ -46,6 +48,18 @@ class RestRuntime:
         if not isinstance(action, ApiCalls):
             raise InvalidInput(f"An action of kind {action.kind!r} isn't made of calls.")
         return assess_calls(action, context, self.catalog, self.profile, await self.sandbox.image_id(self.profile))
+
+    async def dry_run(self, plan: Plan, context: Context) -> DryRun:
+        """See `Runtime.dry_run`: the requests as they would leave. Nothing is sent."""
+        undos = map(PlannedUndo.from_json, plan.undo["calls"])
+        return dry_run(planned_steps(plan), undo=[step for undo in reversed([*undos]) for step in undo.steps])
+
+    async def dry_revert(self, revert: Revert, revert_plan: Plan, plan: Plan, target: Context) -> DryRun:
+        """See `Runtime.dry_revert`: the requests as they would leave. What they compare first isn't asked now."""
+        return dry_run(planned_steps(revert_plan))
+
+    async def reap(self) -> None:
+        """See `Runtime.reap`: dry runs leave nothing here."""
 
     async def prepare(self, plan: Plan, context: Context) -> None:
         """Write the undo templates down; the answers that fill them are recorded as they come."""

@@ -116,23 +116,25 @@ def _argument(name: str, value: Any) -> list[str]:
 
 def _value(value: Any) -> str:
     if isinstance(value, Ref):
-        return _reference(value)
+        return reference(value)
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False) if _needs_quotes(value) else value
-    return json.dumps(_spoken(value), ensure_ascii=False)
+    return json.dumps(spoken(value), ensure_ascii=False)
 
 
-def _spoken(value: Any) -> Any:
+def spoken(value: Any) -> Any:
+    """`value` with each reference in it as a text that says where it comes from."""
     if isinstance(value, Ref):
-        return f"← {_reference(value)}"
+        return f"← {reference(value)}"
     if isinstance(value, Mapping):
-        return {key: _spoken(item) for key, item in value.items()}
+        return {key: spoken(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_spoken(item) for item in value]
+        return [spoken(item) for item in value]
     return value
 
 
-def _reference(ref: Ref) -> str:
+def reference(ref: Ref) -> str:
+    """`from the answer to call 1, at $.ts`."""
     role, number = ref.request.split("-")[:2]
     source = "the answer to" if role == "call" else "what was read before"
     return f"from {source} call {int(number) + 1}, at {ref.path}{' (if it is there)' if ref.optional else ''}"

@@ -1,0 +1,56 @@
+"""The person's calls about dry runs: what would happen, before anything is decided."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from goex.daemon.actions_service import revert_wish, wish
+from goex.daemon.calls import streaming
+from goex.daemon.desk import DeskCalls
+from goex.engine.dryrun import DryRuns
+from goex.rpc import goex_pb2 as pb
+from policies.errors import InvalidInput
+from runtimes.base import DryRun
+
+
+class DryRunCalls(DeskCalls):
+    """Dry runs of what waits, and of what isn't asked for yet."""
+
+    @streaming
+    async def DryRun(self, request: pb.DryRunRequest, context: Any) -> AsyncIterator[pb.DryRunEvent]:
+        said: asyncio.Queue[str | None] = asyncio.Queue()
+        task = asyncio.ensure_future(self._dry_run(request, context, said.put_nowait))
+        task.add_done_callback(lambda _: said.put_nowait(None))
+        try:
+            while (text := await said.get()) is not None:
+                yield pb.DryRunEvent(progress=text)
+            yield pb.DryRunEvent(done=await task)
+        finally:  # whoever asked may have gone: then nobody wants the rest
+            task.cancel()
+            await asyncio.wait({task})
+
+    async def _dry_run(self, request: pb.DryRunRequest, context: Any, progress: Any) -> pb.DryRunReply:
+        peer, asker = self._desk.callers.peer(context), self._desk.callers.asker(context)
+        runs, by = DryRuns(self._desk.engine), peer.describe()
+        match request.WhichOneof("what"):
+            case "question":
+                asked = request.question
+                return _reply(await runs.of_question(asked.approval_id, asked.digest, by=by, progress=progress))
+            case "request":
+                plan, found = await runs.of_wish(wish(request.request), asker, by=by, progress=progress)
+            case "revert":
+                plan, found = await runs.of_wish(revert_wish(request.revert), asker, by=by, progress=progress)
+            case _:
+                raise InvalidInput("The request asks for nothing.", next_step="Set question, request or revert.")
+        return _reply(found, plan.lines)
+
+
+def _reply(found: DryRun, plan: tuple[str, ...] = ()) -> pb.DryRunReply:
+    return pb.DryRunReply(
+        ok=found.ok,
+        summary=found.summary,
+        lines=[pb.DryLine(kind=line.kind, text=line.text) for line in found.lines],
+        plan=plan,
+    )

@@ -1,0 +1,231 @@
+"""A dry run: the very program, in a container of its own, on a copy of the folder; and what it made of that copy.
+
+Rules:
+
+* The person's folder is only read (`original`), never mounted, and none of its times moves.
+* The copy lies in a private folder of GoEx's own and is removed however this ends; what a crash leaves is removed when
+  the daemon starts again (`FilesRuntime.reap`).
+* Limits and deadline are the real run's. A program that fills the disk is ended: what a copy may grow by is bounded.
+* What is said is what happened on the copy. Nothing here decides anything, or is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from policies.actions import Ended, Files, Plan
+from policies.errors import Conflict, GoexError, InvalidInput, Unavailable
+from policies.text import escape, shorten
+from runtimes.base import Context, DryKind, DryLine, DryRun
+from runtimes.files import plans, words, workcopy
+from runtimes.files.difference import Difference
+from runtimes.files.handles import opened_path, remove_path
+from runtimes.files.original import Original
+from runtimes.files.threads import in_thread, teller
+from runtimes.files.tree import Bounds, Manifest, Walk, hash_file
+from runtimes.sandbox.contract import Job, Profile, Result, Sandbox, SandboxFailed
+
+_LOOK = 0.25  # seconds between two looks at the disk
+_OUTPUT_LINES = 200
+_OUTPUT_LINE = 2000  # characters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """What a dry run may take of the disk: how much its program may write, and what must stay free. Bytes, entries."""
+
+    grow: int = 10**9
+    entries: int = 100_000
+    keep: int = 500 * 10**6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dry:
+    """One dry run of `plan`; `work` is where its copy lies, and doesn't exist yet."""
+
+    plan: Plan
+    context: Context
+    sandbox: Sandbox
+    profile: Profile
+    work: Path
+    bounds: Bounds
+    room: Room
+
+    async def copied(self, root: int) -> tuple[Manifest, Manifest]:
+        """Copy the folder open as `root`. Returns its state, and the copy's as the program gets it.
+
+        Raises Conflict when the folder changes meanwhile, Unavailable when there is too little room.
+        """
+        tell = teller(self.context.progress)
+
+        def copy() -> tuple[Manifest, Manifest]:
+            look = Walk(bounds=self.bounds, read=hash_file, progress=lambda seen: tell(f"Looked at {seen} files."))
+            before = look.run(root)
+            self._require_room(before)
+            original = Original(root, before)
+            if self.plan.resolved["mode"] == "copy":
+                handed = workcopy.given(before, self.plan.resolved["uid"], self.plan.resolved["gid"])
+            else:
+                if why := workcopy.special(before):
+                    raise Conflict(f"The folder isn't as it was when it was looked at: {why}.", difference=(why,))
+                handed = before
+            workcopy.lay_out(self.work, handed, original.contents, clone=original.clone, durable=False)
+            return before, handed
+
+        return await in_thread(copy, saying="Copying the folder…", progress=self.context.progress)
+
+    async def run(self) -> tuple[Result, str]:
+        """Run the program on the copy. Returns how it ended, and why it was ended by us ("": it wasn't)."""
+        action = self.plan.action
+        if not isinstance(action, Files):
+            raise InvalidInput("This isn't an action on files.")
+        name, argv = plans.command(action)
+        job = Job(
+            action_id=self.context.action_id,
+            argv=argv,
+            files={name: action.program.encode("utf-8")},
+            env={"HOME": "/tmp"},  # noqa: S108 (the container's own tmpfs)
+            folder=str(self.work / "tree"),
+            uid=self.plan.resolved["uid"],
+            gid=self.plan.resolved["gid"],
+        )
+        self.context.progress("Running the program on the copy…")
+        reasons: list[str] = []
+        guard = asyncio.create_task(self._guard(reasons))
+        try:
+            result = await self.sandbox.run(job, self.profile)
+        except SandboxFailed as error:
+            if not error.began:
+                raise
+            said = str(error).encode("utf-8", "replace")
+            result = Result(ended=Ended.KILLED, exit_code=None, stdout=b"", stderr=said, cut=0, seconds=0.0)
+        finally:
+            guard.cancel()
+            with suppress(asyncio.CancelledError):
+                await guard
+        return result, "".join(reasons)
+
+    async def compared(self, root: int, before: Manifest, handed: Manifest, result: Result, why: str) -> DryRun:
+        """Say what the program made of the copy."""
+        try:
+            return await in_thread(
+                lambda: self._compared(root, before, handed, result, why),
+                saying="Comparing the copy with the folder…",
+                progress=self.context.progress,
+            )
+        except InvalidInput as error:  # it left more than is looked at
+            said = f"The program left what GoEx doesn't take: {escape(str(error))}"
+            return DryRun(ok=False, summary=said, lines=(DryLine("warning", said), *printed(result)))
+
+    def _compared(self, root: int, before: Manifest, handed: Manifest, result: Result, why: str) -> DryRun:
+        allowed = Bounds(
+            files=len(before.entries) + self.room.entries,
+            bytes=before.bytes + 2 * self.room.grow,
+            depth=self.bounds.depth + 20,
+        )
+        with opened_path(self.work / "tree") as copy:
+            left = Walk(bounds=allowed, read=hash_file, force=True).run(copy)
+            if self.plan.resolved["mode"] == "copy":
+                after, refused = workcopy.target(before, handed, left)
+            else:
+                after, refused = stripped(handed, left)
+            difference = Difference(
+                before=before, after=after, old=Original(root, before), new=Original(copy, left, force=True)
+            )
+            lines, changed = difference.run()
+        ending = why or plans.ending(result)
+        return DryRun(
+            ok=result.ended is Ended.EXITED and result.exit_code == 0 and not why,
+            summary=f"{ending}: {words.tally(changed)}.",
+            lines=(
+                *_said(datetime.now(UTC)),
+                *(DryLine("warning", line) for line in refused),
+                *(lines or [DryLine("note", "Nothing in the folder would change.")]),
+                *printed(result),
+            ),
+        )
+
+    async def clear(self) -> None:
+        """Remove the copy. Idempotent."""
+        await in_thread(lambda: remove_path(self.work))
+
+    def _require_room(self, before: Manifest) -> None:
+        above = self.work.parent.parent
+        if free(above)[0] - before.bytes < self.room.keep:
+            raise Unavailable(
+                f"There is too little room on the disk for a copy of this folder ({words.size(before.bytes)}).",
+                next_step="Free some space, then try again.",
+            )
+
+    async def _guard(self, reasons: list[str]) -> None:
+        """End the program when the disk loses more than a copy may grow by."""
+        space, entries = free(self.work)
+        while True:
+            await asyncio.sleep(_LOOK)
+            now, names = free(self.work)
+            if space - now > self.room.grow or (entries and entries - names > self.room.entries):
+                reasons.append("The program was ended, because the copy grew too large")
+            elif now < self.room.keep:
+                reasons.append("The program was ended, because the disk was nearly full")
+            else:
+                continue
+            with suppress(GoexError):
+                await self.sandbox.kill(self.context.action_id)
+            return
+
+
+def stripped(handed: Manifest, left: Manifest) -> tuple[Manifest, list[str]]:
+    """What a run on the folder itself would be recorded as: set-user-id and set-group-id bits only where they were."""
+    made, refused = dict(left.entries), []
+    for path, entry in left.entries.items():
+        old = handed.entries.get(path)
+        kept = old.mode if old is not None and old.kind == "f" and old.body == entry.body else 0
+        if entry.kind == "f" and entry.mode & 0o6000 & ~kept:
+            made[path] = entry._replace(mode=entry.mode & (0o1777 | (kept & 0o6000)))
+            refused.append(f"not applied: the set-user-id or set-group-id bit of {words.shown(path)}")
+    return Manifest(entries=made, taken=left.taken, settled=False), refused
+
+
+def printed(result: Result) -> list[DryLine]:
+    """What the program printed, bounded; what was left out is said."""
+    lines: list[DryLine] = []
+    kinds: tuple[tuple[DryKind, bytes, str], ...] = (
+        ("output", result.stdout, "It printed:"),
+        ("errors", result.stderr, "It printed as errors:"),
+    )
+    for kind, data, heading in kinds:
+        if not data:
+            continue
+        lines.append(DryLine("note", heading))
+        found = data.decode("utf-8", "replace").removesuffix("\n").split("\n")
+        for line in found[:_OUTPUT_LINES]:
+            shown, cut = shorten(escape(line), _OUTPUT_LINE)
+            lines.append(DryLine(kind, f"{shown}… ({cut} more characters)" if cut else shown))
+        if len(found) > _OUTPUT_LINES:
+            lines.append(DryLine("warning", f"{len(found) - _OUTPUT_LINES} more lines of it aren't shown."))
+    if result.cut:
+        lines.append(DryLine("warning", f"{result.cut} bytes of what it printed were left out."))
+    return lines
+
+
+def free(folder: Path) -> tuple[int, int]:
+    """Bytes and entries that the file system still takes; entries are 0 where it doesn't count them."""
+    at = os.statvfs(folder)
+    return at.f_bavail * at.f_frsize, at.f_favail
+
+
+def _said(now: datetime) -> tuple[DryLine, ...]:
+    when = now.strftime("%Y-%m-%d %H:%M:%S UTC")
+    return (
+        DryLine("note", f"This is what happened on a copy at {when}. Your folder wasn't touched."),
+        DryLine(
+            "note",
+            "A later run may do otherwise: files may change until then, and a program can look at the clock, at chance,"
+            " or at whether it works on a copy.",
+        ),
+    )
