@@ -92,6 +92,22 @@ class Files:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Notify:
+    """`terminal`: the words that `goex approve ID` is put after, to open a window; empty: found. `most`: how many
+    questions are shown at once; the rest is summed up."""
+
+    terminal: tuple[str, ...] = ()
+    most: int = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grants:
+    """After how many days a permanent grant that nobody used ends; 0: never."""
+
+    unused_days: int = 90
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """Everything that the person has set."""
 
@@ -100,6 +116,8 @@ class Config:
     sandbox: Sandbox = field(default_factory=Sandbox)
     agent_sockets: tuple[AgentSocket, ...] = ()
     files: Files = field(default_factory=Files)
+    grants: Grants = field(default_factory=Grants)
+    notify: Notify = field(default_factory=Notify)
     log_level: str = "info"
 
 
@@ -131,7 +149,8 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
 
     top = _Section(table, "", where)
     ask, model, sandbox = top.section("ask"), top.section("model"), top.section("sandbox")
-    files, log = top.section("files"), top.section("log")
+    grants = top.section("grants")
+    files, log, notify = top.section("files"), top.section("log"), top.section("notify")
     limits = Limits()
     made = Config(
         ask=Ask(
@@ -166,9 +185,11 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
             max_bytes=files.size("max_bytes", Files().max_bytes, 2**20),
             max_entries=files.integer("max_entries", Files().max_entries, 100, 10_000_000),
         ),
+        notify=Notify(terminal=notify.words("terminal"), most=notify.integer("most", Notify().most, 1, 20)),
+        grants=Grants(unused_days=grants.integer("unused_days", Grants().unused_days, 0, 3650)),
         log_level=log.choice("level", "info", LEVELS),
     )
-    for section in (top, ask, model, sandbox, files, log):
+    for section in (top, ask, model, sandbox, files, grants, log, notify):
         section.refuse_unknown()
     if made.model.method.removesuffix("+scopes") != "adaptive":
         for key in ("samples", "adaptive", "confidence"):
@@ -236,6 +257,13 @@ class _Section:
 
     def text(self, key: str) -> str:
         return str(self.take(key, str, ""))
+
+    def words(self, key: str) -> tuple[str, ...]:
+        """A list of texts, like a command and its options."""
+        value = self.take(key, list, [])
+        if not all(isinstance(word, str) and word and "\0" not in word for word in value):
+            raise self.wrong(key, 'must be a list of words, like ["xterm", "-e"]')
+        return tuple(value)
 
     def integer(self, key: str, default: int, least: int, most: int) -> int:
         value = int(self.take(key, int, default))

@@ -15,6 +15,7 @@ import typer
 import typer.core
 
 from goex.cli import agents, approve, catalog, daemon, doctor, eval, exec, grants, history, images, mapping, vault
+from goex.cli import notify as notifier
 from policies.errors import ExitStatus, GoexError, InvalidInput
 from policies.text import escape
 
@@ -131,6 +132,7 @@ app.add_typer(daemon.app, name="daemon")
 app.add_typer(catalog.app, name="catalog")
 app.add_typer(images.app, name="images")
 app.add_typer(eval.app, name="eval")
+app.command("notify", short_help="Ask on your desktop.")(notifier.run)
 app.command("doctor", short_help="What is missing, and what mends it.")(doctor.run)
 
 

@@ -1,0 +1,90 @@
+"""Which questions there are, and which of them have room on the screen. Pure: no clock, no bus, no daemon.
+
+Rules: identical questions are one entry that counts them; agents take turns for the room, so that one that floods
+doesn't hide another; what the person closed stays away until it is asked anew, and is still undecided.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from goex.rpc import goex_pb2 as pb
+
+Key = tuple[str, str, str, str]
+
+
+@dataclass(slots=True)
+class Entry:
+    """Identical questions, oldest first."""
+
+    key: Key
+    questions: dict[str, pb.Approval] = field(default_factory=dict)
+    # The person closed it; or a terminal is open for it, or an answer is under way: it has no room now.
+    closed: bool = False
+    busy: bool = False
+    # It was on the screen at least once, so its end is worth a word.
+    seen: bool = False
+
+    @property
+    def first(self) -> pb.Approval:
+        return next(iter(self.questions.values()))
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(self.questions)
+
+
+class Board:
+    """All that waits."""
+
+    def __init__(self) -> None:
+        self._entries: dict[Key, Entry] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def asked(self, approval: pb.Approval) -> None:
+        """A question is open; news of one that is known replaces it."""
+        entry = self.of(approval.id)
+        key = (approval.agent, approval.session, approval.digest, approval.intent)
+        if entry is not None and entry.key != key:
+            self.ended(approval.id)
+        self._entries.setdefault(key, Entry(key)).questions[approval.id] = approval
+
+    def ended(self, id: str) -> Entry | None:
+        """A question isn't open any more. Returns the entry that it stood in, None for one that isn't known."""
+        entry = self.of(id)
+        if entry is not None:
+            del entry.questions[id]
+            if not entry.questions:
+                del self._entries[entry.key]
+        return entry
+
+    def of(self, id: str) -> Entry | None:
+        return next((entry for entry in self._entries.values() if id in entry.questions), None)
+
+    def entry(self, key: Key) -> Entry | None:
+        return self._entries.get(key)
+
+    def clear(self) -> None:
+        self._entries.clear()
+
+    def reopen(self) -> None:
+        """Another notification server: what was closed on the old one is shown again."""
+        for entry in self._entries.values():
+            entry.closed = False
+
+    def wanted(self, most: int) -> tuple[list[Entry], int]:
+        """The entries that have room, at most `most`, and how many more there are."""
+        turns: dict[str, int] = defaultdict(int)
+        ranked: list[tuple[int, int, Entry]] = []
+        for number, entry in enumerate(self._entries.values()):
+            if entry.closed or entry.busy:
+                continue
+            ranked.append((turns[entry.key[0]], number, entry))
+            turns[entry.key[0]] += 1
+        ranked.sort(key=lambda item: item[:2])
+        return [entry for _, _, entry in ranked[:most]], max(len(ranked) - most, 0)
