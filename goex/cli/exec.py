@@ -63,7 +63,8 @@ def run(
 
 
 def execute(client: Client, request: pb.ExecuteRequest, out: Output) -> int:
-    """Run a request to its end; for one that is ambiguous, offer the candidates on a terminal."""
+    """Run a request to its end; on a terminal, offer the candidates of one that is ambiguous, and the login that one
+    lacks, and go on."""
     from goex.cli.follow import exit_code, follow
 
     ended = follow(client, client.execute(request), out, detach=request.detach)
@@ -75,6 +76,10 @@ def execute(client: Client, request: pb.ExecuteRequest, out: Output) -> int:
             ended = follow(client, client.execute(request), out, detach=request.detach)
         else:
             return int(ExitStatus.AMBIGUOUS)
+    from goex.cli.consent import offer
+
+    while offer(client, ended, out):
+        ended = follow(client, client.execute(request), out, detach=request.detach)
     return exit_code(ended)
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from goex.cli import agents, approve, catalog, daemon, doctor, eval, exec, grants, history, images, mapping, vault
+from goex.cli import agents, approve, auth, catalog, daemon, doctor, eval, exec, grants, history, images, mapping, vault
 from goex.cli import notify as notifier
 from policies.errors import ExitStatus, GoexError, InvalidInput
 from policies.text import escape
@@ -127,6 +127,7 @@ app.command("commit", short_help="Keep an action for good.")(history.commit)
 app.command("grants", short_help="What you have allowed.")(grants.list_grants)
 app.command("revoke", short_help="Take grants back, at once.")(grants.revoke)
 app.add_typer(agents.app, name="agents")
+app.add_typer(auth.app, name="auth")
 app.add_typer(vault.app, name="vault")
 app.add_typer(daemon.app, name="daemon")
 app.add_typer(catalog.app, name="catalog")

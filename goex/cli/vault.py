@@ -131,7 +131,7 @@ def put(
             request.secret = _file(file)
         else:
             if not base_url and not replace:
-                request.base_url = _say_where(out, service)
+                request.base_url = say_where(out, service)
             label = f"{service}/{account}"
             request.secret = read_secret(f"Credential for {shown(label)}: ", what="The credential").reveal()
 
@@ -234,7 +234,7 @@ def _status(out: Output, reply: pb.VaultStatus) -> None:
             out.say(shown(f"Altered outside of GoEx, and unusable until it is put again or removed: {damage}"))
 
 
-def _say_where(out: Output, service: str) -> str:
+def say_where(out: Output, service: str) -> str:
     """Where the credential of an imported service will go: it was its document that said so, not GoEx. What is said is
     what is sent along, so that nothing that changes meanwhile leads elsewhere. "" for a service of GoEx's own."""
     from goex.cli.connect import paths

@@ -47,7 +47,7 @@ class OfferRequest(_message.Message):
     def __init__(self, service: _Optional[str] = ..., account: _Optional[str] = ..., server: _Optional[_Union[AuthorizationServer, _Mapping]] = ..., place: _Optional[_Union[AccountPlace, _Mapping]] = ..., confirmed: _Optional[_Union[AuthorizationServer, _Mapping]] = ...) -> None: ...
 
 class OfferReply(_message.Message):
-    __slots__ = ("service", "account", "server", "said_by", "confirm", "client_id", "scopes", "base_urls", "basic", "header")
+    __slots__ = ("service", "account", "server", "said_by", "confirm", "client_id", "scopes", "base_urls", "basic", "header", "client")
     SERVICE_FIELD_NUMBER: _ClassVar[int]
     ACCOUNT_FIELD_NUMBER: _ClassVar[int]
     SERVER_FIELD_NUMBER: _ClassVar[int]
@@ -58,6 +58,7 @@ class OfferReply(_message.Message):
     BASE_URLS_FIELD_NUMBER: _ClassVar[int]
     BASIC_FIELD_NUMBER: _ClassVar[int]
     HEADER_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_FIELD_NUMBER: _ClassVar[int]
     service: str
     account: str
     server: AuthorizationServer
@@ -68,7 +69,8 @@ class OfferReply(_message.Message):
     base_urls: _containers.RepeatedScalarFieldContainer[str]
     basic: bool
     header: str
-    def __init__(self, service: _Optional[str] = ..., account: _Optional[str] = ..., server: _Optional[_Union[AuthorizationServer, _Mapping]] = ..., said_by: _Optional[str] = ..., confirm: _Optional[bool] = ..., client_id: _Optional[str] = ..., scopes: _Optional[_Iterable[_Union[ScopeOffer, _Mapping]]] = ..., base_urls: _Optional[_Iterable[str]] = ..., basic: _Optional[bool] = ..., header: _Optional[str] = ...) -> None: ...
+    client: str
+    def __init__(self, service: _Optional[str] = ..., account: _Optional[str] = ..., server: _Optional[_Union[AuthorizationServer, _Mapping]] = ..., said_by: _Optional[str] = ..., confirm: _Optional[bool] = ..., client_id: _Optional[str] = ..., scopes: _Optional[_Iterable[_Union[ScopeOffer, _Mapping]]] = ..., base_urls: _Optional[_Iterable[str]] = ..., basic: _Optional[bool] = ..., header: _Optional[str] = ..., client: _Optional[str] = ...) -> None: ...
 
 class ScopeOffer(_message.Message):
     __slots__ = ("name", "description", "risk", "granted", "wanted_by", "wanted")
@@ -257,3 +259,25 @@ class ConnectedAccount(_message.Message):
     updated: str
     trouble: str
     def __init__(self, service: _Optional[str] = ..., account: _Optional[str] = ..., kind: _Optional[str] = ..., scopes: _Optional[_Iterable[str]] = ..., refused: _Optional[_Iterable[str]] = ..., expires: _Optional[str] = ..., renews: _Optional[bool] = ..., last_used: _Optional[str] = ..., narrowed: _Optional[str] = ..., issuer: _Optional[str] = ..., subject: _Optional[str] = ..., origins: _Optional[_Iterable[str]] = ..., created: _Optional[str] = ..., updated: _Optional[str] = ..., trouble: _Optional[str] = ...) -> None: ...
+
+class ConsentsRequest(_message.Message):
+    __slots__ = ("action_id",)
+    ACTION_ID_FIELD_NUMBER: _ClassVar[int]
+    action_id: str
+    def __init__(self, action_id: _Optional[str] = ...) -> None: ...
+
+class Consent(_message.Message):
+    __slots__ = ("service", "account", "scopes")
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    ACCOUNT_FIELD_NUMBER: _ClassVar[int]
+    SCOPES_FIELD_NUMBER: _ClassVar[int]
+    service: str
+    account: str
+    scopes: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, service: _Optional[str] = ..., account: _Optional[str] = ..., scopes: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ConsentsReply(_message.Message):
+    __slots__ = ("consents",)
+    CONSENTS_FIELD_NUMBER: _ClassVar[int]
+    consents: _containers.RepeatedCompositeFieldContainer[Consent]
+    def __init__(self, consents: _Optional[_Iterable[_Union[Consent, _Mapping]]] = ...) -> None: ...

@@ -64,6 +64,11 @@ class AccountsStub:
                 request_serializer=goex_dot_v1_dot_accounts__pb2.ListAccountsRequest.SerializeToString,
                 response_deserializer=goex_dot_v1_dot_accounts__pb2.ListAccountsReply.FromString,
                 _registered_method=True)
+        self.Consents = channel.unary_unary(
+                '/goex.v1.Accounts/Consents',
+                request_serializer=goex_dot_v1_dot_accounts__pb2.ConsentsRequest.SerializeToString,
+                response_deserializer=goex_dot_v1_dot_accounts__pb2.ConsentsReply.FromString,
+                _registered_method=True)
 
 
 class AccountsServicer:
@@ -110,6 +115,13 @@ class AccountsServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Consents(self, request, context):
+        """What the person would have to agree to before an action that was refused with `consent` can run.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AccountsServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -142,6 +154,11 @@ def add_AccountsServicer_to_server(servicer, server):
                     servicer.ListAccounts,
                     request_deserializer=goex_dot_v1_dot_accounts__pb2.ListAccountsRequest.FromString,
                     response_serializer=goex_dot_v1_dot_accounts__pb2.ListAccountsReply.SerializeToString,
+            ),
+            'Consents': grpc.unary_unary_rpc_method_handler(
+                    servicer.Consents,
+                    request_deserializer=goex_dot_v1_dot_accounts__pb2.ConsentsRequest.FromString,
+                    response_serializer=goex_dot_v1_dot_accounts__pb2.ConsentsReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -306,6 +323,33 @@ class Accounts:
             '/goex.v1.Accounts/ListAccounts',
             goex_dot_v1_dot_accounts__pb2.ListAccountsRequest.SerializeToString,
             goex_dot_v1_dot_accounts__pb2.ListAccountsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Consents(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/goex.v1.Accounts/Consents',
+            goex_dot_v1_dot_accounts__pb2.ConsentsRequest.SerializeToString,
+            goex_dot_v1_dot_accounts__pb2.ConsentsReply.FromString,
             options,
             channel_credentials,
             insecure,

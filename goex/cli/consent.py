@@ -1,0 +1,44 @@
+"""The login that an action lacks, offered where it was missed.
+
+Rules: only on a terminal, and only after a yes; what would be asked for is said before. It goes on by itself as long as
+each login brings something: one that didn't is not offered again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from goex.cli.output import Output, shown
+
+if TYPE_CHECKING:
+    from goex.cli.follow import Ended
+    from goex.client import Client
+
+_YES = ("y", "yes")
+
+
+def offer(client: Client, ended: Ended, out: Output) -> bool:
+    """Whether the person logged in to everything that was missing, so that it is worth trying again."""
+    problem = ended.finished.problem if ended.finished is not None else None
+    if problem is None or problem.code != "consent":
+        return False
+    from goex.cli.prompt import Terminal
+
+    terminal = None if out.as_json else Terminal.find()
+    if terminal is None:
+        return False
+    from goex.cli.login import Wish, run, say_done
+    from goex.rpc import accounts_pb2 as ab
+
+    reply = client.call("Accounts/Consents", ab.ConsentsRequest(action_id=ended.action_id), ab.ConsentsReply)
+    for consent in reply.consents:
+        label = f"{consent.service}/{consent.account}"
+        said = terminal.ask(f"Log in to {shown(label)} now, for {shown(', '.join(consent.scopes))}? (yes/no) [no]: ")
+        if (said or "").lower() not in _YES:
+            return False
+        wish = Wish(service=consent.service, account=consent.account, scopes=tuple(consent.scopes))
+        done = run(client, wish, out)
+        say_done(done, out)
+        if set(consent.scopes) & set(done.dropped):
+            return False
+    return bool(reply.consents)

@@ -1,0 +1,303 @@
+"""A login, as the person sees it: what would be used, the address to open, and what came of it.
+
+Rules: the address is always printed, and a browser is opened only where the person's own desktop (or $BROWSER) has one;
+what an import says about where tokens go is shown and agreed to first; a client's secret is typed, piped or read from
+a file descriptor, never an argument. Ctrl-C ends the login, with nothing stored.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import grpc
+
+from goex.cli.output import Output, local, shown, to_json
+from goex.cli.prompt import Line, Terminal, with_presence
+from policies.errors import Denied, InvalidInput
+
+if TYPE_CHECKING:
+    from goex.client import Client
+    from goex.rpc import accounts_pb2 as ab
+
+_YES = ("y", "yes")
+_SHOWN_SCOPES = 40
+_LONGEST_PASTE = 20_000  # bytes
+_ENDPOINTS = ("issuer", "authorization_endpoint", "token_endpoint", "device_endpoint", "revocation_endpoint")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What the person wants to log in to, and how. `secret`: where the client's secret comes from."""
+
+    service: str
+    account: str = "default"
+    scopes: tuple[str, ...] = ()
+    flow: str = "code"  # or "device", "client_credentials"
+    browser: bool = True
+    server: dict[str, str] = field(default_factory=dict)  # of AuthorizationServer
+    place: dict[str, Any] = field(default_factory=dict)  # of AccountPlace
+    client_id: str = ""
+    secret: Callable[[], bytes] | None = None
+    seconds: int = 0
+
+
+def run(client: Client, wish: Wish, out: Output) -> ab.LoginDone:
+    """One login, to its end. Raises GoexError when nothing came of it, KeyboardInterrupt after calling it off."""
+    from goex.rpc import accounts_pb2 as ab
+
+    terminal = None if out.as_json else Terminal.find()
+    request = ab.LoginRequest(
+        service=wish.service,
+        account=wish.account,
+        server=ab.AuthorizationServer(**wish.server),
+        place=ab.AccountPlace(**wish.place),
+        client_id=wish.client_id,
+        scopes=wish.scopes,
+        flow=wish.flow,
+        seconds=wish.seconds,
+    )
+    offer = _agreed(client, request, out, terminal)
+    if not (request.client_id or offer.client_id):
+        request.client_id = _client_id(offer, terminal)
+    if wish.secret is not None:
+        request.client_secret = wish.secret()
+    elif offer.client == "confidential" and not offer.client_id and terminal is not None:
+        request.client_secret = terminal.secret("Client secret (Enter: it has none): ").encode("utf-8")
+    events = with_presence(lambda passphrase: _Events(client, request, passphrase), terminal)
+    pasting = _Pasting()
+    try:
+        return _follow(client, events, wish, out, pasting)
+    finally:
+        pasting.end()
+        events.close()
+
+
+def say_done(done: ab.LoginDone, out: Output) -> None:
+    """What came of a login, in words."""
+    if out.as_json:
+        return
+    account = done.account
+    out.say(shown(f"Connected {account.service}/{account.account}."), "bold")
+    out.fields(
+        (
+            ("scopes", ", ".join(account.scopes) or "none"),
+            ("goes to", ", ".join(account.origins)),
+            ("renews", "by itself" if account.renews else "not at all: log in again when it has run out"),
+            ("good until", local(account.expires) if account.expires and not account.renews else ""),
+        )
+    )
+    if done.dropped:
+        out.say(
+            shown(f"Asked for, and not granted: {', '.join(done.dropped)}. What needs these won't run."),
+            "bold yellow",
+        )
+
+
+def offer_scopes(offer: ab.OfferReply, out: Output) -> None:
+    """Which scopes there are, in words, on stderr."""
+    for scope in offer.scopes[:_SHOWN_SCOPES]:
+        state = " (granted)" if scope.granted else ""
+        out.progress(f"  {scope.name}{state}  [{scope.risk}] {scope.description}")
+        for action in scope.wanted_by:
+            out.progress(f"      wanted by {action}")
+    if len(offer.scopes) > _SHOWN_SCOPES:
+        rest = len(offer.scopes) - _SHOWN_SCOPES
+        out.progress(f"  … and {rest} more: goex catalog show {offer.service} --json")
+
+
+class _Events:
+    """The events of a login. Made only when the daemon has taken it: the first event is read at once."""
+
+    def __init__(self, client: Client, request: ab.LoginRequest, passphrase: str) -> None:
+        from goex.rpc import accounts_pb2 as ab
+
+        request.passphrase = passphrase
+        self._call = client.stream("Accounts/Login", request, ab.LoginEvent)
+        self._first = self._next()
+
+    def close(self) -> None:
+        self._call.cancel()
+
+    def __iter__(self) -> Iterator[ab.LoginEvent]:
+        event = self._first
+        while event is not None:
+            yield event
+            if event.WhichOneof("what") == "done":
+                return
+            event = self._next()
+
+    def _next(self) -> ab.LoginEvent | None:
+        from goex.client import translate
+
+        try:
+            found: ab.LoginEvent | None = next(self._call, None)
+        except grpc.RpcError as error:
+            raise translate(error) from error
+        return found
+
+
+def _follow(client: Client, events: _Events, wish: Wish, out: Output, pasting: _Pasting) -> ab.LoginDone:
+    for event in events:
+        if out.as_json:
+            out.json(to_json(event))
+        match event.WhichOneof("what"):
+            case "progress":
+                out.progress(event.progress)
+            case "open":
+                _open(client, event.open, wish, out, pasting)
+            case "code":
+                _enter(event.code, wish, out)
+            case "done":
+                return event.done
+    raise Denied("The login ended without a word.", next_step="See daemon.log, whose place goex doctor names.")
+
+
+def _open(client: Client, opened: ab.OpenBrowser, wish: Wish, out: Output, pasting: _Pasting) -> None:
+    out.progress(f"Asked for: {', '.join(opened.scopes) or 'no scope'}.")
+    out.progress("Log in at this address:")
+    _address(opened.url, out)
+    if wish.browser and _browse(opened.url):
+        out.progress("Your browser was told to open it.")
+    out.progress("If the browser is on another machine, it ends on a page that can't be opened:")
+    out.progress("copy that page's address, paste it here and press Enter. Ctrl-C ends the login.")
+    if not out.as_json:
+        pasting.begin(client, opened.login_id, out)
+
+
+def _enter(code: ab.EnterCode, wish: Wish, out: Output) -> None:
+    out.progress(f"Asked for: {', '.join(code.scopes) or 'no scope'}.")
+    out.progress("Open this address, on any machine:")
+    _address(code.verification_url, out)
+    out.progress(f"and enter this code, before {local(code.deadline)}:")
+    _address(code.user_code, out)
+    if wish.browser and _browse(code.verification_url_complete or code.verification_url):
+        out.progress("Your browser was told to open it.")
+
+
+def _address(text: str, out: Output) -> None:
+    """On stderr, alone on its line, so that it can be copied whole; with --json the event holds it."""
+    if not out.as_json:
+        sys.stderr.write(f"    {shown(text)}\n")
+        sys.stderr.flush()
+
+
+def _browse(url: str) -> bool:
+    """Open the person's own browser. A browser of the terminal isn't one: it would take the terminal over."""
+    if not url.startswith(("https://", "http://")):
+        return False
+    desktop = sys.platform in ("darwin", "win32") or any(
+        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    )
+    if not desktop:
+        return False
+    import webbrowser
+
+    try:
+        return webbrowser.open(url)
+    except (webbrowser.Error, OSError):
+        return False
+
+
+class _Pasting:
+    """Sends on the address that is pasted while a login waits. It lets go of stdin when the login has ended, so that
+    the next question isn't answered into it."""
+
+    def __init__(self) -> None:
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, client: Client, login_id: str, out: Output) -> None:
+        self._thread = threading.Thread(target=self._watch, args=(client, login_id, out), daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join(2.0)
+
+    def _watch(self, client: Client, login_id: str, out: Output) -> None:
+        from goex.rpc import accounts_pb2 as ab
+        from policies.errors import GoexError
+
+        data = b""
+        while not self._ended.is_set():
+            if not select.select([0], [], [], 0.2)[0]:
+                continue
+            piece = os.read(0, 4096)
+            data += piece
+            if not piece or len(data) > _LONGEST_PASTE:
+                return
+            *lines, data = data.split(b"\n")
+            for line in filter(None, (line.strip() for line in lines)):
+                try:
+                    request = ab.FinishLoginRequest(login_id=login_id, redirect_url=line.decode("utf-8", "replace"))
+                    client.call("Accounts/FinishLogin", request, ab.FinishLoginReply)
+                    return
+                except GoexError as error:
+                    out.progress(str(error))
+
+
+def _agreed(client: Client, request: ab.LoginRequest, out: Output, terminal: Terminal | None) -> ab.OfferReply:
+    """What a login would use; what only an import says is shown, and must be agreed to."""
+    from goex.rpc import accounts_pb2 as ab
+
+    asked = ab.OfferRequest(
+        service=request.service, account=request.account, server=request.server, place=request.place
+    )
+    for _ in range(3):
+        offer = client.call("Accounts/Offer", asked, ab.OfferReply)
+        if not offer.confirm:
+            break
+        out.progress(f"What was imported as {offer.service} says that its tokens come from, and are renewed at:")
+        for name in _ENDPOINTS:
+            if getattr(offer.server, name):
+                out.progress(f"  {name.replace('_', ' ')}: {getattr(offer.server, name)}")
+        out.progress("Whoever wrote that document chose these places; tokens and the client's secret will go there.")
+        said = terminal.ask("Are they the provider's own? (yes/no) [no]: ") if terminal is not None else None
+        if (said or "").lower() not in _YES:
+            raise Denied(
+                "Where the tokens would go wasn't confirmed.",
+                next_step="Give the provider's own: --issuer https://…; or confirm it in a terminal.",
+            )
+        asked.confirmed.CopyFrom(offer.server)
+        request.confirmed.CopyFrom(offer.server)
+    else:
+        raise Denied("What the import says changes each time that it is looked at.", next_step="Import it again.")
+    if offer.said_by == "":
+        raise InvalidInput(
+            f"It isn't known where logins to {offer.service} happen.",
+            next_step="Say it: --issuer https://…; or seal a key instead: --api-key, --bearer or --basic.",
+        )
+    if not (request.scopes or any(scope.granted or scope.wanted for scope in offer.scopes)) and offer.scopes:
+        out.progress(f"{offer.service} has these scopes:")
+        offer_scopes(offer, out)
+        raise InvalidInput(
+            "Which scopes should be asked for?",
+            next_step=f"Name them: goex auth login {offer.service} --scope {offer.scopes[0].name}; "
+            "or run what you want to have done, and GoEx asks for what that needs.",
+        )
+    return offer
+
+
+def _client_id(offer: ab.OfferReply, terminal: Terminal | None) -> str:
+    where = offer.server.issuer or offer.server.token_endpoint
+    if terminal is not None:
+        for line in (
+            f"GoEx needs a client id of yours at {where}: register a desktop (native) app there,",
+            "with the redirect address http://127.0.0.1",
+        ):
+            terminal.write(Line(shown(line)))
+        said = terminal.ask("Client id: ")
+        if said:
+            return said
+    raise InvalidInput(
+        f"A login at {where} needs a client id.",
+        next_step="Register a desktop (native) app there, with the redirect address http://127.0.0.1, "
+        "and give its id: --client-id ID",
+    )
