@@ -26,6 +26,7 @@ from runtimes.files import plans, words, workcopy
 from runtimes.files.difference import Difference
 from runtimes.files.handles import opened_path, remove_path
 from runtimes.files.original import Original
+from runtimes.files.snapshot import make_private
 from runtimes.files.threads import in_thread, teller
 from runtimes.files.tree import Bounds, Manifest, Walk, hash_file
 from runtimes.sandbox.contract import Job, Profile, Result, Sandbox, SandboxFailed
@@ -119,7 +120,7 @@ class Dry:
                 progress=self.context.progress,
             )
         except InvalidInput as error:  # it left more than is looked at
-            said = f"The program left what GoEx doesn't take: {escape(str(error))}"
+            said = f"{why}." if why else f"The program left what GoEx doesn't take: {escape(str(error))}"
             return DryRun(ok=False, summary=said, lines=(DryLine("warning", said), *printed(result)))
 
     def _compared(self, root: int, before: Manifest, handed: Manifest, result: Result, why: str) -> DryRun:
@@ -156,6 +157,7 @@ class Dry:
 
     def _require_room(self, before: Manifest) -> None:
         above = self.work.parent.parent
+        make_private(above)
         if free(above)[0] - before.bytes < self.room.keep:
             raise Unavailable(
                 f"There is too little room on the disk for a copy of this folder ({words.size(before.bytes)}).",
