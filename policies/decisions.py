@@ -1,96 +1,90 @@
 """The decision: a pure function from what is asked to Allow, Ask or Deny.
 
-Order: a rule that forbids wins over everything; then every need must be covered by a grant, or the person is
-asked; a rule may insist on asking whatever was granted. Absence denies: an action without needs, a plan without
-a digest, a rule that fails. Decisions are values, not exceptions.
+Order: a rule that forbids wins over everything; a rule may insist on asking, whatever was granted or permitted; then
+every need must be permitted by a rule or covered by a grant, or the person is asked. Absence denies: an action without
+needs, a plan without a digest, a rule that can't be evaluated. Decisions are values, not exceptions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from enum import Enum
 from typing import Protocol
 
-from policies.actions import Need, Plan, Revert, UndoClass
+from policies.actions import Need, Plan
 from policies.catalog import Risk
 from policies.grants import ANONYMOUS, Grant, Width
+from policies.rules.facts import Situation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is to be decided: a plan, bound to its digest, and who asks in which session."""
+    """What is to be decided: a plan, bound to its digest, who asks in which session, and how things stand."""
 
     agent: str
     session: str
     digest: str
     plan: Plan
+    situation: Situation = field(default_factory=Situation)
 
 
 @dataclass(frozen=True, slots=True)
 class Allow:
-    """Go ahead, on these grants (each of them is named in the journal; once-grants are consumed)."""
+    """Go ahead, on these grants (each of them is named in the journal; once-grants are consumed) and rules."""
 
     grants: tuple[Grant, ...]
+    rules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """The person must decide. `needs` aren't covered yet; `presence` says that a passphrase is due."""
+    """The person must decide. `needs` aren't covered yet; `presence` says that a passphrase is due; `rules` are those
+    that want it asked."""
 
     needs: tuple[Need, ...]
     widths: tuple[Width, ...]
     presence: bool
     reason: str
+    rules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Deny:
-    """No. The reason is one that the agent may read."""
+    """No. The reason is one that the agent may read; `rules` are those that forbid it."""
 
     reason: str
+    rules: tuple[str, ...] = ()
 
 
 Decision = Allow | Ask | Deny
 
 
-class Verdict(Enum):
-    """What one rule says. PASS has no opinion."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruling:
+    """What the rules say of a plan: the names of those that forbid it and that want it asked for; for each required
+    need (by its place) those that permit all of it; and why it can't be judged, which denies."""
 
-    FORBID = "forbid"
-    ASK_ALWAYS = "ask always"
-    PASS = "pass"  # noqa: S105  a verdict, not a password
-
-
-class Rule(Protocol):
-    """One rule. It must be pure; one that raises is a denial."""
-
-    @property
-    def name(self) -> str: ...
-
-    def judge(self, request: Request, now: datetime) -> Verdict: ...
+    forbid: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    permits: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class IrreversibleAsks:
-    """What can't be taken back, and giving up the way back, is asked for each time: no standing grant is enough."""
+class Rules(Protocol):
+    """All rules. Judging is pure; one that raises is a denial."""
 
-    name: str = "irreversible-asks"
-
-    def judge(self, request: Request, now: datetime) -> Verdict:
-        plan = request.plan
-        if isinstance(plan.action, Revert) and plan.action.verb == "commit":
-            return Verdict.ASK_ALWAYS
-        if plan.undo_class is UndoClass.IRREVERSIBLE and plan.risk > Risk.READ:
-            return Verdict.ASK_ALWAYS
-        return Verdict.PASS
+    def judge(self, request: Request, now: datetime) -> Ruling: ...
 
 
-DEFAULT_RULES: tuple[Rule, ...] = (IrreversibleAsks(),)
+class NoRules:
+    """Says nothing: grants decide."""
+
+    def judge(self, request: Request, now: datetime) -> Ruling:
+        return Ruling()
 
 
-def decide(request: Request, grants: Iterable[Grant], rules: Sequence[Rule], now: datetime) -> Decision:
+def decide(request: Request, grants: Iterable[Grant], rules: Rules, now: datetime) -> Decision:
     """Decide `request` under `grants` and `rules` at `now`. Pure: no clock, no store, no I/O.
 
     The grants that an Allow carries are the narrowest that cover each need: permanent before session before
@@ -100,42 +94,53 @@ def decide(request: Request, grants: Iterable[Grant], rules: Sequence[Rule], now
         return Deny("The action has no digest, so nothing can be bound to it.")
     if not request.plan.required:
         return Deny("The action needs no known permission, and what is unmapped doesn't run.")
-
-    asking = ""
-    for rule in rules:
-        try:
-            verdict = rule.judge(request, now)
-        except Exception as error:  # noqa: BLE001  a rule that fails must not let anything through
-            return Deny(f"Rule {rule.name} failed ({type(error).__name__}), and a failed rule denies.")
-        if verdict is Verdict.FORBID:
-            return Deny(f"Rule {rule.name} forbids it.")
-        if verdict is Verdict.ASK_ALWAYS:
-            asking = asking or f"Rule {rule.name} wants each such action to be asked for."
+    try:
+        said = rules.judge(request, now)
+    except Exception as error:  # noqa: BLE001  rules that fail must not let anything through
+        return Deny(f"The rules failed ({type(error).__name__}), and what can't be judged is denied.")
+    if said.problem:
+        which = f"By {_names(said.forbid)}: " if said.forbid else ""
+        return Deny(f"{which}{said.problem[:1].upper()}{said.problem[1:]} What can't be judged is denied.", said.forbid)
+    if said.forbid:
+        return Deny(f"{_names(said.forbid)} forbid{'s' if len(said.forbid) == 1 else ''} it.", said.forbid)
 
     known = tuple(grants)
     used: list[Grant] = []
+    permitting: dict[str, None] = {}
     missing: list[Need] = []
-    for need in request.plan.required:
+    for index, need in enumerate(request.plan.required):
+        # An agent without a name gets once-grants only, whatever a rule says of everybody.
+        permitted = said.permits.get(index, ()) if not said.ask and request.agent != ANONYMOUS else ()
         covering = [
             grant
             for grant in known
             if grant.covers(need, agent=request.agent, digest=request.digest, session=request.session, now=now)
-            and (not asking or grant.width is Width.ONCE)
+            and (not said.ask or grant.width is Width.ONCE)
         ]
-        if covering:
+        if permitted:
+            permitting.update(dict.fromkeys(permitted))
+        elif covering:
             used.append(min(covering, key=_breadth_first))
         else:
             missing.append(need)
     if not missing:
-        return Allow(tuple({grant.id: grant for grant in used}.values()))
+        return Allow(tuple({grant.id: grant for grant in used}.values()), said.ask or tuple(permitting))
 
-    once_only = bool(asking) or request.agent == ANONYMOUS
+    once_only = bool(said.ask) or request.agent == ANONYMOUS
+    reason = f"{_names(said.ask)} want{'s' if len(said.ask) == 1 else ''} each such action to be asked for."
     return Ask(
         needs=tuple(missing),
         widths=(Width.ONCE,) if once_only else (Width.ONCE, Width.SESSION, Width.PERMANENT),
         presence=request.plan.risk > Risk.READ,
-        reason=asking or _ungranted(missing, request.agent),
+        reason=reason if said.ask else _ungranted(missing, request.agent),
+        rules=said.ask,
     )
+
+
+def _names(rules: Sequence[str]) -> str:
+    """Rules by name, and no more of them: their text is the person's."""
+    shown = ", ".join(rules[:3]) + (f" and {len(rules) - 3} more" if len(rules) > 3 else "")
+    return f"Rule {shown}" if len(rules) == 1 else f"Rules {shown}"
 
 
 def _ungranted(missing: Sequence[Need], agent: str) -> str:

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from policies.actions import ApiCalls, Call, Files, Need, Plan, Revert, UndoClass
 from policies.catalog import Risk
 from policies.codec import plan_from_json, plan_to_json
-from policies.decisions import DEFAULT_RULES, Allow, Ask, Deny, Request, Verdict, decide
+from policies.decisions import Allow, Ask, Deny, NoRules, Request, Ruling, decide
 from policies.digest import digest
 from policies.grants import ANONYMOUS, Grant, Width
+from policies.rules.book import default_book
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 NEED = Need(
@@ -40,6 +41,7 @@ PLAN = Plan(
     undo={"calls": ["delete"]},
 )
 DIGEST = digest(PLAN, agent="bot")
+RULES = default_book()
 REQUEST = Request(agent="bot", session="s1", digest=DIGEST, plan=PLAN)
 
 
@@ -92,23 +94,23 @@ NOT_COVERING = {
 
 @pytest.mark.parametrize("name", COVERING)
 def test_covering_grants_allow(name: str) -> None:
-    assert decide(REQUEST, [COVERING[name]], DEFAULT_RULES, NOW) == Allow((COVERING[name],))
+    assert decide(REQUEST, [COVERING[name]], RULES, NOW) == Allow((COVERING[name],))
 
 
 @pytest.mark.parametrize("name", NOT_COVERING)
 def test_grants_that_do_not_cover_leave_the_question(name: str) -> None:
-    decision = decide(REQUEST, [NOT_COVERING[name]], DEFAULT_RULES, NOW)
+    decision = decide(REQUEST, [NOT_COVERING[name]], RULES, NOW)
     assert isinstance(decision, Ask)
     assert decision.needs == (NEED,)
     assert decision.presence
 
 
 def test_no_grant_asks_and_never_allows() -> None:
-    assert isinstance(decide(REQUEST, [], (), NOW), Ask)
+    assert isinstance(decide(REQUEST, [], NoRules(), NOW), Ask)
 
 
 def test_a_plan_without_needs_is_denied() -> None:
-    assert isinstance(decide(replace(REQUEST, plan=replace(PLAN, needs=())), [grant()], (), NOW), Deny)
+    assert isinstance(decide(replace(REQUEST, plan=replace(PLAN, needs=())), [grant()], NoRules(), NOW), Deny)
 
 
 UNDO = replace(NEED, scope="erase", risk=Risk.DELETE, why="undo")
@@ -118,32 +120,32 @@ def test_what_undo_needs_is_neither_required_nor_granted_with_the_action() -> No
     plan = replace(PLAN, needs=(NEED, UNDO, replace(UNDO, why="read-back")))
     assert plan.required == (NEED,)
     assert plan.risk is Risk.WRITE
-    assert isinstance(decide(replace(REQUEST, plan=plan), [grant()], DEFAULT_RULES, NOW), Allow)
-    asked = decide(replace(REQUEST, plan=plan), [], DEFAULT_RULES, NOW)
+    assert isinstance(decide(replace(REQUEST, plan=plan), [grant()], RULES, NOW), Allow)
+    asked = decide(replace(REQUEST, plan=plan), [], RULES, NOW)
     assert isinstance(asked, Ask)
     assert asked.needs == (NEED,)
 
 
 def test_an_undo_requires_all_that_it_needs() -> None:
     plan = replace(PLAN, action=Revert(verb="undo", target="a-1"), needs=(UNDO,))
-    asked = decide(replace(REQUEST, plan=plan), [grant()], DEFAULT_RULES, NOW)
+    asked = decide(replace(REQUEST, plan=plan), [grant()], RULES, NOW)
     assert isinstance(asked, Ask)
     assert asked.needs == (UNDO,)
 
 
 def test_an_action_whose_only_needs_are_its_undo_s_is_denied() -> None:
     plan = replace(PLAN, needs=(UNDO,))
-    assert isinstance(decide(replace(REQUEST, plan=plan), [grant(scope="erase")], (), NOW), Deny)
+    assert isinstance(decide(replace(REQUEST, plan=plan), [grant(scope="erase")], NoRules(), NOW), Deny)
 
 
 def test_a_request_without_digest_is_denied() -> None:
-    assert isinstance(decide(replace(REQUEST, digest=""), [grant()], (), NOW), Deny)
+    assert isinstance(decide(replace(REQUEST, digest=""), [grant()], NoRules(), NOW), Deny)
 
 
 @pytest.mark.parametrize("width", [Width.SESSION, Width.PERMANENT])
 def test_anonymous_is_never_covered_by_a_standing_grant(width: Width) -> None:
     standing = grant(agent=ANONYMOUS, width=width, session="s1" if width is Width.SESSION else "")
-    decision = decide(replace(REQUEST, agent=ANONYMOUS), [standing], DEFAULT_RULES, NOW)
+    decision = decide(replace(REQUEST, agent=ANONYMOUS), [standing], RULES, NOW)
     assert isinstance(decision, Ask)
     assert decision.widths == (Width.ONCE,)
 
@@ -151,71 +153,101 @@ def test_anonymous_is_never_covered_by_a_standing_grant(width: Width) -> None:
 def test_what_cannot_be_taken_back_is_asked_for_each_time() -> None:
     plan = replace(PLAN, undo_class=UndoClass.IRREVERSIBLE)
     request = replace(REQUEST, plan=plan, digest=digest(plan, agent="bot"))
-    decision = decide(request, [grant()], DEFAULT_RULES, NOW)
+    decision = decide(request, [grant()], RULES, NOW)
     assert isinstance(decision, Ask)
     assert decision.widths == (Width.ONCE,)
     once = grant(width=Width.ONCE, digest=request.digest)
-    assert isinstance(decide(request, [once], DEFAULT_RULES, NOW), Allow)
+    assert isinstance(decide(request, [once], RULES, NOW), Allow)
 
 
 def test_giving_up_the_way_back_is_asked_for_each_time() -> None:
     plan = replace(PLAN, action=Revert(verb="commit", target="a-1"), undo_class=UndoClass.NOTHING)
     request = replace(REQUEST, plan=plan, digest=digest(plan, agent="bot"))
-    assert isinstance(decide(request, [grant()], DEFAULT_RULES, NOW), Ask)
+    assert isinstance(decide(request, [grant()], RULES, NOW), Ask)
     undo = replace(plan, action=Revert(verb="undo", target="a-1"))
-    assert isinstance(decide(replace(request, plan=undo), [grant()], DEFAULT_RULES, NOW), Allow)
+    assert isinstance(decide(replace(request, plan=undo), [grant()], RULES, NOW), Allow)
 
 
 def test_a_grant_for_one_of_two_needs_asks_for_the_other() -> None:
     other = replace(NEED, scope="admin", risk=Risk.ADMIN)
-    decision = decide(replace(REQUEST, plan=replace(PLAN, needs=(NEED, other))), [grant()], (), NOW)
+    decision = decide(replace(REQUEST, plan=replace(PLAN, needs=(NEED, other))), [grant()], NoRules(), NOW)
     assert isinstance(decision, Ask)
     assert decision.needs == (other,)
 
 
 @dataclass(frozen=True)
 class Fixed:
-    verdict: Verdict
-    name: str = "fixed"
+    ruling: Ruling
 
-    def judge(self, request: Request, now: datetime) -> Verdict:
-        return self.verdict
+    def judge(self, request: Request, now: datetime) -> Ruling:
+        return self.ruling
 
 
 class Failing:
-    name = "failing"
-
-    def judge(self, request: Request, now: datetime) -> Verdict:
+    def judge(self, request: Request, now: datetime) -> Ruling:
         raise LookupError("no such attribute")
 
 
-def test_a_rule_that_forbids_wins_over_any_grant_in_any_order() -> None:
-    for rules in ((Fixed(Verdict.FORBID), Fixed(Verdict.PASS)), (Fixed(Verdict.ASK_ALWAYS), Fixed(Verdict.FORBID))):
-        assert isinstance(decide(REQUEST, [grant(), ONCE], rules, NOW), Deny)
+FORBIDS = Ruling(forbid=("no",), ask=("each",), permits={0: ("all",)})
+
+
+def test_a_rule_that_forbids_wins_over_any_grant_and_any_other_rule() -> None:
+    decision = decide(REQUEST, [grant(), ONCE], Fixed(FORBIDS), NOW)
+    assert decision == Deny("Rule no forbids it.", ("no",))
 
 
 def test_a_rule_that_fails_denies() -> None:
-    assert isinstance(decide(REQUEST, [grant()], (Failing(),), NOW), Deny)
+    assert isinstance(decide(REQUEST, [grant()], Failing(), NOW), Deny)
+
+
+def test_what_cannot_be_judged_is_denied_and_the_rule_named() -> None:
+    decision = decide(REQUEST, [grant()], Fixed(Ruling(forbid=("odd",), problem="it looks at nothing.")), NOW)
+    assert isinstance(decision, Deny)
+    assert decision.reason.startswith("By Rule odd: It looks at nothing.")
 
 
 def test_ask_always_takes_once_grants_only() -> None:
-    assert isinstance(decide(REQUEST, [grant()], (Fixed(Verdict.ASK_ALWAYS),), NOW), Ask)
-    assert isinstance(decide(REQUEST, [ONCE], (Fixed(Verdict.ASK_ALWAYS),), NOW), Allow)
+    asks = Fixed(Ruling(ask=("each",), permits={0: ("all",)}))
+    decision = decide(REQUEST, [grant()], asks, NOW)
+    assert isinstance(decision, Ask)
+    assert (decision.widths, decision.rules) == ((Width.ONCE,), ("each",))
+    assert decide(REQUEST, [ONCE], asks, NOW) == Allow((ONCE,), ("each",))
+
+
+def test_a_permit_allows_without_a_grant_and_is_named() -> None:
+    assert decide(REQUEST, [], Fixed(Ruling(permits={0: ("all",)})), NOW) == Allow((), ("all",))
+
+
+def test_a_permit_is_nothing_to_an_agent_without_a_name() -> None:
+    anonymous = replace(REQUEST, agent=ANONYMOUS)
+    assert isinstance(decide(anonymous, [], Fixed(Ruling(permits={0: ("all",)})), NOW), Ask)
+
+
+def test_a_permit_of_one_need_leaves_the_other_to_grants() -> None:
+    other = replace(NEED, scope="admin", risk=Risk.WRITE)
+    request = replace(REQUEST, plan=replace(PLAN, needs=(NEED, other)))
+    permits = Fixed(Ruling(permits={1: ("second",)}))
+    assert decide(request, [grant()], permits, NOW) == Allow((grant(),), ("second",))
+    asked = decide(request, [], permits, NOW)
+    assert isinstance(asked, Ask)
+    assert asked.needs == (NEED,)
 
 
 def test_a_once_grant_is_not_spent_where_a_standing_one_suffices() -> None:
-    assert decide(REQUEST, [ONCE, grant(id="g2")], (), NOW) == Allow((grant(id="g2"),))
+    assert decide(REQUEST, [ONCE, grant(id="g2")], NoRules(), NOW) == Allow((grant(id="g2"),))
 
 
 @given(st.lists(st.sampled_from(sorted(NOT_COVERING)), max_size=16))
 def test_no_number_of_grants_that_do_not_cover_ever_allows(names: list[str]) -> None:
-    assert isinstance(decide(REQUEST, [NOT_COVERING[name] for name in names], DEFAULT_RULES, NOW), Ask)
+    assert isinstance(decide(REQUEST, [NOT_COVERING[name] for name in names], RULES, NOW), Ask)
 
 
-@given(st.permutations(sorted(COVERING)), st.permutations([Verdict.FORBID, Verdict.PASS, Verdict.ASK_ALWAYS]))
-def test_order_never_matters(names: list[str], verdicts: list[Verdict]) -> None:
-    rules = tuple(Fixed(verdict, verdict.value) for verdict in verdicts)
-    assert isinstance(decide(REQUEST, [COVERING[name] for name in names], rules, NOW), Deny)
+@given(st.permutations(sorted(COVERING)))
+def test_the_order_of_grants_never_matters(names: list[str]) -> None:
+    known = {name: replace(covering, id=f"g-{name}") for name, covering in COVERING.items()}
+    first = decide(REQUEST, [known[name] for name in sorted(known)], RULES, NOW)
+    assert decide(REQUEST, [known[name] for name in names], RULES, NOW) == first
+    assert isinstance(decide(REQUEST, [known[name] for name in names], Fixed(FORBIDS), NOW), Deny)
 
 
 # ---- the digest: each field of what was shown is in it

@@ -20,11 +20,12 @@ from mapper.importing.install import import_google
 from policies.actions import ApiCalls, Plan, UndoClass
 from policies.catalog import Method, Risk
 from policies.codec import plan_from_json, plan_to_json
-from policies.decisions import DEFAULT_RULES, Allow, Ask, Request, decide
+from policies.decisions import Allow, Ask, Request, decide
 from policies.digest import digest
 from policies.errors import InvalidInput, Unsupported
 from policies.grants import Grant, Width
 from policies.jsonvalue import canonical
+from policies.rules.book import default_book
 from runtimes.gateway.client import GatewayClient
 from runtimes.gateway.plan import PlannedRequest, Ref
 from runtimes.gateway.urls import decode_path, encode_path
@@ -353,7 +354,7 @@ def test_a_post_that_calls_itself_a_read_is_asked_for_like_a_change(tmp_path: Pa
     )  # fmt: skip
     for each, allowed in ((made, Ask), (plan(catalog, tmp_path, "list"), Allow)):
         asked = Request(agent="bot", session="", digest=digest(each, agent="bot"), plan=each)
-        decision = decide(asked, [grant], DEFAULT_RULES, NOW)
+        decision = decide(asked, [grant], default_book(), NOW)
         assert isinstance(decision, allowed), decision
         assert not isinstance(decision, Ask) or decision.presence
 

@@ -16,9 +16,10 @@ from mapper.catalog import Catalog
 from policies.accounts import Account, Origin
 from policies.actions import ApiCalls, Call, Plan
 from policies.catalog import Method, Risk, Scope, Service
-from policies.decisions import DEFAULT_RULES, Allow, Decision, Request, decide
+from policies.decisions import Allow, Decision, Request, decide
 from policies.digest import digest
 from policies.grants import Grant, Width
+from policies.rules.book import default_book
 from runtimes.gateway.head import Head
 from runtimes.gateway.plan import GatewayPlan
 from runtimes.gateway.policy import Asked, Composed, No, Policy
@@ -82,7 +83,7 @@ def decided(plan: Plan, granted: Risk) -> Decision:
         why="a-1",
     )
     request = Request(agent="bot", session="s1", digest=digest(plan, agent="bot"), plan=plan)
-    return decide(request, [grant], DEFAULT_RULES, NOW)
+    return decide(request, [grant], default_book(), NOW)
 
 
 @pytest.mark.parametrize("granted", list(Risk))

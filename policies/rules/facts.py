@@ -1,0 +1,350 @@
+"""The questions that a plan raises: for each call of it one Cedar request, made of what is known and nothing else.
+
+principal is the agent (the person's own commands: `Agent::"person"`), action the kind (`call`, `files`, `undo`,
+`redo`, `commit`, …), resource the method (`Method::"slack.chat.postMessage"`, in its `Service`) or the folder (within
+those above it). Pre-reads and probes are calls too. What a plan needs and no step of it explains is asked about as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
+from typing import Any, Protocol
+
+from policies.accounts import Origin
+from policies.actions import ApiCalls, Files, Need, Plan, Revert
+from policies.catalog import Method, Risk, Service
+from policies.errors import InvalidInput
+from policies.jsonvalue import JsonObject, JsonValue
+from policies.rules.arguments import STRING, Unjudgeable, types_of, value_of
+
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+KINDS = ("call", "files", "code", "sql", "mongo", "undo", "redo", "commit")
+REVERTS = ("undo", "redo", "commit")
+
+# Arguments that name who gets something, in the many ways in which services call them.
+_RECIPIENTS = frozenset(
+    {
+        "to", "cc", "bcc", "recipient", "recipients", "attendees", "invitees", "members", "member", "users", "user",
+        "user_id", "user_ids", "channel", "channels", "room", "room_id", "email", "emails", "email_address", "address",
+        "addresses", "phone", "phone_number", "reviewers", "assignees", "collaborators", "participants", "guests",
+        "shared_with", "grantee",
+    }
+)  # fmt: skip
+_LISTS = frozenset({"to", "cc", "bcc"})  # one text may hold many addresses
+_TAILS = frozenset({"recipient", "recipients", "email", "emails", "attendees"})  # of names like `share_recipients`
+
+
+class Catalogued(Protocol):
+    """What rules know of the catalog."""
+
+    @property
+    def services(self) -> Mapping[str, Service]: ...
+
+
+class _Nothing:
+    services: Mapping[str, Service] = {}
+
+
+NO_CATALOG: Catalogued = _Nothing()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What the engine knows beside the plan. Seconds, and numbers of actions that were let through.
+
+    `zone` is the person's; None is this machine's.
+    """
+
+    session_seconds: int = 0
+    session_actions: int = 0
+    last_minute: int = 0
+    last_hour: int = 0
+    zone: tzinfo | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One request to the rules. `needs` are the places in `plan.required` that a permit of it would settle in part."""
+
+    agent: str
+    kind: str
+    resource: tuple[str, str]  # type, id
+    above: tuple[tuple[str, str], ...]  # what the resource is in, nearest first
+    arguments: JsonObject
+    context: Mapping[str, Any]  # all but `arguments`, in Cedar's JSON
+    method: Method | None = field(compare=False, default=None)
+    hidden: frozenset[str] = frozenset()  # facts that nobody knows yet
+    needs: frozenset[int] = frozenset()
+
+    def typed_arguments(
+        self, names: Iterable[str] | None, types: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """The arguments of these names (None: all) as Cedar reads them, and why the others can't be judged."""
+        made: dict[str, Any] = {}
+        unknown: dict[str, str] = {}
+        for name, value in self.arguments.items():
+            if value is None or (names is not None and name not in names):
+                continue
+            try:
+                made[name] = value_of(types.get(name, STRING), value)
+            except Unjudgeable as why:
+                unknown[name] = str(why)
+        return made, unknown
+
+
+def questions(
+    plan: Plan, *, agent: str, situation: Situation, now: datetime, catalog: Catalogued = NO_CATALOG
+) -> tuple[Question, ...]:
+    """What is asked of the rules about this plan. At least one for each required need."""
+    required = plan.required
+    parts = tuple(_parts(plan, required))
+    common = _common(plan, situation, now, parts)
+    kind = _kind(plan)
+    made: list[Question] = []
+    for part in parts:
+        needs = [required[index] for index in part.needs]
+        service = catalog.services.get(part.service)
+        method = service.methods.get(part.method) if service is not None and part.method else None
+        recipients, later = recipients_of(part.arguments, _marked(method))
+        single = _single(part.arguments, method) if later else 0
+        risk = max((need.risk for need in needs), default=Risk.DELETE)
+        resource, above = _resource(part)
+        made.append(
+            Question(
+                agent=agent,
+                kind=kind,
+                resource=resource,
+                above=above,
+                arguments=part.arguments,
+                context={
+                    **common,
+                    "account": part.account,
+                    "risk": entity("Risk", risk.word),
+                    "risk_level": int(risk),
+                    "scopes": sorted({need.scope for need in needs}),
+                    "recipients": sorted(recipients),
+                    "recipient_count": len(recipients) + later,
+                    "imported": service is not None and service.source == "imported",
+                },
+                method=method,
+                hidden=frozenset({"recipients", *(("recipient_count",) if single < later else ())} if later else ()),
+                needs=part.needs,
+            )
+        )
+    return tuple(made)
+
+
+def entity(kind: str, id: str) -> dict[str, Any]:
+    """An entity as Cedar's JSON writes it."""
+    return {"__entity": {"type": kind, "id": id}}
+
+
+def hosts_of(plan: Plan) -> frozenset[str]:
+    """The hosts that a plan's requests go to."""
+    return frozenset(_hosts(plan))
+
+
+def recipients_of(arguments: JsonObject, marked: Collection[str] = ()) -> tuple[frozenset[str], int]:
+    """Who gets something by these arguments, lower case; and how many places of them an answer fills in later. `marked`
+    names are recipients whatever they are called."""
+    found: set[str] = set()
+    later = 0
+    stack: list[tuple[bool, JsonValue]] = [(n in marked or _is_recipient(n), value) for n, value in arguments.items()]
+    while stack:
+        named, value = stack.pop()
+        if isinstance(value, Mapping):
+            if "$from" in value or "$ref" in value:
+                later += named
+            else:  # as in {"attendees": [{"email": "a@b.c"}]}
+                stack.extend((_is_recipient(str(inner)), item) for inner, item in value.items())
+        elif isinstance(value, list | tuple):
+            stack.extend((named, item) for item in value)
+        elif isinstance(value, str) and named:
+            found.update(_addresses(value))
+    return frozenset(found), later
+
+
+def _single(arguments: JsonObject, method: Method | None) -> int:
+    """How many arguments are filled in later and are one text, and so at most one recipient without a comma."""
+    properties = method.parameters.get("properties") if method is not None else None
+    return sum(
+        1
+        for name, value in arguments.items()
+        if _is_recipient(name)
+        and isinstance(value, Mapping)
+        and ("$from" in value or "$ref" in value)
+        and isinstance(properties, Mapping)
+        and isinstance(properties.get(name), Mapping)
+        and properties[name].get("type") == "string"
+        and name not in _LISTS
+    )
+
+
+def _is_recipient(name: str) -> bool:
+    plain = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().replace("-", "_")
+    return plain in _RECIPIENTS or plain.rsplit("_", 1)[-1] in _TAILS
+
+
+def _marked(method: Method | None) -> frozenset[str]:
+    """The arguments that a manifest marks with `"x-recipient": true`."""
+    properties = method.parameters.get("properties") if method is not None else None
+    if not isinstance(properties, Mapping):
+        return frozenset()
+    return frozenset(
+        name for name, schema in properties.items() if isinstance(schema, Mapping) and schema.get("x-recipient") is True
+    )
+
+
+def _addresses(text: str) -> Iterator[str]:
+    """`Ann <ann@example.org>, bob@example.org` as its addresses."""
+    for part in re.split(r"[,;\n]", text) if "@" in text else (text,):
+        inner = re.search(r"<([^<>]+)>", part)
+        word = (inner[1] if inner else part).strip().lower()
+        if word:
+            yield word
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    service: str
+    method: str
+    account: str
+    arguments: JsonObject
+    needs: frozenset[int]
+    folder: str = ""
+
+
+def _kind(plan: Plan) -> str:
+    action = plan.action
+    if isinstance(action, Revert):
+        return action.verb
+    return "call" if isinstance(action, ApiCalls) else str(action.kind)
+
+
+def _parts(plan: Plan, required: tuple[Need, ...]) -> Iterator[_Part]:
+    """The calls of a plan; then what is needed and wasn't explained by one of them."""
+    explained: set[int] = set()
+    for step in _steps(plan):
+        service, method, account = step["service"], step["method"], step["account"]
+        needs = frozenset(
+            index
+            for index, need in enumerate(required)
+            if (need.service, need.account) == (service, account) and method in need.methods
+        )
+        explained |= needs
+        yield _Part(service, method, account, step["arguments"], needs)
+    if isinstance(plan.action, ApiCalls) and not explained:
+        for call in plan.action.calls:
+            needs = frozenset(
+                index
+                for index, need in enumerate(required)
+                if (need.service, need.account) == (call.service, call.account) and call.method in need.methods
+            )
+            explained |= needs
+            if needs:
+                yield _Part(call.service, call.method, call.account, call.arguments, needs)
+    folder = _folder(plan)
+    for index, need in enumerate(required):
+        if index in explained:
+            continue
+        if folder:
+            arguments: JsonObject = need.arguments[0] if need.arguments else {}
+            if isinstance(plan.action, Files):
+                arguments = {"language": plan.action.language, "program": plan.action.program}
+            yield _Part(need.service, "", need.account, arguments, frozenset({index}), folder)
+            continue
+        for method in need.methods or ("",):
+            for arguments in need.arguments or ({},):
+                yield _Part(need.service, method, need.account, arguments, frozenset({index}))
+
+
+def _steps(plan: Plan) -> Iterator[Mapping[str, Any]]:
+    for group in ("steps", "probes"):
+        found = plan.resolved.get(group)
+        for step in found if isinstance(found, list | tuple) else ():
+            if (
+                isinstance(step, Mapping)
+                and all(isinstance(step.get(name), str) for name in ("service", "method", "account"))
+                and isinstance(step.get("arguments"), Mapping)
+            ):
+                yield step
+
+
+def _folder(plan: Plan) -> str:
+    folder = plan.resolved.get("folder")
+    return folder if isinstance(folder, str) else ""
+
+
+def _resource(part: _Part) -> tuple[tuple[str, str], tuple[tuple[str, str], ...]]:
+    if part.folder:
+        pieces = [piece for piece in part.folder.split("/") if piece]
+        above = ["/" + "/".join(pieces[:count]) for count in range(len(pieces) - 1, -1, -1)]
+        return ("Folder", "/" + "/".join(pieces)), tuple(("Folder", path) for path in above if pieces)
+    return ("Method", f"{part.service}.{part.method}"), (("Service", part.service),)
+
+
+def _common(plan: Plan, situation: Situation, now: datetime, parts: tuple[_Part, ...]) -> dict[str, Any]:
+    local = now.astimezone(situation.zone)
+    instant = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    bounds = {
+        name: int(value)
+        for name, value in plan.bounds.items()
+        if name in ("files", "bytes", "rows", "requests") and 0 <= value < 2**63
+    }
+    made: dict[str, Any] = {
+        "undo": entity("Undo", plan.undo_class.value),
+        "calls": len(parts),
+        "hosts": sorted(hosts_of(plan)),
+        "databases": sorted(_texts(plan.resolved.get("databases"))),
+        "tables": sorted(_texts(plan.resolved.get("tables"))),
+        "bounds": bounds,
+        "time": {
+            "hour": local.hour,
+            "minute": local.minute,
+            "weekday": entity("Weekday", WEEKDAYS[local.weekday()]),
+            "utc": {"__extn": {"fn": "datetime", "arg": instant}},
+        },
+        "session": {"seconds": situation.session_seconds, "actions": situation.session_actions},
+        "rate": {"minute": situation.last_minute, "hour": situation.last_hour},
+    }
+    if folder := _folder(plan):
+        made["folder"] = folder
+    return made
+
+
+def _hosts(plan: Plan) -> Iterator[str]:
+    for step in _steps(plan):
+        request = step.get("request")
+        origin = request.get("origin") if isinstance(request, Mapping) else None
+        if isinstance(origin, str):
+            try:
+                yield Origin.parse(origin).host
+            except InvalidInput:
+                yield origin  # not a host that anybody allowed, so nothing allows it
+
+
+def _texts(value: JsonValue) -> Iterator[str]:
+    for item in value if isinstance(value, list | tuple) else ():
+        if isinstance(item, str):
+            yield item
+
+
+class TypesOf:
+    """Cedar types of a method's arguments, kept as long as it is the same method."""
+
+    def __init__(self, most: int = 512) -> None:
+        self._known: dict[str, tuple[Method, Mapping[str, Any]]] = {}
+        self._most = most
+
+    def __call__(self, method: Method | None) -> Mapping[str, Any]:
+        if method is None:
+            return {}
+        known = self._known.get(method.id)
+        if known is None or known[0] is not method:
+            if len(self._known) >= self._most:
+                self._known.pop(next(iter(self._known)))
+            known = self._known[method.id] = method, types_of(method.parameters)
+        return known[1]
