@@ -298,7 +298,7 @@ class ApprovalsRequest(_message.Message):
     def __init__(self, settled: _Optional[bool] = ..., approval_id: _Optional[str] = ..., brief: _Optional[bool] = ..., twins: _Optional[bool] = ...) -> None: ...
 
 class NeedView(_message.Message):
-    __slots__ = ("service", "account", "scope", "risk", "description", "also", "methods", "why", "granted", "see", "change", "destroy", "share")
+    __slots__ = ("service", "account", "scope", "risk", "description", "also", "methods", "why", "granted", "held_by", "opens", "opens_all", "held_by_seen", "see", "change", "destroy", "share")
     SERVICE_FIELD_NUMBER: _ClassVar[int]
     ACCOUNT_FIELD_NUMBER: _ClassVar[int]
     SCOPE_FIELD_NUMBER: _ClassVar[int]
@@ -308,6 +308,10 @@ class NeedView(_message.Message):
     METHODS_FIELD_NUMBER: _ClassVar[int]
     WHY_FIELD_NUMBER: _ClassVar[int]
     GRANTED_FIELD_NUMBER: _ClassVar[int]
+    HELD_BY_FIELD_NUMBER: _ClassVar[int]
+    OPENS_FIELD_NUMBER: _ClassVar[int]
+    OPENS_ALL_FIELD_NUMBER: _ClassVar[int]
+    HELD_BY_SEEN_FIELD_NUMBER: _ClassVar[int]
     SEE_FIELD_NUMBER: _ClassVar[int]
     CHANGE_FIELD_NUMBER: _ClassVar[int]
     DESTROY_FIELD_NUMBER: _ClassVar[int]
@@ -321,11 +325,15 @@ class NeedView(_message.Message):
     methods: _containers.RepeatedScalarFieldContainer[str]
     why: str
     granted: bool
+    held_by: str
+    opens: _containers.RepeatedScalarFieldContainer[str]
+    opens_all: bool
+    held_by_seen: bool
     see: _containers.RepeatedScalarFieldContainer[str]
     change: _containers.RepeatedScalarFieldContainer[str]
     destroy: _containers.RepeatedScalarFieldContainer[str]
     share: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, service: _Optional[str] = ..., account: _Optional[str] = ..., scope: _Optional[str] = ..., risk: _Optional[str] = ..., description: _Optional[str] = ..., also: _Optional[_Iterable[str]] = ..., methods: _Optional[_Iterable[str]] = ..., why: _Optional[str] = ..., granted: _Optional[bool] = ..., see: _Optional[_Iterable[str]] = ..., change: _Optional[_Iterable[str]] = ..., destroy: _Optional[_Iterable[str]] = ..., share: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, service: _Optional[str] = ..., account: _Optional[str] = ..., scope: _Optional[str] = ..., risk: _Optional[str] = ..., description: _Optional[str] = ..., also: _Optional[_Iterable[str]] = ..., methods: _Optional[_Iterable[str]] = ..., why: _Optional[str] = ..., granted: _Optional[bool] = ..., held_by: _Optional[str] = ..., opens: _Optional[_Iterable[str]] = ..., opens_all: _Optional[bool] = ..., held_by_seen: _Optional[bool] = ..., see: _Optional[_Iterable[str]] = ..., change: _Optional[_Iterable[str]] = ..., destroy: _Optional[_Iterable[str]] = ..., share: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class WidthView(_message.Message):
     __slots__ = ("name", "words", "until", "warning")
