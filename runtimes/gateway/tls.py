@@ -1,4 +1,4 @@
-"""Certificates: the gateway's own, shown to containers, and those of servers, verified.
+"""Certificates: the gateway's own, shown to containers. Those of servers are `policies.tls`'s.
 
 The authority is made anew in each process and its key never leaves the process's memory. A leaf is minted for a
 host of the plan, once a process. HTTP/1.1 is the only protocol offered on either side.
@@ -6,23 +6,18 @@ host of the plan, once a process. HTTP/1.1 is the only protocol offered on eithe
 
 from __future__ import annotations
 
-import functools
 import os
 import ssl
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
-from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from policies.errors import InvalidInput
-
 _LIFE = timedelta(days=30)
 _SKEW = timedelta(hours=1)
-_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
 
 
 class Authority:
@@ -86,28 +81,6 @@ class Authority:
             )
             self._leaves[host] = key + cert.public_bytes(serialization.Encoding.PEM)
         return self._leaves[host]
-
-
-@functools.lru_cache(maxsize=32)
-def upstream_context(ca_pem: str) -> ssl.SSLContext:
-    """A client context that verifies names and trusts `ca_pem`, or the system's authorities when it is "".
-
-    Raises InvalidInput when `ca_pem` isn't a certificate.
-    """
-    try:
-        context = ssl.create_default_context(cadata=ca_pem or None)
-    except (ssl.SSLError, ValueError) as error:
-        raise InvalidInput(
-            "The account's CA file holds no certificate.", next_step="Put the account in again with a PEM file."
-        ) from error
-    if not ca_pem and not context.cert_store_stats()["x509_ca"]:
-        # A Python that was built elsewhere may look in a place that this system doesn't have.
-        found = next((bundle for bundle in _BUNDLES if Path(bundle).is_file()), None)
-        if found:
-            context.load_verify_locations(found)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
-    return context
 
 
 def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:

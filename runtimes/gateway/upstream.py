@@ -21,8 +21,8 @@ import h11
 from policies.accounts import Account, Origin
 from policies.addresses import refusal
 from policies.errors import GoexError, Unavailable
+from policies.tls import client_context
 from runtimes.gateway.policy import Composed
-from runtimes.gateway.tls import upstream_context
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 
@@ -182,7 +182,7 @@ class Upstream:
     async def _open(self, address: str, origin: Origin, account: Account) -> Link:
         context: ssl.SSLContext | None = None
         if origin.scheme == "https":
-            context = await asyncio.to_thread(upstream_context, account.ca_pem)
+            context = await asyncio.to_thread(client_context, account.ca_pem)
         reader, writer = await asyncio.open_connection(
             address, origin.port, ssl=context, server_hostname=origin.host if context else None
         )
