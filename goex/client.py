@@ -191,6 +191,16 @@ class Client:
         )
         return call(request, metadata=self._metadata)
 
+    def streamed(self, method: str, request: Message, reply: type[Reply]) -> Iterator[Reply]:
+        """What a call streams, one by one. Leaving the iteration ends the call. Raises GoexError."""
+        call = self.stream(method, request, reply)
+        try:
+            yield from call
+        except grpc.RpcError as error:
+            raise translate(error) from error
+        finally:
+            call.cancel()
+
     def ready(self, seconds: float) -> None:
         """Wait until the daemon answers. Raises NotRunning."""
         # A call, since watching the channel's state polls five times a second, and would add that to each command.

@@ -14,7 +14,23 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from goex.cli import agents, approve, auth, catalog, daemon, doctor, eval, exec, grants, history, images, mapping, vault
+from goex.cli import (
+    agents,
+    approve,
+    auth,
+    catalog,
+    daemon,
+    doctor,
+    eval,
+    exec,
+    grants,
+    history,
+    images,
+    log,
+    mapping,
+    show,
+    vault,
+)
 from goex.cli import notify as notifier
 from policies.errors import ExitStatus, GoexError, InvalidInput
 from policies.text import escape
@@ -119,8 +135,8 @@ app.command("exec", cls=exec.ExecCommand, short_help="Have something done, after
 app.command("map", short_help="Show what your words would become.")(mapping.run)
 app.command("approve", short_help="Decide what waits for you.")(approve.approve)
 app.command("deny")(approve.deny)
-app.command("log", short_help="The journal; --verify checks it.")(history.log)
-app.command("show", short_help="One action and each of its steps.")(history.show)
+app.command("log", short_help="What was done, who decided; --verify checks it.")(log.log)
+app.command("show", short_help="One action, from beginning to end.")(show.show)
 app.command("undo")(history.undo)
 app.command("redo", short_help="Do an undone action again.")(history.redo)
 app.command("commit", short_help="Keep an action for good.")(history.commit)

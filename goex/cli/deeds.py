@@ -1,0 +1,94 @@
+"""Actions as the log and `show` say them: who decided on what, what came of it, whether it can be taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from goex.cli.output import Output, local, shown
+
+if TYPE_CHECKING:
+    from goex.rpc import audit_pb2 as audit
+
+_VERDICTS = {"allowed": "allowed", "denied": "denied", "expired": "nobody answered", "withdrawn": "withdrawn"}
+_GRANTS_NAMED = 3
+
+
+def show_actions(out: Output, found: Sequence[audit.LoggedAction]) -> None:
+    """A line each; on a screen two: what it was, and below it what became of it."""
+    if not out.on_terminal:
+        out.table(
+            ("action", "at", "agent", "state", "risk", "what", "decided", "outcome", "undo"),
+            [
+                (
+                    action.id,
+                    local(action.created),
+                    action.agent,
+                    action.state,
+                    action.risk,
+                    what(action),
+                    decided(action.decided),
+                    action.outcome,
+                    undo(action),
+                )
+                for action in found
+            ],
+        )
+        return
+    for action in found:
+        style = "red" if action.state in ("unknown", "partial") else ""
+        out.say(shown(f"{local(action.created)}  {action.id}  {action.agent}  {action.state}"), style)
+        out.block(what(action), style="")
+        rest = (action.risk, decided(action.decided), "" if said(action) else action.outcome, undo(action))
+        out.block(" · ".join(part for part in rest if part))
+
+
+def said(action: audit.LoggedAction) -> bool:
+    """Whether the decision's own words tell how it ended, so that the outcome needn't say them again."""
+    return action.decided.verdict in ("denied", "expired", "withdrawn") or action.outcome == action.decided.reason
+
+
+def what(action: audit.LoggedAction) -> str:
+    cut = f"… ({action.what_cut} more characters: goex show {action.id})" if action.what_cut else ""
+    return (action.what or "nothing that was understood") + cut
+
+
+def decided(decision: audit.Decided) -> str:
+    """Who decided, on what: "you allowed it (once: slack:chat:write)", "denied: rule no-mail forbids it"."""
+    rules = f"rule {', '.join(decision.rules)}" if decision.rules else ""
+    if decision.verdict == "allowed":
+        basis = "; ".join(part for part in (grants(decision), rules) if part)
+        if decision.person:
+            return f"you allowed it ({basis})" if basis else "you allowed it"
+        return f"allowed by {basis}" if basis else "allowed"
+    word = "you said no" if decision.person else _VERDICTS.get(decision.verdict, "")
+    if decision.verdict == "denied":
+        reason = decision.reason.removeprefix("The person said no").lstrip(":. ")
+        return ": ".join(part for part in (word, rules if rules not in reason else "", reason) if part)
+    return word or decision.reason
+
+
+def grants(decision: audit.Decided) -> str:
+    """The grants that it ran on: "once: slack:chat:write", "standing grant g-1 (…, permanent)"."""
+    names = []
+    for grant in decision.grants[:_GRANTS_NAMED]:
+        scope = f"{grant.service}:{grant.scope}" if grant.scope else ""
+        if grant.width == "once":
+            names.append(f"once: {scope}")
+        else:
+            inside = ", ".join(part for part in (scope, grant.width) if part)
+            names.append(f"grant {grant.id} ({inside})" if inside else f"grant {grant.id}")
+    left = len(decision.grants) - _GRANTS_NAMED
+    return ", ".join(names) + (f" and {left} more" if left > 0 else "")
+
+
+def undo(action: audit.LoggedAction) -> str:
+    if action.taken_back_by:
+        return f"undone by {action.taken_back_by}"
+    if action.state == "committed":
+        return "kept for good"
+    if action.can_redo:
+        return "undone"
+    if action.can_undo:
+        return "can be undone"
+    return "can't be undone" if action.undo_class == "irreversible" and action.state == "done" else ""

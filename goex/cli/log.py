@@ -1,0 +1,264 @@
+"""`goex log`: what happened, newest first; whether it was altered; what grants were used for; and all of it as lines.
+
+By default each action is a line of its own; `--rows` shows the chain's rows, of which every step, request and decision
+is one. The same options choose among either, and among what `--export` writes.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from goex.cli.output import Json, Output, local, shown, to_json
+from policies.errors import ExitStatus, InvalidInput
+
+if TYPE_CHECKING:
+    from goex.client import Client
+    from goex.rpc import audit_pb2 as audit
+
+
+def log(
+    since: Annotated[str, typer.Option(metavar="TIME", help="Not before: 2h, yesterday, 2026-11-01.")] = "",
+    until: Annotated[str, typer.Option(metavar="TIME", help="Not after; a day counts whole.")] = "",
+    agent: Annotated[str, typer.Option(metavar="NAME", help="Of this agent; yours: person.")] = "",
+    service: Annotated[str, typer.Option(metavar="NAME", help="That touch this service.")] = "",
+    risk: Annotated[str, typer.Option(metavar="RISK", help="At least: read, write, delete or admin.")] = "",
+    session: Annotated[str, typer.Option(metavar="ID", help="Of this session.")] = "",
+    state: Annotated[str, typer.Option(metavar="STATE", help="In this state now: done, denied, unknown, …")] = "",
+    kind: Annotated[
+        str, typer.Option(metavar="KIND", help="calls, files, revert or intent; with --rows a row's kind.")
+    ] = "",
+    action: Annotated[str, typer.Option(metavar="ID", help="This action alone.")] = "",
+    grep: Annotated[str, typer.Option(metavar="TEXT", help="With this text in what was asked or came of it.")] = "",
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many, newest first.")] = 50,
+    before: Annotated[str, typer.Option(metavar="N", help="Older ones: the number below the last page.")] = "",
+    rows: Annotated[bool, typer.Option("--rows", help="The chain's rows: each step, request and decision.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Check the hash chain and its MAC.")] = False,
+    scopes: Annotated[
+        bool, typer.Option("--scopes", help="What each standing grant was used for; unused ones first.")
+    ] = False,
+    export: Annotated[
+        str, typer.Option(metavar="FILE", help="Write rows, oldest first, as JSON lines; - for stdout.")
+    ] = "",
+    verify_export: Annotated[
+        str, typer.Option(metavar="FILE", help="Check what --export wrote; needs no daemon.")
+    ] = "",
+    head: Annotated[str, typer.Option(metavar="HASH", help="With --verify-export: the head that it must have.")] = "",
+    as_json: Json = False,
+) -> None:
+    """What was done, newest first: when, by whom, who decided on what, and what came of it."""
+    out = Output(as_json)
+    wanted_ways = [name for name, given in _ways(rows, verify, scopes, export, verify_export) if given]
+    if len(wanted_ways) > 1:
+        raise InvalidInput(f"{' and '.join(wanted_ways)} don't go together.", next_step="Choose one of them.")
+    if head and not verify_export:
+        raise InvalidInput("--head is for --verify-export.", next_step="goex log --verify prints the head.")
+    if verify_export:
+        raise typer.Exit(_verify_export(verify_export, head, out))
+    from goex.cli.connect import connect
+    from goex.rpc import audit_pb2 as audit
+
+    now = datetime.now(UTC)
+    wanted = audit.Wanted(
+        since=_time(since, now),
+        until=_time(until, now, end=True),
+        agent=agent,
+        service=service,
+        risk=risk,
+        session=session,
+        state=state,
+        kind=kind,
+        text=grep,
+        limit=limit,
+    )
+    with connect(out) as client:
+        if verify:
+            raise typer.Exit(_verify(client, out))
+        if scopes:
+            _scopes(client, agent, out)
+            return
+        if action:
+            from goex.cli.history import resolve
+
+            wanted.action_id = resolve(client, action, "show")
+        if export:
+            _export(client, wanted, export, out)
+        elif rows:
+            wanted.before = _number(before)
+            _rows(client, wanted, out)
+        else:
+            wanted.before = _number(before)
+            _actions(client, wanted, out)
+
+
+def _ways(rows: bool, verify: bool, scopes: bool, export: str, verify_export: str) -> tuple[tuple[str, Any], ...]:
+    return (
+        ("--rows", rows), ("--verify", verify), ("--scopes", scopes), ("--export", export),
+        ("--verify-export", verify_export),
+    )  # fmt: skip
+
+
+def _actions(client: Client, wanted: audit.Wanted, out: Output) -> None:
+    from goex.cli.deeds import show_actions
+    from goex.rpc import audit_pb2 as audit
+
+    page = client.call("Audit/Actions", wanted, audit.ActionsPage)
+    out.message(page)
+    if out.as_json:
+        return
+    if not page.actions:
+        out.say("Nothing that was done is like that." if _narrowed(wanted) else "Nothing was done yet.")
+        return
+    show_actions(out, page.actions)
+    if page.before:
+        out.progress(f"Older ones: the same with --before {page.before}. One as a whole: goex show ID")
+
+
+def _rows(client: Client, wanted: audit.Wanted, out: Output) -> None:
+    from goex.cli.rows import show_rows
+    from goex.rpc import goex_pb2 as pb
+
+    reply = client.call("Audit/Rows", wanted, pb.LogReply)
+    out.message(reply)
+    if out.as_json:
+        return
+    if not reply.rows:
+        out.say("No row is like that." if _narrowed(wanted) else "Nothing is written down yet.")
+        return
+    show_rows(out, reply.rows)
+    if out.on_terminal:
+        out.progress("Hashes and all other facts: add --json")
+    if len(reply.rows) == wanted.limit:
+        out.progress(f"Older ones: the same with --before {reply.rows[-1].number}")
+
+
+def _verify(client: Client, out: Output) -> int:
+    from goex.rpc import audit_pb2 as audit
+    from goex.rpc import goex_pb2 as pb
+
+    reply = pb.VerifyLogReply()
+    for step in client.streamed("Audit/Verify", pb.VerifyLogRequest(), audit.VerifyProgress):
+        if step.HasField("result"):
+            reply = step.result
+        elif step.rows:
+            out.progress(f"Checked {step.checked} of {step.rows} rows.")
+    out.message(reply)
+    if not out.as_json:
+        if reply.good and reply.authenticated:
+            out.say(f"The journal is whole: {reply.rows} rows, head {shown(reply.head)}.")
+        elif reply.good:
+            out.say(f"The chain of {reply.rows} rows is whole; the vault is sealed, so its head couldn't be checked.")
+            out.progress("Unseal it with: goex vault unlock")
+        else:
+            out.say(f"The journal was altered: {shown(reply.problem)}", "bold red")
+    if not reply.good:
+        return int(ExitStatus.FAILED)
+    return int(ExitStatus.OK if reply.authenticated else ExitStatus.SEALED)
+
+
+def _export(client: Client, wanted: audit.Wanted, to: str, out: Output) -> None:
+    from goex.cli import exporting
+
+    if to == exporting.STDOUT and out.as_json:
+        raise InvalidInput("With --export - stdout is the lines themselves.", next_step="Leave --json out.")
+    count = exporting.export(client, wanted, to, out)
+    if to == exporting.STDOUT:
+        out.progress(f"{count} rows.")
+        return
+    out.json({"file": to, "rows": count})
+    if not out.as_json:
+        out.say(f"Wrote {count} rows to {shown(to)}.")
+        out.progress("Check it, here or elsewhere, with: goex log --verify-export FILE")
+
+
+def _verify_export(path: str, head: str, out: Output) -> int:
+    from goex.cli.exporting import verify_file
+
+    good, words, found = verify_file(path, head)
+    out.json(found)
+    if not out.as_json:
+        out.say(shown(words), "" if good else "bold red")
+    return int(ExitStatus.OK if good else ExitStatus.FAILED)
+
+
+def _scopes(client: Client, agent: str, out: Output) -> None:
+    from goex.rpc import audit_pb2 as audit
+
+    reply = client.call("Audit/Scopes", audit.ScopesRequest(agent=agent), audit.ScopesReply, seconds=600.0)
+    if out.as_json:
+        unused = [each.grant.id for each in reply.scopes if not each.uses]
+        out.json({**to_json(reply), "unused": unused})
+        return
+    if not reply.scopes:
+        out.say("Nothing is granted for longer than one action.")
+        return
+    if out.on_terminal:
+        for each in reply.scopes:
+            out.say(shown(f"{each.grant.id}  {each.grant.agent}  {each.grant.service}:{each.grant.scope}"))
+            out.block(" · ".join(part for part in (_used(each), _called(each), _uncalled(each)) if part))
+    else:
+        out.table(
+            ("grant", "agent", "scope", "account", "width", "used", "last", "called", "never called"),
+            [
+                (
+                    each.grant.id,
+                    each.grant.agent,
+                    f"{each.grant.service}:{each.grant.scope}",
+                    each.grant.account,
+                    each.grant.width,
+                    str(each.uses),
+                    local(each.last_used),
+                    ", ".join(each.methods),
+                    _uncalled(each),
+                )
+                for each in reply.scopes
+            ],
+        )
+    unused = [each.grant.id for each in reply.scopes if not each.uses]
+    if unused:
+        out.say("Never used; take them back with:")
+        out.say("  " + shown(" ".join(["goex revoke", *unused])))
+
+
+def _used(each: audit.UsedScope) -> str:
+    if not each.uses:
+        return f"{each.grant.width}, never used since {local(each.grant.created)}"
+    return f"{each.grant.width}, used {each.uses} time{'s' * (each.uses != 1)}, last {local(each.last_used)}"
+
+
+def _called(each: audit.UsedScope) -> str:
+    return f"called {', '.join(each.methods)}" if each.methods else ""
+
+
+def _uncalled(each: audit.UsedScope) -> str:
+    """How much more the scope would allow than was called."""
+    if not each.methods_open:
+        return ""
+    left = each.methods_open - len(each.methods)
+    if left <= 0:
+        return "all that it allows was called"
+    named = ", ".join(each.methods_unused[:3])
+    more = f" and {left - 3} more" if left > 3 else ""
+    return f"never called {named}{more}" if named else f"{left} more"
+
+
+def _narrowed(wanted: audit.Wanted) -> bool:
+    return any(field.name not in ("limit",) for field, _ in wanted.ListFields())
+
+
+def _time(text: str, now: datetime, *, end: bool = False) -> str:
+    if not text:
+        return ""
+    from goex.cli.moments import moment
+
+    return moment(text, now, end=end).isoformat()
+
+
+def _number(text: str) -> int:
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise InvalidInput(f"{text[:40]!r} isn't a number.", next_step="Use the one that the last page ended with.")
+    return int(text)
