@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from policies.errors import InvalidInput
+from policies.limits import BREAKER, NOT_CONFINED, Breaker, Confinement
 from runtimes.sandbox.contract import Limits, Profile
 
 MAX_BYTES = 1_000_000
@@ -118,6 +119,8 @@ class Config:
     files: Files = field(default_factory=Files)
     grants: Grants = field(default_factory=Grants)
     notify: Notify = field(default_factory=Notify)
+    confine: Confinement = NOT_CONFINED
+    breaker: Breaker = BREAKER
     log_level: str = "info"
 
 
@@ -151,6 +154,7 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
     ask, model, sandbox = top.section("ask"), top.section("model"), top.section("sandbox")
     grants = top.section("grants")
     files, log, notify = top.section("files"), top.section("log"), top.section("notify")
+    confine, breaker = top.section("confine"), top.section("breaker")
     limits = Limits()
     made = Config(
         ask=Ask(
@@ -187,9 +191,15 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
         ),
         notify=Notify(terminal=notify.words("terminal"), most=notify.integer("most", Notify().most, 1, 20)),
         grants=Grants(unused_days=grants.integer("unused_days", Grants().unused_days, 0, 3650)),
+        confine=_confinement(confine),
+        breaker=Breaker(
+            denials=breaker.integer("denials", BREAKER.denials, 0, 100_000),
+            seconds=60 * breaker.integer("minutes", BREAKER.seconds // 60, 1, 1440),
+            rest_seconds=60 * breaker.integer("rest_minutes", BREAKER.rest_seconds // 60, 1, 10_080),
+        ),
         log_level=log.choice("level", "info", LEVELS),
     )
-    for section in (top, ask, model, sandbox, files, grants, log, notify):
+    for section in (top, ask, model, sandbox, files, grants, log, notify, confine, breaker):
         section.refuse_unknown()
     if made.model.method.removesuffix("+scopes") != "adaptive":
         for key in ("samples", "adaptive", "confidence"):
@@ -204,6 +214,22 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
             next_step="Add the one that is missing, or remove both to use the embedded proposer.",
         )
     return made
+
+
+def _confinement(section: _Section) -> Confinement:
+    folders = section.texts("folders")
+    for folder in folders:
+        if not Path(folder).is_absolute() or ".." in Path(folder).parts:
+            raise section.wrong("folders", f"must hold absolute folders, like /home/ann/work, not {folder[:60]!r}")
+    return Confinement(
+        folders=folders,
+        hosts=tuple(host.lower() for host in section.texts("hosts")),
+        recipients=section.texts("recipients"),
+        databases=section.texts("databases"),
+        tables=section.texts("tables"),
+        rows=section.integer("rows", 0, 0, 2**53),
+        session_actions=section.integer("session_actions", 0, 0, 1_000_000),
+    )
 
 
 def _agent_socket(section: _Section) -> AgentSocket:
@@ -264,6 +290,12 @@ class _Section:
         if not all(isinstance(word, str) and word and "\0" not in word for word in value):
             raise self.wrong(key, 'must be a list of words, like ["xterm", "-e"]')
         return tuple(value)
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        values = self.take(key, list, [])
+        if not all(isinstance(value, str) and value for value in values):
+            raise self.wrong(key, "must be a list of texts")
+        return tuple(values)
 
     def integer(self, key: str, default: int, least: int, most: int) -> int:
         value = int(self.take(key, int, default))

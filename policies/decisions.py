@@ -63,12 +63,15 @@ Decision = Allow | Ask | Deny
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
     """What the rules say of a plan: the names of those that forbid it and that want it asked for; for each required
-    need (by its place) those that permit all of it; and why it can't be judged, which denies."""
+    need (by its place) those that permit all of it. `problem` is why it can't be judged, which denies; `refusal` and
+    `reason` are the whole text of a denial or of a question that no rule's name would explain."""
 
     forbid: tuple[str, ...] = ()
     ask: tuple[str, ...] = ()
     permits: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     problem: str = ""
+    refusal: str = ""
+    reason: str = ""
 
 
 class Rules(Protocol):
@@ -98,6 +101,8 @@ def decide(request: Request, grants: Iterable[Grant], rules: Rules, now: datetim
         said = rules.judge(request, now)
     except Exception as error:  # noqa: BLE001  rules that fail must not let anything through
         return Deny(f"The rules failed ({type(error).__name__}), and what can't be judged is denied.")
+    if said.refusal:
+        return Deny(said.refusal, said.forbid)
     if said.problem:
         which = f"By {_names(said.forbid)}: " if said.forbid else ""
         return Deny(f"{which}{said.problem[:1].upper()}{said.problem[1:]} What can't be judged is denied.", said.forbid)
@@ -127,12 +132,12 @@ def decide(request: Request, grants: Iterable[Grant], rules: Rules, now: datetim
         return Allow(tuple({grant.id: grant for grant in used}.values()), said.ask or tuple(permitting))
 
     once_only = bool(said.ask) or request.agent == ANONYMOUS
-    reason = f"{_names(said.ask)} want{'s' if len(said.ask) == 1 else ''} each such action to be asked for."
+    asking = f"{_names(said.ask)} want{'s' if len(said.ask) == 1 else ''} each such action to be asked for."
     return Ask(
         needs=tuple(missing),
         widths=(Width.ONCE,) if once_only else (Width.ONCE, Width.SESSION, Width.PERMANENT),
         presence=request.plan.risk > Risk.READ,
-        reason=reason if said.ask else _ungranted(missing, request.agent),
+        reason=(said.reason or asking) if said.ask else _ungranted(missing, request.agent),
         rules=said.ask,
     )
 

@@ -2,7 +2,7 @@
 
 principal is the agent (the person's own commands: `Agent::"person"`), action the kind (`call`, `files`, `undo`,
 `redo`, `commit`, …), resource the method (`Method::"slack.chat.postMessage"`, in its `Service`) or the folder (within
-those above it). Pre-reads and probes are calls too. What a plan needs and no step of it explains is asked about as well.
+those above it). Pre-reads and probes are calls too. What a plan needs and no step explains is asked about as well.
 """
 
 from __future__ import annotations
@@ -348,3 +348,17 @@ class TypesOf:
                 self._known.pop(next(iter(self._known)))
             known = self._known[method.id] = method, types_of(method.parameters)
         return known[1]
+
+
+def plan_recipients(plan: Plan, catalog: Catalogued = NO_CATALOG) -> tuple[frozenset[str], int]:
+    """Who gets something by a plan, and how many places of them an answer fills in later."""
+    found: frozenset[str] = frozenset()
+    later = 0
+    for part in _parts(plan, plan.required):
+        if part.folder:
+            continue
+        service = catalog.services.get(part.service)
+        method = service.methods.get(part.method) if service is not None and part.method else None
+        names, hidden = recipients_of(part.arguments, _marked(method))
+        found, later = found | names, later + hidden
+    return found, later

@@ -1,0 +1,103 @@
+"""Confinement: bounds on what any action may touch, said in config.toml and not in rules.
+
+Rules: an empty list confines nothing, another one names all that is allowed. What a plan doesn't say counts as outside
+where it should say it: a program on databases that names none isn't within the allowed ones. Taking back (undo, commit)
+by the person isn't confined, since the confinement may be newer than what is taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from policies.actions import Plan, Revert
+from policies.grants import PERSON
+from policies.rules.facts import NO_CATALOG, Catalogued, Situation, hosts_of, plan_recipients
+
+_SQL_KINDS = ("sql", "mongo")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confinement:
+    """What is allowed at most. Hosts, recipients, databases and tables may hold `*`; 0 rows or actions is no limit.
+
+    `folders` are absolute; what is below one is within it. `session_actions` is for agents, never for the person.
+    """
+
+    folders: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    recipients: tuple[str, ...] = ()
+    databases: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+    rows: int = 0
+    session_actions: int = 0
+
+    def refusal(self, plan: Plan, *, agent: str, situation: Situation, catalog: Catalogued = NO_CATALOG) -> str:
+        """Why this plan is out of bounds, as the agent may read it; "" when it is within them."""
+        if agent != PERSON and self.session_actions and situation.session_actions >= self.session_actions:
+            return f"This session has had its {self.session_actions} actions, and isn't allowed more."
+        if agent == PERSON and isinstance(plan.action, Revert) and plan.action.verb != "redo":
+            return ""
+        folder = plan.resolved.get("folder")
+        if self.folders and isinstance(folder, str) and not any(_below(folder, allowed) for allowed in self.folders):
+            return "This folder isn't one of those that actions are confined to."
+        if self.hosts and (outside := _outside(hosts_of(plan), self.hosts)):
+            return f"{outside} isn't one of the hosts that actions are confined to."
+        if self.recipients:
+            found, later = plan_recipients(plan, catalog)
+            if later:
+                return "Who gets this isn't known before it runs, and actions are confined to certain recipients."
+            if outside := _outside(found, tuple(one.lower() for one in self.recipients)):
+                return f"{outside} isn't one of the recipients that actions are confined to."
+        return self._of_databases(plan)
+
+    def _of_databases(self, plan: Plan) -> str:
+        works_on_data = plan.action.kind in _SQL_KINDS or "databases" in plan.resolved or "tables" in plan.resolved
+        if not works_on_data:
+            return ""
+        for name, allowed in (("databases", self.databases), ("tables", self.tables)):
+            if not allowed:
+                continue
+            said = plan.resolved.get(name)
+            if not isinstance(said, list | tuple) or not said:
+                return f"It doesn't say which {name} it works on, and actions are confined to certain ones."
+            if outside := _outside((str(one) for one in said), allowed):
+                return f"{outside} isn't one of the {name} that actions are confined to."
+        rows = plan.bounds.get("rows")
+        if self.rows and (rows is None or rows > self.rows):
+            return f"It may change more than the {self.rows} rows that one action may."
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breaker:
+    """After `denials` within `seconds` an agent rests for `rest_seconds`: all that it asks for is denied at once. No
+    number of denials (0) is never."""
+
+    denials: int = 50
+    seconds: int = 600
+    rest_seconds: int = 1800
+
+
+NOT_CONFINED = Confinement()
+BREAKER = Breaker()
+
+
+def _below(folder: str, allowed: str) -> bool:
+    allowed = allowed.rstrip("/") or ""
+    return folder == (allowed or "/") or folder.startswith(f"{allowed}/")
+
+
+def _outside(found: Iterable[str], allowed: tuple[str, ...]) -> str:
+    """The first of these that no pattern allows."""
+    return next((one for one in sorted(found) if not any(fnmatchcase(one, pattern) for pattern in allowed)), "")
+
+
+def described(confinement: Confinement) -> Mapping[str, str]:
+    """What is set, in words, for whoever lists the rules."""
+    lists = ("folders", "hosts", "recipients", "databases", "tables")
+    numbers = ("rows", "session_actions")
+    made = {name: ", ".join(getattr(confinement, name)) for name in lists}
+    made |= {name: str(getattr(confinement, name) or "") for name in numbers}
+    return {name: text for name, text in made.items() if text}
