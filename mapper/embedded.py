@@ -20,6 +20,7 @@ from importlib.resources import files
 from mapper import dates
 from mapper.catalog import Catalog
 from mapper.filling import Filler, kinds
+from mapper.ranking.features import TRAITS
 from mapper.ranking.index import Found, Hit, Index
 from mapper.slots import Slots, extract
 from policies.actions import Call
@@ -37,13 +38,13 @@ _SHARPER = 0.55  # scores are this many times too flat for the shares that they 
 # The probability that the first reading is right, from which it is taken without asking; the riskier, the surer.
 SURE = {Risk.READ: 0.82, Risk.WRITE: 0.86, Risk.DELETE: 0.9, Risk.ADMIN: 0.93}
 # The probability that nothing fits, from which that is what it says; and from which not even what comes nearest is
-# shown. Wanting what nothing does is rare, so that the first is well below a half.
-DECLINES, _GIVES_UP = 0.12, 0.6
+# shown. Wanting what nothing does is rare, so that the first is far below a half.
+DECLINES, _GIVES_UP = 0.055, 0.5
 _NEAR = 0.08  # the probability that the likeliest reading is right, below which it isn't worth showing
 
 SIGNS = (
     "bias", "ranked", "nothing", "share", "first", "kind", "named", "other_named", "filled", "missing", "unused",
-    "overruled",
+    "overruled", *TRAITS,
 )  # fmt: skip
 """What is known of the likeliest reading before it is decided on; `tests.mapper.deciding` fits their weights."""
 
@@ -129,8 +130,12 @@ class EmbeddedProposer:
         if nothing >= DECLINES:
             near = readings[:_OFFERED] if readings[0].probability >= _NEAR else ()
             names = ", ".join(reading.method.id for reading in near)
-            note = f"Nothing in the catalog seems to do this{f'. What comes nearest: {names}' if near else ''}."
-            return Proposed(near, False, (note,), nothing, declined=True)
+            said = [f"Nothing in the catalog seems to do this{f'. What comes nearest: {names}' if near else ''}."]
+            if near and near[0].missing:
+                said.append(
+                    f"{near[0].method.id} would need {', '.join(near[0].missing)}, which the request doesn't give."
+                )
+            return Proposed(near, False, tuple(said), nothing, declined=True)
         best = readings[0]
         notes: list[str] = []
         if best.missing:
@@ -229,6 +234,7 @@ class EmbeddedProposer:
             "unused": float(bool(best.unused)),
             # What was named may say which service is meant, never what is to be done, let alone a riskier thing.
             "overruled": float(best.method.id != worded.id and (best.method.service == worded.service or riskier)),
+            **ranked.traits,
         }
         right = _weighed("right", signs)
         return (

@@ -183,6 +183,35 @@ def of_ranking(request: Request, found: Evidence, ranking: Ranking, arrays: dict
     )
 
 
+TRAITS = ("unexplained", "refused_near", "refused_here", "nearest_here", "nearest_own")
+"""What the examples near a request say of its first method, beside the ranking."""
+
+_NEAREST, _NEAREST_HERE = 8, 5  # examples that are looked at
+
+
+def traits(found: Evidence, first: int, family: int, unexplained: int, arrays: dict[str, Any]) -> dict[str, float]:
+    """`TRAITS` of a ranking whose first method is `first`, of `family`; `unexplained` words don't speak for it.
+
+    How much of the nearest examples is refused, in all services and in this one (by squared likeness); how like the
+    nearest example of this service is, and of this very method."""
+    start, similar = arrays["ask_start"].astype(np.int64), found.similar
+    refused = start[found.asks + 1] == start[found.asks]
+    here = arrays["ask_family"][found.asks] == family
+    own = [first in arrays["ask_methods"][start[ask] : start[ask + 1]] for ask in found.asks.tolist()]
+    return {
+        "unexplained": min(unexplained, 12) / 12,
+        "refused_near": _share(similar[:_NEAREST], refused[:_NEAREST], 0.0),
+        "refused_here": _share(similar[here][:_NEAREST_HERE], refused[here][:_NEAREST_HERE], 0.5),
+        "nearest_here": _most(similar[here]),
+        "nearest_own": _most(similar[np.array(own, bool)]),
+    }
+
+
+def _share(similar: Any, part: Any, unknown: float) -> float:
+    total = float((similar**2).sum())
+    return float((similar[part] ** 2).sum()) / total if total > 0 else unknown
+
+
 def _most(values: Any) -> float:
     return float(values.max()) if len(values) else 0.0
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +56,12 @@ class Hit:
 @dataclass(frozen=True, slots=True)
 class Found:
     """A ranking: hits best first; `confidence`, the probability that the first is right if any method is; `nothing`,
-    the probability that no method serves the request."""
+    the probability that no method serves the request; `features.TRAITS` of the first."""
 
     hits: tuple[Hit, ...]
     confidence: float
     nothing: float
+    traits: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ class Index:
             ranked = self._ranked(text, connected, chooser)
             if ranked is None:
                 return Found((), 0.0, 1.0)
-            signs = self._signs(ranked)
+            signs, traits = self._signs(ranked)
             best = ranked.numbers[:most].tolist()
             scores = ranked.scores[:most]
             if limit > clauses.KEPT and embedder is None:
@@ -164,7 +165,7 @@ class Index:
             for n in order
         ]
         confidence, nothing = _logistic(signs @ self._weights.sure), _logistic(signs @ self._weights.nothing)
-        return Found(tuple(hits[:limit]), confidence, nothing)
+        return Found(tuple(hits[:limit]), confidence, nothing, traits)
 
     def services(
         self, text: str, limit: int = 5, *, connected: Collection[str] = frozenset()
@@ -215,7 +216,7 @@ class Index:
                 return np.zeros(len(features.RANKING_NAMES)), None
             service, name, origin = self._reader.named([int(ranked.numbers[0])])[0]
             hit = Hit(f"{service}.{name}", service, round(float(ranked.scores[0]), 4), (), origin)
-            return self._signs(ranked), hit
+            return self._signs(ranked)[0], hit
 
     def refused(self) -> list[tuple[int, str]]:
         """The examples that no method serves, with their numbers."""
@@ -286,8 +287,8 @@ class Index:
         numbers = np.concatenate(parts) if parts else np.zeros(0, np.int64)
         return numbers, features.of_methods(request, found, numbers, self._reader.arrays, self._reader.flags)
 
-    def _signs(self, ranked: _Ranked) -> Any:
-        """`features.RANKING_NAMES` of a ranking."""
+    def _signs(self, ranked: _Ranked) -> tuple[Any, dict[str, float]]:
+        """`features.RANKING_NAMES` and `features.TRAITS` of a ranking."""
         request, found, reader = ranked.request, ranked.found, self._reader
         own = reader.arrays["method_family"][ranked.numbers]
         first = int(ranked.numbers[0])
@@ -309,7 +310,8 @@ class Index:
             covered=sum(value for term, value in rare.items() if term in for_method) / total,
             family_covered=sum(value for term, value in rare.items() if term in for_family) / total,
         )
-        return features.of_ranking(request, found, ranking, reader.arrays)
+        traits = features.traits(found, first, int(own[0]), len(words.keys() - for_method), reader.arrays)
+        return features.of_ranking(request, found, ranking, reader.arrays), traits
 
     # ---- explaining
 

@@ -1,9 +1,9 @@
 """Fits how the embedded proposer decides: is its likeliest reading right, does nothing serve the request?
 
 Two logistic regressions over `mapper.embedded.SIGNS`, written to `mapper/deciding.json`. They learn from requests of
-our own over Google's catalog alone (`tests/vectors/requests.jsonl`), and from phrasings over the bundled services
-(`tests/mapper/phrasings.py`, those for training). A developer's tool; what it prints is measured by ten-fold
-cross-validation, what it writes uses all of them.
+our own over Google's catalog alone (`tests/vectors/requests.jsonl`, and those that the ranking's weights learned from),
+and from phrasings over the bundled services (`tests/mapper/phrasings.py`, those for training). A developer's tool; what
+it prints is measured by ten-fold cross-validation, what it writes uses all of them.
 
     python -m tests.mapper.deciding [--check REQUESTS.jsonl] [--write]
 """
@@ -31,6 +31,7 @@ from tests.mapper.phrasings import TRAINING, UNANSWERABLE
 from tests.mapper.phrasings_more import TRAINING_MORE, UNANSWERABLE_MORE
 
 VECTORS = Path(__file__).parent.parent / "vectors"
+INTENTS = Path(__file__).parent / "ranking" / "intents.txt"
 
 _FOLDS = 10
 _PULL = 0.02
@@ -94,7 +95,7 @@ def traded(seen: Sequence[Seen], weights: Sequence[dict[str, Any]]) -> list[tupl
     served = [score for score, each in zip(nothing, seen, strict=True) if each.served]
     return [
         (bar, *(round(100 * float(np.mean(np.array(scores) >= bar)), 1) for scores in (unserved, served)))
-        for bar in (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
+        for bar in (0.04, 0.05, 0.06, 0.07, 0.08, 0.1, 0.12, 0.15, 0.2, 0.3, 0.5)
     ]
 
 
@@ -147,14 +148,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with alone.of_package(wanted.cache) as google:
         proposer = google.proposer()
         own = list(requests(VECTORS / "requests.jsonl", proposer))
-        near = list(phrasings(bundled))
+        near = [*phrasings(bundled), *requests(INTENTS, proposer)]
         held = list(requests(wanted.check, proposer)) if wanted.check else []
     seen = own + near
     by_fold = crossed(seen)
     weights = fit(seen)
     report = {
         "requests": judged(own, by_fold[: len(own)]),
-        "phrasings": judged(near, by_fold[len(own) :]),
+        "others": judged(near, by_fold[len(own) :]),
         "traded": traded(own, by_fold[: len(own)]),
         "check": judged(held, [weights] * len(held)),
         "check_traded": traded(held, [weights] * len(held)) if held else [],
