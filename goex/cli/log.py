@@ -197,7 +197,9 @@ def _scopes(client: Client, agent: str, out: Output) -> None:
     if out.on_terminal:
         for each in reply.scopes:
             out.say(shown(f"{each.grant.id}  {each.grant.agent}  {each.grant.service}:{each.grant.scope}"))
-            out.block(" · ".join(part for part in (_used(each), _called(each), _uncalled(each)) if part))
+            left = _uncalled(each)
+            parts = (_used(each), _called(each), f"never called: {left}" if left else "")
+            out.block(" · ".join(part for part in parts if part))
     else:
         out.table(
             ("grant", "agent", "scope", "account", "width", "used", "last", "called", "never called"),
@@ -238,10 +240,10 @@ def _uncalled(each: audit.UsedScope) -> str:
         return ""
     left = each.methods_open - len(each.methods)
     if left <= 0:
-        return "all that it allows was called"
+        return "nothing"
     named = ", ".join(each.methods_unused[:3])
     more = f" and {left - 3} more" if left > 3 else ""
-    return f"never called {named}{more}" if named else f"{left} more"
+    return f"{named}{more}" if named else f"{left} more"
 
 
 def _narrowed(wanted: audit.Wanted) -> bool:

@@ -78,7 +78,7 @@ def _document(story: audit.StoryReply) -> dict[str, Any]:
     return {
         "action": whole["action"],
         "source": whole["source"],
-        "mapping": whole["mapping"],
+        "mapping": whole.get("mapping", story.mapping_json),
         "asked_at": whole["asked_at"],
         "decided": (whole["logged"] or {}).get("decided"),
         "leases": whole["leases"],

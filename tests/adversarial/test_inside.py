@@ -342,7 +342,7 @@ def test_refusals_within_a_daemons_action_are_in_its_log(scene: DaemonScene, san
         finished = journey.finished()
     assert finished.action.state == "done", finished
     outcome = json.loads(finished.action.outcome_json)
-    rows = json.loads(daemon.goex("log", "--action", journey.action_id, "--json").stdout)["rows"]
+    rows = json.loads(daemon.goex("log", "--rows", "--action", journey.action_id, "--json").stdout)["rows"]
     facts = [row["facts"] for row in rows if row["kind"] == "refused"]
     assert len(facts) == len(attacks), facts
     assert {fact["method"] for fact in facts} >= {"POST", "DELETE", "CONNECT"}
@@ -350,6 +350,6 @@ def test_refusals_within_a_daemons_action_are_in_its_log(scene: DaemonScene, san
     for part in ("attacker.example", "169.254.169.254", "/api/admin"):
         assert part in targets
     assert "attackers-own" not in json.dumps([rows, outcome])
-    said = daemon.goex("log", "--action", journey.action_id).stdout
+    said = daemon.goex("log", "--rows", "--action", journey.action_id).stdout
     assert said.count(" refused ") == len(attacks)
     assert "attacker.example" in said

@@ -13,6 +13,8 @@ from typing import Any
 
 import grpc
 
+from goex.rpc import audit_pb2 as audit
+from goex.rpc import audit_pb2_grpc as audit_rpc
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
 
@@ -77,6 +79,45 @@ def view(**changes: Any) -> pb.ActionView:
     return pb.ActionView(**{**facts, **changes})
 
 
+def logged(**changes: Any) -> audit.LoggedAction:
+    once = audit.UsedGrant(
+        id="g-1", service="slack", account="work", scope="chat:write", width="once", by="user 1000, process 7 (goex)",
+        at="2026-01-02T03:04:05.600000+00:00", for_action="ac-0001",
+    )  # fmt: skip
+    facts: dict[str, Any] = {
+        "number": 3,
+        "id": "ac-0001",
+        "created": "2026-01-02T03:04:05+00:00",
+        "agent": "helper",
+        "kind": "calls",
+        "state": "done",
+        "what": '"send hi": slack.chat.postMessage channel=#ops text=hi',
+        "risk": "write",
+        "services": ["slack"],
+        "decided": audit.Decided(
+            verdict="allowed", by=once.by, person=True, grants=[once], at="2026-01-02T03:04:05.700000+00:00"
+        ),
+        "outcome": "Sent.",
+        "undo_class": "compensating",
+        "can_undo": True,
+    }
+    return audit.LoggedAction(**{**facts, **changes})
+
+
+def log_row() -> pb.LogRow:
+    return pb.LogRow(
+        number=3,
+        at="2026-01-02T03:04:05.123456+00:00",
+        action_id="ac-0001",
+        agent="helper",
+        kind="finish",
+        to="done",
+        facts_json='{"ok": true}',
+        hash="ef" * 32,
+        **{"from": "running"},
+    )
+
+
 def state(before: str, event: str, after: str) -> pb.Event:
     return pb.Event(action_id="ac-0001", state=pb.StateChange(**{"from": before, "event": event, "to": after}))
 
@@ -101,7 +142,7 @@ def mapped(sure: bool = False) -> pb.Event:
     )
 
 
-class Fake(rpc.ActionsServicer, rpc.PersonServicer):
+class Fake(audit_rpc.AuditServicer, rpc.ActionsServicer, rpc.PersonServicer):
     """Scripts, and what came in. `events` is what a stream sends; its item WAIT waits for a decision."""
 
     WAIT = "wait"
@@ -118,6 +159,8 @@ class Fake(rpc.ActionsServicer, rpc.PersonServicer):
         self.failure: grpc.StatusCode | None = None
         self.metadata: list[dict[str, Any]] = []
         self.list: list[pb.ActionView] = [view()]
+        self.logged: list[audit.LoggedAction] = [logged()]
+        self.exported: list[audit.ExportChunk] = [audit.ExportChunk(lines=b'{"goex":"journal"}\n', rows=0, of=7)]
         self.verify = pb.VerifyLogReply(good=True, rows=7, head="ab" * 32, authenticated=True)
         self.status = pb.StatusReply(version="0.1.0", pid=77, vault="unsealed", keyed_by="passphrase")
 
@@ -249,21 +292,69 @@ class Fake(rpc.ActionsServicer, rpc.PersonServicer):
         return pb.VaultRemoveReply()
 
     def Log(self, request: Any, context: Any) -> pb.LogReply:
-        row = pb.LogRow(
-            number=3,
-            at="2026-01-02T03:04:05.123456+00:00",
-            action_id="ac-0001",
-            agent="helper",
-            kind="finish",
-            to="done",
-            facts_json='{"ok": true}',
-            hash="ef" * 32,
-            **{"from": "running"},
-        )
-        return pb.LogReply(rows=[row])
+        return pb.LogReply(rows=[log_row()])
 
     def VerifyLog(self, request: Any, context: Any) -> pb.VerifyLogReply:
         return self.verify
+
+    # ---- Audit
+
+    def Actions(self, request: Any, context: Any) -> audit.ActionsPage:
+        self.requests.append(request)
+        return audit.ActionsPage(actions=self.logged, before=3 if len(self.logged) >= request.limit else 0)
+
+    def Rows(self, request: Any, context: Any) -> pb.LogReply:
+        self.requests.append(request)
+        return pb.LogReply(rows=[log_row()])
+
+    def Story(self, request: Any, context: Any) -> audit.StoryReply:
+        lease = '{"account": "work", "narrowed": "token", "scopes": ["chat:write"], "service": "slack"}'
+        return audit.StoryReply(
+            action=self.Get(request, context),
+            logged=self.logged[0] if self.logged else None,
+            source="user 1000, process 9 (agent), on the agent socket",
+            mapping_json='{"candidates": [{"calls": ["slack.chat.postMessage"], "scopes": ["slack:chat:write"],'
+            ' "votes": 3}], "proposer": "embedded", "samples": 3}',
+            asked_at="2026-01-02T03:04:05+00:00",
+            leases=[audit.Leased(at="", service="slack", account="work", facts_json=lease)],
+            exchanges=[
+                audit.Exchanged(
+                    at="2026-01-02T03:04:06+00:00", request="call-0", call="slack.chat.postMessage", method="POST",
+                    host="slack.com", path="/api/chat.postMessage", status=200, bytes=17, well=True,
+                ),
+                audit.Exchanged(
+                    at="2026-01-02T03:04:06+00:00", method="GET", host="evil.test", path="/", refused="not in the plan"
+                ),
+            ],
+            reverts=[logged(id="ac-0002", what="undo ac-0001", state="failed")],
+            rows=[log_row()],
+        )  # fmt: skip
+
+    def Verify(self, request: Any, context: Any) -> Iterator[audit.VerifyProgress]:
+        yield audit.VerifyProgress(checked=3, rows=7)
+        yield audit.VerifyProgress(checked=7, rows=7, result=self.verify)
+
+    def Export(self, request: Any, context: Any) -> Iterator[audit.ExportChunk]:
+        self.requests.append(request)
+        yield from self.exported
+
+    def Scopes(self, request: Any, context: Any) -> audit.ScopesReply:
+        grants = [
+            pb.GrantView(
+                id=id, agent="helper", service="slack", account="work", scope="chat:write", width="permanent",
+                created="2026-01-01T00:00:00+00:00",
+            )
+            for id in ("g-1", "g-2")
+        ]  # fmt: skip
+        return audit.ScopesReply(
+            scopes=[
+                audit.UsedScope(grant=grants[0], methods_unused=["chat.delete", "chat.update"], methods_open=2),
+                audit.UsedScope(
+                    grant=grants[1], uses=2, last_used="2026-01-02T03:04:05+00:00", methods=["chat.update"],
+                    methods_unused=["chat.delete"], methods_open=2,
+                ),
+            ]
+        )  # fmt: skip
 
     def WatchApprovals(self, request: Any, context: Any) -> Iterator[pb.Approval]:
         yield from self.pending
@@ -273,6 +364,7 @@ def serve(socket: Path, fake: Fake) -> grpc.Server:
     server = grpc.server(ThreadPoolExecutor(8))
     rpc.add_ActionsServicer_to_server(fake, server)
     rpc.add_PersonServicer_to_server(fake, server)
+    audit_rpc.add_AuditServicer_to_server(fake, server)
     server.add_insecure_port(f"unix:{socket}")
     server.start()
     socket.chmod(0o600)

@@ -7,6 +7,7 @@ import re
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -414,6 +415,8 @@ def poison(message: Message) -> None:
 
 LISTING = (
     "log",
+    "log --rows",
+    "log --scopes",
     "log --verify",
     "show ac-0001",
     "grants",
@@ -442,7 +445,15 @@ def test_no_answer_can_trick_the_terminal(
         poison(reply)
         return reply
 
+    streamed = Client.streamed
+
+    def stream(self: Client, *args: Any, **more: Any) -> Iterator[Any]:
+        for reply in streamed(self, *args, **more):
+            poison(reply)
+            yield reply
+
     monkeypatch.setattr(Client, "call", call)
+    monkeypatch.setattr(Client, "streamed", stream)
     bad = problem("x", 1)
     bad.details.append("x")
     fake.verify.good = False

@@ -68,6 +68,7 @@ def _absent(fake: Fake) -> None:
 def _empty(fake: Fake) -> None:
     fake.list.clear()
     fake.pending.clear()
+    fake.logged.clear()
 
 
 SCENES: dict[str, Callable[[Fake], None]] = {
@@ -108,7 +109,7 @@ def test_transcript(file: Path, inside: Inside, fake: Fake) -> None:
     for scene, command, stdin in commands(kept):
         # A scene lasts for one command.
         pristine = Fake()
-        for name in ("events", "scripts", "pending", "list", "verify", "status"):
+        for name in ("events", "scripts", "pending", "list", "logged", "verify", "status"):
             setattr(fake, name, getattr(pristine, name))
         if scene:
             SCENES[scene](fake)

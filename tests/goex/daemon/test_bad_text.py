@@ -109,7 +109,8 @@ def test_arguments_and_what_the_service_answers(daemon: Daemon, service: EchoSer
     harmless(screen(daemon, "approve", asked.id, said="once"), *SEEN)
     assert journey.finished().action.state == "done"
     harmless(screen(daemon, "show", journey.action_id), *SEEN)
-    harmless(screen(daemon, "log", "--action", journey.action_id))
+    for more in ((), ("--rows",)):
+        harmless(screen(daemon, "log", "--action", journey.action_id, *more), "\\u{202e}")
     # Asked in place, by a process whose name (15 bytes at most) is hostile too.
     command = tmp_path / "\x1b[2J\u202e[b]x"
     command.symlink_to(GOEX)
@@ -130,6 +131,8 @@ def test_a_reason_and_the_words_of_a_grant(daemon: Daemon, service: EchoService)
     denied = Journey(daemon, undo(journey.action_id), token=token)
     decide(daemon, denied.asked(), approve=False, reason=EVIL)
     harmless(denied.finished().problem.message)
+    harmless(screen(daemon, "log", "--scopes"), "chat:write")
+    harmless(screen(daemon, "log", "--limit", "60", "--rows"), "\\u{1b}[2J", "\\u{202e}")
     harmless(screen(daemon, "log", "--limit", "60"), "\\u{1b}[2J", "\\u{202e}")
     harmless(screen(daemon, "show", denied.action_id), "\\u{1b}[2J", "\\u{202e}")
     harmless(screen(daemon, "deny", f"p-{EVIL}", status=2))
