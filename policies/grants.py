@@ -32,7 +32,10 @@ class Grant:
     """One permission of one agent on one account, with its history.
 
     `constraints` maps an argument's name to the only value it may have; every call that uses the scope must
-    match. `digest` is set exactly for once-grants, `session` exactly for session grants.
+    match. With `only` a call has no arguments but these, and `methods` are those that it holds for (empty: all that
+    the scope opens). `entries` are the hashes of catalog entries as they were when it was given: where there are any,
+    a method that isn't among them, or whose entry is another one now, isn't covered (`Grant.knows`). `digest` is set
+    exactly for once-grants, `session` exactly for session grants.
     """
 
     id: str
@@ -46,10 +49,15 @@ class Grant:
     by: str  # who decided, as the daemon saw it: user, terminal
     why: str  # the action that it was asked for
     constraints: Mapping[str, JsonValue] = field(default_factory=dict)
+    methods: tuple[str, ...] = ()
+    only: bool = False
+    entries: Mapping[str, str] = field(default_factory=dict)
     digest: str = ""
     session: str = ""
     revoked: datetime | None = None
     used: datetime | None = None  # for once-grants: consumed
+    uses: int = 0  # actions that were allowed on it
+    last_used: datetime | None = None
 
     def covers(self, need: Need, *, agent: str, digest: str, session: str, now: datetime) -> bool:
         """Whether this grant alone satisfies `need` now."""
@@ -72,9 +80,21 @@ class Grant:
             case Width.PERMANENT:
                 if agent == ANONYMOUS:
                     return False
+        if self.methods and not set(need.methods) <= set(self.methods):
+            return False
         return self._arguments_match(need)
 
+    def knows(self, method: str, entry: str) -> bool:
+        """Whether it holds for that method of its service, whose catalog entry is hashed to `entry` now."""
+        return not self.entries or (bool(entry) and self.entries.get(method) == entry)
+
+    def unused_since(self) -> datetime:
+        """When it was used last, or given."""
+        return self.last_used or self.created
+
     def _arguments_match(self, need: Need) -> bool:
+        if self.only and any(arguments.keys() - self.constraints.keys() for arguments in need.arguments):
+            return False
         if not self.constraints:
             return True
         if not need.arguments:

@@ -26,6 +26,8 @@ def escape(text: str, *, newlines: bool = False) -> str:
     With `newlines`, line feeds and tabs stay (for code and message bodies shown as a block).
     Spaces other than U+0020 become their escape too: they look alike and are not.
     """
+    if text.isascii() and text.isprintable():
+        return text  # most texts, and a megabyte of them is a second of what follows
     shown: list[str] = []
     marks = 0
     for char in text:

@@ -7,11 +7,13 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from goex import __version__
+from goex.daemon.approval_views import approval_view, brief_view
 from goex.daemon.calls import Callers, streaming, unary
-from goex.daemon.views import action_view, approval_view, mapping_view, problem_view
+from goex.daemon.views import action_view, mapping_view, problem_view
 from goex.engine.core import Asker, Wish
 from goex.engine.engine import Engine
-from goex.engine.events import Asked, Event, Finished, Mapped, Printed, Progressed, Stepped
+from goex.engine.events import Approval, Asked, Event, Finished, Mapped, Printed, Progressed, Stepped
+from goex.journal.actions import ActionRow
 from goex.journal.states import UNDER_WAY, State
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
@@ -157,12 +159,20 @@ class ActionsService(rpc.ActionsServicer):
                 made.finished.CopyFrom(finished)
         return made
 
-    def approval(self, question: str) -> pb.Approval:
-        """A question with all that the person is shown."""
+    def approval(self, question: str, *, brief: bool = False) -> pb.Approval:
+        """A question with all that the person is shown; `brief`: as a list shows it."""
         core = self._engine.core
         approval = core.approvals.get(question)
         row = core.actions.get(approval.action_id)
-        return approval_view(approval, row, row.the_plan(), core.catalog, core.ledger.standing(row.agent, row.session))
+        return self.approval_of(approval, row, brief=brief)
+
+    def approval_of(self, approval: Approval, row: ActionRow, *, brief: bool = False) -> pb.Approval:
+        """The same, of what was read already."""
+        plan = row.the_plan()
+        if brief:
+            return brief_view(self._engine.core, approval, row, plan)
+        decision = self._engine.asking.decision(row, plan)
+        return approval_view(self._engine.core, approval, row, plan, decision)
 
 
 def _intent(text: str) -> str:

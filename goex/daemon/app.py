@@ -14,7 +14,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -30,6 +30,7 @@ from goex.daemon.audit_service import AuditService
 from goex.daemon.calls import Callers, Readable
 from goex.daemon.custody import Custody
 from goex.daemon.desk import Daemon, Desk
+from goex.daemon.lending import Lending
 from goex.daemon.person_service import PersonService
 from goex.engine.core import Core, Settings
 from goex.engine.engine import Engine
@@ -67,6 +68,8 @@ _GENERATIONS = (
     "daemon-stop",
     "account-put",
     "account-remove",
+    "account-login",
+    "account-logout",
     "vault-rotate",
     "vault-unlock",
     "vault-seal",
@@ -99,7 +102,8 @@ class App:
 
     def __post_init__(self) -> None:
         self.journal = Journal(self.paths.state_db, self.paths.journal_head, self.clock)
-        self.ledger = Ledger(self.journal, self.clock)
+        unused = self.config.grants.unused_days
+        self.ledger = Ledger(self.journal, self.clock, timedelta(days=unused) if unused else None)
         self.custody = Custody(self.paths.vault_db)
         self.custody.opened = self._opened
         self.catalog = Catalog.open(self.paths.catalog)
@@ -114,6 +118,7 @@ class App:
             ledger=self.ledger,
             catalog=self.catalog,
             vault=self.custody,
+            lender=Lending(self.custody),
             runtimes={
                 "calls": RestRuntime(self.sandbox, self.gateway, self.catalog, profile),
                 "files": FilesRuntime(
@@ -124,7 +129,9 @@ class App:
                     bounds=Bounds(files=self.config.files.max_entries, bytes=self.config.files.max_bytes),
                 ),
             },
-            settings=Settings(ask_seconds=self.config.ask.seconds),
+            settings=Settings(
+                ask_seconds=self.config.ask.seconds, confinement=self.config.confine, breaker=self.config.breaker
+            ),
             clock=self.clock,
         )
         self.engine = Engine(core, Mappings(core, self._the_mapper, self.custody.connected))
@@ -212,9 +219,13 @@ class App:
             log.error("no grant is believed: %s", error)
             self.journal.append("ledger-altered", facts={"problem": error.message})
             self.ledger.distrust(vault.derive("ledger"))
+        self.engine.core.rules.load(vault.derive("rules"))
+        if self.engine.core.rules.trouble:
+            log.error("no rule permits anything: %s", self.engine.core.rules.trouble)
         for session in self.ledger.sessions():
             if session.startswith("conn-"):  # that connection is gone; a terminal may still be there
                 self.ledger.end_session(session)
+        self.ledger.forget_unused()
         await recover(self.engine)
 
     def _check_generation(self, generation: int) -> None:
@@ -333,8 +344,6 @@ class App:
         doesn't name: config.toml says which model is used, and only the person's record where its key may go."""
         if not self.config.model.account:
             return ""
-        from datetime import timedelta
-
         lease = self.custody.lease(
             "model", self.config.model.account, action_id="model", expires=self.clock() + timedelta(minutes=1)
         )
@@ -355,7 +364,7 @@ class App:
             keyed_by=self.custody.keyed_by,
             docker=docker,
             image=image,
-            pending=len(self.engine.core.approvals.pending()),
+            pending=self.engine.core.approvals.queue.count(),
             agent_socket=str(self.paths.agent_socket),
             user_socket=str(self.paths.user_socket),
             state_dir=str(self.paths.state_dir),
@@ -389,6 +398,8 @@ class App:
             await asyncio.sleep(SWEEP_SECONDS)
             self.sessions.sweep()
             with suppress(GoexError):
+                if self.journal.unlocked:
+                    self.ledger.forget_unused()
                 await asyncio.to_thread(self.custody.flush_uses)
 
 

@@ -1,66 +1,128 @@
-"""The person's calls about what is asked: see what waits, and decide."""
+"""The person's calls about what is asked and what was granted: see what waits, decide, see grants, take them back."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator
 from datetime import timedelta
 from typing import Any
 
+from goex.daemon.approval_views import fitting, grant_view
 from goex.daemon.calls import streaming, unary
 from goex.daemon.desk import DeskCalls
+from goex.engine.events import Approval
+from goex.engine.giving import Choice, Yes
 from goex.rpc import goex_pb2 as pb
 from policies.errors import InvalidInput
-from policies.grants import Width
-from policies.text import escape
+from policies.text import escape, shorten
+
+LONGEST_REASON = 500  # characters
 
 
 class AskingCalls(DeskCalls):
-    """Approvals and decisions."""
+    """Approvals, decisions and grants."""
 
     @unary
     async def Approvals(self, request: pb.ApprovalsRequest, context: Any) -> pb.ApprovalsReply:
         self._desk.callers.peer(context)
         approvals = self._desk.engine.core.approvals
-        found = approvals.recent() if request.settled else approvals.pending()
-        return pb.ApprovalsReply(approvals=[self._desk.actions.approval(approval.id) for approval in found])
+        if request.approval_id:
+            found: tuple[Approval, ...] = (approvals.get(request.approval_id),)
+        else:
+            found = approvals.recent() if request.settled else approvals.pending(twins=request.twins)
+        return fitting(self._views(found, brief=request.brief), len(found))
 
     @streaming
     async def WatchApprovals(self, request: pb.ApprovalsRequest, context: Any) -> AsyncIterator[pb.Approval]:
+        """What waits, then each that comes or is settled. One that joins identical ones is told as the first of them,
+        and when that one is settled the next of them is told as if it came."""
         self._desk.callers.peer(context)
         approvals = self._desk.engine.core.approvals
         queue = approvals.watch()
         try:
-            for approval in approvals.pending():
-                yield self._desk.actions.approval(approval.id)
+            for made in self._views(approvals.pending(twins=request.twins), brief=request.brief):
+                yield made
             while True:
-                yield self._desk.actions.approval(await queue.get())
+                id = await queue.get()
+                twins = approvals.queue.twins(id)
+                stands = twins[0] if twins and not request.twins else id
+                yield self._desk.actions.approval(stands, brief=request.brief)
+                await asyncio.sleep(0)  # a thousand of them don't keep everybody else waiting
         finally:
             approvals.unwatch(queue)
 
     @unary
     async def Decide(self, request: pb.DecideRequest, context: Any) -> pb.DecideReply:
+        asking = self._desk.engine.asking
         approval = self._desk.engine.core.approvals.get(request.approval_id)
-        width = _width(request.width) if request.approve else Width.ONCE
         peer = self._desk.callers.peer(context)
-        if request.approve and self._desk.engine.asking.presence_due(approval.id, request.digest, width):
-            peer = await self._desk.present(context, request.passphrase, "Approving this")
-        expires = timedelta(seconds=request.expires_seconds) if request.expires_seconds else None
-        reason = escape(request.reason[:500])
-        self._desk.engine.asking.answer(
-            approval.id,
-            approve=request.approve,
-            shown=request.digest,
-            width=width,
-            by=peer.describe(),
-            reason=reason,
-            expires=expires,
-            bound=tuple(request.bind_arguments),
+        if not request.approve:
+            reason = _reason(request.reason)
+            done = asking.deny(approval.id, by=peer.describe(), reason=reason, same_as=request.same_as)
+        else:
+            choice = _choice(request.width)
+            if asking.presence_due(approval.id, request.digest, choice):
+                peer = await self._desk.present(context, request.passphrase, "Approving this")
+            lasts = timedelta(seconds=min(request.expires_seconds, _LONGEST_ASKED)) if request.expires_seconds else None
+            yes = Yes(choice=choice, by=peer.describe(), lasts=lasts, bound=tuple(request.bind_arguments))
+            done = asking.approve(approval.id, shown=request.digest, yes=yes)
+        return pb.DecideReply(approval=self._desk.actions.approval(approval.id), settled=done.also)
+
+    @unary
+    async def DenyAll(self, request: pb.DenyAllRequest, context: Any) -> pb.DenyAllReply:
+        peer = self._desk.callers.peer(context)
+        done = self._desk.engine.asking.deny_all(
+            agent=request.agent, session=request.session, by=peer.describe(), reason=_reason(request.reason)
         )
-        return pb.DecideReply(approval=self._desk.actions.approval(approval.id))
+        return pb.DenyAllReply(approval_ids=done)
+
+    @unary
+    async def Grants(self, request: pb.GrantsRequest, context: Any) -> pb.GrantsReply:
+        self._desk.callers.peer(context)
+        core = self._desk.engine.core
+        return pb.GrantsReply(grants=[grant_view(core, grant) for grant in core.ledger.grants(everything=request.all)])
+
+    @unary
+    async def Revoke(self, request: pb.RevokeRequest, context: Any) -> pb.RevokeReply:
+        peer = self._desk.callers.peer(context)
+        core = self._desk.engine.core
+        ids = list(request.grant_ids)
+        if request.agent or request.service or request.session:
+            ids += [
+                grant.id
+                for grant in core.ledger.grants()
+                if request.agent in ("", grant.agent)
+                and request.service in ("", grant.service)
+                and request.session in ("", grant.session)
+            ]
+        done = core.ledger.revoke(ids, by=peer.describe())
+        return pb.RevokeReply(grants=[grant_view(core, grant) for grant in done])
+
+    def _views(self, found: Iterable[Approval], *, brief: bool) -> Iterator[pb.Approval]:
+        """Made one at a time, since a reply may have no room for all."""
+        found = tuple(found)
+        actions = self._desk.engine.core.actions
+        for start in range(0, len(found), _AT_ONCE):
+            some = found[start : start + _AT_ONCE]
+            rows = actions.those(approval.action_id for approval in some)
+            for approval in some:
+                yield self._desk.actions.approval_of(approval, rows[approval.action_id], brief=brief)
 
 
-def _width(text: str) -> Width:
+_AT_ONCE = 50  # actions that are read together, each of which may be a megabyte
+_LONGEST_ASKED = 10 * 366 * 86_400  # seconds; more is the same as the longest that a grant may last
+
+
+def _reason(text: str) -> str:
+    """A reason that the agent reads: escaped, and no longer than a reason is."""
+    kept, cut = shorten(escape(text), LONGEST_REASON)
+    return f"{kept}… ({cut} more characters)" if cut else kept
+
+
+def _choice(text: str) -> Choice:
     try:
-        return Width(text or "once")
+        return Choice(text or "once")
     except ValueError:
-        raise InvalidInput(f"{text[:40]!r} isn't a width.", next_step="It is once, session or permanent.") from None
+        raise InvalidInput(
+            f"{text[:40]!r} isn't a width.", next_step="It is once, session, arguments or permanent."
+        ) from None

@@ -10,10 +10,11 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Any
 
+from goex.daemon.approval_views import grant_view
 from goex.daemon.audit_views import logged, story_view
 from goex.daemon.calls import streaming, unary
 from goex.daemon.desk import Desk
-from goex.daemon.views import action_view, grant_view, log_row, verified
+from goex.daemon.views import action_view, log_row, verified
 from goex.journal.actions import ActionRow
 from goex.journal.export import export
 from goex.journal.search import Wanted, find_actions, find_rows
@@ -120,7 +121,7 @@ class AuditService(rpc.AuditServicer):
         used = await asyncio.to_thread(usage, self._journal, standing)
         found = [
             audit.UsedScope(
-                grant=grant_view(grant),
+                grant=grant_view(self._desk.engine.core, grant),
                 uses=used[grant.id].uses,
                 last_used=used[grant.id].last,
                 methods=sorted(used[grant.id].methods),

@@ -10,7 +10,6 @@ from goex.daemon.calls import unary
 from goex.daemon.dryrun_calls import DryRunCalls
 from goex.daemon.log_calls import LogCalls
 from goex.daemon.vault_calls import VaultCalls
-from goex.daemon.views import grant_view
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
 from vault.secret import Secret
@@ -25,23 +24,7 @@ class PersonService(AskingCalls, DryRunCalls, VaultCalls, LogCalls, rpc.PersonSe
         await self._desk.custody.prove(Secret(request.passphrase))
         return pb.PresentReply(seconds=self._desk.presence.remember(peer))
 
-    # ---- grants and agents
-
-    @unary
-    async def Grants(self, request: pb.GrantsRequest, context: Any) -> pb.GrantsReply:
-        self._desk.callers.peer(context)
-        found = self._desk.engine.core.ledger.grants(everything=request.all)
-        return pb.GrantsReply(grants=[grant_view(grant) for grant in found])
-
-    @unary
-    async def Revoke(self, request: pb.RevokeRequest, context: Any) -> pb.RevokeReply:
-        peer = self._desk.callers.peer(context)
-        ledger = self._desk.engine.core.ledger
-        ids = list(request.grant_ids)
-        if request.agent:
-            ids += [grant.id for grant in ledger.grants() if grant.agent == request.agent]
-        done = ledger.revoke(ids, by=peer.describe())
-        return pb.RevokeReply(grants=[grant_view(grant) for grant in done])
+    # ---- agents
 
     @unary
     async def AddAgent(self, request: pb.AddAgentRequest, context: Any) -> pb.AddAgentReply:
@@ -71,7 +54,7 @@ class PersonService(AskingCalls, DryRunCalls, VaultCalls, LogCalls, rpc.PersonSe
     @unary
     async def Services(self, request: pb.ServicesRequest, context: Any) -> pb.ServicesReply:
         self._desk.callers.peer(context)
-        known = self._desk.custody.vault.records() if self._desk.custody.state != "absent" else ()
+        known = self._desk.custody.records()
         accounts: dict[str, list[str]] = {}
         for record in known:
             accounts.setdefault(record.account.service, []).append(record.account.name)

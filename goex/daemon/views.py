@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from goex.engine.asking import bindable
 from goex.engine.engine import REVERTIBLE
-from goex.engine.events import Approval, Problem
+from goex.engine.events import Problem
 from goex.journal.actions import ActionRow
 from goex.journal.chain import Row, Verification, stamp
 from goex.rpc import goex_pb2 as pb
 from mapper.catalog import Catalog
+from mapper.scope_meaning import Meaning, meaning
 from mapper.scopes import also, plain
-from policies.actions import Call, IntentMapping, Need, Plan, UndoClass
-from policies.grants import Grant
+from policies.actions import Call, IntentMapping, Need, UndoClass
 from policies.jsonvalue import canonical
 from vault.record import Record
 
@@ -63,14 +62,18 @@ def need_view(need: Need, catalog: Catalog, granted: bool) -> pb.NeedView:
     if service is not None and scope is not None:
         description = plain(catalog, need.service, need.scope)
         others = also(catalog, need.service, need.scope, set(need.methods))
+        means = meaning(catalog, need.service, need.scope)
     elif need.service == "files":
         description = f"Run a program that can read, change and delete everything in {need.account}."
         others = ()
+        all_of_it = (f"everything in {need.account}",)
+        means = Meaning(see=all_of_it, change=all_of_it, destroy=all_of_it)
     elif need.service == "goex":
         description = f"Drop what undo would need for action {need.account}: it can't be taken back any more."
         others = ()
+        means = Meaning(destroy=(f"what undo would need for action {need.account}",))
     else:
-        description, others = "GoEx has no description of this permission.", ()
+        description, others, means = "GoEx has no description of this permission.", (), Meaning()
     return pb.NeedView(
         service=need.service,
         account=need.account,
@@ -81,32 +84,10 @@ def need_view(need: Need, catalog: Catalog, granted: bool) -> pb.NeedView:
         methods=need.methods,
         why=need.why,
         granted=granted,
-    )
-
-
-def approval_view(
-    approval: Approval, row: ActionRow, plan: Plan, catalog: Catalog, covered: frozenset[tuple[str, str, str]]
-) -> pb.Approval:
-    return pb.Approval(
-        id=approval.id,
-        action_id=approval.action_id,
-        agent=row.agent,
-        digest=approval.digest,
-        lines=plan.lines,
-        needs=[need_view(need, catalog, (need.service, need.account, need.scope) in covered) for need in plan.needs],
-        undo_class=plan.undo_class,
-        undo_text=plan.undo_text,
-        risk=plan.risk.word,
-        presence=approval.presence,
-        widths=approval.widths,
-        reason=approval.reason,
-        created=approval.created,
-        deadline=approval.deadline,
-        intent=row.intent,
-        state=approval.state,
-        settled_by=approval.settled_by,
-        arguments=bindable(plan),
-        source=row.source,
+        see=means.see,
+        change=means.change,
+        destroy=means.destroy,
+        share=means.share,
     )
 
 
@@ -133,26 +114,6 @@ def mapping_view(mapping: IntentMapping) -> pb.MapReply:
 def call_view(call: Call) -> pb.Call:
     return pb.Call(
         service=call.service, method=call.method, arguments_json=text(dict(call.arguments)), account=call.account
-    )
-
-
-def grant_view(grant: Grant) -> pb.GrantView:
-    return pb.GrantView(
-        id=grant.id,
-        agent=grant.agent,
-        service=grant.service,
-        account=grant.account,
-        scope=grant.scope,
-        width=grant.width,
-        constraints_json=text(dict(grant.constraints)),
-        created=stamp(grant.created),
-        expires=stamp(grant.expires) if grant.expires else "",
-        by=grant.by,
-        why=grant.why,
-        revoked=stamp(grant.revoked) if grant.revoked else "",
-        used=stamp(grant.used) if grant.used else "",
-        session=grant.session,
-        digest=grant.digest,
     )
 
 

@@ -9,20 +9,33 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, func, insert, select, update
+from sqlalchemy import Row, bindparam, insert, select, update
 
 from goex.engine.events import Approval
+from goex.engine.queue import Queue, Waiting, alike
+from goex.journal.actions import ActionRow, Actions
 from goex.journal.chain import Journal, Transaction, stamp
-from goex.journal.schema import actions, approvals
+from goex.journal.schema import approvals
 from policies.decisions import Ask
 from policies.errors import Conflict, InvalidInput
 from policies.jsonvalue import canonical, parse
 
 KEPT_SETTLED = 50
+
+# Made once: building a statement costs more than running it.
+_GET = select(approvals).where(approvals.c.id == bindparam("wanted"))
+_OF_ACTION = select(approvals).where(approvals.c.action_id == bindparam("wanted")).order_by(approvals.c.created)
+_PENDING = select(approvals).where(approvals.c.state == "pending").order_by(approvals.c.created)
+_OPEN = insert(approvals)
+_SETTLE = (
+    update(approvals)
+    .where(approvals.c.id == bindparam("wanted"), approvals.c.state == "pending")
+    .values(state=bindparam("to"), settled=bindparam("at"), settled_by=bindparam("who"))
+)
 
 
 class AlreadySettled(Conflict):
@@ -30,51 +43,72 @@ class AlreadySettled(Conflict):
 
     code = "settled"
 
+    @classmethod
+    def of(cls, id: str) -> AlreadySettled:
+        return cls(f"Request {id[:40]} was settled already.", next_step="goex log shows how.")
+
 
 class Approvals:
-    """The queue: oldest first."""
+    """The questions, and the queue of those that are pending."""
 
-    def __init__(self, journal: Journal, clock: Callable[[], datetime]) -> None:
+    def __init__(self, journal: Journal, actions: Actions, clock: Callable[[], datetime]) -> None:
         self._journal = journal
         self._clock = clock
         self._waiting: dict[str, list[asyncio.Future[None]]] = defaultdict(list)
         self._watchers: set[asyncio.Queue[str]] = set()
+        self.queue = Queue()
+        left = self._pending()
+        rows = actions.those(question.action_id for question in left)
+        for question in left:
+            if question.action_id in rows:
+                self.queue.enter(_waiting(question.id, rows[question.action_id]))
 
-    def open(self, transaction: Transaction, *, action_id: str, digest: str, ask: Ask, seconds: float) -> str:
-        """Add a question in the transaction of the action's step; call `announce` after the commit."""
+    def open(
+        self, transaction: Transaction, *, action_id: str, digest: str, ask: Ask, widths: Iterable[str], seconds: float
+    ) -> str:
+        """Add a question in the transaction of the action's step; call `opened` after the commit."""
         id = f"q-{secrets.token_hex(6)}"
         transaction.connection.execute(
-            insert(approvals).values(
-                id=id,
-                action_id=action_id,
-                digest=digest,
-                state="pending",
-                created=transaction.now,
-                deadline=stamp(self._clock() + timedelta(seconds=seconds)),
-                reason=ask.reason,
-                widths=canonical([width.value for width in ask.widths]).decode(),
-                presence=ask.presence,
-                settled="",
-                settled_by="",
-            )
+            _OPEN,
+            {
+                "id": id,
+                "action_id": action_id,
+                "digest": digest,
+                "state": "pending",
+                "created": transaction.now,
+                "deadline": stamp(self._clock() + timedelta(seconds=seconds)),
+                "reason": ask.reason,
+                "widths": canonical([*widths]).decode(),
+                "presence": ask.presence,
+                "settled": "",
+                "settled_by": "",
+            },
         )
         return id
 
+    def opened(self, id: str, row: ActionRow) -> None:
+        """Put a question that was opened for `row` into the queue, and tell the watchers. After the commit only."""
+        self.queue.enter(_waiting(id, row))
+        self._tell(id)
+
     def settle(self, transaction: Transaction, id: str, state: str, *, by: str) -> None:
         """Settle in the caller's transaction. Raises AlreadySettled when another was first."""
-        done = transaction.connection.execute(
-            update(approvals)
-            .where(approvals.c.id == id, approvals.c.state == "pending")
-            .values(state=state, settled=transaction.now, settled_by=by)
-        )
+        done = transaction.connection.execute(_SETTLE, {"wanted": id, "to": state, "at": transaction.now, "who": by})
         if done.rowcount != 1:
-            raise AlreadySettled(f"Request {id[:40]} was settled already.", next_step="goex log shows how.")
+            raise AlreadySettled.of(id)
 
     def announce(self, id: str) -> None:
-        """Wake whoever waits for this one, and tell the watchers. After the commit only."""
+        """This one was settled: wake whoever waits for it, and tell the watchers. After the commit only."""
+        twins = self.queue.twins(id)
+        self.queue.leave(id)
         for waiting in self._waiting.pop(id, ()):
             if not waiting.done():
                 waiting.set_result(None)
+        self._tell(id)
+        if twins and twins[0] == id and len(twins) > 1:
+            self._tell(twins[1])  # which is asked now
+
+    def _tell(self, id: str) -> None:
         for queue in self._watchers:
             queue.put_nowait(id)
 
@@ -90,29 +124,26 @@ class Approvals:
 
     def get(self, id: str) -> Approval:
         with self._journal.read() as connection:
-            row = connection.execute(select(approvals).where(approvals.c.id == id)).first()
+            row = connection.execute(_GET, {"wanted": id}).first()
         if row is None:
             raise InvalidInput(f"There is no request {id[:40]!r}.", next_step="goex approve lists them.")
         return _approval(row)
 
-    def pending(self) -> tuple[Approval, ...]:
-        with self._journal.read() as connection:
-            query = select(approvals).where(approvals.c.state == "pending").order_by(approvals.c.created)
-            return tuple(_approval(row) for row in connection.execute(query))
-
-    def waiting(self, agent: str = "") -> int:
-        """How many are pending, of one agent or of all."""
-        with self._journal.read() as connection:
-            query = select(func.count()).select_from(approvals).where(approvals.c.state == "pending")
-            if agent:
-                query = query.join(actions, actions.c.id == approvals.c.action_id).where(actions.c.agent == agent)
-            return int(connection.execute(query).scalar_one())
+    def pending(self, *, twins: bool = False) -> tuple[Approval, ...]:
+        """In the order of the queue, identical ones by the one that stands for them; with `twins` after it, too."""
+        found = {question.id: question for question in self._pending()}
+        stand = self.queue.order()
+        order = [id for first in stand for id in self.queue.twins(first)] if twins else stand
+        return tuple(found[id] for id in order if id in found)
 
     def of_action(self, action_id: str) -> tuple[Approval, ...]:
         """Oldest first."""
         with self._journal.read() as connection:
-            query = select(approvals).where(approvals.c.action_id == action_id).order_by(approvals.c.created)
-            return tuple(_approval(row) for row in connection.execute(query))
+            return tuple(_approval(row) for row in connection.execute(_OF_ACTION, {"wanted": action_id}))
+
+    def _pending(self) -> tuple[Approval, ...]:
+        with self._journal.read() as connection:
+            return tuple(_approval(row) for row in connection.execute(_PENDING))
 
     def recent(self) -> tuple[Approval, ...]:
         with self._journal.read() as connection:
@@ -126,6 +157,10 @@ class Approvals:
 
     def unwatch(self, queue: asyncio.Queue[str]) -> None:
         self._watchers.discard(queue)
+
+
+def _waiting(id: str, row: ActionRow) -> Waiting:
+    return Waiting(id, row.id, row.agent, row.session, alike(row))
 
 
 def _approval(row: Row[Any]) -> Approval:

@@ -2,38 +2,44 @@
 
 Rules: the daemon owns the deadline; time-out, a lost client and a restart that nobody follows are denials; an answer is
 for the digest that was shown; after an approval the action is assessed again, and if anything differs it doesn't run.
+A yes is for one question, a standing grant that comes of it for every other one that it covers: those are settled by
+it, and the journal says so. A no is for one question, and for the identical ones that are named with it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any
+from dataclasses import dataclass, field, replace
 
+from goex.engine.approvals import AlreadySettled
 from goex.engine.core import Core
 from goex.engine.events import Approval, Asked, Problem
-from goex.engine.peers import LONGEST
+from goex.engine.giving import Choice, Yes, choices, made
+from goex.engine.holding import changed, entries, held
 from goex.journal.actions import ActionRow
 from goex.journal.chain import moment
 from goex.journal.states import Event
 from policies.actions import Need, Plan
 from policies.catalog import Risk
-from policies.decisions import DEFAULT_RULES, Allow, Ask, Decision, Deny, Request, decide
+from policies.decisions import Allow, Ask, Decision, Deny, Request, decide
 from policies.digest import digest
 from policies.errors import Conflict, ExitStatus, InvalidInput
-from policies.grants import PERSON, Grant, Width
-from policies.jsonvalue import canonical
+from policies.grants import PERSON, Grant
 
-ONCE_LASTS = timedelta(minutes=10)  # from the approval to its use
-PERMANENT_LASTS = timedelta(days=365)
 MOST_WAITING = 2000
 MOST_OF_AN_AGENT = 500
 
 Assess = Callable[[], Awaitable[Plan]]
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A question that was settled, and the others that were settled with it."""
+
+    approval: Approval
+    also: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -41,28 +47,25 @@ class Asking:
     """Decides actions, and takes the person's answers."""
 
     core: Core
+    _open: dict[str, tuple[ActionRow, Plan]] = field(default_factory=dict)  # questions whose action is waiting here
 
     def decision(self, row: ActionRow, plan: Plan) -> Decision:
-        """What rules and grants say now. A once-grant is for the action that it was given to: not for a twin of it,
-        and not for asking the same again after that one was withdrawn."""
+        """What rules and grants say now."""
+        situation = self.core.rules.counts.situation(row.agent, row.session)
         return decide(
-            Request(agent=row.agent, session=row.session, digest=row.digest, plan=plan),
-            [
-                grant
-                for grant in self.core.ledger.matching(row.agent, plan.required)
-                if grant.width is not Width.ONCE or grant.why == row.id
-            ],
-            DEFAULT_RULES,
+            Request(agent=row.agent, session=row.session, digest=row.digest, plan=plan, situation=situation),
+            held(self.core, row, plan),
+            self.core.rules,
             self.core.clock(),
         )
 
-    def presence_due(self, question: str, shown: str, width: Width) -> bool:
+    def presence_due(self, question: str, shown: str, choice: Choice) -> bool:
         """Whether a yes needs the approval passphrase, by the plan that hashes to what was shown: the question's own
         row can be written by others. Raises Conflict when the action isn't the one that was shown."""
         row = self.core.actions.get(self.core.approvals.get(question).action_id)
         if shown != row.digest:
             raise _not_shown()
-        return row.the_plan().risk > Risk.READ or width is not Width.ONCE
+        return row.the_plan().risk > Risk.READ or choice is not Choice.ONCE
 
     async def settle(self, row: ActionRow, plan: Plan, assess: Assess, ask_seconds: float = 0) -> ActionRow:
         """Allow on standing grants, or ask and wait. Returns the row as ALLOWED or DENIED."""
@@ -70,31 +73,47 @@ class Asking:
         if not isinstance(decision, Ask):
             return self._decided(row, decision)
         if row.agent != PERSON:  # whom no agent's flood keeps from asking
-            if self.core.approvals.waiting(row.agent) >= MOST_OF_AN_AGENT:
+            if self.core.approvals.queue.count(row.agent) >= MOST_OF_AN_AGENT:
                 return self._decided(row, Deny(f"{MOST_OF_AN_AGENT} requests of {row.agent} wait already."))
-            if self.core.approvals.waiting() >= MOST_WAITING:
+            if self.core.approvals.queue.count() >= MOST_WAITING:
                 return self._decided(row, Deny(f"{MOST_WAITING} requests wait for the person already."))
+        if why := changed(self.core, row, plan):
+            decision = replace(decision, reason=f"{decision.reason} {why}")
         longest = self.core.settings.ask_seconds
         seconds = min(ask_seconds or longest, longest)
         with self.core.journal.transaction() as transaction:
             question = self.core.approvals.open(
-                transaction, action_id=row.id, digest=row.digest, ask=decision, seconds=seconds
+                transaction,
+                action_id=row.id,
+                digest=row.digest,
+                ask=decision,
+                widths=choices(plan, decision),
+                seconds=seconds,
             )
-            row = self.core.step(transaction, row, Event.ASK, facts={"question": question})
-        self.core.approvals.announce(question)
+            facts = {"question": question, "rules": list(decision.rules)}
+            row = self.core.step(transaction, row, Event.ASK, facts=facts)
+        self.core.approvals.opened(question, row)
         self.core.hub.publish(row.id, Asked(question))
         return await self.await_answer(row, plan, assess, question)
 
-    async def await_answer(self, row: ActionRow, plan: Plan, assess: Assess, question: str) -> ActionRow:
-        """Wait for the answer to a question that is open, also one from before a restart."""
+    async def await_answer(
+        self, row: ActionRow, plan: Plan, assess: Assess, question: str, *, resumed: bool = False
+    ) -> ActionRow:
+        """Wait for the answer to a question that is open; `resumed`: it was before a restart, since when a grant may
+        have come."""
         deadline = moment(self.core.approvals.get(question).deadline)
+        self._open[question] = row, plan
         try:
+            if resumed:
+                self._settle_covered((question,))
             async with asyncio.timeout(max(0.0, (deadline - self.core.clock()).total_seconds())):
                 approval = await self.core.approvals.settled(question)
         except TimeoutError:
             with suppress(Conflict):
                 self._expire(row, question)
             approval = self.core.approvals.get(question)
+        finally:
+            del self._open[question]
         if approval.state != "approved":
             return self.core.actions.get(row.id)
         decision = self.decision(row, plan)
@@ -104,71 +123,108 @@ class Asking:
             # Minutes may have passed: what would run now must still be what was shown.
             fresh = await assess()
             if digest(fresh, agent=row.agent) != row.digest:
-                changed = [line for line in fresh.lines if line not in plan.lines]
-                what = "; ".join(changed[:3]) or "the catalog, the image or the limits changed"
+                other = [line for line in fresh.lines if line not in plan.lines]
+                what = "; ".join(other[:3]) or "the catalog, the image or the limits changed"
                 decision = Deny(f"It isn't what was approved any more ({what}), so it didn't run. Ask again.")
         return self._decided(row, decision)
 
-    def answer(
-        self,
-        question: str,
-        *,
-        approve: bool,
-        shown: str,
-        width: Width,
-        by: str,
-        reason: str = "",
-        expires: timedelta | None = None,
-        bound: tuple[str, ...] = (),
-    ) -> Approval:
-        """Settle a question. Raises AlreadySettled when another was first, Conflict when something else was shown."""
+    def approve(self, question: str, *, shown: str, yes: Yes) -> Answered:
+        """Settle a question with yes. Raises AlreadySettled when another was first, Conflict when something else was
+        shown, InvalidInput for a width that wasn't offered."""
         approval = self.core.approvals.get(question)
         row = self.core.actions.get(approval.action_id)
-        if approve and not shown == approval.digest == row.digest:
+        if not shown == approval.digest == row.digest:
             raise _not_shown()
-        if approve and width.value not in approval.widths:
+        if yes.choice.value not in approval.widths:
             raise InvalidInput(
-                f"This can't be granted as {width}.", next_step=f"It can be granted as {' or '.join(approval.widths)}."
+                f"This can't be granted as {yes.choice}.",
+                next_step=f"It can be granted as {' or '.join(approval.widths)}.",
             )
+        plan = row.the_plan()
+        grants = made(row, plan, self._missing(row, plan), yes, self.core.clock(), self._entries)
         with self.core.ledger.changing() as transaction:
-            self.core.approvals.settle(transaction, question, "approved" if approve else "denied", by=by)
-            if approve:
-                made = self._grants(row, width, by=by, expires=expires, bound=bound)
-                self.core.ledger.grant(transaction, made, by=by)
-            else:
-                why = f"The person said no{f': {reason}' if reason else ''}."
-                problem = Problem(code="denied", message=why, exit_status=ExitStatus.DENIED)
-                self.core.step(transaction, row, Event.DENY, facts={"by": by}, problem=problem.to_json())
+            self.core.approvals.settle(transaction, question, "approved", by=yes.by)
+            self.core.ledger.grant(transaction, grants, by=yes.by)
         self.core.approvals.announce(question)
-        return self.core.approvals.get(question)
+        also = () if yes.choice is Choice.ONCE else self._settle_covered(self._concerned(grants))
+        return Answered(self.core.approvals.get(question), also)
 
-    def _grants(
-        self, row: ActionRow, width: Width, *, by: str, expires: timedelta | None, bound: tuple[str, ...]
-    ) -> tuple[Grant, ...]:
-        """What an approval grants: each need that isn't covered yet, no wider than was chosen."""
-        plan, now = row.the_plan(), self.core.clock()
+    def deny(self, question: str, *, by: str, reason: str = "", same_as: Iterable[str] = ()) -> Answered:
+        """Settle a question with no, and with it those of `same_as` that are identical to it and still wait. Raises
+        AlreadySettled when another was first."""
+        twins = self.core.approvals.queue.twins(question)
+        also = tuple(dict.fromkeys(id for id in same_as if id in twins and id != question))
+        first = self.core.approvals.get(question)
+        if first.state != "pending":
+            raise AlreadySettled.of(question)
+        done = self._deny((question, *also), by=by, reason=reason)
+        return Answered(self.core.approvals.get(question), tuple(id for id in done if id != question))
+
+    def deny_all(self, *, agent: str, session: str, by: str, reason: str = "") -> tuple[str, ...]:
+        """Settle with no whatever an agent, a session, or an agent in a session waits for. Returns the questions."""
+        if not agent and not session:
+            raise InvalidInput("Whose requests?", next_step="Name an agent, or a session.")
+        return self._deny(self.core.approvals.queue.of(agent=agent, session=session), by=by, reason=reason)
+
+    def _deny(self, questions: Iterable[str], *, by: str, reason: str) -> tuple[str, ...]:
+        why = f"The person said no{f': {reason}' if reason else ''}."
+        problem = Problem(code="denied", message=why, exit_status=ExitStatus.DENIED).to_json()
+        asked = {question: self.core.approvals.get(question) for question in questions}
+        rows = self.core.actions.those(approval.action_id for approval in asked.values())
+        done = []
+        with self.core.journal.transaction() as transaction:
+            for question, approval in asked.items():
+                if approval.state == "pending":
+                    self.core.approvals.settle(transaction, question, "denied", by=by)
+                    row = rows[approval.action_id]
+                    self.core.step(transaction, row, Event.DENY, facts={"by": by}, problem=problem)
+                    done.append(question)
+        for question in done:
+            self.core.approvals.announce(question)
+        for agent in {rows[asked[question].action_id].agent for question in done}:
+            self.core.rules.counts.denied(agent)
+        return tuple(done)
+
+    def _missing(self, row: ActionRow, plan: Plan) -> tuple[Need, ...]:
+        """What isn't covered yet: no more than that is granted."""
         decision = self.decision(row, plan)
-        needs = decision.needs if isinstance(decision, Ask) else plan.required
-        longest = {Width.ONCE: ONCE_LASTS, Width.SESSION: LONGEST, Width.PERMANENT: PERMANENT_LASTS}[width]
-        lasts = ONCE_LASTS if width is Width.ONCE else min(expires or longest, longest)
-        made: dict[tuple[str, str, str], Grant] = {}
-        for need in needs:
-            made[need.service, need.account, need.scope] = Grant(
-                id=f"g-{secrets.token_hex(6)}",
-                agent=row.agent,
-                service=need.service,
-                account=need.account,
-                scope=need.scope,
-                width=width,
-                created=now,
-                expires=now + lasts,
-                by=by,
-                why=row.id,
-                constraints={} if width is Width.ONCE else _constraints(need, bound),
-                digest=row.digest if width is Width.ONCE else "",
-                session=row.session if width is Width.SESSION else "",
-            )
-        return tuple(made.values())
+        return decision.needs if isinstance(decision, Ask) else plan.required
+
+    def _entries(self, need: Need) -> Mapping[str, str]:
+        return entries(self.core.catalog, need)
+
+    def _concerned(self, grants: Iterable[Grant]) -> tuple[str, ...]:
+        """The open questions that these grants could answer, oldest first."""
+        given = {(grant.agent, grant.service, grant.account, grant.scope) for grant in grants}
+        return tuple(
+            question
+            for agent in {grant.agent for grant in grants}
+            for question in self.core.approvals.queue.of(agent=agent)
+            if question in self._open
+            and any((agent, n.service, n.account, n.scope) in given for n in self._open[question][1].required)
+        )
+
+    def _settle_covered(self, questions: Iterable[str]) -> tuple[str, ...]:
+        """Settle those of these questions that need no answer any more, since grants cover all of it now."""
+        covered: dict[str, tuple[ActionRow, Allow]] = {}
+        for question in questions:
+            row, plan = self._open[question]
+            if self.core.approvals.queue.get(question) is not None:
+                decision = self.decision(row, plan)
+                if isinstance(decision, Allow):
+                    covered[question] = row, decision
+        if not covered:
+            return ()
+        with self.core.journal.transaction() as transaction:
+            for question, (row, decision) in covered.items():
+                given = [grant.id for grant in decision.grants]
+                by = f"grant {', '.join(given)}" if given else "the rules"
+                self.core.approvals.settle(transaction, question, "approved", by=by)
+                facts = {"question": question, "grants": given, "rules": list(decision.rules), "by": "goex"}
+                transaction.append("covered", action_id=row.id, agent=row.agent, facts=facts)
+        for question in covered:
+            self.core.approvals.announce(question)
+        return tuple(covered)
 
     def _expire(self, row: ActionRow, question: str) -> None:
         problem = Problem(
@@ -185,39 +241,20 @@ class Asking:
     def _decided(self, row: ActionRow, decision: Allow | Deny) -> ActionRow:
         if isinstance(decision, Deny):
             problem = Problem(code="denied", message=decision.reason, exit_status=ExitStatus.DENIED)
-            row = self.core.stepped(row, Event.DENY, problem=problem.to_json())
+            facts = {"by": "the rules", "rules": list(decision.rules)} if decision.rules else {"by": "goex"}
+            row = self.core.stepped(row, Event.DENY, facts=facts, problem=problem.to_json())
+            if decision.rules and "breaker" not in decision.rules:
+                self.core.rules.counts.denied(row.agent)
             # A yes that came too late to be used isn't kept for later.
             self.core.ledger.revoke(self.core.ledger.unused(row.id), by="goex", why="it didn't run")
             return row
         with self.core.ledger.changing() as transaction:
             self.core.ledger.consume(transaction, decision.grants)
-            facts = {"grants": [grant.id for grant in decision.grants], "ledger": self.core.ledger.root()}
-            return self.core.step(transaction, row, Event.ALLOW, facts=facts)
+            given = {"grants": [grant.id for grant in decision.grants], "rules": list(decision.rules)}
+            row = self.core.step(transaction, row, Event.ALLOW, facts={**given, "ledger": self.core.ledger.root()})
+        self.core.rules.counts.allowed(row.agent, row.session)
+        return row
 
 
 def _not_shown() -> Conflict:
     return Conflict("What was shown isn't what would run.", next_step="Look at it again: goex approve")
-
-
-def bindable(plan: Plan) -> tuple[str, ...]:
-    """The arguments that a standing grant can be bound to: those with one value in every need."""
-    names: list[set[str]] = []
-    for need in plan.required:
-        if not need.arguments:
-            return ()
-        same = set.intersection(*(set(arguments) for arguments in need.arguments))
-        names.append({n for n in same if len({canonical(arguments[n]) for arguments in need.arguments}) == 1})
-    return tuple(sorted(set.intersection(*names))) if names else ()
-
-
-def _constraints(need: Need, bound: tuple[str, ...]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name in bound:
-        values = {canonical(arguments[name]): arguments[name] for arguments in need.arguments if name in arguments}
-        if len(values) != 1 or not all(name in arguments for arguments in need.arguments):
-            raise InvalidInput(
-                f"A standing grant can't be bound to {name[:60]!r}: {need.scope} isn't used with one value of it.",
-                next_step="Grant it once, or bind it to another argument.",
-            )
-        found[name] = next(iter(values.values()))
-    return found

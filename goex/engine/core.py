@@ -12,19 +12,23 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from goex.engine.approvals import Approvals
+from goex.engine.consent import AccountKey, Consent, Lender, NeedsConsent, Opens, opens, unconnected, uses
 from goex.engine.events import Hub, Printed, Progressed, Stepped
 from goex.engine.ledger import Ledger
 from goex.engine.records import PayloadSealer, SealedRecords
+from goex.engine.rulebook import Rulebook
 from goex.journal.actions import ActionRow, Actions
 from goex.journal.chain import Journal, Transaction
 from goex.journal.states import Event
 from mapper.catalog import Catalog
 from policies.accounts import Account
 from policies.actions import Action, ApiCalls, Plan, Revert
-from policies.errors import ExitStatus, GoexError, InvalidInput, Unsupported
+from policies.errors import Conflict, ExitStatus, GoexError, InvalidInput, Unsupported
 from policies.grants import ANONYMOUS, PERSON
-from policies.jsonvalue import JsonObject
+from policies.jsonvalue import JsonObject, parse
+from policies.limits import BREAKER, NOT_CONFINED, Breaker, Confinement
 from runtimes.base import Context, Runtime
+from vault.errors import NoAccount
 from vault.lease import Lease
 
 
@@ -36,8 +40,6 @@ class VaultForEngine(PayloadSealer, Protocol):
         ...
 
     def resolve(self, service: str, name: str = "") -> Account: ...
-
-    def lease(self, service: str, name: str, *, action_id: str, expires: datetime) -> Lease: ...
 
     def end_leases(self, action_id: str) -> None: ...
 
@@ -82,6 +84,8 @@ class Settings:
 
     ask_seconds: float = 300.0
     lease_seconds: float = 600.0
+    confinement: Confinement = NOT_CONFINED
+    breaker: Breaker = BREAKER
 
 
 class Lost(GoexError):
@@ -103,16 +107,20 @@ class Core:
     ledger: Ledger
     catalog: Catalog
     vault: VaultForEngine
+    lender: Lender
     runtimes: Mapping[str, Runtime]
     settings: Settings
     clock: Callable[[], datetime]
     hub: Hub = field(default_factory=Hub)
     actions: Actions = field(init=False)
     approvals: Approvals = field(init=False)
+    rules: Rulebook = field(init=False)
 
     def __post_init__(self) -> None:
+        settings = self.settings
+        self.rules = Rulebook(self.journal, self.clock, self.catalog, settings.confinement, settings.breaker)
         self.actions = Actions(self.journal)
-        self.approvals = Approvals(self.journal, self.clock)
+        self.approvals = Approvals(self.journal, self.actions, self.clock)
 
     def step(self, transaction: Transaction, row: ActionRow, event: Event, **changes: Any) -> ActionRow:
         """One step of the table, within a transaction."""
@@ -140,8 +148,25 @@ class Core:
         for call in action.calls:
             checked = self.catalog.validate(call)
             self.catalog.check_callable(call.id)  # before anybody is told to connect an account for it
-            calls.append(replace(checked, account=self.vault.resolve(call.service, call.account).name))
+            calls.append(replace(checked, account=self.account(call.service, call.account).name))
         return ApiCalls(calls=tuple(calls))
+
+    def account(self, service: str, name: str) -> Account:
+        """The account of that name, or the service's only one. For a service that can be logged in to, and isn't yet,
+        the account that a login would make: so that it can be said what it would have to ask for. It can be planned
+        with, and never run: it has no credential. Raises NoAccount, AccountUnclear, RecordAltered."""
+        try:
+            return self.vault.resolve(service, name)
+        except NoAccount:
+            known = self.catalog.service(service)
+            try:
+                self.vault.resolve(service)
+            except NoAccount:
+                if known.oauth is not None and known.base_url:
+                    return unconnected(known, name or "default")
+            except GoexError:
+                pass  # there are others: the name is wrong
+            raise
 
     def target_of(self, revert: Revert) -> ActionRow:
         """The action that a revert is about. Raises for one that can't be reverted at all."""
@@ -159,13 +184,63 @@ class Core:
             return self.target_of(action).the_plan().action
         return action
 
-    def leases(self, row: ActionRow, plan: Plan) -> tuple[Lease, ...]:
-        """One lease for each account that the plan uses, ending with the action."""
-        expires = self.clock() + timedelta(seconds=self.settings.lease_seconds)
-        accounts = dict.fromkeys(
-            (need.service, need.account) for need in plan.required if need.service in self.catalog.services
+    def check_consent(self, plan: Plan) -> None:
+        """Raises NeedsConsent unless every account that the plan uses is connected, and allows what it needs."""
+        lacking = self.lacking(plan)
+        if lacking:
+            raise NeedsConsent(lacking, connected=self._connected(lacking[0].service, lacking[0].account))
+
+    def lacking(self, plan: Plan) -> tuple[Consent, ...]:
+        """What the person would have to agree to before the plan can run, account by account."""
+        return tuple(
+            Consent(service, name, use.missing)
+            for (service, name), use in uses(plan, self.catalog, self.lender).items()
+            if use.missing or not self._connected(service, name)
         )
-        return tuple(self.vault.lease(service, name, action_id=row.id, expires=expires) for service, name in accounts)
+
+    @staticmethod
+    def was_refused_for_consent(row: ActionRow) -> bool:
+        """Whether an action ended for want of a login."""
+        return bool(row.problem) and parse(row.problem).get("code") == NeedsConsent.code
+
+    def opens(self, plan: Plan) -> dict[AccountKey, Opens]:
+        """What the prompt says of each account's credential; nothing of those that can't be looked at now."""
+        accounts: dict[AccountKey, Account] = {}
+        try:
+            for need in plan.required:
+                if need.service in self.catalog.services:
+                    accounts[need.service, need.account] = self.vault.resolve(need.service, need.account)
+            return opens(plan, accounts, self.catalog, self.lender)
+        except GoexError:  # sealed meanwhile, or removed: the prompt then promises nothing
+            return {}
+
+    async def leases(self, row: ActionRow, plan: Plan) -> tuple[Lease, ...]:
+        """One lease for each account that the plan uses, for the scopes that it needs, ending with the action.
+
+        Raises NeedsConsent; Conflict when a service that was seen to narrow its tokens doesn't any more: what the
+        person was told of the credential would be untrue.
+        """
+        expires = self.clock() + timedelta(seconds=self.settings.lease_seconds)
+        made: list[Lease] = []
+        for (service, name), use in uses(plan, self.catalog, self.lender).items():
+            if use.missing:
+                raise NeedsConsent((Consent(service, name, use.missing),))
+            promised = self.lender.narrows(self.vault.resolve(service, name), use.spelled)
+            lease = await self.lender.lease(service, name, action_id=row.id, expires=expires, scopes=use.spelled)
+            if promised == "token" and use.spelled and lease.narrowed != "token":
+                raise Conflict(
+                    f"{service}/{name} gave a token for more than this needs, which it didn't do before.",
+                    next_step="Ask again: the question then says that only GoEx's gateway holds it.",
+                )
+            made.append(lease)
+        return tuple(made)
+
+    def _connected(self, service: str, name: str) -> bool:
+        try:
+            self.vault.resolve(service, name)
+        except NoAccount:
+            return False
+        return True
 
     def records(self, row: ActionRow) -> SealedRecords:
         return SealedRecords(self.journal, self.vault, row.id, row.agent)
@@ -177,7 +252,7 @@ class Core:
         accounts: dict[tuple[str, str], Account] = {}
         if isinstance(subject, ApiCalls):
             for call in subject.calls:
-                account = self.vault.resolve(call.service, call.account)
+                account = self.account(call.service, call.account)
                 accounts[account.service, account.name] = account
         loop = asyncio.get_running_loop()
 

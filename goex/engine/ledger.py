@@ -9,21 +9,25 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import delete, desc, insert, select, update
+from sqlalchemy import bindparam, delete, desc, insert, select, update
 
-from goex.journal.chain import Journal, JournalBroken, JournalLocked, Transaction, moment, stamp
-from goex.journal.schema import agents, grants, journal
+from goex.engine import grant_rows
+from goex.journal.chain import Journal, JournalBroken, JournalLocked, Transaction, stamp
+from goex.journal.schema import agents, grant_uses, grants, journal
 from policies.actions import Need
 from policies.errors import Conflict, InvalidInput
 from policies.grants import ANONYMOUS, PERSON, Grant, Width
 from policies.jsonvalue import canonical, parse
+
+_UPDATE = update(grants).where(grants.c.id == bindparam("wanted"))  # made once: building costs more than running
+_USED = insert(grant_uses).prefix_with("OR REPLACE")
 
 TOKEN_PREFIX = "goex_"  # noqa: S105  how a token looks, not one
 
@@ -46,24 +50,34 @@ class Agent:
 class Ledger:
     """Grants and agents. Every change is one transaction with its journal row."""
 
-    def __init__(self, journal_: Journal, clock: Callable[[], datetime]) -> None:
+    def __init__(self, journal_: Journal, clock: Callable[[], datetime], lapse: timedelta | None = None) -> None:
+        """A permanent grant that wasn't used for as long as `lapse` doesn't hold any more; None: it does."""
         self._journal = journal_
         self._clock = clock
         self._key: bytes | None = None
+        self.lapse = lapse
+        self._clear()
+
+    def _clear(self) -> None:
         self._grants: dict[str, Grant] = {}
-        self._by_agent: dict[tuple[str, str, str, str], set[str]] = {}
+        self._by_key: dict[tuple[str, str, str, str], set[str]] = {}
+        self._by_agent: dict[str, set[str]] = {}
+        self._by_session: dict[str, set[str]] = {}
+        self._once_of: dict[str, set[str]] = {}  # by action
         self._agents: dict[str, Agent] = {}
         self._macs: dict[str, bytes] = {}
+        self._names: list[str] = []  # of `_macs`, sorted
 
     # ---- reading
 
     def load(self, key: bytes) -> None:
         """Read the tables under `key`. Raises LedgerAltered, and then holds nothing."""
-        self._grants, self._by_agent, self._agents, self._macs = {}, {}, {}, {}
+        self._clear()
         self._key = key
         with self._journal.read() as connection:
             found_grants = list(connection.execute(select(grants)))
             found_agents = list(connection.execute(select(agents)))
+            found_uses = {row.id: row for row in connection.execute(select(grant_uses))}
             last = connection.execute(
                 select(journal.c.number, journal.c.facts)
                 .where(journal.c.kind.in_(("grant", "revoke", "consume", "agent-add", "agent-remove", "allow")))
@@ -73,10 +87,13 @@ class Ledger:
         try:
             self._journal.authentic(last.number if last else 1)  # or an older hash could be put there with older rows
             for row in found_grants:
-                grant = _grant_from(dict(row._mapping))
-                mac = self._mac(_grant_body(grant))
+                uses = found_uses.get(row.id)
+                grant = grant_rows.grant_from(dict(row._mapping), dict(uses._mapping) if uses else None)
+                mac = self._mac(grant_rows.body(grant))
                 if not hmac.compare_digest(mac, row.mac):
                     raise LedgerAltered(f"Grant {row.id} in the state database was altered.")
+                if uses and not hmac.compare_digest(self._mac(grant_rows.uses_body(grant)), uses.mac):
+                    raise LedgerAltered(f"The uses of grant {row.id} in the state database were altered.")
                 self._keep(grant, mac)
             for row in found_agents:
                 agent = Agent(row.name, row.token_hash, row.created)
@@ -84,12 +101,12 @@ class Ledger:
                 if not hmac.compare_digest(mac, row.mac):
                     raise LedgerAltered(f"Agent {row.name!r} in the state database was altered.")
                 self._agents[agent.name] = agent
-                self._macs[f"agent/{agent.name}"] = mac
+                self._seal(f"agent/{agent.name}", mac)
             expected = parse(last.facts).get("ledger", "") if last else hashlib.sha256().hexdigest()
             if expected != self._root():
                 raise LedgerAltered("Grants or agents in the state database were removed, or put back from a copy.")
-        except (LedgerAltered, JournalBroken, ValueError, TypeError) as error:
-            self._grants, self._by_agent, self._agents, self._macs = {}, {}, {}, {}
+        except (LedgerAltered, JournalBroken, ValueError, TypeError, KeyError) as error:
+            self._clear()
             self._key = None
             if isinstance(error, LedgerAltered):
                 raise
@@ -109,10 +126,12 @@ class Ledger:
 
     def matching(self, agent: str, needs: Iterable[Need]) -> tuple[Grant, ...]:
         """The grants that could concern these needs (`Grant.covers` decides)."""
+        now = self._clock()
         found: dict[str, Grant] = {}
         for need in needs:
-            for id in self._by_agent.get((agent, need.service, need.account, need.scope), ()):
-                found[id] = self._grants[id]
+            for id in self._by_key.get((agent, need.service, need.account, need.scope), ()):
+                if not self._lapsed(self._grants[id], now):
+                    found[id] = self._grants[id]
         return tuple(found.values())
 
     def standing(self, agent: str, session: str) -> frozenset[tuple[str, str, str]]:
@@ -120,26 +139,53 @@ class Ledger:
         now = self._clock()
         return frozenset(
             (grant.service, grant.account, grant.scope)
-            for grant in self._grants.values()
-            if grant.agent == agent
-            and not grant.constraints
+            for grant in (self._grants[id] for id in self._by_agent.get(agent, ()))
+            if not grant.constraints
+            and not grant.methods
             and (grant.expires is None or now < grant.expires)
             and (grant.width is Width.PERMANENT or (grant.width is Width.SESSION and grant.session == session))
+            and not self._lapsed(grant, now)
         )
 
     def unused(self, action_id: str) -> tuple[str, ...]:
         """The ids of once-grants that were given to that action and weren't consumed."""
-        return tuple(g.id for g in self._grants.values() if g.width is Width.ONCE and g.why == action_id)
+        return tuple(self._once_of.get(action_id, ()))
 
     def grants(self, *, everything: bool = False) -> tuple[Grant, ...]:
         """Live grants, newest first; with `everything` also used, expired and revoked ones."""
         now = self._clock()
         if everything:
             with self._journal.read() as connection:
-                found = [_grant_from(dict(row._mapping)) for row in connection.execute(select(grants))]
+                uses = {row.id: dict(row._mapping) for row in connection.execute(select(grant_uses))}
+                rows = connection.execute(select(grants))
+                found = [grant_rows.grant_from(dict(row._mapping), uses.get(row.id)) for row in rows]
         else:
-            found = [grant for grant in self._grants.values() if grant.expires is None or now < grant.expires]
+            found = [
+                grant
+                for grant in self._grants.values()
+                if (grant.expires is None or now < grant.expires) and not self._lapsed(grant, now)
+            ]
         return tuple(sorted(found, key=lambda grant: grant.created, reverse=True))
+
+    def ends(self, grant: Grant) -> datetime | None:
+        """When it ends if nobody uses it; None: never by itself."""
+        lapses = [grant.unused_since() + self.lapse] if self.lapse and grant.width is Width.PERMANENT else []
+        return min([*lapses, *([grant.expires] if grant.expires else [])], default=None)
+
+    def forget_unused(self) -> tuple[Grant, ...]:
+        """Revoke the permanent grants that nobody used for too long, and those whose time is over."""
+        now = self._clock()
+        over = [id for id, grant in self._grants.items() if grant.expires is not None and now >= grant.expires]
+        lapsed = [id for id, grant in self._grants.items() if self._lapsed(grant, now)]
+        days = self.lapse.days if self.lapse else 0
+        done = self.revoke([id for id in lapsed if id not in over], by="goex", why=f"not used for {days} days")
+        return (*done, *self.revoke(over, by="goex", why="its time was over"))
+
+    def _lapsed(self, grant: Grant, now: datetime) -> bool:
+        """Whether it is a permanent grant that wasn't used for too long."""
+        if self.lapse is None or grant.width is not Width.PERMANENT:
+            return False
+        return now >= grant.unused_since() + self.lapse
 
     def agents(self) -> tuple[Agent, ...]:
         return tuple(sorted(self._agents.values(), key=lambda agent: agent.name))
@@ -165,26 +211,32 @@ class Ledger:
                 raise InvalidInput(
                     "An agent without a name gets once-grants only.", next_step="goex agents add NAME gives it one."
                 )
-            mac = self._mac(_grant_body(grant))
-            transaction.connection.execute(insert(grants).values(**_grant_row(grant), mac=mac))
+            mac = self._mac(grant_rows.body(grant))
+            transaction.connection.execute(insert(grants), {**grant_rows.row_of(grant), "mac": mac})
             self._keep(grant, mac)
         transaction.append(
             "grant",
             action_id=added[0].why if added else "",
             agent=added[0].agent if added else "",
-            facts={"grants": [_grant_facts(grant) for grant in added], "by": by, "ledger": self._root()},
+            facts={"grants": [grant_rows.facts(grant) for grant in added], "by": by, "ledger": self._root()},
         )
         return added
 
     def consume(self, transaction: Transaction, used: Iterable[Grant]) -> None:
-        """Mark once-grants as used, in the transaction of the caller's own journal row (which holds `root()`)."""
+        """Mark once-grants as used, and count the uses of the others, in the transaction of the caller's own journal
+        row (which holds `root()`). Raises Conflict for one that isn't live any more."""
+        now = self._clock()
         for grant in used:
-            if grant.width is not Width.ONCE:
-                continue
             known = self._grants.get(grant.id)
             if known is None:
                 raise Conflict(f"Grant {grant.id} was used or revoked meanwhile.")
-            self._replace(transaction, replace(known, used=self._clock()))
+            known = replace(known, uses=known.uses + 1, last_used=now)
+            mac = self._mac(grant_rows.uses_body(known))
+            transaction.connection.execute(_USED, {"id": known.id, **grant_rows.uses_of(known), "mac": mac})
+            if grant.width is Width.ONCE:
+                self._replace(transaction, replace(known, used=now))
+            else:
+                self._grants[known.id] = known
 
     def revoke(self, ids: Iterable[str], *, by: str, why: str = "") -> tuple[Grant, ...]:
         """Revoke grants at once. Unknown ids raise InvalidInput and nothing is revoked."""
@@ -207,13 +259,11 @@ class Ledger:
 
     def end_session(self, session: str) -> None:
         """Revoke what was granted for that session."""
-        ids = [g.id for g in self._grants.values() if g.session == session]
-        if ids:
-            self.revoke(ids, by="goex", why="the session ended")
+        self.revoke(sorted(self._by_session.get(session, ())), by="goex", why="the session ended")
 
     def sessions(self) -> frozenset[str]:
         """Sessions that live session grants belong to."""
-        return frozenset(g.session for g in self._grants.values() if g.session)
+        return frozenset(self._by_session)
 
     def add_agent(self, name: str, *, by: str) -> str:
         """Name an agent; returns its token, which is shown once and kept nowhere."""
@@ -233,7 +283,7 @@ class Ledger:
                 insert(agents).values(name=name, token_hash=agent.token_hash, created=agent.created, mac=mac)
             )
             self._agents[name] = agent
-            self._macs[f"agent/{name}"] = mac
+            self._seal(f"agent/{name}", mac)
             transaction.append("agent-add", agent=name, facts={"by": by, "ledger": self._root()})
         return token
 
@@ -241,11 +291,11 @@ class Ledger:
         """Forget an agent: its token stops working and its grants are revoked."""
         if name not in self._agents:
             raise InvalidInput(f"There is no agent {name[:40]!r}.", next_step="goex agents list")
-        self.revoke([g.id for g in self._grants.values() if g.agent == name], by=by, why="the agent was removed")
+        self.revoke(sorted(self._by_agent.get(name, ())), by=by, why="the agent was removed")
         with self.changing() as transaction:
             transaction.connection.execute(delete(agents).where(agents.c.name == name))
             del self._agents[name]
-            self._macs.pop(f"agent/{name}", None)
+            self._unseal(f"agent/{name}")
             transaction.append("agent-remove", agent=name, facts={"by": by, "ledger": self._root()})
 
     def changing(self) -> _Changing:
@@ -256,23 +306,46 @@ class Ledger:
 
     def _keep(self, grant: Grant, mac: bytes) -> None:
         """Memory holds what is live; used and revoked grants are history, in the table."""
-        key = (grant.agent, grant.service, grant.account, grant.scope)
         if grant.revoked is None and grant.used is None:
             self._grants[grant.id] = grant
-            self._by_agent.setdefault(key, set()).add(grant.id)
-            self._macs[f"grant/{grant.id}"] = mac
-        else:
-            self._grants.pop(grant.id, None)
-            self._macs.pop(f"grant/{grant.id}", None)
-            self._by_agent.get(key, set()).discard(grant.id)
+            for index, key in self._indexed(grant):
+                index.setdefault(key, set()).add(grant.id)
+            self._seal(f"grant/{grant.id}", mac)
+        elif self._grants.pop(grant.id, None) is not None:
+            for index, key in self._indexed(grant):
+                index[key].discard(grant.id)
+                if not index[key]:
+                    del index[key]
+            self._unseal(f"grant/{grant.id}")
+
+    def _indexed(self, grant: Grant) -> list[tuple[dict[Any, set[str]], Any]]:
+        """Where a grant is found by what."""
+        found: list[tuple[dict[Any, set[str]], Any]] = [
+            (self._by_key, (grant.agent, grant.service, grant.account, grant.scope)),
+            (self._by_agent, grant.agent),
+        ]
+        if grant.session:
+            found.append((self._by_session, grant.session))
+        if grant.width is Width.ONCE:
+            found.append((self._once_of, grant.why))
+        return found
 
     def _replace(self, transaction: Transaction, grant: Grant) -> Grant:
-        mac = self._mac(_grant_body(grant))
-        transaction.connection.execute(
-            update(grants).where(grants.c.id == grant.id).values(**_grant_row(grant), mac=mac)
-        )
+        mac = self._mac(grant_rows.body(grant))
+        row = grant_rows.row_of(grant)
+        changed = {"used": row["used"], "revoked": row["revoked"]}
+        transaction.connection.execute(_UPDATE, {**changed, "mac": mac, "wanted": grant.id})
         self._keep(grant, mac)
         return grant
+
+    def _seal(self, name: str, mac: bytes) -> None:
+        if name not in self._macs:
+            insort(self._names, name)
+        self._macs[name] = mac
+
+    def _unseal(self, name: str) -> None:
+        if self._macs.pop(name, None) is not None:
+            del self._names[bisect_left(self._names, name)]
 
     def _mac(self, body: bytes) -> bytes:
         if self._key is None:
@@ -280,10 +353,7 @@ class Ledger:
         return hmac.digest(self._key, body, hashlib.sha256)
 
     def _root(self) -> str:
-        total = hashlib.sha256()
-        for name in sorted(self._macs):
-            total.update(self._macs[name])
-        return total.hexdigest()
+        return hashlib.sha256(b"".join(map(self._macs.__getitem__, self._names))).hexdigest()
 
 
 class _Changing:
@@ -321,52 +391,3 @@ def _token_hash(token: str) -> bytes:
 
 def _agent_body(agent: Agent) -> bytes:
     return canonical(["agent", agent.name, agent.token_hash.hex(), agent.created])
-
-
-def _grant_body(grant: Grant) -> bytes:
-    return canonical(["grant", _grant_row(grant)])
-
-
-def _grant_row(grant: Grant) -> dict[str, Any]:
-    return {
-        "id": grant.id,
-        "agent": grant.agent,
-        "service": grant.service,
-        "account": grant.account,
-        "scope": grant.scope,
-        "width": grant.width.value,
-        "constraints": canonical(dict(grant.constraints)).decode("utf-8"),
-        "digest": grant.digest,
-        "session": grant.session,
-        "created": stamp(grant.created),
-        "expires": stamp(grant.expires) if grant.expires else "",
-        "by": grant.by,
-        "why": grant.why,
-        "revoked": stamp(grant.revoked) if grant.revoked else "",
-        "used": stamp(grant.used) if grant.used else "",
-    }
-
-
-def _grant_from(row: Mapping[str, Any]) -> Grant:
-    return Grant(
-        id=row["id"],
-        agent=row["agent"],
-        service=row["service"],
-        account=row["account"],
-        scope=row["scope"],
-        width=Width(row["width"]),
-        constraints=json.loads(row["constraints"]),
-        digest=row["digest"],
-        session=row["session"],
-        created=moment(row["created"]),
-        expires=moment(row["expires"]) if row["expires"] else None,
-        by=row["by"],
-        why=row["why"],
-        revoked=moment(row["revoked"]) if row["revoked"] else None,
-        used=moment(row["used"]) if row["used"] else None,
-    )
-
-
-def _grant_facts(grant: Grant) -> dict[str, Any]:
-    row = _grant_row(grant)
-    return {name: row[name] for name in ("id", "service", "account", "scope", "width", "expires", "constraints")}

@@ -91,7 +91,7 @@ def _take_up(engine: Engine, row: ActionRow, follow_within: float) -> None:
         async def again() -> Plan:
             return (await engine.assess(row, action))[1]
 
-        decided = await engine.asking.await_answer(row, plan, again, question.id)
+        decided = await engine.asking.await_answer(row, plan, again, question.id, resumed=True)
         runtime = engine.core.runtime_of(engine.core.subject(plan.action))
         return await engine.go_on(decided, runtime, plan)
 
@@ -117,7 +117,7 @@ def _question(engine: Engine, row: ActionRow) -> Approval | None:
 async def _probe(engine: Engine, row: ActionRow, plan: Plan) -> None:
     runtime = engine.core.runtime_of(plan.action)
     try:
-        context = engine.core.context(row, plan.action, engine.core.leases(row, plan))
+        context = engine.core.context(row, plan.action, await engine.core.leases(row, plan))
         settlement = await runtime.settle(plan, context)
     finally:
         engine.core.vault.end_leases(row.id)
@@ -131,7 +131,7 @@ async def _probe(engine: Engine, row: ActionRow, plan: Plan) -> None:
 async def _finish_revert(engine: Engine, row: ActionRow, plan: Plan) -> None:
     runtime = engine.core.runtime_of(engine.core.subject(plan.action))
     try:
-        context = engine.core.context(row, engine.core.subject(plan.action), engine.core.leases(row, plan))
+        context = engine.core.context(row, engine.core.subject(plan.action), await engine.core.leases(row, plan))
         outcome = await engine.running.effect(runtime, plan, context)
     except GoexError as error:
         evidence = (str(error), *getattr(error, "difference", ()))

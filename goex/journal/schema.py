@@ -32,6 +32,8 @@ from policies.errors import Unavailable
 
 metadata = MetaData()
 
+UNBOUND = '{"entries":{},"methods":[],"only":false}'  # of a grant: bound to nothing but its arguments
+
 schema_version = Table("schema_version", metadata, Column("version", Integer, nullable=False))
 
 # The chain. A row is never changed or removed.
@@ -117,6 +119,7 @@ grants = Table(
     Column("scope", Text, nullable=False),
     Column("width", String(16), nullable=False),
     Column("constraints", Text, nullable=False),
+    Column("bounds", Text, nullable=False, server_default=UNBOUND),  # canonical JSON: methods, entries, ...
     Column("digest", String(64), nullable=False),
     Column("session", String(80), nullable=False),
     Column("created", String(32), nullable=False),
@@ -130,12 +133,33 @@ grants = Table(
     Index("grants_digest", "digest"),
 )
 
+# How often a grant was used, and when last: of what changes with each use nothing else depends.
+grant_uses = Table(
+    "grant_uses",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("uses", Integer, nullable=False),
+    Column("last_used", String(32), nullable=False),
+    Column("mac", LargeBinary(32), nullable=False),
+)
+
 agents = Table(
     "agents",
     metadata,
     Column("name", String(80), primary_key=True),
     Column("token_hash", LargeBinary(32), nullable=False, unique=True),
     Column("created", String(32), nullable=False),
+    Column("mac", LargeBinary(32), nullable=False),
+)
+
+# The rules in force, as they were applied: one row. The person's files are drafts.
+rulebook = Table(
+    "rulebook",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("files", Text, nullable=False),  # canonical JSON: file name -> text
+    Column("applied", String(32), nullable=False),
+    Column("by", Text, nullable=False),
     Column("mac", LargeBinary(32), nullable=False),
 )
 
@@ -168,7 +192,23 @@ def _find_by_what_was_done(connection: Connection) -> None:
             connection.execute(insert(touched).values(service=service, number=number, action_id=id))
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_create, _find_by_what_was_done)
+def _bind_and_count_grants(connection: Connection) -> None:
+    """Grants are bound to methods and catalog entries, and their uses are counted."""
+    connection.exec_driver_sql(f"ALTER TABLE grants ADD COLUMN bounds TEXT NOT NULL DEFAULT '{UNBOUND}'")
+    grant_uses.create(connection)
+
+
+def _keep_rules(connection: Connection) -> None:
+    """Rules are in force as they were applied."""
+    rulebook.create(connection)
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
+    _create,
+    _find_by_what_was_done,
+    _bind_and_count_grants,
+    _keep_rules,
+)
 _NEWEST = len(MIGRATIONS)  # what `_create` makes
 
 

@@ -14,12 +14,12 @@ from goex.config import Config
 from goex.daemon.app import App
 from goex.engine.core import Asker, Wish
 from goex.engine.events import Approval
+from goex.engine.giving import Choice, Yes
 from goex.journal.actions import ActionRow
 from goex.journal.states import Event, State
 from goex.paths import Paths
 from policies.actions import Action, Files, Need, Outcome, Plan, Revert, UndoClass
 from policies.catalog import Risk
-from policies.grants import Width
 from runtimes.base import Context, Settlement
 from vault.secret import Secret
 
@@ -108,8 +108,11 @@ class Desk:
         return found
 
     def answer(self, question: Approval, **more: Any) -> Approval:
-        more = {"approve": True, "shown": question.digest, "width": Width.ONCE, "by": "the person", **more}
-        return self.engine.asking.answer(question.id, **more)
+        if not more.pop("approve", True):
+            return self.engine.asking.deny(question.id, by="the person").approval
+        shown = more.pop("shown", question.digest)
+        yes = Yes(**{"choice": Choice.ONCE, "by": "the person", **more})
+        return self.engine.asking.approve(question.id, shown=shown, yes=yes).approval
 
     async def done(self, action: Action = ACTION) -> str:
         question = await self.asked(action)

@@ -8,12 +8,13 @@ import pytest
 
 from goex.engine import asking
 from goex.engine.approvals import AlreadySettled
+from goex.engine.giving import Choice
 from goex.journal.states import State
 from policies.actions import Files
 from policies.catalog import Risk
 from policies.decisions import Allow, Ask
 from policies.errors import Conflict, InvalidInput
-from policies.grants import ANONYMOUS, PERSON, Width
+from policies.grants import ANONYMOUS, PERSON
 from tests.goex.engine.conftest import ASKER, Desk
 
 
@@ -80,7 +81,7 @@ async def test_a_yes_names_what_was_shown(desk: Desk) -> None:
         with pytest.raises(Conflict):
             desk.answer(question, shown=shown)
         with pytest.raises(Conflict):
-            desk.engine.asking.presence_due(question.id, shown, Width.ONCE)
+            desk.engine.asking.presence_due(question.id, shown, Choice.ONCE)
     assert desk.core.approvals.get(question.id).state == "pending"
 
 
@@ -99,16 +100,16 @@ async def test_a_standing_yes_needs_the_passphrase_also_for_reading(desk: Desk) 
     desk.runtime.risk = Risk.READ
     question = await desk.asked()
     due = desk.engine.asking.presence_due
-    assert not due(question.id, question.digest, Width.ONCE)
-    assert due(question.id, question.digest, Width.SESSION)
-    assert due(question.id, question.digest, Width.PERMANENT)
+    assert not due(question.id, question.digest, Choice.ONCE)
+    assert due(question.id, question.digest, Choice.SESSION)
+    assert due(question.id, question.digest, Choice.PERMANENT)
 
 
 async def test_no_width_is_granted_that_was_not_offered(desk: Desk) -> None:
     question = await desk.asked(asker=replace(ASKER, agent=ANONYMOUS))
-    for width in (Width.SESSION, Width.PERMANENT):
+    for width in (Choice.SESSION, Choice.PERMANENT):
         with pytest.raises(InvalidInput, match="can't be granted as"):
-            desk.answer(question, width=width)
+            desk.answer(question, choice=width)
     assert desk.core.approvals.get(question.id).state == "pending"
 
 

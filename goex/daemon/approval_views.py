@@ -1,0 +1,221 @@
+"""Questions and grants as the wire's messages: whole, in plain words, and with nothing in them that isn't fit to see.
+
+Rules: every text of an approval is escaped here, whoever reads it (a terminal, a screen, a notification server); what
+is cut, for lists alone, is said, and has no digest, so that it can't be approved from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from goex.daemon.credential_views import say_credentials
+from goex.daemon.views import need_view, text
+from goex.daemon.width_words import Asked, widths
+from goex.engine.core import Core
+from goex.engine.events import Approval
+from goex.engine.giving import bindable
+from goex.engine.holding import entry
+from goex.journal.actions import ActionRow
+from goex.journal.chain import stamp
+from goex.rpc import goex_pb2 as pb
+from policies.actions import Plan
+from policies.decisions import Ask, Decision
+from policies.grants import Grant, Width
+from policies.text import escape, shorten
+
+LARGEST_REPLY = 16 * 2**20  # bytes; half of what a message may have
+_BRIEF = 200  # characters of a text in a list
+_IN_LINES = frozenset({"lines", "undo_text"})  # where a line break means one
+
+
+def approval_view(core: Core, approval: Approval, row: ActionRow, plan: Plan, decision: Decision) -> pb.Approval:
+    """A question with all that the person is shown. `decision` is what would be decided now."""
+    queue = core.approvals.queue
+    twins = queue.twins(approval.id)
+    missing = decision.needs if isinstance(decision, Ask) else plan.required
+    covered = core.ledger.standing(row.agent, row.session)
+    asked = Asked(
+        row=row, plan=plan, needs=missing, twins=max(len(twins) - 1, 0), now=core.clock(), unused=core.ledger.lapse
+    )
+    made = pb.Approval(
+        id=approval.id,
+        action_id=approval.action_id,
+        agent=row.agent,
+        digest=approval.digest,
+        lines=plan.lines,
+        needs=[
+            need_view(need, core.catalog, (need.service, need.account, need.scope) in covered) for need in plan.needs
+        ],
+        undo_class=plan.undo_class,
+        undo_text=plan.undo_text,
+        risk=plan.risk.word,
+        presence=approval.presence,
+        widths=approval.widths,
+        reason=approval.reason,
+        created=approval.created,
+        deadline=approval.deadline,
+        intent=row.intent,
+        state=approval.state,
+        settled_by=approval.settled_by,
+        arguments=bindable(plan),
+        source=row.source,
+        session=row.session,
+        place=queue.place(approval.id),
+        waiting=len(queue),
+        count=max(len(twins), 1),
+        same_as=[id for id in twins if id != approval.id],
+        choices=widths(asked, approval.widths, core.catalog),
+        kind=row.kind,
+    )
+    return escaped(say_credentials(made, core.opens(plan)))
+
+
+def brief_view(core: Core, approval: Approval, row: ActionRow, plan: Plan) -> pb.Approval:
+    """A question as a list shows it."""
+    queue = core.approvals.queue
+    twins = queue.twins(approval.id)
+    first = plan.lines[0] if plan.lines else ""
+    more = len(plan.lines) - 1
+    return escaped(
+        pb.Approval(
+            id=approval.id,
+            action_id=approval.action_id,
+            agent=_cut(row.agent),
+            lines=[_cut(first.split("\n")[0]), *([f"… and {more} more lines"] if more > 0 else [])],
+            undo_class=plan.undo_class,
+            risk=plan.risk.word,
+            presence=approval.presence,
+            created=approval.created,
+            deadline=approval.deadline,
+            intent=_cut(row.intent),
+            state=approval.state,
+            settled_by=approval.settled_by,
+            source=row.source,
+            session=row.session,
+            place=queue.place(approval.id),
+            waiting=len(queue),
+            count=max(len(twins), 1),
+            same_as=[id for id in twins if id != approval.id],
+            kind=row.kind,
+            brief=True,
+        )
+    )
+
+
+def fitting(found: Iterable[pb.Approval], total: int) -> pb.ApprovalsReply:
+    """As many as a reply has room for, the first of them whatever its size."""
+    reply, size = pb.ApprovalsReply(), 0
+    for made in found:
+        size += made.ByteSize()
+        if reply.approvals and size > LARGEST_REPLY:
+            break
+        reply.approvals.append(made)
+    reply.left_out = total - len(reply.approvals)
+    return reply
+
+
+def escaped(made: pb.Approval) -> pb.Approval:
+    """The same with each text in it fit to be shown."""
+    _escape(made)
+    return made
+
+
+def _escape(message: Any) -> None:
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_MESSAGE:
+            for inner in value if field.is_repeated else (value,):
+                _escape(inner)
+        elif field.type == field.TYPE_STRING:
+            newlines = field.name in _IN_LINES
+            if field.is_repeated:
+                value[:] = [escape(each, newlines=newlines) for each in value]
+            else:
+                setattr(message, field.name, escape(value, newlines=newlines))
+
+
+def _cut(value: str) -> str:
+    kept, cut = shorten(value, _BRIEF)
+    return f"{kept}… ({cut} more characters)" if cut else kept
+
+
+# ---- grants
+
+
+def grant_view(core: Core, grant: Grant) -> pb.GrantView:
+    ends = core.ledger.ends(grant)
+    return pb.GrantView(
+        id=grant.id,
+        agent=grant.agent,
+        service=grant.service,
+        account=grant.account,
+        scope=grant.scope,
+        width=grant.width,
+        constraints_json=text(dict(grant.constraints)),
+        created=stamp(grant.created),
+        expires=stamp(grant.expires) if grant.expires else "",
+        by=grant.by,
+        why=grant.why,
+        revoked=stamp(grant.revoked) if grant.revoked else "",
+        used=stamp(grant.used) if grant.used else "",
+        session=grant.session,
+        digest=grant.digest,
+        uses=grant.uses,
+        last_used=stamp(grant.last_used) if grant.last_used else "",
+        ends=stamp(ends) if ends else "",
+        words=grant_words(core, grant),
+        stale=_stale(core, grant),
+    )
+
+
+def grant_words(core: Core, grant: Grant) -> list[str]:
+    """Who may do what with it, and until when."""
+    return [escape(line) for line in _grant_words(core, grant)]
+
+
+def _grant_words(core: Core, grant: Grant) -> list[str]:
+    who = "Your own command line" if grant.agent == "person" else f"The agent “{grant.agent}”"
+    what = f"{grant.service}:{grant.scope}"
+    if grant.width is Width.ONCE:
+        return [f"{who} may do action {grant.why}, once."]
+    if grant.service == "files":
+        program = "one program" if grant.constraints else "any program"
+        said = f"{who} may run {program} in {grant.account} without asking."
+    else:
+        only = f" Only {', '.join(grant.methods)}." if grant.methods else ""
+        said = f"{who} may use {what} on account {grant.account} without asking.{only}"
+    names = ", ".join(grant.constraints)
+    if names:
+        alone = ", and no other arguments" if grant.only else ""
+        bound = f"Only with the values of {names} that it was given for{alone}."
+    else:
+        bound = "Whatever the arguments are."
+    lines = [said, bound]
+    if grant.entries:
+        lines.append(f"Only while the catalog says of {len(grant.entries)} methods what it said then.")
+    return lines
+
+
+def _stale(core: Core, grant: Grant) -> str:
+    """Why it doesn't hold for all that it was given for; "": it does."""
+    now = core.catalog.generation if core.catalog.trouble is None else -1
+    if not grant.entries or grant.revoked is not None:
+        return ""
+    known = _seen.setdefault(now, {})
+    for earlier in [each for each in _seen if each != now]:
+        del _seen[earlier]
+    other = []
+    for method, then in grant.entries.items():
+        key = grant.service, method
+        if key not in known:
+            known[key] = entry(core.catalog, *key)
+        if known[key] != then:
+            other.append(method)
+    if not other:
+        return ""
+    named = ", ".join(sorted(other)[:3]) + (f" and {len(other) - 3} more" if len(other) > 3 else "")
+    return escape(f"The imported catalog says of {named} something else than when it was given: that is asked anew.")
+
+
+# Entries' hashes by the catalog's generation: to be told about, not to decide on.
+_seen: dict[int, dict[tuple[str, str], str]] = {}

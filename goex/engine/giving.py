@@ -1,0 +1,131 @@
+"""What a yes gives: the four widths, which of them may be chosen, and the grants that each makes. Pure but for ids.
+
+Rules: a grant is for the needs that weren't covered when the person was asked, and for no other. One that is bound to
+arguments holds for the methods that were shown alone and, unless a value was let go, for no further argument.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from goex.engine.peers import LONGEST
+from goex.journal.actions import ActionRow
+from policies.actions import Need, Plan
+from policies.decisions import Ask
+from policies.errors import InvalidInput
+from policies.grants import Grant, Width
+from policies.jsonvalue import canonical
+
+ONCE_LASTS = timedelta(minutes=10)  # from the approval to its use
+PERMANENT_LASTS = timedelta(days=365)
+
+
+class Choice(StrEnum):
+    """How far a yes reaches."""
+
+    ONCE = "once"
+    SESSION = "session"
+    ARGUMENTS = "arguments"  # for good, with these arguments
+    PERMANENT = "permanent"
+
+    @property
+    def width(self) -> Width:
+        return Width.PERMANENT if self is Choice.ARGUMENTS else Width(self.value)
+
+    @property
+    def longest(self) -> timedelta:
+        return {Width.ONCE: ONCE_LASTS, Width.SESSION: LONGEST, Width.PERMANENT: PERMANENT_LASTS}[self.width]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Yes:
+    """What the person chose. `lasts` None is the usual time; `bound` are names of arguments, () all or none of them:
+    all for `Choice.ARGUMENTS`, none for the wider ones."""
+
+    choice: Choice
+    by: str
+    lasts: timedelta | None = None
+    bound: tuple[str, ...] = ()
+
+
+def choices(plan: Plan, ask: Ask) -> tuple[Choice, ...]:
+    """What can be chosen, the narrowest first."""
+    offered = [Choice(width.value) for width in ask.widths]
+    if Choice.PERMANENT in offered and bindable(plan):
+        offered.insert(offered.index(Choice.PERMANENT), Choice.ARGUMENTS)
+    return tuple(offered)
+
+
+def bindable(plan: Plan) -> tuple[str, ...]:
+    """The arguments that a standing grant can be bound to; () unless each need has some with one value."""
+    names = [own(need) for need in plan.required]
+    return tuple(sorted(set().union(*names))) if names and all(names) else ()
+
+
+def own(need: Need) -> Mapping[str, Any]:
+    """The arguments that have one value in all that this need is for."""
+    if not need.arguments:
+        return {}
+    first = need.arguments[0]
+    return {
+        name: value
+        for name, value in first.items()
+        if all(name in other and canonical(other[name]) == canonical(value) for other in need.arguments)
+    }
+
+
+def made(
+    row: ActionRow,
+    plan: Plan,
+    needs: tuple[Need, ...],
+    yes: Yes,
+    now: datetime,
+    entries: Callable[[Need], Mapping[str, str]],
+) -> tuple[Grant, ...]:
+    """The grants of a yes to `row`. Raises InvalidInput for an argument that nothing can be bound to."""
+    known = bindable(plan)
+    for name in yes.bound:
+        if name not in known:
+            raise InvalidInput(
+                f"A standing grant can't be bound to {name[:60]!r}: it isn't used with one value.",
+                next_step="Grant it once, or bind it to another argument.",
+            )
+    width = yes.choice.width
+    bound = yes.bound or (known if yes.choice is Choice.ARGUMENTS else ())
+    lasts = ONCE_LASTS if width is Width.ONCE else min(yes.lasts or yes.choice.longest, yes.choice.longest)
+    found: dict[bytes, Grant] = {}
+    for need in needs:
+        limits = bounds(need, bound) if bound else {}
+        key = canonical([need.service, need.account, need.scope, limits])
+        found[key] = Grant(
+            id=f"g-{secrets.token_hex(6)}",
+            agent=row.agent,
+            service=need.service,
+            account=need.account,
+            scope=need.scope,
+            width=width,
+            created=now,
+            expires=now + lasts,
+            by=yes.by,
+            why=row.id,
+            constraints=limits.get("constraints", {}),
+            methods=tuple(limits.get("methods", ())),
+            only=limits.get("only", False),
+            entries={} if width is Width.ONCE else entries(need),
+            digest=row.digest if width is Width.ONCE else "",
+            session=row.session if width is Width.SESSION else "",
+        )
+    return tuple(found.values())
+
+
+def bounds(need: Need, bound: tuple[str, ...]) -> dict[str, Any]:
+    """What a grant on `need` is held to when these arguments are bound. Where `need` has none of them, its methods are
+    all that it is held to."""
+    constraints = {name: value for name, value in own(need).items() if name in bound}
+    names: set[str] = set().union(*need.arguments)
+    return {"constraints": constraints, "methods": list(need.methods), "only": names == constraints.keys()}
