@@ -15,6 +15,7 @@ from goex.cli.output import Json, Output, local, shown
 from policies.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from goex.client import Client
     from goex.rpc import accounts_pb2 as ab
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Connect accounts, and take them back.")
@@ -211,7 +212,7 @@ def _narrowed(account: ab.ConnectedAccount) -> str:
     return {"token": "the provider", "gateway": "GoEx's gateway"}.get(account.narrowed, "not seen yet")
 
 
-def _put(client: Any, request: ab.PutCredentialRequest, out: Output) -> None:
+def _put(client: Client, request: ab.PutCredentialRequest, out: Output) -> None:
     from goex.cli.prompt import Terminal, with_presence
     from goex.cli.secretinput import read_secret
     from goex.cli.vault import say_where

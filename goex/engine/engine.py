@@ -90,6 +90,7 @@ class Engine:
 
     def wanted(self, wish: Wish, asker: Asker) -> Action | None:
         """The action that a wish is for; None for one in words. Raises for what can't be wished for."""
+        self.core.rules.counts.refuse_resting(asker.agent)
         action = self.mapping.proposed(wish.proposal) if wish.proposal else wish.action
         if isinstance(action, ApiCalls) and not action.calls:
             raise InvalidInput("There is no call in this request.", next_step="goex exec --call SERVICE.METHOD …")
@@ -147,6 +148,7 @@ class Engine:
             row = self.core.stepped(row, Event.MAP, action=action)
         runtime, plan = await self.assess(row, action)
         row = self.core.stepped(row, Event.ASSESS, plan=plan)
+        self.core.check_consent(plan)  # before the person is asked: what they allow must be able to run
         row = await self.asking.settle(row, plan, lambda: self._plan_again(row, action), wish.ask_seconds)
         return await self.go_on(row, runtime, plan)
 

@@ -39,7 +39,7 @@ class Running:
             self.core.vault.require_open()  # it may have been sealed since the request, or while this waited
             if digest(plan, agent=row.agent) != row.digest:
                 raise Conflict("The plan changed after it was decided on.")
-            context = self.core.context(row, self.core.subject(plan.action), self.core.leases(row, plan))
+            context = self.core.context(row, self.core.subject(plan.action), await self.core.leases(row, plan))
             if not isinstance(plan.action, Revert):
                 await runtime.prepare(plan, context)
             row = self.core.stepped(row, Event.PREPARE)

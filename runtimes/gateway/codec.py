@@ -99,6 +99,7 @@ def lease_to_json(lease: Lease) -> dict[str, Any]:
         },
         "secret": base64.b64encode(lease.secret.reveal()).decode("ascii"),
         "expires": lease.expires.isoformat(),
+        "redact": [base64.b64encode(each.reveal()).decode("ascii") for each in lease.redact],
     }
 
 
@@ -110,6 +111,7 @@ def lease_from_json(raw: Mapping[str, Any]) -> Lease:
         account=Account(**account),
         secret=Secret(base64.b64decode(raw["secret"], validate=True)),
         expires=datetime.fromisoformat(raw["expires"]),
+        redact=tuple(Secret(base64.b64decode(each, validate=True)) for each in raw["redact"]),
     )
 
 

@@ -162,8 +162,9 @@ class _NotAcknowledged(GoexError):
 
 
 def secrets_of(plan: GatewayPlan, leases: Mapping[AccountKey, Lease]) -> list[bytes]:
-    """What must not come back: each secret and, where one is a user and password in base64, those too."""
-    found = [lease.secret.reveal() for lease in leases.values()]
+    """What must not come back: each secret, what its lease names beside it and, where one is a user and password in
+    base64, those too."""
+    found = [each.reveal() for lease in leases.values() for each in (lease.secret, *lease.redact)]
     for request in plan.requests:
         if request.credential_format.lower().startswith("basic "):
             try:

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from policies.accounts import Account, Origin
-from policies.catalog import Expect, Method, Risk, Service
+from policies.catalog import Expect, Method, Placement, Risk, Service
 from policies.errors import InvalidInput, Unsupported
 from policies.jsonvalue import JsonObject
 from runtimes.gateway.plan import PlannedRequest, Ref
@@ -56,6 +56,7 @@ def step_for(
     if method.unsupported:
         raise Unsupported(f"{method.id} can't be called through GoEx: {method.unsupported}")
     base = urlsplit(account.base_url)
+    placement = placement_for(service, account)
     later = role in ("guard", "undo", "verify")  # made anew, with literal values, before it is sent
     request = PlannedRequest(
         id=id,
@@ -75,8 +76,8 @@ def step_for(
             else _body(method, placed["body"], placed["mail"])
         ),
         body_format=method.body,
-        credential_header=service.placement.header,
-        credential_format=service.placement.format,
+        credential_header=placement.header,
+        credential_format=placement.format,
         expect=expect,
         attempts=READ_BACK_ATTEMPTS if role == "verify" and method.http in ("GET", "HEAD") else 1,
         optional=role == "probe",
@@ -91,6 +92,18 @@ def step_for(
         arguments=arguments,
         request=request,
     )
+
+
+def placement_for(service: Service, account: Account) -> Placement:
+    """Where the account's credential goes: a login's token and a password have places of their own (RFC 6750, RFC 7617)
+    where the service's own place is for another kind."""
+    own = service.placement
+    basic = own.header.lower() == "authorization" and own.format.lower().startswith("basic ")
+    if account.format == "basic":
+        return own if basic else Placement(format="Basic {secret}")
+    if account.format == "oauth" and (basic or own.header.lower() != "authorization"):
+        return Placement()
+    return own
 
 
 def believed_risk(service: Service, method: Method) -> Risk:

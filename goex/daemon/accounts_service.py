@@ -1,0 +1,377 @@
+"""`goex.v1.Accounts`, on user.sock alone: logins, keys, and taking them back.
+
+Rules: nothing is stored before a login has ended well, and then in one write; what an earlier login was granted is
+never lost to a later one; one login at a time for each account. Whatever connects, replaces or removes needs presence.
+The journal gets what was asked for, granted and refused, and no token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import threading
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from goex.daemon.account_views import connected_account, offer_view
+from goex.daemon.calls import streaming, unary
+from goex.daemon.desk import Desk, DeskCalls
+from goex.daemon.entries import DEFAULT, Place, end_users, entry, known, record, records
+from goex.daemon.lending import Lending
+from goex.daemon.logins import (
+    Found,
+    Unconfirmed,
+    client_of,
+    find_server,
+    http_for,
+    lost,
+    scopes_for,
+)
+from goex.engine.consent import login_facts
+from goex.engine.peers import Peer
+from goex.journal.chain import stamp
+from goex.rpc import accounts_pb2 as ab
+from goex.rpc import accounts_pb2_grpc as rpc
+from policies.accounts import Account
+from policies.catalog import Service
+from policies.errors import Conflict, GoexError, InvalidInput
+from vault.basic import Basic
+from vault.errors import AccountExists, pasteable
+from vault.oauth.code import CodeLogin
+from vault.oauth.device import DeviceLogin
+from vault.oauth.errors import LoginCancelled
+from vault.oauth.grants import Revoked, client_credentials, revoke
+from vault.oauth.http import Http
+from vault.oauth.provider import Client, Provider
+from vault.oauth.tokens import TokenSet
+from vault.secret import Secret
+
+LONGEST_LOGIN = 600.0  # seconds, in which the person must be done
+_FLOWS = ("code", "device", "client_credentials")
+_KINDS = ("api-key", "bearer", "basic")
+_LONGEST_NAME = 300
+_MOST_SCOPES = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Terms:
+    """Everything about one login, before it begins."""
+
+    service: Service
+    account: Account
+    earlier: TokenSet | None
+    http: Http
+    provider: Provider
+    client: Client
+    flow: str
+    wishes: tuple[str, ...]
+    scopes: frozenset[str]  # as the server spells them
+
+
+class AccountsService(DeskCalls, rpc.AccountsServicer):
+    """Everything about connecting accounts."""
+
+    def __init__(self, desk: Desk, lending: Lending) -> None:
+        super().__init__(desk)
+        self._lending = lending
+        self._waiting: dict[str, CodeLogin] = {}
+        self._locks: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    # ---- logging in
+
+    @unary
+    async def Offer(self, request: ab.OfferRequest, context: Any) -> ab.OfferReply:
+        self._desk.callers.peer(context)
+        service, name = self._named(request.service, request.account)
+        earlier = self._lending.tokens(service.name, name)
+        account = self._entry(service, name, request.place, earlier)
+        found = await find_server(service, earlier, request.server, request.confirmed, http_for(account))
+        return offer_view(self._desk.engine.core, service, account, earlier, found)
+
+    @streaming
+    async def Login(self, request: ab.LoginRequest, context: Any) -> AsyncIterator[ab.LoginEvent]:
+        self._desk.callers.peer(context)
+        service, name = self._named(request.service, request.account)
+        if request.flow not in ("", *_FLOWS) or len(request.scopes) > _MOST_SCOPES:
+            raise InvalidInput("That isn't a way to log in.", next_step="It is code, device or client_credentials.")
+        lock = self._locks[service.name, name]
+        if lock.locked():
+            raise Conflict(
+                f"Another login to {service.name}/{name} is under way.", next_step="Finish it, or end it with Ctrl-C."
+            )
+        async with lock:
+            terms = await self._terms(request, service, name)
+            peer = await self._desk.present(context, request.passphrase, "Connecting an account")
+            self._note("login-begin", terms, peer)
+            where = terms.provider.issuer or terms.provider.token_endpoint
+            yield ab.LoginEvent(progress=f"Logging in at {where} as the client {terms.client.client_id}.")
+            seconds = min(float(request.seconds or LONGEST_LOGIN), LONGEST_LOGIN)
+            try:
+                async for event in self._run(terms, seconds, peer):
+                    yield event
+            except GoexError as error:
+                self._note("login-failed", terms, peer, why=error.code)
+                raise
+
+    @unary
+    async def FinishLogin(self, request: ab.FinishLoginRequest, context: Any) -> ab.FinishLoginReply:
+        self._desk.callers.peer(context)
+        waiting = self._waiting.get(request.login_id)
+        if waiting is None:
+            raise InvalidInput("No login waits for that.", next_step="Begin one: goex auth login SERVICE")
+        waiting.paste(request.redirect_url)
+        return ab.FinishLoginReply()
+
+    @unary
+    async def Consents(self, request: ab.ConsentsRequest, context: Any) -> ab.ConsentsReply:
+        self._desk.callers.peer(context)
+        core = self._desk.engine.core
+        row = core.actions.get(request.action_id[:_LONGEST_NAME])
+        lacking = core.lacking(row.the_plan()) if row.plan else ()
+        return ab.ConsentsReply(
+            consents=[ab.Consent(service=one.service, account=one.account, scopes=one.scopes) for one in lacking]
+        )
+
+    # ---- keys
+
+    @unary
+    async def PutCredential(self, request: ab.PutCredentialRequest, context: Any) -> ab.ConnectedAccount:
+        service, name = self._named(request.service, request.account)
+        if request.kind not in _KINDS:
+            raise InvalidInput("That isn't a kind of credential.", next_step="It is api-key, bearer or basic.")
+        if request.kind == "bearer" and service.placement.header.lower() != "authorization":
+            raise InvalidInput(
+                f"{service.name} takes its credential as {service.placement.header}, not as a bearer token.",
+                next_step="Use --api-key.",
+            )
+        if self._lending.tokens(service.name, name) is not None:
+            raise AccountExists(
+                f"{service.name}/{name} is a login.", next_step=f"Take it back first: {_logout(service.name, name)}"
+            )
+        format: Literal["basic", "string"] = "basic" if request.kind == "basic" else "string"
+        place = _place(request.place)
+        account = entry(self._desk, service.name, name, place, format, replace=request.replace)
+        secret = Secret(request.secret)
+        if request.kind == "basic":
+            secret = Basic(user=request.user, password=secret).to_secret()
+        peer = await self._desk.present(context, request.passphrase, "Adding an account")
+        vault = self._desk.custody.vault
+        await asyncio.to_thread(vault.put, account, secret, replace=request.replace)
+        await end_users(self._desk, service.name, name, "its credential was replaced")
+        facts = {
+            "generation": vault.generation,
+            "account": account.id,
+            "kind": request.kind,
+            "origins": [str(origin) for origin in account.origins],
+            "private": account.private,
+            "by": peer.describe(),
+        }
+        self._desk.engine.core.journal.append("account-put", facts=facts)
+        return self._view(service.name, name)
+
+    # ---- taking back, and looking
+
+    @unary
+    async def Logout(self, request: ab.LogoutRequest, context: Any) -> ab.LogoutReply:
+        peer = await self._desk.present(context, request.passphrase, "Disconnecting an account")
+        custody = self._desk.custody
+        account = custody.resolve(request.service, request.account)
+        async with self._locks[account.service, account.name]:
+            tokens = self._lending.tokens(account.service, account.name)
+            revoked = Revoked(
+                done=False,
+                why="A key isn't taken back by forgetting it: whoever else has it can still use it.",
+                next_step="Delete it at the provider.",
+            )
+            if tokens is not None:
+                revoked = await asyncio.to_thread(revoke, tokens, http_for(account))
+            await asyncio.to_thread(custody.vault.remove, account.service, account.name)
+            await end_users(self._desk, account.service, account.name, "its account was disconnected")
+            facts = {
+                "account": account.id,
+                "revoked": revoked.done,
+                "why": revoked.why,
+                "by": peer.describe(),
+                "generation": custody.vault.generation,
+            }
+            self._desk.engine.core.journal.append("account-logout", facts=facts)
+        why = revoked.why
+        if why and tokens is not None:
+            why = f"The login wasn't taken back at the provider: {why.rstrip('.')}."
+        return ab.LogoutReply(
+            service=account.service,
+            account=account.name,
+            revoked=revoked.done,
+            why=why,
+            next_step=revoked.next_step,
+        )
+
+    @unary
+    async def ListAccounts(self, request: ab.ListAccountsRequest, context: Any) -> ab.ListAccountsReply:
+        self._desk.callers.peer(context)
+        found = [one.account for one in records(self._desk) if request.service in ("", one.account.service)]
+        return ab.ListAccountsReply(accounts=[self._view(account.service, account.name) for account in found])
+
+    # ---- inside
+
+    async def _terms(self, request: ab.LoginRequest, service: Service, name: str) -> _Terms:
+        """What a login would be. Raises before anybody is asked for anything."""
+        earlier = self._lending.tokens(service.name, name)
+        account = self._entry(service, name, request.place, earlier)
+        http = http_for(account)
+        found: Found = await find_server(service, earlier, request.server, request.confirmed, http)
+        if not found.said_by:
+            raise InvalidInput(
+                f"It isn't known where logins to {service.name} happen.", next_step="Say it: --issuer https://…"
+            )
+        if found.confirm:
+            raise Unconfirmed(
+                f"Only what was imported says that {service.name}'s tokens come from "
+                f"{found.provider.issuer or found.provider.token_endpoint}.",
+                next_step="Confirm it in a terminal, or give the provider's own with --issuer.",
+            )
+        client = client_of(service, earlier, found, request.client_id, request.client_secret)
+        client.check()
+        wishes, scopes = scopes_for(self._desk.engine.core, service, name, request.scopes, earlier)
+        return _Terms(
+            service=service,
+            account=account,
+            earlier=earlier,
+            http=http,
+            provider=found.provider,
+            client=client,
+            flow=request.flow or "code",
+            wishes=wishes,
+            scopes=scopes,
+        )
+
+    async def _run(self, terms: _Terms, seconds: float, peer: Peer) -> AsyncIterator[ab.LoginEvent]:
+        """One login to its end. Leaving it ends it, and nothing is stored then."""
+        asked = sorted(terms.scopes)
+        if terms.flow == "client_credentials":
+            tokens = await asyncio.to_thread(client_credentials, terms.provider, terms.client, terms.scopes, terms.http)
+            yield await self._stored(terms, tokens, peer)
+            return
+        login: CodeLogin | DeviceLogin
+        login_id = secrets.token_hex(16)
+        if terms.flow == "device":
+            login = await asyncio.to_thread(DeviceLogin.begin, terms.provider, terms.client, terms.scopes, terms.http)
+        else:
+            login = await asyncio.to_thread(self._begin_code, terms)
+            self._waiting[login_id] = login
+        left = threading.Event()
+        try:
+            waiting = asyncio.create_task(asyncio.to_thread(_wait, login, seconds, left, terms))
+            if isinstance(login, DeviceLogin):
+                yield ab.LoginEvent(
+                    code=ab.EnterCode(
+                        user_code=login.user_code,
+                        verification_url=login.verification_url,
+                        verification_url_complete=login.verification_url_complete,
+                        deadline=stamp(login.deadline),
+                        scopes=asked,
+                    )
+                )
+            else:
+                yield ab.LoginEvent(open=ab.OpenBrowser(login_id=login_id, url=login.url, scopes=asked))
+            tokens = await asyncio.shield(waiting)
+            # Whoever leaves now leaves a login that has ended: it is stored and journaled, or neither.
+            yield await asyncio.shield(asyncio.ensure_future(self._stored(terms, tokens, peer)))
+        finally:
+            left.set()
+            login.cancel()
+            self._waiting.pop(login_id, None)
+
+    def _begin_code(self, terms: _Terms) -> CodeLogin:
+        return CodeLogin.begin(
+            terms.provider,
+            terms.client,
+            terms.scopes,
+            terms.http,
+            extra=dict(login_facts(terms.service).parameters),
+            subject=terms.earlier.subject if terms.earlier is not None else "",
+        )
+
+    async def _stored(self, terms: _Terms, tokens: TokenSet, peer: Peer) -> ab.LoginEvent:
+        """Seal what a login brought, unless it would take something away. Raises Conflict, VaultError."""
+        account, earlier = terms.account, self._lending.tokens(terms.account.service, terms.account.name)
+        less = lost(earlier, tokens)
+        if less:
+            raise Conflict(
+                f"This login was granted less than the one that is there, and lacks {', '.join(sorted(less))}. "
+                "The one that is there stays.",
+                next_step=f"To begin anew: {_logout(account.service, account.name)}; then log in again.",
+            )
+        vault = self._desk.custody.vault
+        try:
+            await asyncio.to_thread(vault.put, account, tokens.to_secret(), replace=earlier is not None)
+        except GoexError:
+            if earlier is None:  # what can't be kept isn't left behind at the provider
+                await asyncio.to_thread(revoke, tokens, terms.http)
+            raise
+        facts = {
+            "account": account.id,
+            "flow": tokens.flow,
+            "issuer": tokens.provider.issuer or tokens.provider.token_endpoint,
+            "client": tokens.client.client_id,
+            "scopes": sorted(tokens.granted),
+            "refused": sorted(tokens.dropped),
+            "origins": [str(origin) for origin in account.origins],
+            "private": account.private,
+            "by": peer.describe(),
+            "generation": vault.generation,
+        }
+        self._desk.engine.core.journal.append("account-login", facts=facts)
+        dropped = login_facts(terms.service)
+        missing = [wish for wish in terms.wishes if not tokens.granted.issuperset(dropped.spell(wish))]
+        return ab.LoginEvent(done=ab.LoginDone(account=self._view(account.service, account.name), dropped=missing))
+
+    def _note(self, kind: str, terms: _Terms, peer: Peer, **more: Any) -> None:
+        facts = {
+            "account": terms.account.id,
+            "flow": terms.flow,
+            "issuer": terms.provider.issuer or terms.provider.token_endpoint,
+            "scopes": sorted(terms.scopes),
+            "by": peer.describe(),
+            **more,
+        }
+        self._desk.engine.core.journal.append(kind, facts=facts)
+
+    def _named(self, service: str, account: str) -> tuple[Service, str]:
+        if len(service) > _LONGEST_NAME or len(account) > _LONGEST_NAME:
+            raise InvalidInput("That name is too long.", next_step="See what there is: goex catalog list")
+        self._desk.custody.require_open()
+        return self._desk.engine.core.catalog.service(service), account or DEFAULT
+
+    def _entry(self, service: Service, name: str, place: ab.AccountPlace, earlier: TokenSet | None) -> Account:
+        if earlier is None and known(self._desk, service.name, name) is not None:
+            raise AccountExists(
+                f"There is a key under {service.name}/{name} already.",
+                next_step=f"Use another name with --account, or forget the key: {_logout(service.name, name)}",
+            )
+        return entry(self._desk, service.name, name, _place(place), "oauth", replace=earlier is not None)
+
+    def _view(self, service: str, name: str) -> ab.ConnectedAccount:
+        found = record(self._desk, service, name)
+        catalog = self._desk.engine.core.catalog
+        return connected_account(found, catalog.services.get(service), self._lending)
+
+
+def _wait(login: CodeLogin | DeviceLogin, seconds: float, left: threading.Event, terms: _Terms) -> TokenSet:
+    """In a thread: the tokens. When the person left while they were fetched, they are given back: nobody keeps them."""
+    tokens = login.wait(seconds)
+    if left.is_set():
+        if terms.earlier is None:
+            revoke(tokens, terms.http)
+        raise LoginCancelled("The login was called off.", next_step="Start it again.")
+    return tokens
+
+
+def _place(place: ab.AccountPlace) -> Place:
+    return Place(base_url=place.base_url, origins=tuple(place.origins), private=place.private, ca_pem=place.ca_pem)
+
+
+def _logout(service: str, name: str) -> str:
+    return f"goex auth logout {pasteable(service)} --account {pasteable(name)}"
