@@ -47,6 +47,9 @@ def run(
     account: Annotated[str, typer.Option(metavar="NAME", help="The account for each --call.")] = "",
     detach: Annotated[bool, typer.Option("--detach", help="Leave it running and print its id.")] = False,
     ask: Annotated[int, typer.Option(metavar="SECONDS", min=0, max=86_400, help="How long you may take.")] = 0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Plan it and show what it would do, on a copy; nothing is asked or done.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Have something done: in words, as calls, or as a program on one folder.
@@ -56,9 +59,16 @@ def run(
     out = Output(as_json)
     request = build(words or [], call or [], shell, python, folder, proposal, account)
     request.detach, request.ask_seconds = detach, ask
+    if dry_run and (detach or ask):
+        raise InvalidInput("--dry-run asks nothing, so --detach and --ask mean nothing with it.")
     from goex.cli.connect import connect
 
     with connect(out) as client:
+        if dry_run:
+            from goex.cli.dryrun import show
+            from goex.rpc import goex_pb2 as pb
+
+            raise typer.Exit(show(client, pb.DryRunRequest(request=request), out))
         raise typer.Exit(execute(client, request, out))
 
 
