@@ -258,12 +258,19 @@ class Client:
     def status(self, *, seconds: float = 20.0) -> pb.StatusReply:
         return self.call("Person/Status", pb.StatusRequest(), pb.StatusReply, seconds=seconds)
 
-    def approvals(self, *, settled: bool = False) -> tuple[pb.Approval, ...]:
-        reply = self.call("Person/Approvals", pb.ApprovalsRequest(settled=settled), pb.ApprovalsReply)
-        return tuple(reply.approvals)
+    def approvals(
+        self, *, settled: bool = False, brief: bool = False, approval_id: str = ""
+    ) -> tuple[pb.Approval, ...]:
+        """What waits, in the order in which it is to be answered: as many as one reply has room for."""
+        request = pb.ApprovalsRequest(settled=settled, brief=brief, approval_id=approval_id)
+        return tuple(self.call("Person/Approvals", request, pb.ApprovalsReply).approvals)
 
     def decide(self, request: pb.DecideRequest) -> pb.Approval:
-        return self.call("Person/Decide", request, pb.DecideReply).approval
+        return self.settle(request).approval
+
+    def settle(self, request: pb.DecideRequest) -> pb.DecideReply:
+        """Decide, and hear what else that settled."""
+        return self.call("Person/Decide", request, pb.DecideReply)
 
 
 def connect(paths: Paths, *, start: bool = True, progress: Progress | None = None) -> Client:

@@ -17,7 +17,7 @@ def list_grants(
     every: Annotated[bool, typer.Option("--all", help="Also used, expired and revoked ones.")] = False,
     as_json: Json = False,
 ) -> None:
-    """What you have allowed, to whom, and until when."""
+    """What you have allowed, to whom, until when, and how often it was used."""
     out = Output(as_json)
     from goex.cli.connect import connect
     from goex.rpc import goex_pb2 as pb
@@ -40,7 +40,7 @@ def list_grants(
             _lines(out, grant)
         return
     out.table(
-        ("grant", "agent", "scope", "account", "width", "only when", "until", "state"),
+        ("grant", "agent", "scope", "account", "width", "only when", "until", "used", "last used", "state"),
         [
             (
                 grant.id,
@@ -49,7 +49,9 @@ def list_grants(
                 grant.account,
                 grant.width,
                 "" if grant.constraints_json in ("", "{}") else grant.constraints_json,
-                local(grant.expires),
+                local(grant.ends or grant.expires),
+                str(grant.uses),
+                local(grant.last_used),
                 _state(grant),
             )
             for grant in reply.grants
@@ -58,36 +60,60 @@ def list_grants(
 
 
 def _state(grant: pb.GrantView) -> str:
-    return "revoked" if grant.revoked else "used" if grant.used else "live"
+    return "revoked" if grant.revoked else "used" if grant.used else "stale" if grant.stale else "live"
 
 
 def _lines(out: Output, grant: pb.GrantView) -> None:
-    """One grant for a screen: a line that names it, and below it what it is bound to."""
+    """One grant for a screen: a line that names it, and below it what it allows, until when, and who decided."""
     out.say(shown(f"{grant.id}  {_state(grant)}  {grant.width}  {grant.agent}  {grant.service}:{grant.scope}"))
-    if grant.account:
+    if grant.words:
+        for words in grant.words:
+            out.block(words, style="")
+    elif grant.account:
         out.block(f"on account {grant.account}")
-    bound = "" if grant.constraints_json in ("", "{}") else grant.constraints_json
-    out.block(f"only when {bound}" if bound else "whatever the arguments are")
+    if grant.constraints_json not in ("", "{}"):
+        out.block(f"only when {grant.constraints_json}")
+    elif not grant.words:
+        out.block("whatever the arguments are")
+    if grant.stale:
+        out.block(grant.stale, style="bold yellow")
+    out.block(_ending(grant))
+    times = "once" if grant.uses == 1 else f"{grant.uses} times"
+    out.block(f"used {times}, last on {local(grant.last_used)}" if grant.uses else "never used yet")
+    if grant.by:
+        out.block(f"given on {local(grant.created)} by {grant.by}, when {grant.why} was asked for")
+
+
+def _ending(grant: pb.GrantView) -> str:
+    if grant.revoked:
+        return f"ended on {local(grant.revoked)}"
     if grant.width == "session":
-        out.block("until its session ends")
-    elif grant.expires:
-        out.block(f"until {local(grant.expires)}")
+        return f"until its session ends, {local(grant.expires)} at the latest"
+    if grant.ends and grant.ends != grant.expires:
+        return f"until {local(grant.expires)}, or {local(grant.ends)} if it isn't used before"
+    return f"until {local(grant.expires)}" if grant.expires else "until you revoke it"
 
 
 def revoke(
     grant_ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", show_default=False)] = None,
     agent: Annotated[str, typer.Option(metavar="NAME", help="Every grant of this agent.")] = "",
+    service: Annotated[str, typer.Option(metavar="NAME", help="Every grant on this service.")] = "",
+    session: Annotated[str, typer.Option(metavar="ID", help="Every grant of this session.")] = "",
     as_json: Json = False,
 ) -> None:
-    """Take grants back, at once, in running sessions too."""
+    """Take grants back, at once, in running sessions too. Of several options, a grant must fit all."""
     out = Output(as_json)
-    if bool(grant_ids) == bool(agent):
-        raise InvalidInput("Name grants, or an agent with --agent.", next_step="See them with: goex grants")
+    if bool(grant_ids) == bool(agent or service or session):
+        raise InvalidInput(
+            "Name grants, or what they have in common: --agent, --service, --session.",
+            next_step="See them with: goex grants",
+        )
     from goex.cli.connect import connect
     from goex.rpc import goex_pb2 as pb
 
     with connect(out) as client:
-        reply = client.call("Person/Revoke", pb.RevokeRequest(grant_ids=grant_ids, agent=agent), pb.RevokeReply)
+        request = pb.RevokeRequest(grant_ids=grant_ids, agent=agent, service=service, session=session)
+        reply = client.call("Person/Revoke", request, pb.RevokeReply)
     out.message(reply)
     if not as_json:
         out.say(f"Revoked {len(reply.grants)} grant{'' if len(reply.grants) == 1 else 's'}.")

@@ -8,8 +8,7 @@ The interface's rules:
   the terminal, as a visible escape. It can't imitate a line of ours.
 * The default is no: Enter, end of input, an answer that isn't understood three times. What was typed before the
   question appeared is thrown away.
-* What a choice means is said before it is made; standing grants are bound to these arguments unless the person
-  loosens them.
+* What a choice means is said before it is made, in words of this very request (`goex.cli.wording`).
 * Answers and passphrases come from the controlling terminal alone. Without one, nothing can be decided here; there
   is no option, variable or default that approves.
 * Passphrases aren't echoed, and are asked for only when the daemon says that presence is due.
@@ -22,14 +21,21 @@ import re
 import select
 import sys
 import termios
-import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from goex.cli.wording import UNDO_WORDS as UNDO_WORDS
+from goex.cli.wording import WIDTH_WORDS as WIDTH_WORDS
+from goex.cli.wording import YOURS as YOURS
+from goex.cli.wording import Line as Line
+from goex.cli.wording import Style as Style
+from goex.cli.wording import choices as choices
+from goex.cli.wording import describe as describe
+from goex.cli.wording import offered as offered
+from goex.cli.wording import words
 from policies.errors import Denied, InvalidInput
 from policies.text import escape
 
@@ -37,39 +43,12 @@ if TYPE_CHECKING:
     from goex.client import Client
     from goex.rpc import goex_pb2 as pb
 
-Style = Literal["", "bold", "dim", "warn"]
 Gone = Callable[[], str]
 T = TypeVar("T")
 
-_CODES = {"bold": "\x1b[1m", "dim": "\x1b[2m", "warn": "\x1b[1;33m"}
+_CODES = {"bold": "\x1b[1m", "dim": "\x1b[2m", "warn": "\x1b[1;33m", "added": "\x1b[32m", "removed": "\x1b[31m"}
 _TRIES = 3
 _LEAST_WIDTH = 30
-
-UNDO_WORDS = {
-    "exact": "Undo restores the earlier state exactly.",
-    "compensating": "Undo makes up for it, and traces may remain.",
-    "irreversible": "THIS CAN'T BE TAKEN BACK.",
-    "nothing": "There is nothing to take back: it only reads.",
-}
-WIDTH_WORDS = {
-    "once": "this very action, a single time; whatever differs from it is asked for again",
-    "session": "every such call by this agent until its session ends (it leaves, 30 idle minutes, or 8 hours)",
-    "permanent": "every such call by this agent until the grant expires or you revoke it (goex revoke)",
-}
-# The same, where the person is the one who asks.
-YOURS = {
-    **WIDTH_WORDS,
-    "session": "every such call of yours from this terminal, until 30 idle minutes or 8 hours have passed",
-    "permanent": "every such call of yours until the grant expires or you revoke it (goex revoke)",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line for the terminal. `text` is fit to be shown: escaped, and no wider than the screen."""
-
-    text: str
-    style: Style = ""
 
 
 class Verdict(Enum):
@@ -173,55 +152,6 @@ class Terminal:
             termios.tcsetattr(self._fd, termios.TCSAFLUSH, before)
 
 
-def describe(approval: pb.Approval, width: int, now: datetime) -> list[Line]:
-    """Everything that an approval stands for, folded to `width` columns. Pure."""
-    lines = [Line("─" * width, "dim"), *_label("Who asks", _who(approval), width)]
-    if approval.source:
-        lines += _label("Seen as", approval.source, width)
-    if approval.intent:
-        lines += _label("In words", approval.intent, width)
-    lines += [Line(""), Line("What will run", "bold")]
-    if not approval.lines:
-        lines += _words("  The daemon didn't say. Don't approve this.", width, "warn")
-    for text in approval.lines:
-        lines += _block(text, width)
-    lines += [Line(""), Line("What it needs", "bold")]
-    if not approval.needs:
-        lines += _words("  Nothing that is named. Don't approve this.", width, "warn")
-    for need in approval.needs:
-        lines += _need(need, width)
-    irreversible = approval.undo_class not in ("exact", "compensating", "nothing")
-    lines += [Line(""), Line("Taking it back", "bold")]
-    undo = UNDO_WORDS["irreversible" if irreversible else approval.undo_class]
-    lines += _words("  " + undo, width, "warn" if irreversible else "")
-    if approval.undo_text:
-        lines += _block(approval.undo_text, width)
-    lines.append(Line(""))
-    if approval.reason:
-        lines += _label("Asked because", approval.reason, width)
-    lines += _label("Risk", approval.risk or "unknown: counts as delete", width)
-    lines += _label("Answer within", _left(approval.deadline, now), width)
-    lines += _label("Approval", f"{approval.id} of action {approval.action_id}", width)
-    return lines
-
-
-def choices(approval: pb.Approval, width: int) -> list[Line]:
-    """What can be answered, each in words."""
-    lines = [Line(""), Line("You can answer", "bold")]
-    for name in offered(approval):
-        lines += _choice(name, (YOURS if approval.agent == "person" else WIDTH_WORDS)[name], width)
-    lines += _choice("no", "don't run it (Enter is no; words after it tell the agent why)", width)
-    lines += _choice("later", "leave it open for now", width)
-    if approval.presence:
-        lines += _words("  Allowing it may ask for your approval passphrase.", width, "dim")
-    return lines
-
-
-def offered(approval: pb.Approval) -> list[str]:
-    """The widths that the daemon offers and that we can describe."""
-    return [width for width in approval.widths if width in WIDTH_WORDS]
-
-
 def decide(terminal: Terminal, client: Client, approval: pb.Approval, gone: Gone = lambda: "") -> Verdict:
     """Show one approval, ask, and tell the daemon. `gone()` says why the question is no longer open ("": it is).
 
@@ -249,6 +179,7 @@ def decide(terminal: Terminal, client: Client, approval: pb.Approval, gone: Gone
         with_presence(lambda passphrase: _send(client, request, passphrase), terminal)
         return Verdict.APPROVED
     request.reason = answer.removeprefix("no").strip()
+    request.same_as.extend(approval.same_as)
     client.decide(request)
     return Verdict.DENIED
 
@@ -312,24 +243,8 @@ def _answer(terminal: Terminal, approval: pb.Approval, gone: Gone) -> str:
 
 def _narrow(terminal: Terminal, approval: pb.Approval, request: pb.DecideRequest) -> bool:
     """Bounds of a standing grant, the narrowest by default. False: the person left it."""
-    if approval.arguments:
-        names = ", ".join(escape(name) for name in approval.arguments)
-        for line in _words(f"It holds for these very values of: {names}.", terminal.size[0]):
-            terminal.write(line)
-        said = terminal.ask("Which of them may be anything? (names with commas, or all) [none]: ")
-        if said is None:
-            return False
-        free = {name.strip() for name in said.split(",") if name.strip()} - {"none"}
-        unknown = free - {*approval.arguments, "all"}
-        if unknown:
-            terminal.write(Line(f"There is no {escape(', '.join(sorted(unknown)))}; it stays undecided.", "warn"))
-            return False
-        request.bind_arguments.extend(n for n in approval.arguments if n not in free and "all" not in free)
-    else:
-        for line in _words(
-            "It can't be bound to values: it will hold whatever the arguments are.", terminal.size[0], "warn"
-        ):
-            terminal.write(line)
+    if request.width == "arguments" and not _let_go(terminal, approval, request):
+        return False
     said = terminal.ask("It ends after (like 12h or 7d) [the usual time]: ")
     if said is None:
         return False
@@ -342,62 +257,22 @@ def _narrow(terminal: Terminal, approval: pb.Approval, request: pb.DecideRequest
     return True
 
 
-def _who(approval: pb.Approval) -> str:
-    if approval.agent == "person":
-        return "you, at the command line"
-    return f"the agent “{approval.agent}”" if approval.agent != "anonymous" else "an agent without a name"
-
-
-def _need(need: pb.NeedView, width: int) -> list[Line]:
-    account = f" on account {need.account}" if need.account else ""
-    granted = "granted already" if need.granted else "not granted yet"
-    why = f", for the {need.why}" if need.why and need.why != "action" else ""
-    also = need.also[0] if len(need.also) == 1 else "" if need.also else "nothing else that is known"
-    said = [f"{need.service}:{need.scope}{account} ({need.risk or 'unknown risk'}, {granted}{why})"]
-    said.append(f"  lets it: {need.description or 'nothing is known about this scope'}")
-    if need.methods:
-        said.append(f"  used for: {', '.join(need.methods)}")
-    said.append(f"  the scope would also allow: {also}".rstrip())
-    if len(need.also) > 1:
-        said.extend(f"    {other}" for other in need.also)
-    # A line break in a folder's name would begin a line that looks like one of these.
-    return [line for text in said for line in _block(escape(text), width)]
-
-
-def _label(name: str, text: str, width: int) -> list[Line]:
-    label = f"{name:<14} "
-    pieces = _fold(escape(text), max(width - len(label), 10))
-    return [Line((label if index == 0 else " " * 13 + "┊ ") + piece) for index, piece in enumerate(pieces)]
-
-
-def _block(text: str, width: int) -> list[Line]:
-    lines = []
-    for part in text.split("\n"):
-        pieces = _fold(escape(part, newlines=False), width - 4)
-        lines += [Line(("  │ " if index == 0 else "  ┊ ") + piece) for index, piece in enumerate(pieces)]
-    return lines
-
-
-def _words(text: str, width: int, style: Style = "") -> list[Line]:
-    indent = " " * (len(text) - len(text.lstrip()))
-    return [Line(piece, style) for piece in textwrap.wrap(text, width, subsequent_indent=indent)]
-
-
-def _choice(name: str, says: str, width: int) -> list[Line]:
-    pieces = textwrap.wrap(says, max(width - 13, 10))
-    return [Line(f"  {name if index == 0 else '':<10} {piece}") for index, piece in enumerate(pieces)]
-
-
-def _fold(text: str, width: int) -> list[str]:
-    """`text` in pieces of at most `width` cells; nothing is dropped, blanks at a border neither."""
-    from goex.cli.output import fold
-
-    return fold(text, width)
-
-
-def _left(deadline: str, now: datetime) -> str:
-    try:
-        seconds = int((datetime.fromisoformat(deadline) - now).total_seconds())
-    except (ValueError, TypeError):
-        return escape(deadline) or "a time that isn't known"
-    return f"{max(seconds, 0) // 60} min {max(seconds, 0) % 60} s"
+def _let_go(terminal: Terminal, approval: pb.Approval, request: pb.DecideRequest) -> bool:
+    """Which of the values needn't be the same. False: the person left it."""
+    names = ", ".join(escape(name) for name in approval.arguments)
+    for line in words(f"It holds for these very values of: {names}.", terminal.size[0]):
+        terminal.write(line)
+    said = terminal.ask("Which of them may be anything? (names with commas) [none]: ")
+    if said is None:
+        return False
+    free = {name.strip() for name in said.split(",") if name.strip()} - {"none"}
+    wrong = free - set(approval.arguments)
+    if wrong:
+        terminal.write(Line(f"There is no {escape(', '.join(sorted(wrong)))}; it stays undecided.", "warn"))
+        return False
+    bound = [name for name in approval.arguments if name not in free]
+    if not bound:
+        terminal.write(Line("That leaves no value to hold it to, which is permanent; it stays undecided.", "warn"))
+        return False
+    request.bind_arguments.extend(bound)
+    return True
