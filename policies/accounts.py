@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 
 from policies.errors import InvalidInput
 
+Format = Literal["string", "file", "basic", "oauth"]
+
 _DEFAULT_PORTS = {"https": 443, "http": 80}
 _HOSTS = "Write it like chat.example.org."
 
@@ -73,7 +75,8 @@ def normal_host(host: str) -> str:
 class Account:
     """One account of one service: everything about a credential but the secret itself.
 
-    `format` is `string` (a token) or `file` (a credential file; the thesis's two formats). `private` allows
+    `format` is `string` (a token), `file` (a credential file; the thesis's two formats), `basic` (a user name and
+    password) or `oauth` (a login, whose tokens are sealed with the server that renews them). `private` allows
     addresses that aren't public for exactly these origins; `ca_pem` is trusted for them instead of the system's.
     """
 
@@ -81,7 +84,7 @@ class Account:
     name: str
     origins: tuple[Origin, ...]
     base_url: str
-    format: Literal["string", "file"] = "string"
+    format: Format = "string"
     private: bool = False
     ca_pem: str = ""
 

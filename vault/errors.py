@@ -123,6 +123,12 @@ class NoAccount(VaultError):
     code = "no-account"
 
 
+class RecordReplaced(Conflict):
+    """The record was changed or removed since it was opened. Nothing was written."""
+
+    code = "record-replaced"
+
+
 class AccountUnclear(InvalidInput):
     """The service has several accounts, and none was named."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 from policies.accounts import Account
 from vault.secret import Secret
@@ -14,9 +15,18 @@ from vault.secret import Secret
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """`secret` may go to `account.origins` on behalf of `action_id`, until `expires`."""
+    """`secret` may go to `account.origins` on behalf of `action_id`, until `expires`.
+
+    `narrowed`: who holds the credential to what the action needs. "token": the service itself, since the token opens
+    `scopes` alone, as its server stated. "gateway": GoEx, since the credential opens more (`scopes` is then what it is
+    known to open, () where that isn't known). `redact` is what else must never come back, such as the password within
+    a basic credential.
+    """
 
     action_id: str
     account: Account
     secret: Secret
     expires: datetime
+    narrowed: Literal["token", "gateway"] = "gateway"
+    scopes: tuple[str, ...] = ()
+    redact: tuple[Secret, ...] = ()

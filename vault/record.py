@@ -12,20 +12,23 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 
 from cryptography.x509 import load_pem_x509_certificates
 
-from policies.accounts import Account, Origin
+from policies.accounts import Account, Format, Origin
 from policies.errors import GoexError, InvalidInput
 from policies.jsonvalue import canonical, parse
 from policies.text import escape
+from vault.basic import Basic
 from vault.errors import AccountUnclear, RecordAltered, no_account, pasteable
 from vault.header import Entry, row_digest
+from vault.oauth.tokens import TokenSet
 from vault.sealing import Random, Unopened, bound_to_data_key, bound_to_record, new_key, seal, unseal
 from vault.secret import Secret
 
 LONGEST_STRING = 65_536  # bytes
+_FORMATS: tuple[str, ...] = get_args(Format)
 LONGEST_FILE = 1_000_000
 _LONGEST_NAME = 100
 _LONGEST_CA = 262_144
@@ -251,8 +254,8 @@ def check_account(account: Account) -> None:
                 else f"{escape(text[:40])!r} can't be the name of a {what}.",
                 next_step=f"Use 1 to {_LONGEST_NAME} visible characters without a slash.",
             )
-    if account.format not in ("string", "file"):
-        raise InvalidInput("A secret's format is string or file.")
+    if account.format not in _FORMATS:
+        raise InvalidInput(f"A secret's format is one of {', '.join(_FORMATS)}.")
     if any(mark in account.base_url for mark in "?#") or escape(account.base_url) != account.base_url:
         raise InvalidInput("A base URL has no query, no fragment and no hidden characters.")
     if account.ca_pem:
@@ -282,6 +285,10 @@ def check_secret(account: Account, secret: Secret) -> None:
         if len(secret) > LONGEST_FILE:
             raise InvalidInput(f"The credential file is longer than {LONGEST_FILE} bytes.")
         return
+    if account.format == "oauth":
+        TokenSet.from_secret(secret)
+    elif account.format == "basic":
+        Basic.from_secret(secret).check()
     if len(secret) > LONGEST_STRING:
         raise InvalidInput(
             f"The secret is longer than {LONGEST_STRING} bytes.", next_step="Is it a file? Then use --file."

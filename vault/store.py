@@ -26,10 +26,11 @@ from policies.errors import GoexError, InvalidInput
 from vault import errors, schema
 from vault.backup import Kept, restore
 from vault.errors import AccountExists
-from vault.keeping import Clock, Keeping, utc_now
+from vault.keeping import Clock, utc_now
 from vault.keys import Cost, KeyedBy, Protector
 from vault.lease import Lease
 from vault.record import Damage, Record, SealedRecord, by_name, check_account, check_secret, choose_account
+from vault.renewing import Renewing
 from vault.schema import VaultFile
 from vault.sealing import Random
 from vault.secret import Secret
@@ -45,7 +46,7 @@ from vault.unsealed import (
 _log = logging.getLogger("goex.vault")
 
 
-class Vault(Keeping):
+class Vault(Renewing):
     """One vault file. Made by `create` or `open`."""
 
     # ---- making, opening, sealing ----
@@ -237,7 +238,8 @@ class Vault(Keeping):
         """The account's secret, for one action, until `expires`. The time of use is noted in memory, and written with
         the next write, by `flush_uses`, or when the vault is sealed.
 
-        Raises VaultSealed, NoAccount, RecordAltered, VaultChanged; InvalidInput for an end that has passed.
+        Raises VaultSealed, NoAccount, RecordAltered, VaultChanged; InvalidInput for an end that has passed, and for an
+        account whose secret isn't itself the credential: those are leased by their keeper (vault.oauth.keeper).
         """
         with self._lock:
             now = self._need()
@@ -245,6 +247,8 @@ class Vault(Keeping):
             if expires.tzinfo is None or expires <= at:
                 raise InvalidInput("A lease must end in the future, at a time with a zone.")
             record = now.fetch(service, name)
+            if record.account.format not in ("string", "file"):
+                raise InvalidInput(f"The secret of {record.account.id} isn't a credential by itself.")
             lease = Lease(
                 action_id=action_id,
                 account=record.account,

@@ -67,6 +67,7 @@ class Unsealed:
     random: Random
     leases: list[LiveLease] = field(default_factory=list)
     uses: dict[str, datetime] = field(default_factory=dict)  # by record id; not yet on disk
+    remembered: dict[str, Any] = field(default_factory=dict)  # a keeper's, see vault.renewing
 
     def compared(self, service: str | None = None) -> Compared:
         """The records (of one service, or all) that are as they were written, by id, and what is wrong with others."""

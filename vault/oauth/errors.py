@@ -85,14 +85,17 @@ class ConsentNeeded(VaultError):
 class Unreachable(Unavailable):
     """The server can't be reached, or didn't answer. `sent`: whether it may have seen, and acted on, the request.
 
-    `seconds`: how long it asked to be left alone; 0 when it said nothing.
+    `answered`: it said that it can't now. `seconds`: how long it asked to be left alone; 0 when it said nothing.
     """
 
     code = "oauth-unreachable"
 
-    def __init__(self, message: str, *, next_step: str = "", sent: bool = False, seconds: float = 0) -> None:
+    def __init__(
+        self, message: str, *, next_step: str = "", sent: bool = False, answered: bool = False, seconds: float = 0
+    ) -> None:
         super().__init__(message, next_step=next_step)
         self.sent = sent
+        self.answered = answered
         self.seconds = seconds
 
 
@@ -103,7 +106,8 @@ def login_command(service: str, account: str) -> str:
 
 def login_expired(service: str, account: str, why: str) -> LoginExpired:
     return LoginExpired(
-        f"The login of {service}/{account} has ended: {why}.", next_step=f"Log in again: {login_command(service, account)}"
+        f"The login of {service}/{account} has ended: {why}.",
+        next_step=f"Log in again: {login_command(service, account)}",
     )
 
 

@@ -68,7 +68,8 @@ class Provider:
     @classmethod
     def from_json(cls, value: JsonObject) -> Provider:
         """Raises TypeError or ValueError for anything else than `to_json` made."""
-        made = cls(**{name: tuple(each) if isinstance(each, list) else each for name, each in value.items()})
+        read: dict[str, Any] = {name: tuple(each) if isinstance(each, list) else each for name, each in value.items()}
+        made = cls(**read)
         for each in fields(cls):
             if type(getattr(made, each.name)) is not type(each.default):
                 raise TypeError(each.name)
@@ -140,7 +141,9 @@ class Client:
 def check_url(url: str, *, private: bool, what: str) -> str:
     """`url`, when it is one that a secret may be sent to. Raises InvalidInput."""
     if len(url) > _LONGEST_URL or not url.isascii() or not url.isprintable() or " " in url or "\\" in url or "#" in url:
-        raise InvalidInput(f"{what} isn't a URL that GoEx would use.", next_step="Give an https URL without a fragment.")
+        raise InvalidInput(
+            f"{what} isn't a URL that GoEx would use.", next_step="Give an https URL without a fragment."
+        )
     try:
         origin = Origin.parse(url)
     except InvalidInput as error:

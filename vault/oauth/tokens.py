@@ -7,6 +7,7 @@ what was asked for. What is kept of a token's life is in UTC, by this machine's 
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal, get_args
@@ -144,10 +145,8 @@ class TokenSet:
     def from_secret(cls, secret: Secret) -> TokenSet:
         """Raises InvalidInput, which quotes nothing, for anything else than `to_secret` made."""
         made: TokenSet | None = None
-        try:
+        with contextlib.suppress(InvalidInput, KeyError, TypeError, ValueError, AttributeError):
             made = cls._read(secret)
-        except (InvalidInput, KeyError, TypeError, ValueError, AttributeError):
-            pass
         if made is None:  # raised here, so that the error doesn't carry the one that quotes the secret
             raise InvalidInput(
                 "The tokens of this account aren't in a form that this GoEx knows.", next_step="Log in again."

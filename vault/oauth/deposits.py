@@ -1,0 +1,72 @@
+"""An answer that came after the vault was sealed, put beside it until the vault is unsealed again.
+
+Rules: it is sealed under a key that only the vault holds (in the announcement of that one renewal), and that was in
+memory for as long as the request took. Without the vault it is noise. The file is the user's alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from policies.errors import InvalidInput
+from vault.errors import VaultUnwritable
+from vault.oauth.tokens import TokenSet
+from vault.sealing import Unopened, seal, unseal
+from vault.secret import Secret
+
+_LIMIT = 200_000
+
+
+def put(vault: Path, tokens: TokenSet, key: Secret) -> None:
+    """Keep `tokens` until they can be taken. On disk when it returns. Raises VaultUnwritable."""
+    place = _place(vault, tokens.family)
+    fresh = place.with_name(place.name + ".new")
+    data = seal(key, tokens.to_secret(), ["goex vault v1 late answer", tokens.family])
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            fresh.unlink()
+        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(place)
+        folder = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise VaultUnwritable(
+            f"A renewed login can't be kept beside the vault: {error.strerror}.",
+            next_step="Check the folder and the disk.",
+        ) from None
+
+
+def take(vault: Path, family: str, key: Secret) -> TokenSet | None:
+    """What was put for this login under this key; None where there is none."""
+    if not key:
+        return None
+    data = b""
+    with contextlib.suppress(OSError):
+        handle = os.open(_place(vault, family), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(handle, "rb") as file:
+            data = file.read(_LIMIT)
+    with contextlib.suppress(Unopened, InvalidInput):
+        found = TokenSet.from_secret(unseal(key, data, ["goex vault v1 late answer", family]))
+        return found if found.family == family else None
+    return None
+
+
+def drop(vault: Path, family: str) -> None:
+    """Forget what was put. Idempotent; never fails: without its key it is noise."""
+    with contextlib.suppress(OSError):
+        _place(vault, family).unlink(missing_ok=True)
+
+
+def _place(vault: Path, family: str) -> Path:
+    if not family.isalnum() or len(family) > 64:
+        raise InvalidInput("A login's name isn't one.")
+    return vault.with_name(f"{vault.name}.late-{family}")

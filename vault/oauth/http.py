@@ -1,0 +1,202 @@
+"""The one way out to an authorization server. What comes back is JSON that was read strictly, or an error in words.
+
+Rules: TLS verified, no redirects, public addresses only unless the person said private, size and time bounded (see
+`vault.oauth.wire`). An answer that isn't what the protocol says is refused whole. Nothing of a request, and nothing
+of an answer but the server's own error words, gets into an error or a log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from policies.errors import InvalidInput
+from policies.jsonvalue import parse
+from vault.oauth.errors import AuthorizationServerBroken, Refused, Unreachable, quoted
+from vault.oauth.provider import Client, Provider, check_url
+from vault.secret import Secret
+
+if TYPE_CHECKING:
+    from vault.oauth.wire import Reply, Resolve, Way
+
+SECONDS = 30.0
+LIMIT = 262_144
+_LONGEST_WAIT = 3600.0
+_ERROR = re.compile(r"[ !#-\[\]-~]{1,100}")  # RFC 6749 section 5.2
+
+Form = Mapping[str, str | Secret]
+
+
+class Http:
+    """Requests to authorization servers. `seconds` bounds each of them, whole; safe from several threads."""
+
+    def __init__(
+        self, *, private: bool = False, ca_pem: str = "", seconds: float = SECONDS, resolve: Resolve | None = None
+    ) -> None:
+        self.private = private
+        self.ca_pem = ca_pem
+        self._seconds = seconds
+        self._resolve = resolve
+
+    def metadata(self, url: str) -> dict[str, Any] | None:
+        """A JSON document; None where there is none. Raises Unreachable, AuthorizationServerBroken, InvalidInput."""
+        reply = self._get(url)
+        if reply.status in (404, 405, 410) or (reply.status == 200 and reply.content_type == "text/html"):
+            return None  # sites answer unknown places with their front page
+        if reply.status != 200:
+            raise _odd(url, reply)
+        return _object(url, reply)
+
+    def keys(self, url: str) -> dict[str, Any]:
+        """A JWK set. Raises Unreachable, AuthorizationServerBroken, InvalidInput."""
+        reply = self._get(url)
+        if reply.status != 200:
+            raise _odd(url, reply)
+        return _object(url, reply)
+
+    def ask(self, url: str, form: Form, *, provider: Provider, client: Client) -> dict[str, Any]:
+        """POST `form` to one of the provider's endpoints, as `client`. Returns the JSON of its success.
+
+        Raises Refused (the protocol's own errors), Unreachable (also for 5xx and 429), AuthorizationServerBroken,
+        InvalidInput, Unsupported.
+        """
+        reply = self._post(url, form, provider, client)
+        body = _object(url, reply) if reply.status == 200 or 400 <= reply.status < 500 else {}
+        error = body.get("error")
+        if error is not None:
+            raise _refused(url, error, body.get("error_description"))
+        if reply.status != 200:
+            raise _odd(url, reply)
+        return body
+
+    def tell(self, url: str, form: Form, *, provider: Provider, client: Client) -> None:
+        """POST `form` where a success has no content (RFC 7009). Raises what `ask` does."""
+        reply = self._post(url, form, provider, client)
+        if reply.status in (200, 204):
+            return
+        body = _object(url, reply) if 400 <= reply.status < 500 else {}
+        if body.get("error") is not None:
+            raise _refused(url, body["error"], body.get("error_description"))
+        raise _odd(url, reply)
+
+    def _get(self, url: str) -> Reply:
+        from vault.oauth import wire
+
+        check_url(url, private=self.private, what="That address")
+        failure: wire.Failed | None = None
+        try:
+            return wire.get(self._way(), url)
+        except wire.Failed as error:
+            failure = error
+        raise _unreachable(url, failure)
+
+    def _post(self, url: str, form: Form, provider: Provider, client: Client) -> Reply:
+        from vault.oauth import wire
+
+        check_url(url, private=self.private, what="That endpoint")
+        method = client.method(provider)
+        failure: wire.Failed | None = None
+        try:
+            return wire.post(
+                self._way(),
+                url,
+                {
+                    name: value if isinstance(value, str) else value.reveal().decode("utf-8")
+                    for name, value in form.items()
+                },
+                client_id=client.client_id,
+                secret=client.client_secret.reveal().decode("utf-8"),
+                method=method,
+            )
+        except wire.Failed as error:
+            failure = error
+        raise _unreachable(url, failure)
+
+    def _way(self) -> Way:
+        from policies.tls import client_context
+        from vault.oauth import wire
+
+        return wire.Way(
+            private=self.private,
+            context=client_context(self.ca_pem),
+            resolve=self._resolve or wire.system_resolve,
+            seconds=self._seconds,
+            limit=LIMIT,
+        )
+
+
+def _object(url: str, reply: Reply) -> dict[str, Any]:
+    """The JSON object in a reply; {} for an error's page that isn't one. Raises AuthorizationServerBroken."""
+    read: Any = None
+    with contextlib.suppress(InvalidInput, UnicodeError):  # which hold the answer, and with it what may be a token
+        read = parse(reply.body.decode("utf-8"), limit=LIMIT, what="The answer")
+    if isinstance(read, dict):
+        return read
+    if reply.status != 200:
+        return {}
+    what = "a web page" if reply.content_type == "text/html" else "something else than a JSON object"
+    raise AuthorizationServerBroken(
+        f"{_host(url)} answered with {what}.", next_step="Is that the right address of the authorization server?"
+    )
+
+
+def _refused(url: str, error: object, description: object) -> Refused:
+    if not isinstance(error, str) or not _ERROR.fullmatch(error):
+        raise AuthorizationServerBroken(f"{_host(url)} refused, with an error that isn't one.")
+    words = f" ({quoted(description)})" if isinstance(description, str) and description else ""
+    return Refused(f"{_host(url)} refused: {quoted(error)}{words}.", next_step=_NEXT.get(error, ""), error=error)
+
+
+def _odd(url: str, reply: Reply) -> AuthorizationServerBroken | Unreachable:
+    """The error for a status that isn't a success and says nothing more."""
+    status = reply.status
+    if status == 429 or status >= 500:
+        wait = _seconds(reply.retry_after)
+        asks = f" and wants to be left alone for {wait:.0f} seconds" if wait else ""
+        # A gateway's page says nothing of what the server behind it has done.
+        return Unreachable(
+            f"{_host(url)} answers {status}{asks}.",
+            next_step="Try again later.",
+            sent=status >= 500,
+            answered=True,
+            seconds=wait,
+        )
+    if 300 <= status < 400:
+        return AuthorizationServerBroken(
+            f"{_host(url)} redirects elsewhere ({status}), and a secret isn't sent after that.",
+            next_step="Give the address that it redirects to, if that is the server's own.",
+        )
+    return AuthorizationServerBroken(
+        f"{_host(url)} answers {status}.", next_step="Is that the right address of the authorization server?"
+    )
+
+
+def _unreachable(url: str, failure: Any) -> Unreachable | AuthorizationServerBroken:
+    if failure.refused:
+        return Unreachable(
+            f"{failure.why}.", next_step="A server on this machine or network needs --private.", sent=False
+        )
+    why = failure.why if failure.why.startswith(urlsplit(url).hostname or " ") else f"{_host(url)}: {failure.why}"
+    if "longer than" in why or "compressed" in why:
+        return AuthorizationServerBroken(f"{why}.")
+    return Unreachable(f"{why}.", next_step="Try again later.", sent=failure.sent)
+
+
+def _seconds(text: str) -> float:
+    return min(float(text), _LONGEST_WAIT) if text.isascii() and text.isdigit() and len(text) < 10 else 0.0
+
+
+def _host(url: str) -> str:
+    return quoted(urlsplit(url).hostname or "The server")
+
+
+_NEXT = {
+    "invalid_client": "Check the client id and secret: the provider doesn't know them so.",
+    "unauthorized_client": "Register the client for this kind of login at the provider.",
+    "unsupported_grant_type": "The provider can't do this; log in another way.",
+    "invalid_scope": "Check the scopes: the provider doesn't give all of them.",
+    "access_denied": "Log in again, and allow it.",
+}

@@ -1,0 +1,152 @@
+"""Where the person's browser comes back to: one address on this machine, for one login (RFC 8252 section 7.3).
+
+Rules: it listens on 127.0.0.1 alone, on a port that the system chose, and nothing that it is sent is trusted: whoever
+runs on this machine can connect. A request is read within small bounds, and only a GET of the one path, for this very
+host and port, is handed on. What the login makes of it is told in plain words, on a page that loads nothing, runs
+nothing and can't be framed. The server's words, and the request's, aren't shown on it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import socket
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import h11
+
+HOST = "127.0.0.1"
+_MOST_AT_ONCE = 8
+_SILENCE = 5.0  # seconds
+_LONGEST_HEAD = 16_384
+
+_HEADERS = (
+    ("Content-Type", "text/html; charset=utf-8"),
+    ("Cache-Control", "no-store"),
+    ("Pragma", "no-cache"),
+    # `sandbox` and `default-src 'none'`: it is text, and stays text whatever happens.
+    (
+        "Content-Security-Policy",
+        "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox",
+    ),
+    ("X-Frame-Options", "DENY"),
+    ("X-Content-Type-Options", "nosniff"),
+    # The address of this page has the code in it.
+    ("Referrer-Policy", "no-referrer"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Connection", "close"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What the browser is told: one heading, one sentence."""
+
+    status: int
+    heading: str
+    text: str
+
+    def render(self) -> bytes:
+        title, text = html.escape(self.heading), html.escape(self.text)
+        return (
+            '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+            f"<title>{title}</title></head><body><h1>{title}</h1><p>{text}</p></body></html>\n"
+        ).encode()
+
+
+class Listener:
+    """Listens from the moment it is made until `close`. `answer` is given the query of each visit, in a thread."""
+
+    def __init__(self, path: str, answer: Callable[[str], Page]) -> None:
+        self._path = path
+        self._answer = answer
+        self._closed = threading.Event()
+        self._slots = threading.BoundedSemaphore(_MOST_AT_ONCE)
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            self._socket.bind((HOST, 0))
+            self._socket.listen(16)
+        except OSError:
+            self._socket.close()
+            raise
+        self.port = int(self._socket.getsockname()[1])
+        threading.Thread(target=self._accept, name="goex-login", daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        """The redirect URI."""
+        return f"http://{HOST}:{self.port}{self._path}"
+
+    def close(self) -> None:
+        """Stop listening. A page that is on its way still gets there. Idempotent."""
+        self._closed.set()
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes accept; closing alone doesn't
+        self._socket.close()
+
+    def _accept(self) -> None:
+        while not self._closed.is_set():
+            try:
+                link, _ = self._socket.accept()
+            except OSError:
+                if self._closed.wait(0.05):  # too many files open, say: not a reason to spin
+                    return
+                continue
+            if not self._slots.acquire(blocking=False):
+                link.close()  # somebody holds them all open; the browser tries again
+                continue
+            threading.Thread(target=self._serve, args=(link,), name="goex-login-visit", daemon=True).start()
+
+    def _serve(self, link: socket.socket) -> None:
+        try:
+            with contextlib.closing(link), contextlib.suppress(OSError, h11.RemoteProtocolError):
+                link.settimeout(_SILENCE)
+                self._visit(link)
+        finally:
+            self._slots.release()
+
+    def _visit(self, link: socket.socket) -> None:
+        http = h11.Connection(h11.SERVER, max_incomplete_event_size=_LONGEST_HEAD)
+        read = 0
+        while (event := http.next_event()) is h11.NEED_DATA:
+            data = link.recv(4096)
+            read += len(data)
+            if read > _LONGEST_HEAD:
+                return
+            http.receive_data(data)
+        if not isinstance(event, h11.Request):
+            return
+        page = self._page(event)
+        body = page.render()
+        link.sendall(
+            (
+                http.send(
+                    h11.Response(status_code=page.status, headers=[*_HEADERS, ("Content-Length", str(len(body)))])
+                )
+                or b""
+            )
+            + (http.send(h11.Data(data=body)) or b"")
+            + (http.send(h11.EndOfMessage()) or b"")
+        )
+        with contextlib.suppress(OSError):
+            link.shutdown(socket.SHUT_WR)
+            link.recv(4096)  # so that what is unread doesn't reset the connection before the page is there
+
+    def _page(self, request: h11.Request) -> Page:
+        hosts = [value for name, value in request.headers if name == b"host"]
+        # A page elsewhere whose name was made to lead here would name itself.
+        if hosts != [f"{HOST}:{self.port}".encode("ascii")]:
+            return Page(status=421, heading="Not here", text="This address belongs to a login of GoEx.")
+        try:
+            target = urlsplit(request.target.decode("ascii"))
+        except (UnicodeError, ValueError):
+            return Page(status=400, heading="Not understood", text="GoEx can't read this address.")
+        if target.scheme or target.netloc or target.path != self._path:
+            return Page(status=404, heading="Nothing here", text="A login of GoEx waits at another address.")
+        if request.method != b"GET":
+            return Page(status=405, heading="Not like this", text="GoEx expects to be visited, nothing else.")
+        return self._answer(target.query)
