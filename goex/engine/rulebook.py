@@ -1,9 +1,9 @@
 """The rules in force: a copy in the state database that only the person's `goex rules apply` changes.
 
 Rules: the files in the person's folder are drafts; whoever edits them changes nothing. The copy carries a MAC under a
-key of the vault, and the journal its hash, so that a copy which was edited, removed or put back from an older file
-shows: then nothing is permitted by a rule and everything is asked for, until rules are applied again. What the person set in
-config.toml (confinement) and what was denied lately (the breaker) come before any rule.
+key of the vault, and the journal its hash, so that a copy which was edited, removed or put back from an older file shows:
+then nothing is permitted by a rule and everything is asked for, until rules are applied again. What stands in config.toml
+(confinement) and what was denied lately (the breaker) come before any rule.
 """
 
 from __future__ import annotations
