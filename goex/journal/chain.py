@@ -9,6 +9,8 @@ be read, and nothing can be appended.
 from __future__ import annotations
 
 import hashlib
+import hmac
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -176,6 +178,12 @@ class Journal:
         self._key, self._mark = key, end
         self._head.write(Span(self._mark, self._mark), key, sync=True)
 
+    def fits(self, key: bytes) -> bool:
+        """Whether this is the MAC key that the journal was written with; any is, before there is anything in it."""
+        if self._key is not None:
+            return hmac.compare_digest(self._key, key)
+        return self._head.read(key) is not None or not (self._head.exists() or self._mark.count)
+
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Rows and the changes that they speak of, all or nothing. Raises Unavailable when the disk refuses.
@@ -214,7 +222,7 @@ class Journal:
         try:
             with self.engine.connect() as connection:
                 yield connection
-        except SQLAlchemyError as error:
+        except (SQLAlchemyError, sqlite3.Error) as error:
             raise _translated(error, self._path) from error
 
     def rows(
@@ -240,7 +248,7 @@ class Journal:
         """
         found: list[Row] = []
         until = self._mark
-        with self.engine.connect() as connection:
+        with self.reading() as connection:
             earlier = select(journal.c.hash).where(journal.c.number == since - 1)
             end = Mark(since - 1, connection.execute(earlier).scalar() or b"") if since > 1 else Mark(0, GENESIS)
             query = select(journal).where(journal.c.number.between(since, until.count)).order_by(journal.c.number)
@@ -263,7 +271,7 @@ class Journal:
         is told how many rows were checked.
         """
         walk = Walk(progress)
-        with self.engine.connect() as connection:
+        with self.reading() as connection:
             problem = walk.on(connection)
             connection.rollback()  # a new snapshot, for the rows that came meanwhile
             with self._lock:
@@ -328,7 +336,7 @@ def _open(path: Path) -> Engine:
     return engine
 
 
-def _translated(error: SQLAlchemyError, path: Path) -> GoexError:
+def _translated(error: SQLAlchemyError | sqlite3.Error, path: Path) -> GoexError:
     cause = getattr(error, "orig", None) or error
     text = str(cause)
     if "decode" in text:
