@@ -224,7 +224,8 @@ def _next(out: Output, service: str) -> None:
     where = f", at {found.base_url}" if found.base_url else ""
     out.say(shown(f"It is called {service}{where}."))
     place = "" if found.base_url else " --base-url https://…"
-    out.progress(f"Connect it: goex vault put {service}{place}")
+    how = "auth login" if found.oauth is not None else "vault put"
+    out.progress(f"Connect it: goex {how} {service}{place}")
 
 
 def report(out: Output, done: Report) -> None:

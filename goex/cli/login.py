@@ -254,11 +254,15 @@ def _agreed(client: Client, request: ab.LoginRequest, out: Output, terminal: Ter
         offer = client.call("Accounts/Offer", asked, ab.OfferReply)
         if not offer.confirm:
             break
-        out.progress(f"What was imported as {offer.service} says that its tokens come from, and are renewed at:")
+        out.progress(
+            f"Its issuer says of {offer.service}:"
+            if asked.confirmed.issuer
+            else f"What was imported as {offer.service} says that its tokens come from, and are renewed at:"
+        )
         for name in _ENDPOINTS:
             if getattr(offer.server, name):
                 out.progress(f"  {name.replace('_', ' ')}: {getattr(offer.server, name)}")
-        out.progress("Whoever wrote that document chose these places; tokens and the client's secret will go there.")
+        out.progress("Whoever wrote that chose these places; tokens and the client's secret will go there.")
         said = terminal.ask("Are they the provider's own? (yes/no) [no]: ") if terminal is not None else None
         if (said or "").lower() not in _YES:
             raise Denied(

@@ -161,7 +161,7 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
         await asyncio.to_thread(vault.put, account, secret, replace=request.replace)
         await end_users(self._desk, service.name, name, "its credential was replaced")
         facts = {
-            "generation": vault.generation,
+            **self._desk.custody.noted(),
             "account": account.id,
             "kind": request.kind,
             "origins": [str(origin) for origin in account.origins],
@@ -194,7 +194,7 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
                 "revoked": revoked.done,
                 "why": revoked.why,
                 "by": peer.describe(),
-                "generation": custody.vault.generation,
+                **custody.noted(),
             }
             self._desk.engine.core.journal.append("account-logout", facts=facts)
         why = revoked.why
@@ -321,7 +321,7 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
             "origins": [str(origin) for origin in account.origins],
             "private": account.private,
             "by": peer.describe(),
-            "generation": vault.generation,
+            **self._desk.custody.noted(),
         }
         self._desk.engine.core.journal.append("account-login", facts=facts)
         dropped = login_facts(terms.service)

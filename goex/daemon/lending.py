@@ -51,6 +51,7 @@ class Lending:
         self, service: str, name: str, *, action_id: str, expires: datetime, scopes: tuple[str, ...]
     ) -> Lease:
         """The account's credential for one action. Raises VaultError, Unavailable."""
+        self._custody.used()
         return await self._keeper.lease(service, name, action_id=action_id, expires=expires, scopes=scopes)
 
     async def settled(self, seconds: float) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from goex.engine.consent import login_facts, own_scopes
 from goex.engine.core import Core
 from goex.rpc import accounts_pb2 as ab
-from policies.accounts import Account
+from policies.accounts import Account, Origin
 from policies.catalog import OAuth, Service
 from policies.errors import InvalidInput
 from policies.grants import PERSON
@@ -72,7 +72,8 @@ async def find_server(
     if known.issuer and confirmed.issuer != known.issuer:
         return Found(provider=known, said_by="import", confirm=True)
     whole = await _completed(known, http)
-    agreed = all(getattr(confirmed, name) == getattr(whole, name) for name in ENDPOINTS)
+    shown = all(getattr(confirmed, name) == getattr(whole, name) for name in ENDPOINTS)
+    agreed = shown or (known.issuer != "" and _at_the_issuer(whole))
     return Found(provider=whole, said_by="import", confirm=not agreed)
 
 
@@ -150,6 +151,12 @@ def lost(earlier: TokenSet | None, tokens: TokenSet) -> frozenset[str]:
     if earlier is None or earlier.ended:
         return frozenset()
     return (earlier.granted - tokens.granted) - _PROTOCOL
+
+
+def _at_the_issuer(provider: Provider) -> bool:
+    """Whether every endpoint is at the issuer's own origin, so that who agreed to that agreed to all."""
+    own = Origin.parse(provider.issuer)
+    return all(Origin.parse(url) == own for name in ENDPOINTS if (url := getattr(provider, name)))
 
 
 def _of(facts: OAuth) -> Provider:

@@ -68,6 +68,7 @@ class Ways:
 class _Scheme:
     placement: Placement | None
     why: str = ""
+    lists: bool = True  # whether such a scheme could list its scopes; OpenID Connect's is an address alone
 
 
 @dataclass(slots=True)
@@ -127,9 +128,9 @@ class Security:
             for scope in wanted:
                 if not _SCOPE.fullmatch(scope):
                     raise BadPart(f"{scope[:60]!r} isn't a scope", *keys, name)
-                if scope not in self.declared:
+                if scope not in self.declared and scheme.lists:
                     self.problems.append(BadPart(f"{scope[:60]!r} isn't among the scheme's scopes", *keys, name))
-                    self.declared[scope] = ""
+                self.declared.setdefault(scope, "")
             scopes |= set(wanted)
         if len(placements) > 1:
             return "it needs two credentials at once, and an account has one"
@@ -143,7 +144,7 @@ class Security:
             self._oauth(raw, keys)
             if (login := login_of(raw, keys, self.problems)) is not None:
                 self.logins.append(login)
-            return _Scheme(_BEARER)
+            return _Scheme(_BEARER, lists=kind == "oauth2")
         if kind == "basic" or (kind == "http" and str(raw.get("scheme", "")).lower() == "basic"):
             return _Scheme(Placement(format="Basic {secret}"))
         if kind == "http" and str(raw.get("scheme", "")).lower() == "bearer":
