@@ -16,6 +16,7 @@ from sqlalchemy import ColumnElement, Select, desc, func, or_, select
 from goex.journal.actions import ActionRow, action_row
 from goex.journal.chain import Journal, Row, stamp
 from goex.journal.schema import actions, journal, touched
+from goex.journal.walk import GENESIS
 from policies.catalog import Risk
 
 AT_ONCE = 500  # rows that a walk over many reads at a time: nothing holds the file between
@@ -92,7 +93,7 @@ def walk_rows(journal_: Journal, wanted: Wanted, until: int) -> Iterator[list[tu
         if not found:
             return
         after = found[-1].number
-        yield [(Row(*row[:-1]), row.previous or b"") for row in found]
+        yield [(Row(*row[:-1]), GENESIS if row.number == 1 else row.previous or b"") for row in found]
 
 
 def _rows(wanted: Wanted) -> Select[Any]:
