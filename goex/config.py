@@ -34,10 +34,26 @@ class BadConfig(InvalidInput):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
     """`seconds`: the longest that a person may take. `presence_seconds`: how long the approval passphrase is
-    remembered for a terminal; 0 asks for it each time."""
+    remembered for a terminal; 0 asks for it each time. `polkit`: whether the system's dialog counts `instead` of the
+    passphrase (`true` in the file), is wanted beside it (`also`), or is left out (`off`, or `false`)."""
 
     seconds: int = 300
     presence_seconds: int = 300
+    polkit: Literal["off", "instead", "also"] = "off"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealing:
+    """When the vault seals itself: after `seal_after` seconds in which no credential was lent and nobody was at a
+    terminal (0: never), when the screen is locked, before the machine sleeps.
+
+    Eight hours, as the longest session: a machine that is left for the night is sealed in the morning, one that is left
+    for lunch isn't; the lock is for that.
+    """
+
+    seal_after: int = 8 * 3600
+    seal_on_lock: bool = True
+    seal_on_sleep: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +129,7 @@ class Config:
     """Everything that the person has set."""
 
     ask: Ask = field(default_factory=Ask)
+    vault: Sealing = field(default_factory=Sealing)
     model: Model = field(default_factory=Model)
     sandbox: Sandbox = field(default_factory=Sandbox)
     agent_sockets: tuple[AgentSocket, ...] = ()
@@ -151,15 +168,22 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
     from mapper.techniques import DEFAULT, NAMES
 
     top = _Section(table, "", where)
+    vault = top.section("vault")
     ask, model, sandbox = top.section("ask"), top.section("model"), top.section("sandbox")
     grants = top.section("grants")
     files, log, notify = top.section("files"), top.section("log"), top.section("notify")
     confine, breaker = top.section("confine"), top.section("breaker")
     limits = Limits()
     made = Config(
+        vault=Sealing(
+            seal_after=vault.integer("seal_after", Sealing().seal_after, 0, 7 * 86_400),
+            seal_on_lock=vault.boolean("seal_on_lock", True),
+            seal_on_sleep=vault.boolean("seal_on_sleep", True),
+        ),
         ask=Ask(
             seconds=ask.integer("seconds", 300, 1, 86_400),
             presence_seconds=ask.integer("presence_seconds", 300, 0, 3600),
+            polkit=_polkit(ask),
         ),
         model=Model(
             base_url=model.text("base_url"),
@@ -199,7 +223,7 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
         ),
         log_level=log.choice("level", "info", LEVELS),
     )
-    for section in (top, ask, model, sandbox, files, grants, log, notify, confine, breaker):
+    for section in (top, vault, ask, model, sandbox, files, grants, log, notify, confine, breaker):
         section.refuse_unknown()
     if made.model.method.removesuffix("+scopes") != "adaptive":
         for key in ("samples", "adaptive", "confidence"):
@@ -230,6 +254,11 @@ def _confinement(section: _Section) -> Confinement:
         rows=section.integer("rows", 0, 0, 2**53),
         session_actions=section.integer("session_actions", 0, 0, 1_000_000),
     )
+
+
+def _polkit(section: _Section) -> Literal["off", "instead", "also"]:
+    said = section.either("polkit", "off", ("off", "instead", "also"))
+    return cast(Literal["off", "instead", "also"], {True: "instead", False: "off"}.get(cast(bool, said), said))
 
 
 def _agent_socket(section: _Section) -> AgentSocket:
@@ -283,6 +312,14 @@ class _Section:
 
     def text(self, key: str) -> str:
         return str(self.take(key, str, ""))
+
+    def either(self, key: str, default: str, names: tuple[str, ...]) -> str | bool:
+        """One of the names, or true or false."""
+        self._known.append(key)
+        value = self._table.get(key, default)
+        if isinstance(value, bool) or value in names:
+            return cast(str | bool, value)
+        raise self.wrong(key, f"must be true, false or one of: {', '.join(names)}")
 
     def words(self, key: str) -> tuple[str, ...]:
         """A list of texts, like a command and its options."""

@@ -5,11 +5,15 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from goex.cli.output import Json, Output, shown
 from policies.errors import ExitStatus, Unavailable
+
+if TYPE_CHECKING:
+    from goex.rpc import goex_pb2 as pb
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The daemon, by hand.")
 STOP_SECONDS = 60.0
@@ -80,6 +84,11 @@ def _alive(pid: int) -> bool:
         return False
 
 
+def _vault(reply: pb.StatusReply) -> str:
+    said = reply.vault + (f", keyed by {reply.keyed_by}" if reply.keyed_by else "")
+    return said + (f" ({reply.vault_trouble})" if reply.vault_trouble else "")
+
+
 @app.command("status")
 def status(as_json: Json = False) -> None:
     """What the daemon says about itself. Doesn't start it."""
@@ -106,7 +115,8 @@ def status(as_json: Json = False) -> None:
         (
             ("process", str(reply.pid)),
             ("version", reply.version),
-            ("vault", reply.vault + (f", keyed by {reply.keyed_by}" if reply.keyed_by else "")),
+            ("vault", _vault(reply)),
+            ("seals itself", reply.sealing or "never by itself"),
             ("docker", reply.docker or "answers"),
             ("image", reply.image or "built"),
             ("model", reply.model or "none: the embedded proposer"),

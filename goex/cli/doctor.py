@@ -73,6 +73,9 @@ def checks(env: Mapping[str, str], *, quick: bool = False) -> list[Check]:
     status: list[pb.StatusReply] = []
     found.append(_guard("daemon", lambda: _daemon(paths, status)))
     found.append(_guard("vault", lambda: _vault(paths, status[0] if status else None)))
+    if status and status[0].sealing:
+        found.append(_guard("sealing", lambda: _sealing(status[0])))
+    found.append(_guard("polkit", lambda: _polkit(paths)))
     if not quick:
         keyed = status[0].keyed_by if status else ""
         found.append(_guard("keyring", lambda: _keyring_for(env, keyed)))
@@ -210,8 +213,45 @@ def _vault(paths: Paths, status: pb.StatusReply | None) -> Check:
         )
     if status.vault == "unsealed":
         return Check(name="vault", ok=True, says=f"unsealed, keyed by {status.keyed_by}")
-    mend = "goex vault unlock" if status.vault == "sealed" else "goex vault init"
-    return Check(name="vault", ok=False, says=status.vault or "unknown", mend=mend)
+    mend = {
+        "sealed": "goex vault unlock",
+        "broken": "goex vault restore FILE --replace   (a backup; the file that is there is kept aside)",
+    }.get(status.vault, "goex vault init")
+    says = (status.vault or "unknown") + (f": {status.vault_trouble}" if status.vault_trouble else "")
+    return Check(name="vault", ok=False, says=says, mend=mend)
+
+
+def _sealing(status: pb.StatusReply) -> Check:
+    """When the vault seals itself; without logind it can't know of the lock and of sleep, which is no error."""
+    return Check(name="sealing", ok="; not " not in status.sealing, says=status.sealing, needed=False)
+
+
+def _polkit(paths: Paths) -> Check:
+    """Whether polkit knows what GoEx asks it, where config.toml wants that."""
+    from goex.config import load
+
+    mode = load(paths.config_file).ask.polkit
+    if mode == "off":
+        return Check(name="polkit", ok=True, says="not used: the approval passphrase shows presence", needed=False)
+    from goex.units.places import POLICY, POLICY_PLACE
+
+    if os.geteuid() == 0:
+        return Check(
+            name="polkit",
+            ok=False,
+            says="says yes to root whatever is asked, so it isn't asked: the approval passphrase is due",
+            mend="Run GoEx as an ordinary user.",
+            needed=mode == "also",
+        )
+    if not POLICY_PLACE.exists():
+        return Check(
+            name="polkit",
+            ok=False,
+            says="doesn't know GoEx's question, so the approval passphrase is due",
+            mend=f"{_sudo()}install -m 644 {POLICY} {POLICY_PLACE}",
+            needed=mode == "also",
+        )
+    return Check(name="polkit", ok=True, says=f"asked {'instead of' if mode == 'instead' else 'beside'} the passphrase")
 
 
 def _model(paths: Paths) -> Check:

@@ -1,11 +1,13 @@
 """How a secret gets into a command.
 
-Rules: from the controlling terminal without echo, or from stdin when that is a pipe or a file; never from argv or
-the environment, which other processes can read. One final newline isn't part of a secret.
+Rules: from the controlling terminal without echo, from stdin when that is a pipe or a file, or from a descriptor that
+the caller opened; never from argv or the environment, which other processes can read. One final newline isn't part of
+a secret.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 
 from goex.cli.prompt import Line, Terminal
@@ -25,12 +27,15 @@ def read_secret(question: str, *, what: str) -> Secret:
     return _checked(value, what)
 
 
-def read_passphrase(question: str, *, what: str, confirm: bool = False, empty: bool = False) -> str:
-    """The next line of stdin when it is piped, else typed without echo (twice with `confirm`).
-
-    `empty` allows none. Raises InvalidInput.
+def read_passphrase(
+    question: str, *, what: str, confirm: bool = False, empty: bool = False, descriptor: int = -1
+) -> str:
+    """The next line of `descriptor` where one is given, or of stdin when it is piped; else typed without echo (twice
+    with `confirm`). `empty` allows none. Raises InvalidInput.
     """
-    if not sys.stdin.isatty():
+    if descriptor >= 0:
+        value = _line(descriptor, what)
+    elif not sys.stdin.isatty():
         value = sys.stdin.buffer.readline(MAX_SECRET + 1).removesuffix(b"\n").removesuffix(b"\r")
     else:
         terminal = _terminal(what)
@@ -44,6 +49,24 @@ def read_passphrase(question: str, *, what: str, confirm: bool = False, empty: b
         return _checked(value, what).reveal().decode("utf-8")
     except UnicodeDecodeError:
         raise InvalidInput(f"{what} isn't UTF-8.", next_step="Use another one.") from None
+
+
+def _line(descriptor: int, what: str) -> bytes:
+    """The descriptor's next line. Byte by byte, so that the next line stays for the next question."""
+    line = bytearray()
+    try:
+        if os.isatty(descriptor):
+            raise InvalidInput(
+                f"{what} isn't read from a terminal that way: it would show.", next_step="Leave --passphrase-fd out."
+            )
+        while len(line) <= MAX_SECRET and (byte := os.read(descriptor, 1)) not in (b"", b"\n"):
+            line += byte
+    except OSError as error:
+        raise InvalidInput(
+            f"{what} can't be read from descriptor {descriptor}: {error.strerror}.",
+            next_step="Open it for reading, like: --passphrase-fd 3 3< FILE",
+        ) from None
+    return bytes(line).removesuffix(b"\r")
 
 
 def _terminal(what: str) -> Terminal:

@@ -22,6 +22,9 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Credentials
 
 Service = Annotated[str, typer.Argument(metavar="SERVICE", help="A service of the catalog, or: model.")]
 AccountName = Annotated[str, typer.Option("--account", metavar="NAME", help="Which account of the service.")]
+PassphraseFd = Annotated[
+    int, typer.Option("--passphrase-fd", metavar="N", help="Read passphrases from descriptor N, a line each.")
+]
 DEFAULT_ACCOUNT = "default"
 
 
@@ -29,11 +32,13 @@ DEFAULT_ACCOUNT = "default"
 def init(
     keyring: Annotated[bool, typer.Option("--keyring", help="Keep the master key in the system's keyring.")] = False,
     passphrase: Annotated[bool, typer.Option("--passphrase", help="Derive the master key from a passphrase.")] = False,
+    passphrase_fd: PassphraseFd = -1,
     as_json: Json = False,
 ) -> None:
     """Make the vault, and set the approval passphrase.
 
-    Piped to stdin: one line for the vault's passphrase (with --passphrase), then one for the approval passphrase.
+    Piped to stdin, or from --passphrase-fd: one line for the vault's passphrase (with --passphrase), then one for the
+    approval passphrase.
     """
     out = Output(as_json)
     from goex.cli.connect import connect
@@ -50,20 +55,25 @@ def init(
                 "There is a vault already.",
                 next_step="Open it with: goex vault unlock; change its key with: goex vault rotate",
             )
-        keyed_by = "keyring" if keyring or (not passphrase and _keyring_works(out)) else "passphrase"
+        keyed_by = "keyring" if keyring or (not passphrase and keyring_works(out)) else "passphrase"
         request = pb.VaultInitRequest(keyed_by=keyed_by)
         if keyed_by == "passphrase":
             out.progress("The vault's passphrase opens it after each start of the daemon.")
-            request.passphrase = read_passphrase("Vault passphrase: ", what="The vault's passphrase", confirm=True)
+            request.passphrase = read_passphrase(
+                "Vault passphrase: ", what="The vault's passphrase", confirm=True, descriptor=passphrase_fd
+            )
         request.approval_passphrase = read_passphrase(
-            "Approval passphrase (asked for when you allow a change): ", what="The approval passphrase", confirm=True
+            "Approval passphrase (asked for when you allow a change): ",
+            what="The approval passphrase",
+            confirm=True,
+            descriptor=passphrase_fd,
         )
         reply = client.call("Person/VaultInit", request, pb.VaultStatus)
-    _status(out, reply)
+    say_status(out, reply)
 
 
 @app.command("unlock")
-def unlock(as_json: Json = False) -> None:
+def unlock(passphrase_fd: PassphraseFd = -1, as_json: Json = False) -> None:
     """Unseal the vault for the running daemon."""
     out = Output(as_json)
     from goex.cli.connect import connect
@@ -73,9 +83,11 @@ def unlock(as_json: Json = False) -> None:
     with connect(out) as client:
         request = pb.VaultUnlockRequest()
         if client.status().keyed_by == "passphrase":
-            request.passphrase = read_passphrase("Vault passphrase: ", what="The vault's passphrase")
+            request.passphrase = read_passphrase(
+                "Vault passphrase: ", what="The vault's passphrase", descriptor=passphrase_fd
+            )
         reply = client.call("Person/VaultUnlock", request, pb.VaultStatus)
-    _status(out, reply)
+    say_status(out, reply)
 
 
 @app.command("seal")
@@ -87,7 +99,7 @@ def seal(as_json: Json = False) -> None:
 
     with connect(out) as client:
         reply = client.call("Person/VaultSeal", pb.VaultSealRequest(), pb.VaultStatus)
-    _status(out, reply)
+    say_status(out, reply)
 
 
 @app.command("put")
@@ -199,34 +211,7 @@ def remove(service: Service, account: AccountName = DEFAULT_ACCOUNT, as_json: Js
         out.say(shown(f"Removed {service}/{account}."))
 
 
-@app.command("rotate")
-def rotate(as_json: Json = False) -> None:
-    """Make a new master key and seal every record anew; for a passphrase vault, also change the passphrase."""
-    out = Output(as_json)
-    from goex.cli.connect import connect
-    from goex.cli.prompt import with_presence
-    from goex.cli.secretinput import read_passphrase
-    from goex.rpc import goex_pb2 as pb
-
-    with connect(out) as client:
-        request = pb.VaultRotateRequest()
-        if client.status().keyed_by == "passphrase":
-            request.passphrase = read_passphrase(
-                "New vault passphrase (Enter keeps the old one): ",
-                what="The vault's passphrase",
-                confirm=True,
-                empty=True,
-            )
-
-        def send(passphrase: str) -> pb.VaultStatus:
-            request.approval_passphrase = passphrase
-            return client.call("Person/VaultRotate", request, pb.VaultStatus, seconds=300.0)
-
-        reply = with_presence(send)
-    _status(out, reply)
-
-
-def _status(out: Output, reply: pb.VaultStatus) -> None:
+def say_status(out: Output, reply: pb.VaultStatus) -> None:
     out.message(reply)
     if not out.as_json:
         out.say(shown(f"The vault is {reply.state}, keyed by {reply.keyed_by}, with {reply.records} records."))
@@ -260,10 +245,13 @@ def _file(path: Path) -> bytes:
     return data
 
 
-def _keyring_works(out: Output) -> bool:
+def keyring_works(out: Output) -> bool:
     from goex.cli.doctor import keyring
 
     found = keyring(os.environ)
     if not found.ok:
         out.progress(f"No keyring that can be used, so a passphrase keys the vault. {found.says}")
     return found.ok
+
+
+from goex.cli import vault_keys  # noqa: E402, F401  adds its commands to `app`

@@ -24,14 +24,20 @@ from grpc_reflection.v1alpha import reflection
 
 from goex import __version__
 from goex.config import Config
+from goex.daemon import rollback
 from goex.daemon.acceptor import Acceptor, Registry, private
+from goex.daemon.accounts_service import AccountsService
 from goex.daemon.actions_service import ActionsService
 from goex.daemon.audit_service import AuditService
+from goex.daemon.autoseal import WORDS, AutoSeal, Why
 from goex.daemon.calls import Callers, Readable
 from goex.daemon.custody import Custody
 from goex.daemon.desk import Daemon, Desk
 from goex.daemon.lending import Lending
+from goex.daemon.opening import open_at_start
 from goex.daemon.person_service import PersonService
+from goex.daemon.polkit import Polkit
+from goex.daemon.vault_service import VaultService
 from goex.engine.core import Core, Settings
 from goex.engine.engine import Engine
 from goex.engine.ledger import Ledger, LedgerAltered
@@ -41,19 +47,19 @@ from goex.engine.recovery import recover
 from goex.journal.chain import Journal, utc_now
 from goex.journal.states import State
 from goex.paths import Paths
+from goex.rpc import accounts_pb2_grpc as accounts_rpc
 from goex.rpc import audit_pb2_grpc as audit_rpc
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
+from goex.rpc import vault_pb2_grpc as vault_rpc
 from mapper.catalog import Catalog
 from policies.accounts import Origin
-from policies.errors import Conflict, Denied, GoexError
-from policies.jsonvalue import parse
+from policies.errors import Denied, GoexError
 from runtimes.files.runtime import FilesRuntime
 from runtimes.files.tree import Bounds
 from runtimes.gateway.client import GatewayClient
 from runtimes.rest.runtime import RestRuntime
 from runtimes.sandbox.docker import DockerSandbox
-from vault.secret import Secret
 
 if TYPE_CHECKING:
     from mapper.mapper import Mapper
@@ -63,17 +69,6 @@ log = logging.getLogger("goex.daemon")
 LARGEST_MESSAGE = 32 * 2**20  # bytes; requests have limits of their own below it, with a clearer error
 DRAIN_SECONDS = 60.0
 SWEEP_SECONDS = 30.0
-_GENERATIONS = (
-    "daemon-start",
-    "daemon-stop",
-    "account-put",
-    "account-remove",
-    "account-login",
-    "account-logout",
-    "vault-rotate",
-    "vault-unlock",
-    "vault-seal",
-)
 
 
 @dataclass(slots=True)
@@ -87,6 +82,7 @@ class App:
     journal: Journal = field(init=False)
     ledger: Ledger = field(init=False)
     custody: Custody = field(init=False)
+    lending: Lending = field(init=False)
     catalog: Catalog = field(init=False)
     sandbox: DockerSandbox = field(init=False)
     gateway: GatewayClient = field(init=False)
@@ -94,6 +90,7 @@ class App:
     sessions: Sessions = field(init=False)
     presence: Presence = field(init=False)
     registry: Registry = field(init=False)
+    autoseal: AutoSeal = field(init=False)
     _mapper: Mapper | None = None
     _servers: list[Any] = field(default_factory=list)
     _acceptors: list[Acceptor] = field(default_factory=list)
@@ -106,9 +103,18 @@ class App:
         self.ledger = Ledger(self.journal, self.clock, timedelta(days=unused) if unused else None)
         self.custody = Custody(self.paths.vault_db)
         self.custody.opened = self._opened
+        self.lending = Lending(self.custody)
         self.catalog = Catalog.open(self.paths.catalog)
         self.presence = Presence(self.config.ask.presence_seconds, self.clock)
-        self.sessions = Sessions(self.clock, self._session_ended)
+        self.autoseal = AutoSeal(
+            self.config.vault,
+            seal=self.seal,
+            unsealed=lambda: self.custody.state == "unsealed",
+            busy=lambda: bool(self.engine.core.actions.in_states((State.PREPARED, State.RUNNING))),
+            locked=self.presence.forget,
+        )
+        self.custody.used = self.autoseal.used
+        self.sessions = Sessions(self.clock, self._session_ended, self.autoseal.used)
         self.registry = Registry(self.sessions.disconnected)
         self.sandbox = DockerSandbox(_state_id(self.paths), scratch_dir=self.paths.state_dir / "sandbox")
         self.gateway = GatewayClient(self.paths.run_dir / "gateway")
@@ -118,7 +124,7 @@ class App:
             ledger=self.ledger,
             catalog=self.catalog,
             vault=self.custody,
-            lender=Lending(self.custody),
+            lender=self.lending,
             runtimes={
                 "calls": RestRuntime(self.sandbox, self.gateway, self.catalog, profile),
                 "files": FilesRuntime(
@@ -149,11 +155,8 @@ class App:
             with suppress(GoexError):
                 await runtime.reap()
         await self._listen()
-        if self.custody.state == "sealed" and self.custody.keyed_by == "keyring":
-            try:
-                await self.custody.unlock(Secret(b""))
-            except GoexError as error:
-                log.warning("the vault stays sealed: %s", error)
+        await open_at_start(self.custody, os.environ)
+        self.autoseal.start()
         self._sweeping = asyncio.create_task(self._sweep())
         if self.config.model.configured:  # its client takes seconds to load, in which nobody else would be answered
             self._warming = asyncio.create_task(asyncio.to_thread(importlib.import_module, "openai"))
@@ -162,6 +165,7 @@ class App:
         """Take nothing new, let what runs end, and leave nothing behind."""
         if self._sweeping is not None:
             self._sweeping.cancel()
+        await self.autoseal.close()
         await self.engine.drain(DRAIN_SECONDS)
         for acceptor in self._acceptors:
             acceptor.stop_accepting()
@@ -174,19 +178,26 @@ class App:
         if self.journal.unlocked:
             with suppress(GoexError):
                 self.custody.flush_uses()
-                stopped: dict[str, object] = {"pid": os.getpid(), **self.custody.generation()}
+                stopped: dict[str, object] = {"pid": os.getpid(), **self.custody.noted()}
                 self.journal.append("daemon-stop", facts=stopped)
         self.custody.seal()
         self.journal.close()
 
-    async def seal(self) -> None:
-        """Forget the keys: what runs loses its credentials and is killed; presence is forgotten."""
-        await self._end_acting()
-        self.custody.flush_uses()
-        if self.journal.unlocked:
-            self.journal.append("vault-seal", facts=self.custody.generation())
+    async def seal(self, why: Why = "asked", by: str = "GoEx itself") -> None:
+        """Forget the keys: what runs loses its credentials and is killed; presence is forgotten. The keys go even when
+        something of that fails, and before a machine that goes to sleep waits for containers to end."""
         self.presence.forget()
-        self.custody.seal()
+        try:
+            if why != "sleep":
+                await self._end_acting()
+            self.custody.flush_uses()
+            if self.journal.unlocked:
+                self.journal.append("vault-seal", facts={**self.custody.noted(), "why": why, "by": by})
+        except GoexError as error:
+            log.error("sealing goes on, though not all of it could be written: %s", error)
+        finally:
+            self.custody.seal(WORDS[why])
+        log.info("the vault was sealed: %s", WORDS[why])
         await self._end_acting()  # also what began while the others were being ended
 
     async def _end_acting(self) -> None:
@@ -200,7 +211,7 @@ class App:
         try:
             if first:
                 self.journal.unlock(vault.derive("journal"))
-            self._check_generation(vault.generation)
+            rollback.check(self.journal, vault)
         except GoexError:
             self.custody.seal()
             raise
@@ -209,9 +220,9 @@ class App:
             facts = {"account": f"{damage.service}/{damage.name}", "what": damage.what}
             self.journal.append("account-altered", facts=facts)
         if not first:
-            self.journal.append("vault-unlock", facts={"generation": vault.generation})
+            self.journal.append("vault-unlock", facts=rollback.noted(vault))
             return
-        started = {"pid": os.getpid(), "version": __version__, "generation": vault.generation}
+        started = {"pid": os.getpid(), "version": __version__, **rollback.noted(vault)}
         self.journal.append("daemon-start", facts=started)
         try:
             self.ledger.load(vault.derive("ledger"))
@@ -228,17 +239,6 @@ class App:
         self.ledger.forget_unused()
         await recover(self.engine)
 
-    def _check_generation(self, generation: int) -> None:
-        """The vault's file as a whole can be put back from an older copy; the journal remembers how far it was."""
-        noted = [row for kind in _GENERATIONS for row in self.journal.rows(kind=kind, limit=1)]
-        self.journal.authentic(max((row.number for row in noted), default=1))  # an edited number says nothing
-        for row in noted:
-            if parse(row.facts).get("generation", 0) > generation:
-                raise Conflict(
-                    "The vault's file is older than the journal knows it: it was put back from a copy.",
-                    next_step="Put back the whole state folder from one backup, or move it away and begin anew.",
-                )
-
     # ---- parts
 
     async def _listen(self) -> None:
@@ -249,8 +249,9 @@ class App:
             callers=callers,
             custody=self.custody,
             presence=self.presence,
+            polkit=Polkit(self.config.ask.polkit),
             actions=actions,
-            daemon=Daemon(status=self._status, seal=self.seal, stop=self.stop),
+            daemon=Daemon(status=self._status, seal=lambda by: self.seal("asked", by), stop=self.stop),
         )
         agent_backend = await self._serve("agent", actions, {})
         user_backend = await self._serve(
@@ -258,6 +259,10 @@ class App:
             actions,
             {
                 "Person": lambda server: rpc.add_PersonServicer_to_server(PersonService(desk), server),
+                "Vault": lambda server: vault_rpc.add_VaultServicer_to_server(VaultService(desk), server),
+                "Accounts": lambda server: accounts_rpc.add_AccountsServicer_to_server(
+                    AccountsService(desk, self.lending), server
+                ),
                 "Audit": lambda server: audit_rpc.add_AuditServicer_to_server(AuditService(desk), server),
             },
         )
@@ -361,7 +366,9 @@ class App:
             version=__version__,
             pid=os.getpid(),
             vault=self.custody.state,
+            vault_trouble=self.custody.trouble or (self.custody.stays_sealed if self.custody.state == "sealed" else ""),
             keyed_by=self.custody.keyed_by,
+            sealing=self.autoseal.describe(),
             docker=docker,
             image=image,
             pending=self.engine.core.approvals.queue.count(),

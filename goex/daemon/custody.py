@@ -8,17 +8,26 @@ keyring are waited for in threads.
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 from collections.abc import Awaitable, Callable
-from datetime import datetime
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
+from goex.daemon.rollback import noted
 from policies.accounts import Account
-from policies.errors import Denied, InvalidInput
+from policies.errors import Denied, GoexError, InvalidInput
+from vault.backup import Kept
 from vault.errors import VaultAbsent, VaultSealed
 from vault.keys import KeyringProtector, PassphraseProtector, Protector
 from vault.lease import Lease
+from vault.record import Record
 from vault.secret import Secret
 from vault.store import Vault
+from vault.unsealed import LiveLease
+
+log = logging.getLogger("goex.daemon")
 
 Opened = Callable[[], Awaitable[None]]
 
@@ -34,20 +43,36 @@ class Custody:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._mark = path.with_name("sealed")
         self._vault: Vault | None = None
         self._changing = asyncio.Lock()
         self.opened: Opened | None = None
+        self.used: Callable[[], None] = lambda: None
 
     @property
     def state(self) -> str:
-        """`absent`, `sealed` or `unsealed`."""
-        vault = self._found()
+        """`absent`, `sealed`, `unsealed`, or `broken`: a file is there, and can't be used (`trouble` says why)."""
+        try:
+            vault = self._found()
+        except GoexError:
+            return "broken"
         return vault.state if vault else "absent"
 
     @property
+    def trouble(self) -> str:
+        """Why the file that is there can't be used; "" when it can, or there is none."""
+        try:
+            self._found()
+        except GoexError as error:
+            return error.message
+        return ""
+
+    @property
     def keyed_by(self) -> str:
-        vault = self._found()
-        return vault.keyed_by if vault else ""
+        with suppress(GoexError):
+            vault = self._found()
+            return vault.keyed_by if vault else ""
+        return ""
 
     @property
     def vault(self) -> Vault:
@@ -64,6 +89,16 @@ class Custody:
             self._vault = await asyncio.to_thread(Vault.create, self._path, protector, approval)
             await self._tell()
 
+    @property
+    def stays_sealed(self) -> str:
+        """Why the vault isn't opened by itself at the daemon's start; "" when it may be."""
+        try:
+            return self._mark.read_text(encoding="utf-8", errors="replace")[:100] or "it was sealed"
+        except FileNotFoundError:
+            return ""
+        except OSError:
+            return "it was sealed"
+
     async def unlock(self, passphrase: Secret) -> None:
         """Unseal. Raises WrongPassphrase, KeyringError, VaultAbsent."""
         async with self._changing:
@@ -71,22 +106,59 @@ class Custody:
             await asyncio.to_thread(vault.unlock, _protector(vault.keyed_by, passphrase))
             await self._tell()
 
-    async def rotate(self, passphrase: Secret) -> None:
-        """A new master key; with a passphrase also a new passphrase."""
+    async def rotate(
+        self,
+        *,
+        keyed_by: str,
+        passphrase: Secret,
+        current: Secret,
+        anew: bool,
+        progress: Callable[[int, int], None],
+    ) -> None:
+        """A new master key; `keyed_by` another, or a new `passphrase`, if they are said. Whoever changes a passphrase
+        shows the `current` one, so that a terminal that was left doesn't lock its owner out.
+
+        Raises InvalidInput, WrongPassphrase, KeyringError, and what `Vault.rotate` raises.
+        """
         async with self._changing:
+            self.require_open()
             vault = self.vault
-            if passphrase and vault.keyed_by != "passphrase":
+            wanted = keyed_by or vault.keyed_by
+            if passphrase and wanted != "passphrase":
                 raise InvalidInput(
                     "This vault is keyed by the keyring, so it has no passphrase to change.",
-                    next_step="Rotate it without one: goex vault rotate",
+                    next_step="Give it one instead: goex vault rotate --passphrase",
                 )
-            protector: Protector | None = PassphraseProtector(passphrase) if passphrase else None
-            if vault.keyed_by == "keyring":
-                protector = KeyringProtector()
-            await asyncio.to_thread(vault.rotate, protector)
+            changes = bool(passphrase) or wanted != vault.keyed_by
+            if changes and vault.keyed_by == "passphrase":
+                await asyncio.to_thread(vault.unlock, _protector("passphrase", current))
+            protector = _protector(wanted, passphrase) if changes or wanted == "keyring" else None
+            await asyncio.to_thread(vault.rotate, protector, anew=anew, progress=progress)
 
-    def seal(self) -> None:
-        """Forget the keys. Idempotent."""
+    async def restore(self, kept: Kept, *, keyed_by: str, passphrase: Secret, floor: int, by: str) -> Path | None:
+        """The vault of a backup takes this one's place, and is opened. Returns where the file that was there is kept,
+        None when there was none. Raises what `vault.backup.restore` raises."""
+        async with self._changing:
+            self.seal()
+            protector = _protector(keyed_by, passphrase)
+            aside = _aside(self._path)
+            self._vault = await asyncio.to_thread(
+                Vault.restore, self._path, kept, protector, floor=floor, by=by, aside=aside
+            )
+            await self._tell()
+            return aside
+
+    def seal(self, why: str = "") -> None:
+        """Forget the keys. Idempotent. With a reason it stays sealed until the person opens it, over restarts too."""
+        if why:
+            try:
+                handle = os.open(
+                    self._mark, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+                )
+                with os.fdopen(handle, "w") as file:
+                    file.write(why)
+            except OSError as error:
+                log.warning("a restarted daemon may open the vault again: %s", error.strerror)
         if self._vault is not None:
             self._vault.seal()
 
@@ -105,6 +177,7 @@ class Custody:
         return self.vault.resolve(service, name)
 
     def lease(self, service: str, name: str, *, action_id: str, expires: datetime) -> Lease:
+        self.used()
         return self.vault.lease(service, name, action_id=action_id, expires=expires)
 
     def end_leases(self, action_id: str) -> None:
@@ -119,13 +192,19 @@ class Custody:
 
     def connected(self) -> frozenset[str]:
         """The services that have an account; none without a vault, so that mapping works before there is one."""
-        if self.state == "absent":
-            return frozenset()
-        return frozenset(record.account.service for record in self.vault.records())
+        return frozenset(record.account.service for record in self.records())
 
-    def generation(self) -> dict[str, int]:
-        """How often the vault was written, for the journal."""
-        return {"generation": self._vault.generation} if self._vault is not None else {}
+    def records(self) -> tuple[Record, ...]:
+        """Every account; none where there is no vault that can be read."""
+        return () if self.state in ("absent", "broken") else self.vault.records()
+
+    def live_leases(self) -> tuple[LiveLease, ...]:
+        """What is lent out now."""
+        return self._vault.live_leases() if self._vault is not None else ()
+
+    def noted(self) -> dict[str, object]:
+        """Which vault this is and how often it was written, for the journal."""
+        return noted(self._vault) if self._vault is not None else {}
 
     def flush_uses(self) -> None:
         """Write the times of last use. Does nothing while sealed."""
@@ -135,11 +214,21 @@ class Custody:
     async def _tell(self) -> None:
         if self.opened is not None:
             await self.opened()
+        self.used()
+        with suppress(OSError):
+            self._mark.unlink()
 
     def _found(self) -> Vault | None:
-        if self._vault is None and self._path.exists():
+        if self._vault is None and os.path.lexists(self._path):
             self._vault = Vault.open(self._path)
         return self._vault
+
+
+def _aside(path: Path) -> Path | None:
+    """Where the file that is at `path` is kept when another takes its place; None when there is none."""
+    if not os.path.lexists(path):
+        return None
+    return path.with_name(f"{path.name}.replaced-{datetime.now(UTC).strftime('%Y%m%dT%H%M%S%fZ')}")
 
 
 def _protector(keyed_by: str, passphrase: Secret) -> Protector:

@@ -1,7 +1,8 @@
 """What every call of the person has in common: what it works with, and presence.
 
 Rules: whatever lets more happen (approving a write, a standing grant, an agent, an account) needs *presence*: the
-approval passphrase, given with the call or a few minutes ago on the same terminal. What lets less happen needs none.
+approval passphrase, given with the call or a few minutes ago on the same terminal; or polkit's yes in its stead or
+beside it, as config.toml says. What lets less happen needs none.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from goex.daemon.actions_service import ActionsService
 from goex.daemon.calls import Callers
 from goex.daemon.custody import Custody
+from goex.daemon.polkit import Polkit
 from goex.engine.engine import Engine
 from goex.engine.peers import Peer, Presence
 from goex.rpc import goex_pb2 as pb
@@ -26,12 +28,18 @@ class PresenceDue(Denied):
     code = "presence"
 
 
+class PolkitRefused(Denied):
+    """config.toml wants polkit's yes beside the passphrase, and polkit didn't say it."""
+
+    code = "polkit"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Daemon:
     """What the person can do to the daemon as a whole."""
 
     status: Callable[[], Awaitable[pb.StatusReply]]
-    seal: Callable[[], Awaitable[None]]
+    seal: Callable[[str], Awaitable[None]]  # with who asked for it
     stop: Callable[[], None]
 
 
@@ -43,6 +51,7 @@ class Desk:
     callers: Callers
     custody: Custody
     presence: Presence
+    polkit: Polkit
     actions: ActionsService
     daemon: Daemon
 
@@ -52,9 +61,16 @@ class Desk:
         self.callers.sessions.of(peer, "person")
         if passphrase:
             await self.custody.prove(Secret(passphrase))
-            self.presence.remember(peer)
-        elif not self.presence.holds(peer):
+            if self.polkit.mode == "also" and not await self.polkit.allows(peer):
+                raise PolkitRefused(
+                    f"{what} needs polkit's yes too, and it wasn't given.",
+                    next_step="Answer its dialog; see whether it works with: goex doctor",
+                )
+        elif self.presence.holds(peer):
+            return peer
+        elif self.polkit.mode != "instead" or not await self.polkit.allows(peer):
             raise PresenceDue(f"{what} needs your approval passphrase.", next_step="Type it when you are asked.")
+        self.presence.remember(peer)
         return peer
 
 

@@ -57,7 +57,7 @@ def entry(desk: Desk, service_name: str, name: str, place: Place, format: Format
 
 def records(desk: Desk) -> Iterable[Record]:
     """Every account; none without a vault."""
-    return desk.custody.vault.records() if desk.custody.state != "absent" else ()
+    return desk.custody.records()
 
 
 def known(desk: Desk, service: str, name: str) -> Account | None:

@@ -8,6 +8,7 @@ from typing import Any
 from goex.daemon.calls import unary
 from goex.daemon.desk import DeskCalls
 from goex.daemon.entries import Format, Place, end_users, entry, record
+from goex.daemon.vault_views import vault_status
 from goex.daemon.views import account_view
 from goex.rpc import goex_pb2 as pb
 from policies.accounts import Account
@@ -22,27 +23,19 @@ class VaultCalls(DeskCalls):
     async def VaultInit(self, request: pb.VaultInitRequest, context: Any) -> pb.VaultStatus:
         self._desk.callers.peer(context)
         await self._desk.custody.init(request.keyed_by, Secret(request.passphrase), Secret(request.approval_passphrase))
-        return self._vault_status()
+        return vault_status(self._desk.custody.vault)
 
     @unary
     async def VaultUnlock(self, request: pb.VaultUnlockRequest, context: Any) -> pb.VaultStatus:
         self._desk.callers.peer(context)
         await self._desk.custody.unlock(Secret(request.passphrase))
-        return self._vault_status()
+        return vault_status(self._desk.custody.vault)
 
     @unary
     async def VaultSeal(self, request: pb.VaultSealRequest, context: Any) -> pb.VaultStatus:
-        self._desk.callers.peer(context)
-        await self._desk.daemon.seal()
-        return self._vault_status()
-
-    @unary
-    async def VaultRotate(self, request: pb.VaultRotateRequest, context: Any) -> pb.VaultStatus:
-        peer = await self._desk.present(context, request.approval_passphrase, "Rotating the vault's keys")
-        await self._desk.custody.rotate(Secret(request.passphrase))
-        facts = {"by": peer.describe(), "generation": self._desk.custody.vault.generation}
-        self._desk.engine.core.journal.append("vault-rotate", facts=facts)
-        return self._vault_status()
+        peer = self._desk.callers.peer(context)
+        await self._desk.daemon.seal(peer.describe())
+        return vault_status(self._desk.custody.vault)
 
     @unary
     async def VaultPut(self, request: pb.VaultPutRequest, context: Any) -> pb.AccountView:
@@ -51,7 +44,7 @@ class VaultCalls(DeskCalls):
         await asyncio.to_thread(self._desk.custody.vault.put, account, Secret(request.secret), replace=request.replace)
         await end_users(self._desk, account.service, account.name, "its credential was replaced")
         facts = {
-            "generation": self._desk.custody.vault.generation,
+            **self._desk.custody.noted(),
             "account": account.id,
             "origins": [str(origin) for origin in account.origins],
             "private": account.private,
@@ -71,22 +64,11 @@ class VaultCalls(DeskCalls):
         name = request.account or self._desk.custody.vault.resolve(request.service).name
         await asyncio.to_thread(self._desk.custody.vault.remove, request.service, name)
         await end_users(self._desk, request.service, name, "its account was removed")
-        generation = self._desk.custody.vault.generation
-        facts = {"account": f"{request.service}/{name}", "by": peer.describe(), "generation": generation}
+        facts = {"account": f"{request.service}/{name}", "by": peer.describe(), **self._desk.custody.noted()}
         self._desk.engine.core.journal.append("account-remove", facts=facts)
         return pb.VaultRemoveReply()
 
     # ---- inside
-
-    def _vault_status(self) -> pb.VaultStatus:
-        vault = self._desk.custody.vault
-        damage = vault.damage() if vault.state == "unsealed" else ()
-        return pb.VaultStatus(
-            state=vault.state,
-            keyed_by=vault.keyed_by,
-            records=len(vault.records()),
-            damage=[f"{each.service}/{each.name}: {each.what}" for each in damage],
-        )
 
     def _account(self, request: pb.VaultPutRequest) -> Account:
         if request.format not in ("", "string", "file"):

@@ -40,6 +40,7 @@ class Peer:
     connection: str
     terminal: Terminal | None
     program: str
+    started: int = 0  # clock ticks since boot; with the id it names a process once and for all
 
     def describe(self) -> str:
         """For the journal and the prompt: never what the peer says of itself but its program's name."""
@@ -49,15 +50,25 @@ class Peer:
 
 def look_up(socket: Literal["agent", "user"], pid: int, uid: int, gid: int, connection: str) -> Peer:
     """What /proc says about a peer. A process that is gone, or lives in another namespace, has no terminal."""
-    terminal, program = None, ""
+    terminal, program, started = None, "", 0
     stat = _stat(pid) if pid > 0 else None
     if stat is not None:
         program, fields = stat
+        started = int(fields[19])
         leader, device = int(fields[3]), int(fields[4])
         led = _stat(leader) if device else None
         if led is not None:
             terminal = Terminal(device, leader, int(led[1][19]))
-    return Peer(socket=socket, uid=uid, gid=gid, pid=pid, connection=connection, terminal=terminal, program=program)
+    return Peer(
+        socket=socket,
+        uid=uid,
+        gid=gid,
+        pid=pid,
+        connection=connection,
+        terminal=terminal,
+        program=program,
+        started=started,
+    )
 
 
 def _stat(pid: int) -> tuple[str, list[str]] | None:
@@ -105,12 +116,16 @@ class _Session:
 class Sessions:
     """One agent's conversation: ends at disconnect, after 30 idle minutes, or after 8 hours.
 
-    An agent's session is its connection; the person's is the terminal. `ended` is told each id that has ended.
+    An agent's session is its connection; the person's is the terminal. `ended` is told each id that has ended, `seen`
+    that the person did something at a terminal.
     """
 
-    def __init__(self, clock: Callable[[], datetime], ended: Callable[[str], None]) -> None:
+    def __init__(
+        self, clock: Callable[[], datetime], ended: Callable[[str], None], seen: Callable[[], None] = lambda: None
+    ) -> None:
         self._clock = clock
         self._ended = ended
+        self._seen = seen
         self._open: dict[str, _Session] = {}
 
     def of(self, peer: Peer, agent: str) -> str:
@@ -118,6 +133,7 @@ class Sessions:
         self.sweep()
         if peer.socket == "user" and peer.terminal is not None:
             terminal = peer.terminal
+            self._seen()
             base = f"tty-{peer.uid}-{terminal.device}-{terminal.leader}-{terminal.started}"
         else:
             base = f"conn-{peer.connection}-{agent}"

@@ -258,7 +258,7 @@ class StatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class StatusReply(_message.Message):
-    __slots__ = ("version", "pid", "vault", "keyed_by", "docker", "image", "pending", "agent_socket", "user_socket", "state_dir", "model", "agent_sockets")
+    __slots__ = ("version", "pid", "vault", "keyed_by", "docker", "image", "pending", "agent_socket", "user_socket", "state_dir", "model", "agent_sockets", "vault_trouble", "sealing")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     PID_FIELD_NUMBER: _ClassVar[int]
     VAULT_FIELD_NUMBER: _ClassVar[int]
@@ -271,6 +271,8 @@ class StatusReply(_message.Message):
     STATE_DIR_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     AGENT_SOCKETS_FIELD_NUMBER: _ClassVar[int]
+    VAULT_TROUBLE_FIELD_NUMBER: _ClassVar[int]
+    SEALING_FIELD_NUMBER: _ClassVar[int]
     version: str
     pid: int
     vault: str
@@ -283,7 +285,9 @@ class StatusReply(_message.Message):
     state_dir: str
     model: str
     agent_sockets: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, version: _Optional[str] = ..., pid: _Optional[int] = ..., vault: _Optional[str] = ..., keyed_by: _Optional[str] = ..., docker: _Optional[str] = ..., image: _Optional[str] = ..., pending: _Optional[int] = ..., agent_socket: _Optional[str] = ..., user_socket: _Optional[str] = ..., state_dir: _Optional[str] = ..., model: _Optional[str] = ..., agent_sockets: _Optional[_Iterable[str]] = ...) -> None: ...
+    vault_trouble: str
+    sealing: str
+    def __init__(self, version: _Optional[str] = ..., pid: _Optional[int] = ..., vault: _Optional[str] = ..., keyed_by: _Optional[str] = ..., docker: _Optional[str] = ..., image: _Optional[str] = ..., pending: _Optional[int] = ..., agent_socket: _Optional[str] = ..., user_socket: _Optional[str] = ..., state_dir: _Optional[str] = ..., model: _Optional[str] = ..., agent_sockets: _Optional[_Iterable[str]] = ..., vault_trouble: _Optional[str] = ..., sealing: _Optional[str] = ...) -> None: ...
 
 class ApprovalsRequest(_message.Message):
     __slots__ = ("settled", "approval_id", "brief", "twins")
@@ -656,14 +660,6 @@ class VaultUnlockRequest(_message.Message):
 class VaultSealRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
-
-class VaultRotateRequest(_message.Message):
-    __slots__ = ("passphrase", "approval_passphrase")
-    PASSPHRASE_FIELD_NUMBER: _ClassVar[int]
-    APPROVAL_PASSPHRASE_FIELD_NUMBER: _ClassVar[int]
-    passphrase: str
-    approval_passphrase: str
-    def __init__(self, passphrase: _Optional[str] = ..., approval_passphrase: _Optional[str] = ...) -> None: ...
 
 class VaultStatus(_message.Message):
     __slots__ = ("state", "keyed_by", "records", "damage")

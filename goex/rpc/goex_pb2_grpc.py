@@ -504,11 +504,6 @@ class PersonStub:
                 request_serializer=goex_dot_v1_dot_goex__pb2.VaultRemoveRequest.SerializeToString,
                 response_deserializer=goex_dot_v1_dot_goex__pb2.VaultRemoveReply.FromString,
                 _registered_method=True)
-        self.VaultRotate = channel.unary_unary(
-                '/goex.v1.Person/VaultRotate',
-                request_serializer=goex_dot_v1_dot_goex__pb2.VaultRotateRequest.SerializeToString,
-                response_deserializer=goex_dot_v1_dot_goex__pb2.VaultStatus.FromString,
-                _registered_method=True)
         self.Log = channel.unary_unary(
                 '/goex.v1.Person/Log',
                 request_serializer=goex_dot_v1_dot_goex__pb2.LogRequest.SerializeToString,
@@ -646,12 +641,6 @@ class PersonServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def VaultRotate(self, request, context):
-        """Missing associated documentation comment in .proto file."""
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
     def Log(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -768,11 +757,6 @@ def add_PersonServicer_to_server(servicer, server):
                     servicer.VaultRemove,
                     request_deserializer=goex_dot_v1_dot_goex__pb2.VaultRemoveRequest.FromString,
                     response_serializer=goex_dot_v1_dot_goex__pb2.VaultRemoveReply.SerializeToString,
-            ),
-            'VaultRotate': grpc.unary_unary_rpc_method_handler(
-                    servicer.VaultRotate,
-                    request_deserializer=goex_dot_v1_dot_goex__pb2.VaultRotateRequest.FromString,
-                    response_serializer=goex_dot_v1_dot_goex__pb2.VaultStatus.SerializeToString,
             ),
             'Log': grpc.unary_unary_rpc_method_handler(
                     servicer.Log,
@@ -1281,33 +1265,6 @@ class Person:
             '/goex.v1.Person/VaultRemove',
             goex_dot_v1_dot_goex__pb2.VaultRemoveRequest.SerializeToString,
             goex_dot_v1_dot_goex__pb2.VaultRemoveReply.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def VaultRotate(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/goex.v1.Person/VaultRotate',
-            goex_dot_v1_dot_goex__pb2.VaultRotateRequest.SerializeToString,
-            goex_dot_v1_dot_goex__pb2.VaultStatus.FromString,
             options,
             channel_credentials,
             insecure,

@@ -49,7 +49,7 @@ def approval(**changes: Any) -> pb.Approval:
         "undo_class": "compensating",
         "undo_text": "deletes the message; others may have read it",
         "risk": "write",
-        "widths": ["once", "session", "permanent"],
+        "widths": ["once", "session", "arguments", "permanent"],
         "reason": "slack:chat:write is not granted to helper.",
         "deadline": "2999-01-01T00:00:00+00:00",
         "intent": "send slack msg hi to #ops",
@@ -219,7 +219,8 @@ class Fake(audit_rpc.AuditServicer, rpc.ActionsServicer, rpc.PersonServicer):
         return self.status
 
     def Approvals(self, request: Any, context: Any) -> pb.ApprovalsReply:
-        return pb.ApprovalsReply(approvals=self.pending)
+        wanted = request.approval_id
+        return pb.ApprovalsReply(approvals=[one for one in self.pending if wanted in ("", one.id)])
 
     def Decide(self, request: Any, context: Any) -> pb.DecideReply:
         if request.approve:
@@ -227,6 +228,10 @@ class Fake(audit_rpc.AuditServicer, rpc.ActionsServicer, rpc.PersonServicer):
         self.decided.append(request)
         self.settled.put(request)
         return pb.DecideReply(approval=approval(state="approved" if request.approve else "denied"))
+
+    def DenyAll(self, request: Any, context: Any) -> pb.DenyAllReply:
+        self.requests.append(request)
+        return pb.DenyAllReply(approval_ids=[one.id for one in self.pending if request.agent in ("", one.agent)])
 
     def _present(self, passphrase: str, context: Any) -> None:
         if self.presence and passphrase != PASSPHRASE:
@@ -272,10 +277,6 @@ class Fake(audit_rpc.AuditServicer, rpc.ActionsServicer, rpc.PersonServicer):
 
     def VaultSeal(self, request: Any, context: Any) -> pb.VaultStatus:
         return pb.VaultStatus(state="sealed", keyed_by="passphrase")
-
-    def VaultRotate(self, request: Any, context: Any) -> pb.VaultStatus:
-        self.requests.append(request)
-        return pb.VaultStatus(state="unsealed", keyed_by="passphrase", records=2)
 
     def VaultPut(self, request: Any, context: Any) -> pb.AccountView:
         self._present(request.passphrase, context)

@@ -157,7 +157,6 @@ def test_what_lets_more_happen_needs_presence(daemon: Daemon, what: str) -> None
         "agent": ("AddAgent", pb.AddAgentRequest(name="nobody")),
         "account": ("VaultPut", pb.VaultPutRequest(service="slack", secret=b"x")),
         "account removal": ("VaultRemove", pb.VaultRemoveRequest(service="slack", account="x")),
-        "rotation": ("VaultRotate", pb.VaultRotateRequest()),
     }
     method, request = calls[what]
     assert refused(lambda: daemon.person(method, request)).code == "presence"

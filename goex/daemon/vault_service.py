@@ -1,0 +1,162 @@
+"""The service Vault: its keys, its backups, and what is lent out. On the person's socket alone."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from goex.daemon import backup_file, rollback
+from goex.daemon.calls import streaming, unary
+from goex.daemon.custody import WrongApproval
+from goex.daemon.desk import Desk, DeskCalls, PresenceDue
+from goex.daemon.vault_views import vault_status
+from goex.engine.peers import Peer
+from goex.engine.resealing import reseal
+from goex.rpc import goex_pb2 as pb
+from goex.rpc import vault_pb2 as vpb
+from goex.rpc import vault_pb2_grpc as rpc
+from policies.errors import InvalidInput
+from vault.backup import Kept, open_backup
+from vault.errors import VaultExists
+from vault.sealing import derive
+from vault.secret import Secret
+
+
+class VaultService(DeskCalls, rpc.VaultServicer):
+    """`goex vault rotate`, `passphrase`, `approval`, `backup`, `restore` and `leases`."""
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk)
+        self._rotating: set[asyncio.Task[None]] = set()
+
+    @streaming
+    async def Rotate(self, request: vpb.RotateRequest, context: Any) -> AsyncIterator[vpb.RotateStep]:
+        peer = await self._desk.present(context, request.approval_passphrase, "Rotating the vault's keys")
+        steps: asyncio.Queue[vpb.RotateStep | None] = asyncio.Queue()
+        task = asyncio.create_task(self._rotate(request, peer, steps))
+        self._rotating.add(task)  # it goes on when the person leaves
+        task.add_done_callback(self._rotating.discard)
+        task.add_done_callback(lambda _: steps.put_nowait(None))
+        while (step := await steps.get()) is not None:
+            yield step
+        await task
+
+    async def _rotate(self, request: vpb.RotateRequest, peer: Peer, steps: asyncio.Queue[Any]) -> None:
+        loop = asyncio.get_running_loop()
+
+        def tell(of: str, done: int, total: int) -> None:
+            progress = vpb.RotateProgress(of=of, done=done, total=total)
+            loop.call_soon_threadsafe(steps.put_nowait, vpb.RotateStep(progress=progress))
+
+        custody, journal = self._desk.custody, self._desk.engine.core.journal
+        before = custody.keyed_by
+        await custody.rotate(
+            keyed_by=request.keyed_by,
+            passphrase=Secret(request.passphrase),
+            current=Secret(request.current_passphrase),
+            anew=request.anew,
+            progress=lambda done, total: tell("records", done, total),
+        )
+        facts = {**rollback.noted(custody.vault), "by": peer.describe(), "anew": request.anew}
+        facts |= {"keyed_by": custody.keyed_by, "keyed_by_before": before, "passphrase": bool(request.passphrase)}
+        journal.append("vault-rotate", facts=facts)
+        if request.anew:
+            altered = await asyncio.to_thread(
+                reseal, journal, custody, lambda done, total: tell("payloads", done, total)
+            )
+            # Those of altered payloads open nothing that is there; all others have the newest key now.
+            await asyncio.to_thread(custody.vault.forget_payload_keys)
+            facts = {**rollback.noted(custody.vault), "altered": altered}
+            journal.append("vault-payloads-anew", facts=facts)
+        steps.put_nowait(vpb.RotateStep(done=vault_status(custody.vault)))
+
+    @unary
+    async def ChangeApproval(self, request: vpb.ChangeApprovalRequest, context: Any) -> pb.VaultStatus:
+        peer = self._desk.callers.peer(context)
+        custody = self._desk.custody
+        custody.require_open()
+        await asyncio.to_thread(custody.vault.change_approval, Secret(request.current), Secret(request.passphrase))
+        self._desk.presence.forget()
+        self._desk.engine.core.journal.append(
+            "approval-change", facts={**rollback.noted(custody.vault), "by": peer.describe()}
+        )
+        return vault_status(custody.vault)
+
+    @unary
+    async def Backup(self, request: vpb.BackupRequest, context: Any) -> vpb.BackupReply:
+        peer = await self._desk.present(context, request.approval_passphrase, "A backup of the vault")
+        passphrase = Secret(request.passphrase)
+        vault = self._desk.custody.vault
+        data = await asyncio.to_thread(vault.backup, passphrase)
+        kept = await asyncio.to_thread(backup_file.write, Path(request.path), data, passphrase)
+        facts = {
+            **rollback.noted(vault),
+            "by": peer.describe(),
+            "path": request.path,
+            "sha256": hashlib.sha256(data).hexdigest(),
+            "records": len(kept.records),
+        }
+        self._desk.engine.core.journal.append("vault-backup", facts=facts)
+        return vpb.BackupReply(path=request.path, bytes=len(data), records=len(kept.records))
+
+    @unary
+    async def Restore(self, request: vpb.RestoreRequest, context: Any) -> vpb.RestoreReply:
+        peer = self._desk.callers.peer(context)
+        custody, journal = self._desk.custody, self._desk.engine.core.journal
+        path = Path(request.path)
+        if custody.state != "absent" and not request.replace:
+            raise VaultExists(
+                "There is a vault already.",
+                next_step="Use --replace: it is kept aside, and what runs with its credentials is ended.",
+            )
+        data = await asyncio.to_thread(backup_file.read, path)
+        kept = await asyncio.to_thread(open_backup, data, Secret(request.backup_passphrase))
+        await self._present_for(kept, request.approval_passphrase, context)
+        if not await asyncio.to_thread(journal.fits, derive(kept.root, "journal")):
+            raise InvalidInput(
+                "The log in this state folder belongs to another vault than this backup.",
+                next_step="Stop the daemon, move the whole state folder away, then restore into a new one.",
+            )
+        # The backup is proven, and so is the person: from here on something changes.
+        if custody.state == "unsealed":
+            await self._desk.daemon.seal(peer.describe())
+        aside = await custody.restore(
+            kept,
+            keyed_by=request.keyed_by,
+            passphrase=Secret(request.passphrase),
+            floor=rollback.floor(journal),
+            by=peer.describe(),
+        )
+        self._desk.presence.forget()
+        return vpb.RestoreReply(
+            vault=vault_status(custody.vault), made=kept.made.isoformat(), kept_aside=str(aside or "")
+        )
+
+    async def _present_for(self, kept: Kept, passphrase: str, context: Any) -> None:
+        """Presence before this vault while it can say so, else before the backup."""
+        if self._desk.custody.state == "unsealed":
+            await self._desk.present(context, passphrase, "Restoring a backup over this vault")
+            return
+        if not passphrase:
+            raise PresenceDue(
+                "Restoring needs the approval passphrase that the backup was made with.",
+                next_step="Type it when you are asked.",
+            )
+        if not await asyncio.to_thread(kept.approval.matches, Secret(passphrase)):
+            raise WrongApproval("That isn't the backup's approval passphrase.", next_step="Try again.")
+
+    @unary
+    async def Leases(self, request: vpb.LeasesRequest, context: Any) -> vpb.LeasesReply:
+        self._desk.callers.peer(context)
+        leases = self._desk.custody.live_leases()
+        return vpb.LeasesReply(
+            leases=[
+                vpb.LeaseView(
+                    action_id=each.action_id, service=each.service, account=each.name, expires=each.expires.isoformat()
+                )
+                for each in leases
+            ]
+        )
