@@ -26,16 +26,16 @@ UNDO_WORDS = {
 }
 WIDTH_WORDS = {
     "once": "this very action, a single time; whatever differs from it is asked for again",
-    "session": "every such call by this agent until its session ends (it leaves, 30 idle minutes, or 8 hours)",
+    "session": "every such call by this agent, whatever the arguments are, until its session ends (8 hours at most)",
     "arguments": "every such call by this agent with exactly these arguments, until the grant expires or you revoke it",
-    "permanent": "every such call by this agent until the grant expires or you revoke it (goex revoke)",
+    "permanent": "every such call by this agent, whatever the arguments are, until the grant expires or you revoke it",
 }
 # The same, where the person is the one who asks.
 YOURS = {
     **WIDTH_WORDS,
-    "session": "every such call of yours from this terminal, until 30 idle minutes or 8 hours have passed",
+    "session": "every such call of yours from this terminal, whatever the arguments are (8 hours at most)",
     "arguments": "every such call of yours with exactly these arguments, until the grant expires or you revoke it",
-    "permanent": "every such call of yours until the grant expires or you revoke it (goex revoke)",
+    "permanent": "every such call of yours, whatever the arguments are, until the grant expires or you revoke it",
 }
 
 
@@ -64,8 +64,11 @@ def describe(approval: pb.Approval, width: int, now: datetime) -> list[Line]:
     lines += [Line(""), Line("What it needs", "bold")]
     if not approval.needs:
         lines += words("  Nothing that is named. Don't approve this.", width, "warn")
+    told: set[tuple[str, str, str]] = set()
     for need in approval.needs:
-        lines += _need(need, width)
+        # What a scope is, is said once, however many things it is needed for.
+        lines += _need(need, width, again=(need.service, need.account, need.scope) in told)
+        told.add((need.service, need.account, need.scope))
     irreversible = approval.undo_class not in ("exact", "compensating", "nothing")
     lines += [Line(""), Line("Taking it back", "bold")]
     undo = UNDO_WORDS["irreversible" if irreversible else approval.undo_class]
@@ -102,7 +105,7 @@ def choices(approval: pb.Approval, width: int) -> list[Line]:
     every = next((list(said[name].words) for name in names if name != "once" and name in said), [])
     for text in every:
         if text in common:
-            lines += _choice("", f"For all but once: {text[:1].lower()}{text[1:]}", width)
+            lines += words(f"  For all but once: {text[:1].lower()}{text[1:]}", width)
     twins = approval.count - 1
     rest = f", nor {'the identical one' if twins == 1 else f'any of the {twins} identical ones'}" if twins > 0 else ""
     lines += _choice("no", f"don't run it{rest} (Enter is no; words after it tell the agent why)", width)
@@ -138,14 +141,23 @@ def who(approval: pb.Approval) -> str:
     return f"the agent “{approval.agent}”" if approval.agent != "anonymous" else "an agent without a name"
 
 
-def _need(need: pb.NeedView, width: int) -> list[Line]:
+def _need(need: pb.NeedView, width: int, *, again: bool) -> list[Line]:
     account = f" on account {need.account}" if need.account else ""
     granted = "granted already" if need.granted else "not granted yet"
     why = f", for the {need.why}" if need.why and need.why != "action" else ""
     said = [f"{need.service}:{need.scope}{account} ({need.risk or 'unknown risk'}, {granted}{why})"]
-    said.append(f"  lets it: {need.description or 'nothing is known about this scope'}")
+    if not again:
+        said.append(f"  lets it: {need.description or 'nothing is known about this scope'}")
     if need.methods:
         said.append(f"  used for: {', '.join(need.methods)}")
+    if not again:
+        said += [*_opened(need), *_held(need)]
+    # A line break in a folder's name would begin a line that looks like one of these.
+    return [line for text in said for line in _block(escape(text), width)]
+
+
+def _opened(need: pb.NeedView) -> list[str]:
+    """What a scope is good for beside this: in kinds of things, worst first, or as a list."""
     means = [
         f"    {name}: {'; '.join(found)}"
         for name, found in (
@@ -157,16 +169,12 @@ def _need(need: pb.NeedView, width: int) -> list[Line]:
         if found
     ]
     if means:
-        said += ["  whoever holds it could", *means]
+        return ["  whoever holds it could", *means]
     if not need.also:
-        said.append("  the scope would also allow: nothing else that is known")
-    elif not means:
-        one = need.also[0] if len(need.also) == 1 else ""
-        said.append(f"  the scope would also allow: {one}".rstrip())
-        said.extend(f"    {other}" for other in (need.also if not one else ()))
-    said += _held(need)
-    # A line break in a folder's name would begin a line that looks like one of these.
-    return [line for text in said for line in _block(escape(text), width)]
+        return ["  the scope would also allow: nothing else that is known"]
+    if len(need.also) == 1:
+        return [f"  the scope would also allow: {need.also[0]}"]
+    return ["  the scope would also allow:", *(f"    {other}" for other in need.also)]
 
 
 def _held(need: pb.NeedView) -> list[str]:

@@ -82,7 +82,10 @@ def brief_view(core: Core, approval: Approval, row: ActionRow, plan: Plan) -> pb
             id=approval.id,
             action_id=approval.action_id,
             agent=_cut(row.agent),
-            lines=[_cut(first.split("\n")[0]), *([f"… and {more} more lines"] if more > 0 else [])],
+            lines=[
+                _cut(first.split("\n")[0]),
+                *([f"… and {more} more line{'s' if more > 1 else ''}"] if more > 0 else []),
+            ],
             undo_class=plan.undo_class,
             risk=plan.risk.word,
             presence=approval.presence,

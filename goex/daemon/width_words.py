@@ -143,7 +143,7 @@ def _warning(choice: Choice, asked: Asked, catalog: Catalog) -> str:
         )
     worst = max((_worst(need, catalog) for need in asked.needs), default=Risk.READ)
     if worst in _WORST and asked.needs[0].service != "files":
-        said.append(f"With it {_who(asked.row.agent)} can {_WORST[worst]} that you haven't seen.")
+        said.append(f"{_who(asked.row.agent)} can then {_WORST[worst]} that you haven't seen.")
     return " ".join(said)
 
 

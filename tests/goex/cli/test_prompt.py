@@ -221,9 +221,9 @@ def test_a_width_that_isnt_offered_cant_be_chosen(on_terminal: Callable[..., obj
     assert "revoke it" not in screen.terminal.text
 
 
-def test_standing_grants_are_bound_to_the_arguments_by_default(on_terminal: Callable[..., object], fake: Fake) -> None:
+def test_what_is_bound_to_arguments_is_bound_to_all_of_them(on_terminal: Callable[..., object], fake: Fake) -> None:
     with on_terminal("approve") as screen:
-        answer(screen, "permanent")
+        answer(screen, "arguments")
         screen.terminal.expect(r"\[none\]: ")
         screen.terminal.type("")
         screen.terminal.expect(r"usual time\]: ")
@@ -234,27 +234,39 @@ def test_standing_grants_are_bound_to_the_arguments_by_default(on_terminal: Call
     assert decided.expires_seconds == 7 * 86_400
 
 
-@pytest.mark.parametrize(("said", "bound"), [("text", ["channel"]), ("all", []), ("text, channel", [])])
-def test_the_person_may_loosen_them(
-    on_terminal: Callable[..., object], fake: Fake, said: str, bound: list[str]
-) -> None:
+def test_the_person_may_let_values_go(on_terminal: Callable[..., object], fake: Fake) -> None:
     with on_terminal("approve") as screen:
-        answer(screen, "session")
+        answer(screen, "arguments")
         screen.terminal.expect(r"\[none\]: ")
-        screen.terminal.type(said)
+        screen.terminal.type("text")
         screen.terminal.expect(r"usual time\]: ")
         screen.terminal.type("")
         screen.terminal.expect("Allowed")
-    assert list(fake.decided[0].bind_arguments) == bound
-    assert fake.decided[0].expires_seconds == 0
+    (decided,) = fake.decided
+    assert (decided.width, list(decided.bind_arguments), decided.expires_seconds) == ("arguments", ["channel"], 0)
 
 
-@pytest.mark.parametrize(("first", "second"), [("no_such", None), ("", "soon"), ("", "0h")])
+@pytest.mark.parametrize("width", ["session", "permanent"])
+def test_the_wider_ones_are_bound_to_nothing_and_say_so(
+    on_terminal: Callable[..., object], fake: Fake, width: str
+) -> None:
+    with on_terminal("approve") as screen:
+        answer(screen, width)
+        screen.terminal.expect(r"usual time\]: ")
+        screen.terminal.type("")
+        screen.terminal.expect("Allowed")
+    assert "whatever the arguments are" in screen.terminal.text
+    assert (fake.decided[0].width, list(fake.decided[0].bind_arguments)) == (width, [])
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("no_such", None), ("channel, text", None), ("", "soon"), ("", "0h"), ("text", "7 years")]
+)
 def test_a_bound_that_isnt_understood_approves_nothing(
     on_terminal: Callable[..., object], fake: Fake, first: str, second: str | None
 ) -> None:
     with on_terminal("approve") as screen:
-        answer(screen, "permanent")
+        answer(screen, "arguments")
         screen.terminal.expect(r"\[none\]: ")
         screen.terminal.type(first)
         if second is not None:
@@ -262,6 +274,27 @@ def test_a_bound_that_isnt_understood_approves_nothing(
             screen.terminal.type(second)
         screen.terminal.expect("Left open")
     assert fake.decided == []
+
+
+def test_a_no_is_for_the_identical_ones_that_were_shown_and_says_so(
+    on_terminal: Callable[..., object], fake: Fake
+) -> None:
+    fake.pending = [approval(count=3, same_as=["ap-0002", "ap-0003"])]
+    with on_terminal("approve") as screen:
+        screen.terminal.expect("nor any of the 2 identical ones")
+        answer(screen, "no too many")
+        screen.terminal.expect("Denied")
+    (decided,) = fake.decided
+    assert (decided.reason, list(decided.same_as)) == ("too many", ["ap-0002", "ap-0003"])
+
+
+def test_a_yes_is_never_for_the_identical_ones(on_terminal: Callable[..., object], fake: Fake) -> None:
+    fake.pending = [approval(count=2, same_as=["ap-0002"])]
+    with on_terminal("approve") as screen:
+        screen.terminal.expect("2 times: 1 identical")
+        answer(screen, "once")
+        screen.terminal.expect("Allowed")
+    assert [(one.approval_id, list(one.same_as)) for one in fake.decided] == [("ap-0001", [])]
 
 
 def test_long_ones_are_paged_to_the_end_before_the_question(on_terminal: Callable[..., object], fake: Fake) -> None:
