@@ -1,0 +1,311 @@
+"""`goex rules`: what runs without asking, what is asked for each time, and what never runs.
+
+The files in the person's folder are drafts: `apply` alone puts them in force, after showing what it changes.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from goex.cli.output import Json, Output, local, shown
+from policies.errors import Denied, ExitStatus, InvalidInput
+
+if TYPE_CHECKING:
+    from goex.client import Client
+    from goex.rpc import rules_pb2 as pb
+
+app = typer.Typer(rich_markup_mode=None, help="What runs without asking, what is asked for each time, what never runs.")
+
+_EFFECTS = {"permit": "runs without asking", "ask": "asked for each time", "forbid": "never runs"}
+File = Annotated[Path | None, typer.Argument(metavar="[FILE]", show_default=False, help="Instead of your own files.")]
+
+
+@app.callback(invoke_without_command=True)
+def in_force(context: typer.Context, as_json: Json = False) -> None:
+    """The rules in force."""
+    if context.invoked_subcommand is not None:
+        return
+    out = Output(as_json)
+    from goex.cli.connect import connect
+    from goex.rpc import rules_pb2 as pb
+
+    with connect(out) as client:
+        reply = client.call("Rules/InForce", pb.InForceRequest(), pb.InForceReply)
+    out.message(reply)
+    if as_json:
+        return
+    _warnings(out, reply)
+    if reply.rules:
+        out.table(
+            ("rule", "effect", "where"),
+            [(rule.name, _EFFECTS.get(rule.effect, rule.effect), f"{rule.file}:{rule.line}") for rule in reply.rules],
+        )
+    out.say(shown(f"In force since {local(reply.applied)}, by {reply.by}." if reply.applied else "The default rules."))
+    for one in reply.confined:
+        out.say(shown(f"Confined: {one.what} {one.to}"))
+
+
+def _warnings(out: Output, reply: pb.InForceReply) -> None:
+    """What the person should know before the list: on stderr, so that it can't be taken for a rule."""
+    if reply.trouble:
+        out.progress(f"{reply.trouble} Nothing is permitted by a rule, and everything is asked for.")
+        out.progress("Look at your files, then put them in force again: goex rules apply")
+    elif reply.drafts_trouble:
+        out.progress(f"Your files in {reply.folder} can't be put in force: {reply.drafts_trouble}")
+    elif reply.drafts:
+        many = "one rule" if len(reply.drafts) == 1 else f"{len(reply.drafts)} rules"
+        out.progress(f"Your files in {reply.folder} differ from this in {many}: goex rules diff, goex rules apply")
+    for one in reply.resting:
+        out.progress(f"{one.agent} rests until {local(one.until)}, after many denials: goex rules wake {one.agent}")
+
+
+@app.command("check")
+def check(file: File = None, as_json: Json = False) -> None:
+    """Look for mistakes: syntax, names, types, rules that can never apply. Exit status 2 where there is an error."""
+    out = Output(as_json)
+    from goex.cli.connect import connect
+
+    with connect(out) as client:
+        reply = _check(client, _files(file))
+    out.message(reply)
+    _findings(out, reply)
+    wrong = sum(one.error for one in reply.findings)
+    if not as_json:
+        out.say(f"{_counted(reply.rules)}, {wrong or 'no'} error{'' if wrong == 1 else 's'}.")
+    raise typer.Exit(int(ExitStatus.USAGE if wrong else ExitStatus.OK))
+
+
+@app.command("diff")
+def diff(as_json: Json = False) -> None:
+    """What `goex rules apply` would change."""
+    out = Output(as_json)
+    from goex.cli.connect import connect
+
+    with connect(out) as client:
+        reply = _check(client, _files(None))
+    out.message(reply)
+    if not as_json:
+        _changes(out, reply)
+
+
+@app.command("apply")
+def apply(as_json: Json = False) -> None:
+    """Put your files in force, after showing what that changes. Needs your approval passphrase."""
+    out = Output(as_json)
+    from goex.cli.connect import connect
+    from goex.cli.prompt import Terminal, with_presence
+    from goex.rpc import rules_pb2 as pb
+
+    files = _files(None)
+    with connect(out) as client:
+        checked = _check(client, files)
+        _findings(out, checked)
+        wrong = next((one for one in checked.findings if one.error), None)
+        if wrong is not None:
+            raise InvalidInput("Nothing was put in force: a rule has an error.", next_step="Mend it: goex rules check")
+        _changes(out, checked)
+        terminal = Terminal.controlling()
+        if checked.changes and terminal is not None:
+            answer = terminal.ask("Put this in force? [y/N] ")
+            if (answer or "").lower() not in ("y", "yes"):
+                raise Denied("Nothing was put in force.", next_step="Answer y to put it in force.")
+        reply = with_presence(
+            lambda passphrase: client.call(
+                "Rules/ApplyRules",
+                pb.ApplyRulesRequest(files=files, compared_with=checked.hash, passphrase=passphrase),
+                pb.InForceReply,
+            ),
+            terminal,
+        )
+    out.message(reply)
+    if not as_json:
+        out.say(f"In force: {_counted(len(reply.rules))}.")
+
+
+@app.command("defaults")
+def defaults(as_json: Json = False) -> None:
+    """Print the rules that come with GoEx; a default.cedar of your own, once applied, takes their place."""
+    out = Output(as_json)
+    from policies.rules.book import DEFAULT_FILE, default_text
+
+    out.json({"name": DEFAULT_FILE, "text": default_text()})
+    if not as_json:
+        out.say(default_text().rstrip("\n"))
+
+
+@app.command("test")
+def test(
+    table: Annotated[Path, typer.Argument(metavar="FILE", help="Cases, in TOML or YAML.")],
+    drafts: Annotated[bool, typer.Option("--drafts", help="Try your files instead of what is in force.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Decide a table of cases, and say where the decision isn't the one expected. Exit status 1 where one isn't."""
+    out = Output(as_json)
+    cases = _table(table)
+    from goex.cli.connect import connect
+    from goex.rpc import rules_pb2 as pb
+
+    request = pb.TestRulesRequest(cases_json=cases, drafts=drafts, files=_files(None) if drafts else ())
+    with connect(out) as client:
+        reply = client.call("Rules/TestRules", request, pb.TestRulesReply)
+    out.message(reply)
+    if not as_json:
+        failed = [one for one in reply.results if not one.good]
+        for one in failed[:1]:
+            out.say(shown(f"{one.name}: expected {_said(one.expected, [one.expected_rule])}, but it is"), "bold red")
+            out.block(f"{_said(one.came, one.rules)}. {one.reason}")
+        for one in failed[1:]:
+            out.say(shown(f"{one.name}: expected {one.expected}, but it is {_said(one.came, one.rules)}"))
+        out.say(f"{len(reply.results) - len(failed)} of {len(reply.results)} cases are as expected.")
+    raise typer.Exit(int(ExitStatus.FAILED if reply.failed else ExitStatus.OK))
+
+
+@app.command("explain")
+def explain(
+    action_id: Annotated[str, typer.Argument(metavar="[ACTION_ID]", show_default=False)] = "",
+    call: Annotated[str, typer.Option(metavar="SERVICE.METHOD", help="A call that nobody made.")] = "",
+    arg: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="An argument of it.")] = None,
+    agent: Annotated[str, typer.Option(metavar="NAME", help="Who would ask.")] = "person",
+    account: Annotated[str, typer.Option(metavar="NAME")] = "",
+    as_json: Json = False,
+) -> None:
+    """Which rule says what, which grant would cover it, and what would be asked."""
+    out = Output(as_json)
+    if bool(action_id) == bool(call):
+        raise InvalidInput("Name an action, or a call with --call.", next_step="goex log lists actions.")
+    from goex.cli.connect import connect
+    from goex.rpc import rules_pb2 as pb
+
+    case: dict[str, Any] = {"call": call, "agent": agent, "arguments": _arguments(arg or [])}
+    if account:
+        case["account"] = account
+    request = pb.ExplainRulesRequest(action_id=action_id, case_json="" if action_id else json.dumps(case))
+    with connect(out) as client:
+        reply = client.call("Rules/ExplainRules", request, pb.ExplainRulesReply)
+    out.message(reply)
+    if as_json:
+        return
+    for one in reply.calls:
+        out.say(shown(f"{one.what} ({one.kind}, by {reply.agent})"), "bold")
+        for verdict in one.verdicts:
+            problem = f": {verdict.problem}" if verdict.problem else ""
+            out.block(f"{verdict.rule}  {_EFFECTS.get(verdict.effect, verdict.effect)}{problem}", style="")
+        if not one.verdicts:
+            out.block("no rule says anything of it, so grants decide")
+    out.fields(
+        (
+            ("now", _said(reply.decision, reply.rules)),
+            ("because", reply.reason),
+            ("grants", ", ".join(reply.grants)),
+            ("asked for", ", ".join(reply.asked)),
+            ("then", reply.then),
+        )
+    )
+
+
+@app.command("wake")
+def wake(
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="Its name.")],
+    as_json: Json = False,
+) -> None:
+    """Let an agent go on that rests after many denials. Needs your approval passphrase."""
+    out = Output(as_json)
+    from goex.cli.connect import connect
+    from goex.cli.prompt import with_presence
+    from goex.rpc import rules_pb2 as pb
+
+    with connect(out) as client:
+        reply = with_presence(
+            lambda passphrase: client.call(
+                "Rules/WakeAgent", pb.WakeAgentRequest(agent=agent, passphrase=passphrase), pb.WakeAgentReply
+            )
+        )
+    out.message(reply)
+    if not as_json:
+        out.say(shown(f"{agent} may ask again." if reply.rested else f"{agent} doesn't rest."))
+
+
+def _check(client: Client, files: list[pb.RuleFile]) -> pb.CheckRulesReply:
+    from goex.rpc import rules_pb2 as pb
+
+    return client.call("Rules/CheckRules", pb.CheckRulesRequest(files=files), pb.CheckRulesReply)
+
+
+def _files(file: Path | None) -> list[pb.RuleFile]:
+    from goex.cli.connect import paths
+    from goex.rpc import rules_pb2 as pb
+    from policies.rules.drafts import read_file, read_folder
+
+    texts = {file.name: read_file(file)} if file is not None else read_folder(paths().rules)
+    return [pb.RuleFile(name=name, text=text) for name, text in texts.items()]
+
+
+def _findings(out: Output, reply: pb.CheckRulesReply) -> None:
+    if out.as_json:
+        return
+    for one in reply.findings:
+        kind = "error" if one.error else "warning"
+        out.say(shown(f"{one.file}:{one.line}:{one.column}: {kind}: {one.says}"), "bold red" if one.error else "yellow")
+        if one.next_step:
+            out.block(one.next_step)
+
+
+def _changes(out: Output, reply: pb.CheckRulesReply) -> None:
+    """The difference, rule by rule: nothing of it is cut."""
+    if out.as_json:
+        return
+    if not reply.changes:
+        out.say("Nothing differs from what is in force.")
+    for one in reply.changes:
+        out.say(shown(f"{one.change} {one.name}: {_EFFECTS.get(one.effect, one.effect)}"), "bold")
+        for text, mark, style in ((one.before, "-", "red"), (one.after, "+", "green")):
+            for line in text.splitlines():
+                out.say(shown(f"  {mark} {line}"), style)
+
+
+def _table(path: Path) -> str:
+    """A table of cases as JSON. Raises InvalidInput."""
+    from policies.rules.drafts import read_file
+
+    text = read_file(path)
+    try:
+        if path.suffix in (".yaml", ".yml"):
+            import yaml
+
+            found = yaml.safe_load(text)
+        else:
+            import tomllib
+
+            found = tomllib.loads(text)
+    except Exception as error:
+        raise InvalidInput(
+            f"{shown(str(path))} can't be read: {error}.", next_step="Write it as TOML or YAML."
+        ) from error
+    return json.dumps(found, default=str)
+
+
+def _arguments(given: list[str]) -> dict[str, Any]:
+    """NAME=VALUE; a value that is JSON is taken as that, else as text."""
+    made: dict[str, Any] = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not equals or not name:
+            raise InvalidInput(f"{one[:60]!r} isn't an argument.", next_step="Write it like --arg channel=#ops")
+        try:
+            made[name] = json.loads(value)
+        except ValueError:
+            made[name] = value
+    return made
+
+
+def _said(decision: str, rules: Any) -> str:
+    named = [rule for rule in rules if rule]
+    return f"{decision} by {', '.join(named)}" if named else decision
+
+
+def _counted(rules: int) -> str:
+    return "1 rule" if rules == 1 else f"{rules} rules"
