@@ -60,6 +60,11 @@ class Paths:
         return self.config_dir / "config.toml"
 
     @property
+    def rules(self) -> Path:
+        """The person's drafts of rules; what is in force is in `state_db`."""
+        return self.config_dir / "rules"
+
+    @property
     def state_db(self) -> Path:
         return self.state_dir / "state.db"
 

@@ -28,6 +28,7 @@ from goex.cli import (
     images,
     log,
     mapping,
+    rules,
     show,
     vault,
 )
@@ -143,6 +144,7 @@ app.command("commit", short_help="Keep an action for good.")(history.commit)
 app.command("grants", short_help="What you have allowed.")(grants.list_grants)
 app.command("revoke", short_help="Take grants back, at once.")(grants.revoke)
 app.add_typer(agents.app, name="agents")
+app.add_typer(rules.app, name="rules")
 app.add_typer(auth.app, name="auth")
 app.add_typer(vault.app, name="vault")
 app.add_typer(daemon.app, name="daemon")
