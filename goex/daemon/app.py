@@ -37,6 +37,7 @@ from goex.daemon.lending import Lending
 from goex.daemon.opening import open_at_start
 from goex.daemon.person_service import PersonService
 from goex.daemon.polkit import Polkit
+from goex.daemon.rules_service import RulesService
 from goex.daemon.vault_service import VaultService
 from goex.engine.core import Core, Settings
 from goex.engine.engine import Engine
@@ -51,6 +52,7 @@ from goex.rpc import accounts_pb2_grpc as accounts_rpc
 from goex.rpc import audit_pb2_grpc as audit_rpc
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
+from goex.rpc import rules_pb2_grpc as rules_rpc
 from goex.rpc import vault_pb2_grpc as vault_rpc
 from mapper.catalog import Catalog
 from policies.accounts import Origin
@@ -262,6 +264,9 @@ class App:
                 "Vault": lambda server: vault_rpc.add_VaultServicer_to_server(VaultService(desk), server),
                 "Accounts": lambda server: accounts_rpc.add_AccountsServicer_to_server(
                     AccountsService(desk, self.lending), server
+                ),
+                "Rules": lambda server: rules_rpc.add_RulesServicer_to_server(
+                    RulesService(desk, self.paths.rules), server
                 ),
                 "Audit": lambda server: audit_rpc.add_AuditServicer_to_server(AuditService(desk), server),
             },
