@@ -221,7 +221,7 @@ class CodeLogin:
                 next_step=f"Copy all of the browser's address line; it begins with {self.redirect_uri}?",
             )
         page = self._visited(parts.query)
-        if page.status >= 400:
+        if page in (_STRANGE, _ENDED):
             raise InvalidInput(
                 "That address is of another login, or this one is over.",
                 next_step="Finish the page that this login opened, then copy its last address.",

@@ -44,8 +44,11 @@ class Http:
     def metadata(self, url: str) -> dict[str, Any] | None:
         """A JSON document; None where there is none. Raises Unreachable, AuthorizationServerBroken, InvalidInput."""
         reply = self._get(url)
-        if reply.status in (404, 405, 410) or (reply.status == 200 and reply.content_type == "text/html"):
-            return None  # sites answer unknown places with their front page
+        # Sites answer unknown places with their front page, or with whatever their walls say.
+        if 400 <= reply.status < 500 and reply.status != 429:
+            return None
+        if reply.status == 200 and reply.content_type == "text/html":
+            return None
         if reply.status != 200:
             raise _odd(url, reply)
         return _object(url, reply)

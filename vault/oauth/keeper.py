@@ -52,6 +52,7 @@ Holder = Literal["token", "gateway"]
 Connect = Callable[[TokenSet], Http]
 _Key = tuple[str, str]
 _MOST_NARROWED = 64  # a login; the oldest go first
+_MOST_TRIES = 5
 _STALE = frozenset({"invalid_grant", "invalid_request", "invalid_token"})
 _LEAST = timedelta(seconds=5)
 _REST = timedelta(seconds=30)
@@ -226,7 +227,8 @@ class Keeper:
         if tokens.pending is not None and not self._just_failed(state, now):
             return None
         if not wanted or _fits(tokens.access, wanted) or not _may_narrow(tokens):
-            return tokens.access if self._good(tokens, life) else None
+            usable = self._good(tokens, life) or (self._just_failed(state, now) and self._alive(tokens))
+            return tokens.access if usable else None
         narrowed = self._memory(tokens.family).narrowed.get(wanted)
         return narrowed if narrowed is not None and narrowed.fresh(now, life) else None
 
@@ -236,6 +238,11 @@ class Keeper:
         if not tokens.renews:
             return tokens.fresh(now, _LEAST)
         return tokens.fresh(now, life) and _digest(tokens.access) not in self._memory(tokens.family).distrusted
+
+    def _alive(self, tokens: TokenSet) -> bool:
+        """Whether the login's own token still has some life in it."""
+        known = tokens.access.expires is not None and tokens.fresh(self._clock(), _LEAST)
+        return known and _digest(tokens.access) not in self._memory(tokens.family).distrusted
 
     # ---- one request at a time ----
 
@@ -273,7 +280,13 @@ class Keeper:
         access = self._at_hand(state, wanted, life)  # the one that was waited for may have brought it
         if access is None:
             if state.tokens.pending is not None:
-                state = await self._recovered(state)
+                try:
+                    state = await self._recovered(state)
+                except Unreachable:
+                    if not self._alive(state.tokens):
+                        raise
+                    self._desks[key].failed = self._clock()
+                    return _Given(family=state.tokens.family, access=state.tokens.access)
                 self._read(state.opened, wanted)
             if not wanted or _fits(state.tokens.access, wanted) or not _may_narrow(state.tokens):
                 state = await self._whole(state, life)
@@ -300,10 +313,11 @@ class Keeper:
         try:
             return (await self._renewed(state, None))[0]
         except Unreachable:
-            trusted = _digest(tokens.access) not in self._memory(tokens.family).distrusted
-            if trusted and tokens.access.expires is not None and tokens.fresh(self._clock(), _LEAST):
-                return state  # it has some life left, and the server may be back before it ends
-            raise
+            if not self._alive(tokens):
+                raise
+            # The server may be back before it ends; until then it isn't asked each time.
+            self._desks[state.service, state.name].failed = self._clock()
+            return state
 
     async def _recovered(self, state: _State) -> _State:
         """A renewal was announced, and nothing says how it ended: its late answer, or the same question again."""
@@ -370,8 +384,20 @@ class Keeper:
             raise
 
     async def _save(self, state: _State, tokens: TokenSet) -> _State:
-        opened = await asyncio.to_thread(self._vault.renew, state.opened, tokens.to_secret())
-        return _State(opened=opened, tokens=tokens)
+        """Raises RecordReplaced when the record is another login's by now; sealed anew under other keys it is the same."""
+        if tokens == state.tokens:
+            return state
+        opened = state.opened
+        for _ in range(_MOST_TRIES):
+            try:
+                return _State(
+                    opened=await asyncio.to_thread(self._vault.renew, opened, tokens.to_secret()), tokens=tokens
+                )
+            except RecordReplaced:
+                opened = self._vault.open_record(state.service, state.name)
+                if opened.account != state.opened.account or opened.secret != state.opened.secret:
+                    raise
+        raise RecordReplaced(f"{opened.account.id} is being changed all the time.", next_step="Try again later.")
 
     # ---- narrowed tokens ----
 

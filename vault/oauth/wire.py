@@ -116,6 +116,8 @@ class _Line:
     def connect(self, host: str, port: int) -> socket.socket:
         error = "it has no address"
         for address in self._addresses(host, port):
+            if self.cut:
+                break
             try:
                 link = socket.create_connection((address, port), timeout=self.way.seconds)
             except OSError as problem:

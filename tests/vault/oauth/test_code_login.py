@@ -1,0 +1,187 @@
+"""Logins in a browser, at a server that nobody here wrote."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+
+from policies.errors import InvalidInput
+from tests.services.oidc import WEB_SECRET, Browser, OidcServer
+from tests.vault.oauth.support import GOEX, begin, http, log_in, scopes, visiting
+from vault.oauth.code import CodeLogin
+from vault.oauth.errors import LoginCancelled, LoginDenied, LoginTimedOut, Refused
+from vault.oauth.provider import Client, discover
+from vault.secret import Secret
+
+WEB = Client(client_id="web", client_secret=Secret(WEB_SECRET))
+
+
+def test_a_person_logs_in(server: OidcServer) -> None:
+    login = begin(server, "openid notes.read")
+    with visiting(server, login.url) as visit:
+        tokens = login.wait(30)
+        page = visit.result(30)
+    assert tokens.subject == "ada"
+    assert tokens.granted == scopes("openid notes.read") and not tokens.dropped
+    assert server.me(tokens.access.token.reveal())["scope"] == "notes.read openid"
+    assert page.status == 200 and "go back to GoEx" in page.text
+
+
+def test_the_browser_begins_with_pkce_state_and_nonce(server: OidcServer) -> None:
+    login = begin(server, "openid notes.read")
+    other = begin(server, "openid notes.read")
+    asked, again = (parse_qs(urlsplit(each.url).query) for each in (login, other))
+    assert asked["code_challenge_method"] == ["S256"]
+    verifier = login._verifier.reveal()
+    challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier).digest()).decode().rstrip("=")
+    assert asked["code_challenge"] == [challenge] and len(verifier) >= 43
+    assert asked["redirect_uri"] == [login.redirect_uri]
+    for name in ("state", "nonce", "code_challenge", "redirect_uri"):
+        assert asked[name] != again[name]
+    login.cancel(), other.cancel()
+
+
+def test_the_server_wants_the_verifier(server: OidcServer) -> None:
+    login = begin(server, "notes.read")
+    login._verifier = Secret("v" * 64)  # what whoever stole the code would have
+    with visiting(server, login.url), pytest.raises(Refused) as caught:
+        login.wait(30)
+    assert caught.value.error == "invalid_grant"
+
+
+def test_the_server_wants_a_challenge(server: OidcServer) -> None:
+    login = begin(server, "notes.read")
+    parts = urlsplit(login.url)
+    query = {name: value[0] for name, value in parse_qs(parts.query).items() if not name.startswith("code_challenge")}
+    with visiting(server, parts._replace(query=urlencode(query)).geturl()), pytest.raises(Refused):
+        login.wait(30)
+
+
+def test_a_confidential_client_proves_itself(server: OidcServer) -> None:
+    tokens = log_in(server, "notes.read", WEB, login="bob")
+    assert server.me(tokens.access.token.reveal())["client"] == "web"
+
+
+def test_a_wrong_client_secret_is_said(server: OidcServer) -> None:
+    login = begin(server, "notes.read", Client(client_id="web", client_secret=Secret("not this one")))
+    with visiting(server, login.url), pytest.raises(Refused, match="client id and secret") as caught:
+        login.wait(30)
+    assert caught.value.error == "invalid_client" and "not this one" not in str(caught.value)
+
+
+def test_scopes_that_the_server_does_not_know_are_noticed(server: OidcServer) -> None:
+    tokens = log_in(server, "notes.read made.up")
+    assert tokens.asked == scopes("notes.read made.up")
+    assert tokens.granted == scopes("notes.read")
+    assert tokens.dropped == scopes("made.up")
+
+
+def test_scopes_that_the_person_does_not_allow_are_noticed(server: OidcServer) -> None:
+    tokens = log_in(server, "notes.read notes.delete", login="cleo", allow=["notes.read"])
+    assert tokens.dropped == scopes("notes.delete")
+    assert server.me(tokens.access.token.reveal())["scope"] == "notes.read"
+
+
+def test_scopes_are_added_later(server: OidcServer) -> None:
+    browser = Browser(server, "dora")
+    first = begin(server, "notes.read")
+    assert browser.visit(first.url).status == 200
+    assert first.wait(30).granted == scopes("notes.read")
+    more = begin(server, "notes.read notes.write")
+    assert browser.visit(more.url).status == 200
+    tokens = more.wait(30)
+    assert tokens.granted == scopes("notes.read notes.write")
+    assert server.me(tokens.access.token.reveal())["sub"] == "dora"
+
+
+def test_somebody_else_cannot_take_over_an_account(server: OidcServer) -> None:
+    login = begin(server, "openid notes.read", subject="ada")
+    with visiting(server, login.url, login="mallory"), pytest.raises(LoginDenied, match="Somebody else"):
+        login.wait(30)
+
+
+def test_a_person_says_no(server: OidcServer) -> None:
+    login = begin(server, "notes.read")
+    with visiting(server, login.url, deny=True) as visit, pytest.raises(LoginDenied, match="access_denied"):
+        login.wait(30)
+    assert "nothing was stored" in visit.result().text
+
+
+def test_nobody_finishes_it(server: OidcServer) -> None:
+    login = begin(server, "notes.read")
+    with pytest.raises(LoginTimedOut):
+        login.wait(0.05)
+    with pytest.raises(OSError):
+        Browser(server).visit(login.redirect_uri)
+
+
+def test_it_is_called_off(server: OidcServer) -> None:
+    login = begin(server, "notes.read")
+    login.cancel()
+    login.cancel()
+    with pytest.raises(LoginCancelled):
+        login.wait(30)
+
+
+def test_a_browser_elsewhere(server: OidcServer) -> None:
+    login = begin(server, "notes.read")
+    landed = Browser(server).visit(login.url, leave=False)
+    for wrong in ("", "https://example.org/", login.redirect_uri, landed.url.replace("state=", "state=x"), "http://["):
+        with pytest.raises(InvalidInput):
+            login.paste(wrong)
+    login.paste(f"  {landed.url}\n")
+    with pytest.raises(InvalidInput):
+        login.paste(landed.url)
+    assert login.wait(30).granted == scopes("notes.read")
+
+
+def test_a_code_is_good_once(server: OidcServer) -> None:
+    """The server takes back what a code gave when the code comes again; GoEx never sends it twice."""
+    login = begin(server, "notes.read")
+    landed = Browser(server, "eve").visit(login.url, leave=False)
+    login.paste(landed.url)
+    tokens = login.wait(30)
+    code = parse_qs(urlsplit(landed.url).query)["code"][0]
+    assert len([each for each in server.asked(grant_type="authorization_code") if each["status"] == 200]) >= 1
+    provider = discover(server.issuer, http())
+    form = {
+        "grant_type": "authorization_code",
+        "code": code,
+        "redirect_uri": login.redirect_uri,
+        "code_verifier": login._verifier,
+    }
+    with pytest.raises(Refused):
+        http().ask(provider.token_endpoint, form, provider=provider, client=GOEX)
+    assert server.call("GET", "/api/me", tokens.access.token.reveal())[0] == 401
+
+
+def test_extra_parameters_cannot_replace_ours(server: OidcServer) -> None:
+    provider = discover(server.issuer, http())
+    for name in ("state", "redirect_uri", "code_challenge", "client_id", "response_mode", "request"):
+        with pytest.raises(InvalidInput, match="GoEx's to set"):
+            CodeLogin.begin(provider, GOEX, scopes("notes.read"), http(), extra={name: "x"})
+
+
+def test_tls_is_verified_by_the_ca_that_the_person_gave() -> None:
+    import ssl
+
+    from tests.services.oidc import node
+    from tests.vault.oauth.certificates import Authority
+    from vault.oauth.errors import Unreachable
+
+    if node() is None:
+        pytest.skip("node 20 or newer isn't installed")
+    good, other = Authority(), Authority()
+    with OidcServer(tls=good.leaf("127.0.0.1")) as secure:
+        reached = http(ca_pem=good.pem)
+        login = CodeLogin.begin(discover(secure.issuer, reached), GOEX, scopes("openid notes.read"), reached)
+        context = ssl.create_default_context(cadata=good.pem)
+        assert Browser(secure, context=context).visit(login.url).status == 200
+        tokens = login.wait(30)
+        assert tokens.subject == "ada" and tokens.ca_pem == good.pem
+        for ca_pem in ("", other.pem):
+            with pytest.raises(Unreachable, match="certificate"):
+                discover(secure.issuer, http(ca_pem=ca_pem))
