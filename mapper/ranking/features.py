@@ -197,13 +197,15 @@ def traits(found: Evidence, first: int, family: int, unexplained: int, arrays: d
     start, similar = arrays["ask_start"].astype(np.int64), found.similar
     refused = start[found.asks + 1] == start[found.asks]
     here = arrays["ask_family"][found.asks] == family
-    own = [first in arrays["ask_methods"][start[ask] : start[ask + 1]] for ask in found.asks.tolist()]
+    # The examples that hold this method's number in their part of `ask_methods`.
+    places = np.flatnonzero(arrays["ask_methods"] == first)
+    own = np.isin(found.asks, np.searchsorted(start, places, side="right") - 1)
     return {
         "unexplained": min(unexplained, 12) / 12,
         "refused_near": _share(similar[:_NEAREST], refused[:_NEAREST], 0.0),
         "refused_here": _share(similar[here][:_NEAREST_HERE], refused[here][:_NEAREST_HERE], 0.5),
         "nearest_here": _most(similar[here]),
-        "nearest_own": _most(similar[np.array(own, bool)]),
+        "nearest_own": _most(similar[own]),
     }
 
 

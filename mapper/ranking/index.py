@@ -249,8 +249,13 @@ class Index:
         best = clauses.merged(whole, rankings, limit) if rankings else whole[:limit]
         beside = self._reader.arrays["method_companions"].reshape(-1, MOST)
         best = accompanied(best, [beside[number].tolist() for number in best])
-        place = {number: at for at, number in enumerate(whole)}
-        scores = np.array([ranked.scores[place.get(number, len(whole) - 1)] for number in best])
+        scored = dict(zip(whole[:limit], ranked.scores[:limit].tolist(), strict=False))
+        last = float(ranked.scores[-1])
+        for number in best:
+            if number not in scored:
+                at = np.flatnonzero(ranked.numbers == number)
+                scored[number] = float(ranked.scores[at[0]]) if len(at) else last
+        scores = np.array([scored[number] for number in best])
         return best, np.minimum.accumulate(scores)  # what was brought in stands where it was put
 
     def _ranked(
