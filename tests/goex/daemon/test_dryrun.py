@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -37,7 +36,7 @@ def said(reply: pb.DryRunReply) -> list[tuple[str, str]]:
 
 def left(daemon: Daemon) -> list[str]:
     copies = daemon.state_dir / "snapshots" / "dry"
-    return os.listdir(copies) if copies.exists() else []
+    return [each.name for each in copies.iterdir()] if copies.exists() else []
 
 
 def rows(daemon: Daemon, kind: str) -> list[Any]:
