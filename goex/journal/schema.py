@@ -42,13 +42,15 @@ journal = Table(
     metadata,
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("at", String(32), nullable=False),
-    Column("action_id", String(40), nullable=False, index=True),
+    Column("action_id", String(40), nullable=False),
     Column("agent", String(80), nullable=False),
     Column("kind", String(40), nullable=False),
     Column("from_state", String(16), nullable=False),
     Column("to_state", String(16), nullable=False),
     Column("facts", Text, nullable=False),  # canonical JSON
     Column("hash", LargeBinary(32), nullable=False),
+    # With the kind: else the rows of one action would be looked for among all rows of a kind.
+    Index("journal_action", "action_id", "kind", "number"),
     Index("journal_at", "at"),
     Index("journal_agent", "agent", "number"),
     Index("journal_kind", "kind", "number"),
@@ -182,6 +184,7 @@ def _find_by_what_was_done(connection: Connection) -> None:
     """Actions are found by risk, service, agent, session and time; rows by agent, kind and time."""
     connection.exec_driver_sql("ALTER TABLE actions ADD COLUMN risk INTEGER NOT NULL DEFAULT 0")
     touched.create(connection)
+    connection.exec_driver_sql("DROP INDEX IF EXISTS ix_journal_action_id")
     for table in (journal, actions):
         for index in table.indexes:
             index.create(connection, checkfirst=True)

@@ -27,9 +27,11 @@ from tests.bench import (
     leasing,
     mapping,
     opening,
+    paging,
     remembering,
     sandbox,
     searching,
+    verifying,
 )
 from tests.bench.measure import Row, table
 
@@ -38,7 +40,8 @@ Group = Callable[[], Coroutine[Any, Any, tuple[Row, ...]]]
 GROUPS: Mapping[str, Group] = {
     module.NAME: module.measure
     for module in (
-        importing, opening, searching, mapping, remembering, deciding, leasing, journaling, gateway, sandbox, executing,
+        importing, opening, searching, mapping, remembering, deciding, leasing, journaling, verifying, paging,
+        gateway, sandbox, executing,
     )
 }  # fmt: skip
 

@@ -37,6 +37,8 @@ NAMES = (
     "decide.p50_ms",
     "lease.p50_ms",
     "journal.append.p50_ms",
+    "log.verify.rows_per_s",
+    "log.first_page.p50_ms",
     "gateway.added.p50_ms",
     "sandbox.cold.p50_ms",
     "exec.p50_ms",
