@@ -54,6 +54,10 @@ class Lending:
         self._custody.used()
         return await self._keeper.lease(service, name, action_id=action_id, expires=expires, scopes=scopes)
 
+    def distrust(self, service: str, name: str) -> None:
+        """The service refused the credential: the next lease of a login gets a new token. Idempotent."""
+        self._keeper.distrust(service, name)
+
     async def settled(self, seconds: float) -> None:
         """Wait for renewals that are on their way, before the vault is sealed."""
         if self._made is not None:

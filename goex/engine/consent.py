@@ -48,6 +48,10 @@ class Lender(Credentials, Protocol):
         at the server) where the server can. Raises VaultError, Unavailable."""
         ...
 
+    def distrust(self, service: str, name: str) -> None:
+        """The service refused the credential: the next lease of a login gets a new token. Idempotent."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Consent:

@@ -31,6 +31,8 @@ from runtimes.base import Context, Runtime
 from vault.errors import NoAccount
 from vault.lease import Lease
 
+UNAUTHORIZED = 401  # the service takes the credential no longer, whatever its server said of how long it lasts
+
 
 class VaultForEngine(PayloadSealer, Protocol):
     """The part of the vault that the engine needs."""
@@ -260,6 +262,9 @@ class Core:
             if kind in set(Event):
                 raise InvalidInput(f"{kind!r} is a step's name, not a note's.")
             self.journal.append(kind, action_id=row.id, agent=row.agent, facts=facts)
+            if kind == "answer" and facts.get("status") == UNAUTHORIZED:
+                for lease in leases:
+                    self.lender.distrust(lease.account.service, lease.account.name)
 
         def progress(text: str) -> None:
             loop.call_soon_threadsafe(self.hub.publish, row.id, Progressed(text))

@@ -1,0 +1,178 @@
+"""Logins over time, end to end: rotation, a stolen token, sealing and dying in between, and other kinds of servers."""
+
+from __future__ import annotations
+
+import threading
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+
+from goex.rpc import accounts_pb2 as ab
+from goex.rpc import goex_pb2 as pb
+from tests.goex.daemon.accounts import Person, refuses
+from tests.services.oidc import OidcServer, wait_until
+from tests.support.daemon import Daemon
+from vault.keys import PassphraseProtector
+from vault.oauth.grants import refresh
+from vault.oauth.http import Http
+from vault.oauth.tokens import TokenSet
+from vault.secret import Secret
+from vault.store import Vault
+
+
+@pytest.fixture
+def server() -> Iterator[OidcServer]:
+    with OidcServer(access_seconds=2) as running:
+        yield running
+
+
+@pytest.fixture
+def person(server: OidcServer) -> Iterator[Person]:
+    with Daemon() as daemon:
+        made = Person(daemon, server)
+        made.catalogue()
+        yield made
+
+
+def stolen(person: Person) -> TokenSet:
+    """The login's tokens, as somebody has them who could read the vault: its file and its passphrase."""
+    from tests.support.daemon import VAULT_PASSPHRASE
+
+    vault = Vault.open(person.daemon.state_dir / "vault.db")
+    vault.unlock(PassphraseProtector(Secret(VAULT_PASSPHRASE)))
+    try:
+        return TokenSet.from_secret(vault.open_record("notes", "default").secret)
+    finally:
+        vault._unsealed.file.close()  # type: ignore[union-attr]  # not `seal`, which would write to the daemon's file
+
+
+def test_tokens_rotate_over_several_actions_and_each_is_durable(person: Person) -> None:
+    person.login("notes.read")
+    seen = {stolen(person).refresh.reveal()}
+    for _ in range(3):
+        time.sleep(2)
+        assert person.me()["scope"] == "notes.read"
+        seen.add(stolen(person).refresh.reveal())
+    assert len(seen) == 4, "a refresh token was used twice"
+    person.daemon.kill()
+    person.daemon.start()
+    person.daemon.unlock()
+    time.sleep(2)
+    assert person.me()["sub"] == "ada"
+
+
+def test_an_old_refresh_token_used_elsewhere_ends_the_family_and_a_new_login_mends_it(person: Person) -> None:
+    person.login("notes.read")
+    old = stolen(person)
+    time.sleep(2)
+    assert person.me()["sub"] == "ada"  # the old one is spent by now
+    with pytest.raises(Exception, match="grant"):
+        refresh(old, Http(private=True))
+    time.sleep(2)
+    finished = person.run("me")
+    assert finished.problem.code == "login-expired"
+    assert "goex auth login notes --account default" in finished.problem.next_step
+    assert "Log in again" in person.accounts()["default"].trouble
+    # What it was granted is asked for again without naming it.
+    done = person.login()
+    assert list(done.account.scopes) == ["notes.read"]
+    assert not person.accounts()["default"].trouble
+    assert person.me()["sub"] == "ada"
+
+
+def test_a_renewal_while_another_action_runs_takes_nothing_from_it() -> None:
+    with OidcServer() as server, Daemon() as daemon:
+        person = Person(daemon, server)
+        person.catalogue()
+        person.login("notes.read", "notes.write")
+        server.late("/api/me", 3.0)
+        slow: list[pb.Finished] = []
+        thread = threading.Thread(target=lambda: slow.append(person.run("me")))
+        thread.start()
+        wait_until(lambda: server.asked(grant_type="refresh_token"))
+        before = len(server.asked(grant_type="refresh_token"))
+        assert not person.run("add", body={"text": "meanwhile"}).HasField("problem")
+        assert len(server.asked(grant_type="refresh_token")) > before
+        thread.join(60)
+        assert not slow[0].HasField("problem"), slow[0].problem
+
+
+def test_a_login_that_was_taken_back_at_the_provider_is_found_out_by_the_services_answer() -> None:
+    with OidcServer() as server, Daemon() as daemon:
+        person = Person(daemon, server)
+        person.catalogue()
+        person.login("notes.read")
+        form = {"token": stolen(person).access.token.reveal().decode(), "client_id": "goex"}
+        address = f"{server.issuer}/token/revocation"
+        with urllib.request.urlopen(address, urllib.parse.urlencode(form).encode(), timeout=20) as answer:
+            assert answer.status == 200
+        # By its own dates the token is good for an hour.
+        assert "401" in person.run("me").problem.message
+        assert person.run("me").problem.code == "login-expired"
+
+
+def test_sealing_while_a_renewal_is_under_way_loses_nothing(person: Person) -> None:
+    person.login("notes.read")
+    time.sleep(2)
+    before = len(person.server.asked(grant_type="refresh_token"))
+    person.server.late("/token", 3.0)
+    journey = person.journey("me")
+    thread = threading.Thread(target=journey.approve)
+    thread.start()
+    time.sleep(1.5)
+    person.daemon.person("VaultSeal", pb.VaultSealRequest())
+    thread.join(60)
+    wait_until(lambda: len(person.server.asked(grant_type="refresh_token")) > before)
+    person.daemon.unlock()
+    assert person.me()["sub"] == "ada"
+
+
+@pytest.mark.parametrize("step", ["open", "visited", "exchange"])
+def test_a_daemon_that_dies_during_a_login_leaves_no_half_of_it(person: Person, step: str) -> None:
+    if step == "exchange":
+        person.server.late("/token", 2.0)
+    events = person.stream(person.request("notes.read"))
+    url = next(event.open.url for event in events if event.WhichOneof("what") == "open")
+    if step != "open":
+        landed = person.browser.visit(url, leave=step == "exchange")
+        assert landed.status in (200, 303)
+    person.daemon.kill()
+    person.daemon.start()
+    person.daemon.unlock()
+    assert person.accounts() == {}
+    done = person.login("notes.read")
+    assert list(done.account.scopes) == ["notes.read"]
+
+
+def test_a_server_that_only_exchanges_tokens_narrows_by_that() -> None:
+    with OidcServer(exchange=True) as server, Daemon() as daemon:
+        person = Person(daemon, server)
+        person.catalogue()
+        person.login("notes.read", "notes.write")
+        assert person.me()["scope"] == "notes.read"
+        assert person.accounts()["default"].narrowed == "token"
+
+
+def test_a_document_without_an_issuer_gives_its_endpoints(person: Person) -> None:
+    person.catalogue(issuer=False)
+    shown = ab.AuthorizationServer(
+        authorization_endpoint=f"{person.server.issuer}/auth", token_endpoint=f"{person.server.issuer}/token"
+    )
+    with refuses("unconfirmed"):
+        person.login("notes.read")
+    done = person.login("notes.read", confirmed=shown)
+    assert list(done.account.scopes) == ["notes.read"]
+    time.sleep(2)
+    assert person.me()["scope"] == "notes.read"
+    # An import that says otherwise by now moves nothing: the login is sealed with where it came from.
+    with OidcServer() as other:
+        assert person.daemon.goex("catalog", "remove", "notes").returncode == 0
+        Person(person.daemon, other).catalogue(issuer=False)
+        time.sleep(2)
+        assert person.me()["sub"] == "ada"
+        assert not other.asked()
+    reply = person.logout()
+    assert not reply.revoked and "no way to take tokens back" in reply.why
