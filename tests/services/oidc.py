@@ -162,7 +162,8 @@ class OidcServer:
                 stdout=subprocess.PIPE,
                 stderr=stderr,
             )
-        threading.Thread(target=self._read, args=(self._process,), daemon=True).start()
+        self._said = queue.Queue()
+        threading.Thread(target=self._read, args=(self._process, self._said), daemon=True).start()
         self._order(
             {
                 "issuer": self.issuer,
@@ -194,6 +195,10 @@ class OidcServer:
     def drop(self, path: str, times: int = 1) -> None:
         """The next `times` requests of `path` are carried out, and their answer is never sent."""
         self._order({"path": path, "drop": True, "times": times})
+
+    def forget(self, token: bytes) -> None:
+        """The server takes one access token no longer; nothing else of its login changes."""
+        self._order({"forget": token.decode()})
 
     def kill(self) -> None:
         """End it at once, as a crash would. What it remembers stays: `start` brings it back."""
@@ -269,17 +274,17 @@ class OidcServer:
             log = self._folder / "stderr.log"
             raise OidcError(f"The server ended: {log.read_text(errors='replace')[-1500:] if log.exists() else ''}")
 
-    def _read(self, process: subprocess.Popen[bytes]) -> None:
+    def _read(self, process: subprocess.Popen[bytes], answers: queue.Queue[dict[str, Any]]) -> None:
         assert process.stdout is not None
         for line in process.stdout:
             if not line.startswith(b"{"):  # the library's own notices
                 continue
             said = json.loads(line)
             if "port" in said or "ordered" in said:
-                self._said.put(said)
+                answers.put(said)
             else:
                 self.requests.append(said)
-        self._said.put({"ended": True})
+        answers.put({"ended": True})
 
 
 class _Forms(html.parser.HTMLParser):

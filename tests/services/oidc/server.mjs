@@ -1,9 +1,9 @@
 // The authorization server that tests log in to: oidc-provider, set up as a strict public service would be, with the
 // pages that a person sees and a small notes API behind its tokens.
 //
-// One line of JSON on stdin configures it (see tests/services/oidc.py). Further lines order faults of the network: an
-// answer that comes late, or that is never sent although the request was carried out. It ends with its stdin. Each
-// line on stdout is JSON: first the port, then what was asked of the endpoints, never a token.
+// One line of JSON on stdin configures it (see tests/services/oidc.py). Further lines order faults: an answer that comes
+// late, or that is never sent although the request was carried out, or an access token that is forgotten early. It ends
+// with its stdin. Each line on stdout is JSON: first the port, then what was asked of the endpoints, never a token.
 import fs from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
@@ -254,7 +254,9 @@ const server = setup.tls
 server.listen(setup.port, '127.0.0.1', () => say({ port: server.address().port }));
 
 for await (const line of lines) {
-  faults.push(JSON.parse(line));
+  const order = JSON.parse(line);
+  if (order.forget) await provider.AccessToken.adapter.destroy(order.forget);
+  else faults.push(order);
   say({ ordered: true });
 }
 process.exit(0);
