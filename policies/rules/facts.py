@@ -28,11 +28,13 @@ REVERTS = ("undo", "redo", "commit")
 _RECIPIENTS = frozenset(
     {
         "to", "cc", "bcc", "recipient", "recipients", "attendees", "invitees", "members", "member", "users", "user",
-        "user_id", "user_ids", "channel", "channels", "room", "room_id", "email", "emails", "email_address", "address",
+        "user_id", "user_ids", "channel", "channels", "channel_id", "invite", "invites",
+        "room", "room_id", "email", "emails", "email_address", "address",
         "addresses", "phone", "phone_number", "reviewers", "assignees", "collaborators", "participants", "guests",
         "shared_with", "grantee",
     }
 )  # fmt: skip
+_ADDRESS = re.compile(r"[^\s<>,;:\"()\[\]]+@[^\s<>,;\"()\[\]]+")
 _LISTS = frozenset({"to", "cc", "bcc"})  # one text may hold many addresses
 _TAILS = frozenset({"recipient", "recipients", "email", "emails", "attendees"})  # of names like `share_recipients`
 
@@ -199,12 +201,10 @@ def _marked(method: Method | None) -> frozenset[str]:
 
 
 def _addresses(text: str) -> Iterator[str]:
-    """`Ann <ann@example.org>, bob@example.org` as its addresses."""
-    for part in re.split(r"[,;\n]", text) if "@" in text else (text,):
-        inner = re.search(r"<([^<>]+)>", part)
-        word = (inner[1] if inner else part).strip().lower()
-        if word:
-            yield word
+    """`Ann <ann@example.org>, bob@example.org` as its addresses: each that anybody could read in it, since
+    services read such a text in ways of their own."""
+    found = _ADDRESS.findall(text) or re.split(r"[,;\n]", text)
+    yield from (word for one in found if (word := one.strip().lower()))
 
 
 @dataclass(frozen=True, slots=True)
