@@ -12,6 +12,9 @@ import pytest
 
 from goex.engine.ledger import Ledger, LedgerAltered
 from goex.journal.chain import Journal
+from goex.journal.schema import _bind_and_count_grants
+from policies.actions import Need
+from policies.catalog import Risk
 from policies.errors import Conflict, InvalidInput
 from policies.grants import ANONYMOUS, Grant, Width
 
@@ -128,3 +131,149 @@ def test_an_agent_without_a_name_is_given_nothing_that_stays(ledger: Ledger, wid
     with pytest.raises(InvalidInput, match="once-grants only"), ledger.changing() as transaction:
         ledger.grant(transaction, (wide,), by="the person")
     assert ledger.grants() == (GRANT,)
+
+
+# ---- what expires unused, and what is counted
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+LONG = replace(GRANT, expires=NOW + timedelta(days=365))
+BOUND = replace(LONG, constraints={"to": "ops"}, methods=("send",), only=True, entries={"send": "e" * 64})
+
+
+def lapsing(journal: Journal, clock: Clock, *given: Grant) -> Ledger:
+    made = Ledger(journal, clock, timedelta(days=90))
+    made.load(KEY)
+    with made.changing() as transaction:
+        made.grant(transaction, given, by="the person")
+    return made
+
+
+def use(made: Ledger, grant: Grant) -> None:
+    with made.changing() as transaction:
+        made.consume(transaction, (grant,))
+        transaction.append("allow", facts={"ledger": made.root()})
+
+
+def need() -> Need:
+    return Need(service="chat", account="work", scope="write", risk=Risk.WRITE, methods=("send",))
+
+
+def test_a_permanent_grant_that_nobody_uses_ends(journal: Journal) -> None:
+    clock = Clock()
+    session = replace(LONG, id="g-9", width=Width.SESSION, session="s")
+    made = lapsing(journal, clock, LONG, session)
+    clock.now += timedelta(days=90) - timedelta(seconds=1)
+    assert made.matching("bot", (need(),)) and made.standing("bot", "") and not made.forget_unused()
+    clock.now += timedelta(seconds=1)
+    # It doesn't hold from that moment on, whenever it is cleared away.
+    assert [grant.id for grant in made.matching("bot", (need(),))] == ["g-9"]
+    assert not made.standing("bot", "")
+    assert [grant.id for grant in made.grants()] == ["g-9"]
+    assert [grant.id for grant in made.forget_unused()] == ["g-1"]
+    (row,) = journal.rows(kind="revoke", limit=1)
+    assert '"not used for 90 days"' in row.facts and '"by":"goex"' in row.facts
+    assert not made.forget_unused()
+
+
+def test_each_use_is_counted_and_puts_the_end_off(journal: Journal) -> None:
+    clock = Clock()
+    made = lapsing(journal, clock, LONG)
+    for _ in range(3):
+        clock.now += timedelta(days=80)
+        (grant,) = made.matching("bot", (need(),))
+        use(made, grant)
+    (grant,) = made.grants()
+    assert (grant.uses, grant.last_used) == (3, clock.now)
+    assert made.ends(grant) == clock.now + timedelta(days=90)
+    again = Ledger(journal, clock, timedelta(days=90))
+    again.load(KEY)
+    assert again.grants() == (grant,)
+    clock.now = NOW + timedelta(days=365)  # its own end comes all the same
+    assert again.grants() == ()
+    assert [(grant.id, grant.revoked is not None) for grant in again.forget_unused()] == [("g-1", True)]
+
+
+def test_without_a_limit_nothing_lapses(journal: Journal) -> None:
+    clock = Clock()
+    made = Ledger(journal, clock)
+    made.load(KEY)
+    with made.changing() as transaction:
+        made.grant(transaction, (LONG,), by="the person")
+    clock.now += timedelta(days=364)
+    assert made.matching("bot", (need(),)) and not made.forget_unused() and made.ends(LONG) == LONG.expires
+
+
+@pytest.mark.parametrize("statement", ["uses = 7", "last_used = '2026-06-01T00:00:00.000000Z'", "id = 'g-2'"])
+def test_no_use_can_be_written(journal: Journal, edit: Edit, statement: str) -> None:
+    """Else whoever can write the file could keep a grant from ending."""
+    use(lapsing(journal, Clock(), LONG, OTHER), LONG)
+    edit(f"update grant_uses set {statement}")
+    with pytest.raises(LedgerAltered, match="uses of grant"):
+        Ledger(journal, clock).load(KEY)
+
+
+def test_a_use_that_was_removed_ends_it_earlier_never_later(journal: Journal, edit: Edit) -> None:
+    use(lapsing(journal, Clock(), LONG), LONG)
+    edit("delete from grant_uses")
+    again = Ledger(journal, clock, timedelta(days=90))
+    again.load(KEY)
+    (grant,) = again.grants()
+    assert (grant.uses, again.ends(grant)) == (0, LONG.created + timedelta(days=90))
+
+
+LOOSER = {
+    "bounds": '{"entries":{},"methods":[],"only":false}',
+    "constraints": "{}",
+    "expires": "",
+    "width": "session",
+    "revoked": "2026-01-02T00:00:00.000000Z",
+}
+
+
+@pytest.mark.parametrize("column", LOOSER)
+def test_no_bound_of_a_grant_can_be_written(journal: Journal, edit: Edit, column: str) -> None:
+    lapsing(journal, Clock(), BOUND)
+    edit(f"update grants set \"{column}\" = '{LOOSER[column]}'")
+    with pytest.raises(LedgerAltered):
+        Ledger(journal, clock).load(KEY)
+
+
+def test_bounds_are_read_as_they_were_written(journal: Journal) -> None:
+    lapsing(journal, Clock(), BOUND)
+    again = Ledger(journal, clock)
+    again.load(KEY)
+    assert again.grants() == (BOUND,)
+
+
+def test_revoking_removes_exactly_what_is_named(journal: Journal) -> None:
+    many = [replace(LONG, id=f"g-{n}", agent=f"bot-{n % 3}", service=f"s{n % 2}") for n in range(12)]
+    made = lapsing(journal, Clock(), *many)
+    made.revoke(["g-4"], by="the person")
+    assert {grant.id for grant in made.grants()} == {grant.id for grant in many} - {"g-4"}
+    with pytest.raises(InvalidInput):
+        made.revoke(["g-5", "g-4"], by="the person")  # one that is gone: nothing of it happens
+    assert "g-5" in {grant.id for grant in made.grants()}
+    again = Ledger(journal, clock)
+    again.load(KEY)
+    assert set(map(repr, again.grants())) == set(map(repr, made.grants()))
+
+
+def test_a_ledger_from_before_bounds_and_uses_is_believed(tmp_path: Path, journal: Journal, ledger: Ledger) -> None:
+    """What such a file holds is under the same MACs: nobody is asked everything anew after an update."""
+    with sqlite3.connect(tmp_path / "state.db") as database:
+        database.execute("alter table grants drop column bounds")
+        database.execute("drop table grant_uses")
+    database.close()
+    with journal.engine.begin() as connection:
+        _bind_and_count_grants(connection)
+    again = Ledger(journal, clock)
+    again.load(KEY)
+    assert again.grants() == (GRANT,)
