@@ -46,6 +46,7 @@ class Custody:
         self._mark = path.with_name("sealed")
         self._vault: Vault | None = None
         self._changing = asyncio.Lock()
+        self._believed = False  # what lies there was opened, and nobody objected
         self.opened: Opened | None = None
         self.used: Callable[[], None] = lambda: None
 
@@ -203,8 +204,8 @@ class Custody:
         return self._vault.live_leases() if self._vault is not None else ()
 
     def noted(self) -> dict[str, object]:
-        """Which vault this is and how often it was written, for the journal."""
-        return noted(self._vault) if self._vault is not None else {}
+        """Which vault this is and how often it was written, for the journal; nothing of one that was refused."""
+        return noted(self._vault) if self._vault is not None and self._believed else {}
 
     def flush_uses(self) -> None:
         """Write the times of last use. Does nothing while sealed."""
@@ -212,8 +213,10 @@ class Custody:
             self._vault.flush_uses()
 
     async def _tell(self) -> None:
+        self._believed = False
         if self.opened is not None:
             await self.opened()
+        self._believed = True
         self.used()
         with suppress(OSError):
             self._mark.unlink()

@@ -151,7 +151,7 @@ def test_approving_a_write_needs_the_approval_passphrase(daemon: Daemon, folder:
     assert journey.finished().action.state == "done"
 
 
-@pytest.mark.parametrize("what", ["agent", "account", "account removal", "rotation"])
+@pytest.mark.parametrize("what", ["agent", "account", "account removal"])
 def test_what_lets_more_happen_needs_presence(daemon: Daemon, what: str) -> None:
     calls = {
         "agent": ("AddAgent", pb.AddAgentRequest(name="nobody")),
