@@ -20,6 +20,7 @@ JsonObject: TypeAlias = Mapping[str, JsonValue]
 MAX_DEPTH = 64
 MAX_BYTES = 1_000_000
 
+_LEAVES = frozenset({str, int, float, bool, type(None), bytes})
 _FLATTER = f"At most {MAX_DEPTH} levels are read: make it flatter."
 _PATHS = "Write it like $.channel.id or $.items[0]."
 
@@ -64,15 +65,20 @@ def parse(text: str | bytes, *, limit: int = MAX_BYTES, what: str = "This text")
 
 def check_depth(value: JsonValue, limit: int = MAX_DEPTH) -> None:
     """Raise InvalidInput when containers are nested deeper than `limit` (without recursing)."""
-    stack: list[tuple[JsonValue, int]] = [(value, 0)]
-    while stack:
-        item, depth = stack.pop()
-        if depth > limit:
-            raise InvalidInput(f"This value is nested deeper than {limit} levels.", next_step=_FLATTER)
-        if isinstance(item, Mapping):
-            stack.extend((child, depth + 1) for child in item.values())
-        elif isinstance(item, Sequence) and not isinstance(item, str | bytes):
-            stack.extend((child, depth + 1) for child in item)
+    level: list[JsonValue] = [value]
+    for _ in range(limit + 1):
+        below: list[JsonValue] = []
+        for item in level:
+            if type(item) in _LEAVES:  # nearly all, and asking what else they are takes long
+                continue
+            if isinstance(item, Mapping):
+                below.extend(item.values())
+            elif isinstance(item, Sequence) and not isinstance(item, str | bytes):
+                below.extend(item)
+        if not below:
+            return
+        level = below
+    raise InvalidInput(f"This value is nested deeper than {limit} levels.", next_step=_FLATTER)
 
 
 def find(value: JsonValue, path: str) -> JsonValue:

@@ -16,6 +16,8 @@ _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 # Letters that draw nothing, or that fill space, though their category says "letter" or "symbol".
 _BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5")
 
+_LAST_BEFORE_MARKS = "\u02ff"  # no combining mark has a smaller code point
+
 # More combining marks in a row than any living orthography needs would paint over neighbouring lines.
 _MOST_MARKS = 4
 
@@ -26,8 +28,8 @@ def escape(text: str, *, newlines: bool = False) -> str:
     With `newlines`, line feeds and tabs stay (for code and message bodies shown as a block).
     Spaces other than U+0020 become their escape too: they look alike and are not.
     """
-    if text.isascii() and text.isprintable():
-        return text  # most texts, and a megabyte of them is a second of what follows
+    if _plain(text.replace("\n", "").replace("\t", "") if newlines else text):
+        return text  # as most are, and a megabyte of them would take a second below
     shown: list[str] = []
     marks = 0
     for char in text:
@@ -40,6 +42,16 @@ def escape(text: str, *, newlines: bool = False) -> str:
         else:
             shown.append(char)
     return "".join(shown)
+
+
+def _plain(text: str) -> bool:
+    """Whether there is certainly nothing to escape in it."""
+    if not text.isprintable():  # the hidden categories, and every space but U+0020
+        return False
+    distinct = set(text)
+    return distinct.isdisjoint(_BLANK_LETTERS) and not any(
+        unicodedata.category(char) in ("Mn", "Me") for char in distinct if char > _LAST_BEFORE_MARKS
+    )
 
 
 def shorten(text: str, limit: int) -> tuple[str, int]:

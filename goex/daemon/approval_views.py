@@ -6,7 +6,6 @@ is cut, for lists alone, is said, and has no digest, so that it can't be approve
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from goex.daemon.credential_views import say_credentials
@@ -104,18 +103,6 @@ def brief_view(core: Core, approval: Approval, row: ActionRow, plan: Plan) -> pb
             brief=True,
         )
     )
-
-
-def fitting(found: Iterable[pb.Approval], total: int) -> pb.ApprovalsReply:
-    """As many as a reply has room for, the first of them whatever its size."""
-    reply, size = pb.ApprovalsReply(), 0
-    for made in found:
-        size += made.ByteSize()
-        if reply.approvals and size > LARGEST_REPLY:
-            break
-        reply.approvals.append(made)
-    reply.left_out = total - len(reply.approvals)
-    return reply
 
 
 def escaped(made: pb.Approval) -> pb.Approval:

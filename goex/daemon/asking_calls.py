@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 from typing import Any
 
-from goex.daemon.approval_views import fitting, grant_view
+from goex.daemon.approval_views import LARGEST_REPLY, grant_view
 from goex.daemon.calls import streaming, unary
 from goex.daemon.desk import DeskCalls
 from goex.engine.events import Approval
@@ -30,7 +30,14 @@ class AskingCalls(DeskCalls):
             found: tuple[Approval, ...] = (approvals.get(request.approval_id),)
         else:
             found = approvals.recent() if request.settled else approvals.pending(twins=request.twins)
-        return fitting(self._views(found, brief=request.brief), len(found))
+        reply, size = pb.ApprovalsReply(), 0
+        async for made in self._views(found, brief=request.brief):
+            size += made.ByteSize()
+            if reply.approvals and size > LARGEST_REPLY:
+                break
+            reply.approvals.append(made)
+        reply.left_out = len(found) - len(reply.approvals)
+        return reply
 
     @streaming
     async def WatchApprovals(self, request: pb.ApprovalsRequest, context: Any) -> AsyncIterator[pb.Approval]:
@@ -40,14 +47,14 @@ class AskingCalls(DeskCalls):
         approvals = self._desk.engine.core.approvals
         queue = approvals.watch()
         try:
-            for made in self._views(approvals.pending(twins=request.twins), brief=request.brief):
+            async for made in self._views(approvals.pending(twins=request.twins), brief=request.brief):
                 yield made
             while True:
                 id = await queue.get()
                 twins = approvals.queue.twins(id)
                 stands = twins[0] if twins and not request.twins else id
                 yield self._desk.actions.approval(stands, brief=request.brief)
-                await asyncio.sleep(0)  # a thousand of them don't keep everybody else waiting
+                await asyncio.sleep(0)
         finally:
             approvals.unwatch(queue)
 
@@ -98,15 +105,15 @@ class AskingCalls(DeskCalls):
         done = core.ledger.revoke(ids, by=peer.describe())
         return pb.RevokeReply(grants=[grant_view(core, grant) for grant in done])
 
-    def _views(self, found: Iterable[Approval], *, brief: bool) -> Iterator[pb.Approval]:
-        """Made one at a time, since a reply may have no room for all."""
-        found = tuple(found)
+    async def _views(self, found: Sequence[Approval], *, brief: bool) -> AsyncIterator[pb.Approval]:
+        """Made one at a time, since a reply may have no room for all, and others want to be answered meanwhile."""
         actions = self._desk.engine.core.actions
         for start in range(0, len(found), _AT_ONCE):
             some = found[start : start + _AT_ONCE]
             rows = actions.those(approval.action_id for approval in some)
             for approval in some:
                 yield self._desk.actions.approval_of(approval, rows[approval.action_id], brief=brief)
+                await asyncio.sleep(0)
 
 
 _AT_ONCE = 50  # actions that are read together, each of which may be a megabyte
