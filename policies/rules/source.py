@@ -106,6 +106,7 @@ class Policy:
 def split(file: str, text: str) -> Iterator[Chunk]:
     """The policies of a file, in order. Raises BadRule for what can't be told apart or is out of bounds."""
     start, depth, tokens, position = -1, 0, 0, 0
+    line, counted = 1, 0
     opened: list[int] = []
     while position < len(text):
         match = _TOKEN.match(text, position)
@@ -135,7 +136,8 @@ def split(file: str, text: str) -> Iterator[Chunk]:
         elif kind == "end":
             if depth:
                 raise _wrong(file, text, opened[-1], f"This {text[opened[-1]]} isn't closed.", "Close it before the ;")
-            yield Chunk(file, text[start:position], *_place(text, start))
+            line, counted = line + text.count("\n", counted, start), start
+            yield Chunk(file, text[start:position], line, start - text.rfind("\n", 0, start))
             start, tokens = -1, 0
     if start >= 0:
         raise _wrong(file, text, start, "This rule has no end.", "End it with a semicolon.")
