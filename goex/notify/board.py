@@ -1,7 +1,7 @@
 """Which questions there are, and which of them have room on the screen. Pure: no clock, no bus, no daemon.
 
-Rules: identical questions are one entry that counts them; agents take turns for the room, so that one that floods
-doesn't hide another; what the person closed stays away until it is asked anew, and is still undecided.
+Rules: questions that the daemon calls identical are one entry that counts them; agents take turns for the room, so that
+one that floods doesn't hide another; what the person closed stays away until it is asked anew, and is still undecided.
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from goex.rpc import goex_pb2 as pb
 
-Key = tuple[str, str, str, str]
-
 
 @dataclass(slots=True)
 class Entry:
-    """Identical questions, oldest first."""
+    """Identical questions, oldest first. `key` is the id of the one that came first."""
 
-    key: Key
+    key: str
     questions: dict[str, pb.Approval] = field(default_factory=dict)
     # The person closed it; or a terminal is open for it, or an answer is under way: it has no room now.
     closed: bool = False
@@ -41,18 +39,18 @@ class Board:
     """All that waits."""
 
     def __init__(self) -> None:
-        self._entries: dict[Key, Entry] = {}
+        self._entries: dict[str, Entry] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def asked(self, approval: pb.Approval) -> None:
         """A question is open; news of one that is known replaces it."""
-        entry = self.of(approval.id)
-        key = (approval.agent, approval.session, approval.digest, approval.intent)
-        if entry is not None and entry.key != key:
-            self.ended(approval.id)
-        self._entries.setdefault(key, Entry(key)).questions[approval.id] = approval
+        same = (self.of(id) for id in (approval.id, *approval.same_as))
+        entry = next((found for found in same if found is not None), None)
+        if entry is None:
+            entry = self._entries.setdefault(approval.id, Entry(approval.id))
+        entry.questions[approval.id] = approval
 
     def ended(self, id: str) -> Entry | None:
         """A question isn't open any more. Returns the entry that it stood in, None for one that isn't known."""
@@ -66,7 +64,7 @@ class Board:
     def of(self, id: str) -> Entry | None:
         return next((entry for entry in self._entries.values() if id in entry.questions), None)
 
-    def entry(self, key: Key) -> Entry | None:
+    def entry(self, key: str) -> Entry | None:
         return self._entries.get(key)
 
     def clear(self) -> None:
@@ -84,7 +82,8 @@ class Board:
         for number, entry in enumerate(self._entries.values()):
             if entry.closed or entry.busy:
                 continue
-            ranked.append((turns[entry.key[0]], number, entry))
-            turns[entry.key[0]] += 1
+            agent = entry.first.agent
+            ranked.append((turns[agent], number, entry))
+            turns[agent] += 1
         ranked.sort(key=lambda item: item[:2])
         return [entry for _, _, entry in ranked[:most]], max(len(ranked) - most, 0)

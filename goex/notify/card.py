@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 Urgency = Literal["low", "normal", "critical"]
 
-# A notification server gives a body about this room; GNOME and others fold the rest away.
-MOST_LINES = 8
-WIDTH = 46  # cells
+# The room that the servers give a body, less what stands in it beside the foreign text.
+MOST_LINES = 12
+WIDTH = 40  # cells
 _LONGEST_NAME = 40
 _SHOWN_DIGEST = 12
 
@@ -99,13 +99,15 @@ def question(approval: pb.Approval, *, count: int = 1) -> Card:
     allows = click_allows(approval) and not cut
     lines = [*what]
     if cut:
-        lines.append(Line(f"{cut} more lines aren't shown here: look before you allow it.", bold=True))
+        more_lines = "1 more line isn't" if cut == 1 else f"{cut} more lines aren't"
+        lines.append(Line(f"{more_lines} shown here.", bold=True))
     undo = "THIS CAN'T BE TAKEN BACK" if irreversible else _UNDO[approval.undo_class]
     lines.append(Line(f"Risk: {risk if risk != 'unknown' else 'unknown, counts as delete'}; {undo}.", bold=True))
     if count > 1:
         lines.append(Line(f"Asked {count} times: each is allowed by itself; Deny denies all {count}.", bold=True))
     until = _clock(approval.deadline)
-    lines.append(Line(f"No answer{f' by {until}' if until else ''} is a no. Digest {_digest(approval)}"))
+    lines.append(Line(f"No answer{f' by {until}' if until else ''} is a no."))
+    lines.append(Line(f"Digest {_digest(approval)}"))
     return Card(
         title=f"{_who(approval.agent)} {_WISHES.get(risk, 'wants something of unknown risk')}"
         + (f" (×{count})" if count > 1 else ""),
@@ -200,8 +202,8 @@ def _foreign(approval: pb.Approval) -> list[str]:
     for need in approval.needs:
         # Not `also`: a grant for once holds for this very action, whatever else its scope would open.
         account = f" on {need.account}" if need.account else ""
-        found.append(f"uses {need.service}:{need.scope}{account} ({need.risk or 'unknown risk'})")
-    return [escape(text) for text in found]
+        found.append(f"uses {need.service}:{need.scope}{account}")
+    return [escape(text) for text in dict.fromkeys(found)]
 
 
 def _fitting(texts: Sequence[str]) -> tuple[list[Line], int]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from goex.notify import card as cards
 from goex.notify import terminal
-from goex.notify.board import Board, Entry, Key
+from goex.notify.board import Board, Entry
 from goex.notify.card import DEFAULT, DENY, ONCE, Card
 from goex.notify.feed import Feed
 from goex.notify.notices import Notices
@@ -49,7 +49,7 @@ class Note:
     """A notification on the screen. `key` None: the summary. `asked` is what it showed when it was drawn."""
 
     id: int
-    key: Key | None
+    key: str | None
     card: Card
     asked: tuple[pb.Approval, ...] = ()
 
@@ -60,9 +60,9 @@ class Notifier:
     def __init__(self, paths: Paths, settings: Notify, env: Mapping[str, str], tell: Tell) -> None:
         self._settings, self._env, self._tell = settings, env, tell
         self._board = Board()
-        self._notes: dict[Key | None, Note] = {}
+        self._notes: dict[str | None, Note] = {}
         self._summary_closed = False
-        self._hints: dict[Key, str] = {}
+        self._hints: dict[str, str] = {}
         self._own: set[str] = set()
         self._opened: set[str] = set()
         self._ended: list[Card] = []
@@ -235,7 +235,7 @@ class Notifier:
         entry.seen = True
         await self._place(entry.key, drawn, asked, _left(asked[0].deadline) + _LINGER_SECONDS)
 
-    async def _place(self, key: Key | None, drawn: Card, asked: tuple[pb.Approval, ...], seconds: float) -> None:
+    async def _place(self, key: str | None, drawn: Card, asked: tuple[pb.Approval, ...], seconds: float) -> None:
         note = self._notes.get(key)
         ids = [approval.id for approval in asked]
         if note is not None and note.card == drawn and [approval.id for approval in note.asked] == ids:
@@ -246,7 +246,8 @@ class Notifier:
         id = await self._server.notify(drawn, replaces=replaced, seconds=seconds)
         self._notes[key] = Note(id, key, drawn, asked)
         self._moved = asyncio.get_running_loop().time()
-        self._tell("shown", {"approvals": ids, "title": drawn.title, "allows": drawn.allows})
+        labels = [button.label for button in drawn.buttons]
+        self._tell("shown", {"approvals": ids, "title": drawn.title, "buttons": labels, "allows": drawn.allows})
 
     async def _say_what_ended(self) -> None:
         ended, self._ended = self._ended, []

@@ -159,11 +159,13 @@ class Server:
 
     async def _look(self, *, activate: bool) -> None:
         """See who the server is, starting the desktop's one when none runs, if `activate`."""
-        with suppress(NoServer):
-            if activate:
+        if activate:
+            # Refused where nothing is set up to be started, though a server may run.
+            with suppress(NoServer):
                 await self._call(
                     _BUS, _BUS_PATH, _BUS, "StartServiceByName", "su", _SERVER, 0, seconds=_ACTIVATION_SECONDS
                 )
+        with suppress(NoServer):
             owner = str((await self._call(_BUS, _BUS_PATH, _BUS, "GetNameOwner", "s", _SERVER))[0])
             name, _, version, _ = await self._call(owner, _PATH, _SERVER, "GetServerInformation")
             (can,) = await self._call(owner, _PATH, _SERVER, "GetCapabilities")
