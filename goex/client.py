@@ -14,7 +14,7 @@ import socket as sockets
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -191,7 +191,7 @@ class Client:
         )
         return call(request, metadata=self._metadata)
 
-    def streamed(self, method: str, request: Message, reply: type[Reply]) -> Iterator[Reply]:
+    def streamed(self, method: str, request: Message, reply: type[Reply]) -> Generator[Reply, None, None]:
         """What a call streams, one by one. Leaving the iteration ends the call. Raises GoexError."""
         call = self.stream(method, request, reply)
         try:

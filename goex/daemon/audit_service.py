@@ -55,20 +55,21 @@ class AuditService(rpc.AuditServicer):
                 f"{wanted.kind[:40]!r} isn't a kind of action.",
                 next_step=f"It is one of: {', '.join(_KINDS)}. With --rows it is a row's kind.",
             )
-        rows = find_actions(self._journal, wanted)
-        return audit.ActionsPage(
-            actions=self._logged(rows), before=rows[-1].number if len(rows) == wanted.limit and rows else 0
-        )
+        return await asyncio.to_thread(self._page, wanted)
 
     @unary
     async def Rows(self, request: audit.Wanted, context: Any) -> pb.LogReply:
         self._desk.callers.peer(context)
-        return pb.LogReply(rows=[log_row(row) for row in find_rows(self._journal, _wanted(request, MOST_ROWS))])
+        rows = await asyncio.to_thread(find_rows, self._journal, _wanted(request, MOST_ROWS))
+        return pb.LogReply(rows=[log_row(row) for row in rows])
 
     @unary
     async def Story(self, request: pb.ActionId, context: Any) -> audit.StoryReply:
         self._desk.callers.peer(context)
-        row = self._desk.engine.core.actions.get(request.id)
+        return await asyncio.to_thread(self._story, request.id)
+
+    def _story(self, id: str) -> audit.StoryReply:
+        row = self._desk.engine.core.actions.get(id)
         rows = find_rows(self._journal, Wanted(action_id=row.id, limit=MOST_ROWS))
         told = story(self._journal, reversed(rows))
         reverts = self._desk.engine.core.actions.reverts_of(row.id)
@@ -131,6 +132,11 @@ class AuditService(rpc.AuditServicer):
         ]
         found.sort(key=lambda each: (each.uses > 0, each.last_used, each.grant.created))
         return audit.ScopesReply(scopes=found)
+
+    def _page(self, wanted: Wanted) -> audit.ActionsPage:
+        rows = find_actions(self._journal, wanted)
+        more = len(rows) == wanted.limit
+        return audit.ActionsPage(actions=self._logged(rows), before=rows[-1].number if more and rows else 0)
 
     def _logged(self, rows: tuple[ActionRow, ...]) -> list[audit.LoggedAction]:
         decided = decisions(self._journal, [row.id for row in rows])

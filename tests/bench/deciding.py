@@ -1,96 +1,131 @@
-"""`decide.p50_ms`: the decision on one call while 1,000 standing grants of 100 agents are live.
+"""`decide.p50_ms`: the decision on one call under 1,000 rules and 10,000 standing grants of 100 agents.
 
-It is what the engine asks for each action: the grants that could concern it, then rules and grants. The floor is one
-look-up of the same grant in a plain dict, and a comparison of its expiry.
+It is what the engine asks for each action: how things stand, the grants that could concern it, then rules and grants.
+Forty agents and methods take turns, so that no answer could be one that was kept. A tenth of the rules is about
+everybody and everything, and so has to be evaluated each time. The floor is one evaluation of one rule by Cedar.
 """
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from datetime import timedelta
+from itertools import cycle
 from pathlib import Path
 
+import cedarpy
+
 from goex.engine.ledger import Ledger
+from goex.engine.rulebook import Rulebook
 from goex.journal.chain import Journal, utc_now
-from policies.actions import ApiCalls, Call, Need, Plan, UndoClass
-from policies.catalog import Risk
-from policies.decisions import DEFAULT_RULES, Allow, Request, decide
+from mapper.catalog import Catalog
+from policies.catalog import Method, Risk
+from policies.decisions import Allow, Request, decide
 from policies.grants import Grant, Width
+from policies.rules.cases import read
 from tests.bench.measure import Row, in_turn, row
 
 NAME = "decide.p50_ms"
-AGENTS, SCOPES = 100, 10
-OPERATIONS = 100
+AGENTS, SCOPES, RULES = 100, 100, 1000
+OPERATIONS = 40
 
 
 async def measure() -> tuple[Row, ...]:
-    now = utc_now()
-    grants = tuple(_grant(f"agent-{agent}", f"scope-{scope}") for agent in range(AGENTS) for scope in range(SCOPES))
-    known = {(grant.agent, grant.service, grant.account, grant.scope): grant for grant in grants}
-    request = Request(agent="agent-50", session="s-1", digest="d" * 64, plan=_plan())
+    catalog = Catalog.bundled()
+    methods = [m for s in catalog.services.values() for m in s.methods.values() if m.risk is Risk.WRITE and m.undo]
+    requests = [_request(f"agent-{index}", methods[index % len(methods)], catalog) for index in range(OPERATIONS)]
     with tempfile.TemporaryDirectory(prefix="goex-bench-") as folder:
         journal = Journal(Path(folder) / "state.db", Path(folder) / "journal.head")
         journal.unlock(b"j" * 32)
         ledger = Ledger(journal, utc_now)
         ledger.load(b"l" * 32)
         with ledger.changing() as transaction:
-            ledger.grant(transaction, grants, by="bench")
+            ledger.grant(transaction, tuple(_grants(requests)), by="bench")
+        rules = Rulebook(journal, utc_now, catalog)
+        rules.load(b"r" * 32)
+        rules.apply({"bench.cedar": "\n".join(_rules(methods))}, by="bench")
+        assert len(rules.book.policies) >= RULES
+        now = utc_now()
+        turns = cycle(requests)
 
         def decided() -> object:
-            return decide(request, ledger.matching(request.agent, request.plan.required), DEFAULT_RULES, now)
+            request = next(turns)
+            rules.counts.situation(request.agent, request.session)
+            return decide(request, ledger.matching(request.agent, request.plan.required), rules, now)
 
-        assert isinstance(decided(), Allow)
+        assert all(isinstance(decided(), Allow) for _ in requests)
 
         async def value() -> None:
             for _ in range(OPERATIONS):
                 decided()
 
+        policy = cedarpy.PolicySet.from_str("permit (principal, action, resource) when { context.risk_level > 1 };")
+        entities = cedarpy.Entities.from_json_str("[]")
+        one = {
+            "principal": {"type": "Agent", "id": "agent-1"},
+            "action": {"type": "Action", "id": "call"},
+            "resource": {"type": "Method", "id": methods[0].id},
+            "context": {"risk_level": 2},
+        }
+
         async def floor() -> None:
             for _ in range(OPERATIONS):
-                grant = known["agent-50", "slack", "work", "scope-5"]
-                assert grant.expires is not None and now < grant.expires
+                cedarpy.is_authorized(one, policy, entities)
 
-        timings = await in_turn(value, floor, rounds=200, seconds=5, operations=OPERATIONS)
+        timings = await in_turn(value, floor, rounds=200, seconds=8, operations=OPERATIONS)
         journal.close()
-    return (row(NAME, timings[0], "one look-up in a dict", timings[1]),)
+    return (row(NAME, timings[0], "one rule, evaluated by Cedar", timings[1]),)
 
 
-def _grant(agent: str, scope: str) -> Grant:
+def _request(agent: str, method: Method, catalog: Catalog) -> Request:
+    arguments = {name: _value(schema) for name, schema in method.parameters["properties"].items()}
+    return read({"agent": agent, "call": method.id, "arguments": arguments}, catalog)[0]
+
+
+def _value(schema: object) -> object:
+    kind = schema.get("type") if isinstance(schema, dict) else None
+    return {"integer": 5, "boolean": True, "array": [], "object": {}}.get(str(kind), "some words")
+
+
+def _grants(requests: list[Request]) -> Iterator[Grant]:
+    """10,000 of them, among which those that the requests are allowed on."""
     now = utc_now()
-    return Grant(
-        id=f"g-{agent}-{scope}",
-        agent=agent,
-        service="slack",
-        account="work",
-        scope=scope,
-        width=Width.PERMANENT,
-        created=now,
-        expires=now + timedelta(days=1),
-        by="bench",
-        why="a-1",
-    )
+    wanted = {request.agent: request.plan.required[0] for request in requests}
+    for agent in (f"agent-{number}" for number in range(AGENTS)):
+        for scope in range(SCOPES):
+            need = wanted.get(agent) if scope == 0 else None
+            yield Grant(
+                id=f"g-{agent}-{scope}",
+                agent=agent,
+                service=need.service if need else "slack",
+                account=need.account if need else "default",
+                scope=need.scope if need else f"scope-{scope}",
+                width=Width.PERMANENT,
+                created=now,
+                expires=now + timedelta(days=1),
+                by="bench",
+                why="a-1",
+            )
 
 
-def _plan() -> Plan:
-    arguments = {"channel": "#ops", "text": "hi"}
-    call = Call(service="slack", method="chat.postMessage", arguments=arguments, account="work")
-    need = Need(
-        service="slack",
-        account="work",
-        scope="scope-5",
-        risk=Risk.WRITE,
-        methods=("chat.postMessage",),
-        arguments=(arguments,),
-    )
-    return Plan(
-        action=ApiCalls(calls=(call,)),
-        needs=(need,),
-        undo_class=UndoClass.COMPENSATING,
-        undo_text="",
-        resolved={},
-        bounds={},
-        catalog_hash="",
-        image_id="",
-        limits={},
-        lines=(),
-    )
+def _rules(methods: list[Method]) -> Iterator[str]:
+    """As a person with many agents would have them: most about one agent and method, some about a service, a tenth
+    about everything."""
+    for number in range(RULES):
+        method = methods[number % len(methods)]
+        agent = f'Agent::"agent-{number % AGENTS}"'
+        match number % 10:
+            case 0:
+                how, head = '@effect("ask") forbid', "principal, action, resource"
+                when = f'context.account == "account-{number}" && context.risk_level > 2'
+            case 1 | 2 | 3:
+                how, head = "forbid", f'principal, action, resource in Service::"{method.service}"'
+                when = f"context.rate.minute > {1000 + number}"
+            case 4 | 5:
+                how, head = "forbid", f"principal == {agent}, action, resource"
+                when = f"context.time.hour == {number % 24} && context.session.actions > {number}"
+            case _:
+                how, head = "permit", f'principal == {agent}, action, resource == Method::"{method.id}"'
+                name = next(iter(method.parameters["properties"]))
+                when = f'context.arguments has {name} && context.arguments.{name} == "value {number}"'
+        yield f'@id("r{number}") {how} ({head}) when {{ {when} }};'

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from goex.journal.actions import Actions
 from goex.journal.chain import Journal, Transaction
 from goex.journal.states import Event
 from policies.actions import ApiCalls, Call, Need, Outcome, Plan, UndoClass
 from policies.catalog import Risk
+from tests.support.daemon import VAULT_PASSPHRASE, Daemon
+from vault.keys import PassphraseProtector
+from vault.secret import Secret
+from vault.store import Vault
 
 ROWS = 100_000
 ROWS_OF_AN_ACTION = 10
@@ -22,6 +29,21 @@ def fill(journal: Journal, rows: int = ROWS) -> None:
         with journal.transaction() as transaction:
             for number in range(start, min(start + _AT_ONCE, rows // ROWS_OF_AN_ACTION)):
                 _action(kept, transaction, number)
+
+
+@contextmanager
+def behind(daemon: Daemon) -> Iterator[Journal]:
+    """A daemon's journal with its own keys, while it is stopped; afterwards it runs again, unlocked."""
+    daemon.stop()
+    vault = Vault.open(daemon.state_dir / "vault.db")
+    vault.unlock(PassphraseProtector(Secret(VAULT_PASSPHRASE.encode())))
+    journal = Journal(daemon.state_dir / "state.db", daemon.state_dir / "journal.head")
+    journal.unlock(vault.derive("journal"))
+    vault.seal()
+    yield journal
+    journal.close()
+    daemon.start()
+    daemon.unlock()
 
 
 def _action(kept: Actions, transaction: Transaction, number: int) -> None:

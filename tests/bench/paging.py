@@ -16,15 +16,11 @@ from goex.cli.deeds import show_actions
 from goex.cli.output import Output
 from goex.cli.rows import show_rows
 from goex.client import Client
-from goex.journal.chain import Journal
 from goex.rpc import audit_pb2 as audit
 from goex.rpc import goex_pb2 as pb
 from tests.bench import journals
 from tests.bench.measure import Once, Row, in_turn, row
-from tests.support.daemon import VAULT_PASSPHRASE, Daemon
-from vault.keys import PassphraseProtector
-from vault.secret import Secret
-from vault.store import Vault
+from tests.support.daemon import Daemon
 
 NAME = "log.first_page.p50_ms"
 PAGE = 50
@@ -32,10 +28,8 @@ PAGE = 50
 
 async def measure(rows: int = journals.ROWS, rounds: int = 100) -> tuple[Row, ...]:
     with Daemon() as daemon:
-        daemon.stop()
-        _fill(daemon, rows)
-        daemon.start()
-        daemon.unlock()
+        with journals.behind(daemon) as journal:
+            journals.fill(journal, rows)
         with Client(daemon.user_socket) as client:
             narrow = audit.Wanted(
                 limit=PAGE, agent="agent-3", risk="write", service="slack", since="2020-01-01T00:00:00Z"
@@ -84,14 +78,3 @@ class _Screen(io.StringIO):
 
     def isatty(self) -> bool:
         return True
-
-
-def _fill(daemon: Daemon, rows: int) -> None:
-    """Write rows with the daemon's own keys, while it isn't there."""
-    vault = Vault.open(daemon.state_dir / "vault.db")
-    vault.unlock(PassphraseProtector(Secret(VAULT_PASSPHRASE.encode())))
-    journal = Journal(daemon.state_dir / "state.db", daemon.state_dir / "journal.head")
-    journal.unlock(vault.derive("journal"))
-    journals.fill(journal, rows)
-    journal.close()
-    vault.seal()
