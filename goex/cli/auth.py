@@ -203,9 +203,9 @@ def list_accounts(
 
 
 def _expiry(account: ab.ConnectedAccount) -> str:
-    if account.renews:
-        return "renews itself"
-    return local(account.expires) if account.expires else "not known"
+    if not account.expires:
+        return "renews itself" if account.renews else "not known"
+    return f"{local(account.expires)}{' (renews)' if account.renews else ''}"
 
 
 def _narrowed(account: ab.ConnectedAccount) -> str:

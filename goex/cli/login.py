@@ -160,31 +160,33 @@ def _follow(client: Client, events: _Events, wish: Wish, out: Output, pasting: _
 
 def _open(client: Client, opened: ab.OpenBrowser, wish: Wish, out: Output, pasting: _Pasting) -> None:
     out.progress(f"Asked for: {', '.join(opened.scopes) or 'no scope'}.")
-    out.progress("Log in at this address:")
-    _address(opened.url, out)
+    if not out.as_json:
+        out.progress("Log in at this address:")
+        _address(opened.url)
     if wish.browser and _browse(opened.url):
         out.progress("Your browser was told to open it.")
+    if out.as_json:
+        return
     out.progress("If the browser is on another machine, it ends on a page that can't be opened:")
     out.progress("copy that page's address, paste it here and press Enter. Ctrl-C ends the login.")
-    if not out.as_json:
-        pasting.begin(client, opened.login_id, out)
+    pasting.begin(client, opened.login_id, out)
 
 
 def _enter(code: ab.EnterCode, wish: Wish, out: Output) -> None:
     out.progress(f"Asked for: {', '.join(code.scopes) or 'no scope'}.")
-    out.progress("Open this address, on any machine:")
-    _address(code.verification_url, out)
-    out.progress(f"and enter this code, before {local(code.deadline)}:")
-    _address(code.user_code, out)
+    if not out.as_json:
+        out.progress("Open this address, on any machine:")
+        _address(code.verification_url)
+        out.progress(f"and enter this code, before {local(code.deadline)}:")
+        _address(code.user_code)
     if wish.browser and _browse(code.verification_url_complete or code.verification_url):
         out.progress("Your browser was told to open it.")
 
 
-def _address(text: str, out: Output) -> None:
-    """On stderr, alone on its line, so that it can be copied whole; with --json the event holds it."""
-    if not out.as_json:
-        sys.stderr.write(f"    {shown(text)}\n")
-        sys.stderr.flush()
+def _address(text: str) -> None:
+    """On stderr, alone on its line and never folded, so that it can be copied whole."""
+    sys.stderr.write(f"    {shown(text)}\n")
+    sys.stderr.flush()
 
 
 def _browse(url: str) -> bool:

@@ -234,6 +234,14 @@ class Core:
                     f"{service}/{name} gave a token for more than this needs, which it didn't do before.",
                     next_step="Ask again: the question then says that only GoEx's gateway holds it.",
                 )
+            facts: JsonObject = {
+                "service": service,
+                "account": name,
+                "narrowed": lease.narrowed,
+                "scopes": list(lease.scopes),
+                "needed": list(use.scopes),
+            }
+            self.journal.append("lease", action_id=row.id, agent=row.agent, facts=facts)
             made.append(lease)
         return tuple(made)
 

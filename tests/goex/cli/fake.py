@@ -13,6 +13,7 @@ from typing import Any
 
 import grpc
 
+from goex.rpc import accounts_pb2_grpc as accounts_rpc
 from goex.rpc import audit_pb2 as audit
 from goex.rpc import audit_pb2_grpc as audit_rpc
 from goex.rpc import goex_pb2 as pb
@@ -148,6 +149,9 @@ class Fake(audit_rpc.AuditServicer, rpc.ActionsServicer, rpc.PersonServicer):
     WAIT = "wait"
 
     def __init__(self) -> None:
+        from tests.goex.cli.fake_accounts import FakeAccounts
+
+        self.accounts = FakeAccounts()
         self.events: list[Any] = []
         self.scripts: list[list[Any]] = []
         self.pending: list[pb.Approval] = [approval()]
@@ -366,6 +370,7 @@ def serve(socket: Path, fake: Fake) -> grpc.Server:
     rpc.add_ActionsServicer_to_server(fake, server)
     rpc.add_PersonServicer_to_server(fake, server)
     audit_rpc.add_AuditServicer_to_server(fake, server)
+    accounts_rpc.add_AccountsServicer_to_server(fake.accounts, server)
     server.add_insecure_port(f"unix:{socket}")
     server.start()
     socket.chmod(0o600)

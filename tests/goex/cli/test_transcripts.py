@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from goex.rpc import accounts_pb2 as ab
 from goex.rpc import goex_pb2 as pb
 from tests.goex.cli.conftest import Inside
 from tests.goex.cli.fake import Fake, approval, finished, mapped, problem, state, view
@@ -65,7 +66,45 @@ def _absent(fake: Fake) -> None:
     fake.status.vault = "absent"
 
 
+def _new(fake: Fake) -> None:
+    for scope in fake.accounts.offers[0].scopes:
+        scope.granted = False
+
+
+def _imported(fake: Fake) -> None:
+    fake.accounts.offers[0].confirm = True
+    fake.accounts.offers[0].said_by = "import"
+
+
+def _nowhere(fake: Fake) -> None:
+    fake.accounts.offers[0].said_by = ""
+
+
+def _device(fake: Fake) -> None:
+    code = ab.EnterCode(
+        user_code="WDJB-MJHT",
+        verification_url="https://login.example.org/device",
+        deadline="2026-01-02T03:14:05+00:00",
+        scopes=["notes.read"],
+    )
+    fake.accounts.events[1] = ab.LoginEvent(code=code)
+
+
+def _dropped(fake: Fake) -> None:
+    fake.accounts.events[2].done.dropped.append("notes.write")
+
+
+def _unreachable(fake: Fake) -> None:
+    fake.accounts.logout = ab.LogoutReply(
+        service="notes",
+        account="default",
+        why="The login wasn't taken back at the provider: it can't be reached.",
+        next_step="Remove GoEx's access on the provider's own page.",
+    )
+
+
 def _empty(fake: Fake) -> None:
+    fake.accounts.list.clear()
     fake.list.clear()
     fake.pending.clear()
     fake.logged.clear()
@@ -80,6 +119,12 @@ SCENES: dict[str, Callable[[Fake], None]] = {
     "sealed": _sealed,
     "absent": _absent,
     "empty": _empty,
+    "nothing granted": _new,
+    "an import's word": _imported,
+    "an unknown login": _nowhere,
+    "a device": _device,
+    "a dropped scope": _dropped,
+    "no answer": _unreachable,
 }
 
 
@@ -111,6 +156,7 @@ def test_transcript(file: Path, inside: Inside, fake: Fake) -> None:
         pristine = Fake()
         for name in ("events", "scripts", "pending", "list", "logged", "verify", "status"):
             setattr(fake, name, getattr(pristine, name))
+        vars(fake.accounts).update(vars(pristine.accounts))
         if scene:
             SCENES[scene](fake)
             made.append(f"# with {scene}")
@@ -119,6 +165,7 @@ def test_transcript(file: Path, inside: Inside, fake: Fake) -> None:
         made += [*_lines(ran.err, "! "), f"? {ran.code}", ""]
         if "--json" in command:
             streams = command.split()[0] in ("exec", "undo", "redo", "commit") and ran.code != 2
+            streams = streams or command.startswith("auth login notes")
             documents = [json.loads(line) for line in ran.out.splitlines()]
             assert all(isinstance(document, dict) for document in documents)
             assert streams or len(documents) == 1

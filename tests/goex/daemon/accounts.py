@@ -119,7 +119,8 @@ class Person:
                 case "code":
                     self.browser.enter_code(event.code.verification_url, event.code.user_code)
                 case "done":
-                    return event.done
+                    done: ab.LoginDone = event.done
+                    return done
         raise AssertionError("The login ended without a word.")
 
     def accounts(self) -> dict[str, ab.ConnectedAccount]:

@@ -157,7 +157,7 @@ def keys(home: Daemon) -> Iterator[KeyService]:
         yield running
 
 
-def put(person: Person, service: str, kind: str, secret: str, **more: object) -> ab.ConnectedAccount:
+def put(person: Person, service: str, kind: str, secret: str, **more: Any) -> ab.ConnectedAccount:
     request = ab.PutCredentialRequest(
         service=service, kind=kind, secret=secret.encode(), passphrase=APPROVAL_PASSPHRASE, **more
     )
