@@ -122,16 +122,12 @@ class Listener:
             return
         page = self._page(event)
         body = page.render()
-        link.sendall(
-            (
-                http.send(
-                    h11.Response(status_code=page.status, headers=[*_HEADERS, ("Content-Length", str(len(body)))])
-                )
-                or b""
-            )
-            + (http.send(h11.Data(data=body)) or b"")
-            + (http.send(h11.EndOfMessage()) or b"")
-        )
+        headers = [*_HEADERS, ("Content-Length", str(len(body)))]
+        parts: list[h11.Event] = [h11.Response(status_code=page.status, headers=headers)]
+        if event.method != b"HEAD":
+            parts.append(h11.Data(data=body))
+        for part in (*parts, h11.EndOfMessage()):
+            link.sendall(http.send(part) or b"")
         with contextlib.suppress(OSError):
             link.shutdown(socket.SHUT_WR)
             link.recv(4096)  # so that what is unread doesn't reset the connection before the page is there

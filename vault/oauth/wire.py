@@ -145,7 +145,7 @@ class _Line:
                 self._handle = None
 
     def _addresses(self, host: str, port: int) -> list[str]:
-        found = _within(self.way.seconds, lambda: self.way.resolve(host.strip("[]"), port))
+        found = _within(self.way.seconds / 2, lambda: self.way.resolve(host.strip("[]"), port))
         if isinstance(found, Exception) or found is None:
             why = "looking up its name took too long" if found is None else "its name isn't known"
             raise Failed(f"{host} can't be reached: {why}", sent=False)
