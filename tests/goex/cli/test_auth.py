@@ -1,0 +1,211 @@
+"""`goex auth` on a terminal: the address, the browser, what is pasted, and the login that an action lacks."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from goex.rpc import accounts_pb2 as ab
+from goex.rpc import goex_pb2 as pb
+from tests.goex.cli.conftest import GOEX, Inside
+from tests.goex.cli.fake import PASSPHRASE, Fake, approval, finished, problem
+from tests.goex.cli.fake_accounts import URL, connected
+from tests.services.oidc import wait_until
+from tests.support.terminal import Terminal
+
+ADDRESS = r"https://login\.example\.org/authorize\S+"
+
+
+def goex(env: dict[str, str], *arguments: str) -> Terminal:
+    return Terminal([*GOEX, *arguments], env=env, cwd=Path(env["HOME"]))
+
+
+def waiting(fake: Fake) -> None:
+    """A login that waits for the person, once its address was shown."""
+    fake.accounts.events.insert(2, "wait")
+
+
+def lacks_consent(fake: Fake) -> None:
+    fake.scripts = [
+        [finished(problem=problem("consent", 7, "The login of notes/default doesn't cover notes.write."))],
+        [finished()],
+    ]
+
+
+@pytest.fixture
+def browser(env: dict[str, str], tmp_path: Path) -> Path:
+    """The person's browser: it writes down what it was to open."""
+    opened = tmp_path / "opened"
+    script = tmp_path / "browser"
+    script.write_text(f'#!/bin/sh\necho "$1" >>{opened}\n')
+    script.chmod(0o755)
+    env["BROWSER"] = f"{script} %s"
+    return opened
+
+
+def test_the_address_is_printed_and_opened_in_the_persons_browser(
+    env: dict[str, str], fake: Fake, browser: Path
+) -> None:
+    with goex(env, "auth", "login", "notes") as terminal:
+        terminal.expect(ADDRESS)
+        assert terminal.wait() == 0
+    assert browser.read_text().strip() == URL
+
+
+def test_no_browser_prints_the_address_and_opens_nothing(env: dict[str, str], fake: Fake, browser: Path) -> None:
+    with goex(env, "auth", "login", "notes", "--no-browser") as terminal:
+        terminal.expect(ADDRESS)
+        assert terminal.wait() == 0
+    assert not browser.exists()
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "javascript:alert(1)", "--help"])
+def test_only_a_web_address_is_opened(env: dict[str, str], fake: Fake, browser: Path, url: str) -> None:
+    fake.accounts.events[1] = ab.LoginEvent(open=ab.OpenBrowser(login_id="l-1", url=url))
+    with goex(env, "auth", "login", "notes") as terminal:
+        assert terminal.wait() == 0
+    assert not browser.exists()
+
+
+def test_ctrl_c_leaves_the_login(env: dict[str, str], fake: Fake) -> None:
+    waiting(fake)
+    with goex(env, "auth", "login", "notes", "--no-browser") as terminal:
+        terminal.expect("Ctrl-C ends the login")
+        os.kill(terminal.pid, signal.SIGINT)
+        assert terminal.wait() == 130
+    wait_until(lambda: fake.accounts.left)
+
+
+def test_the_address_of_a_browser_elsewhere_is_pasted(env: dict[str, str], fake: Fake) -> None:
+    waiting(fake)
+    with goex(env, "auth", "login", "notes", "--no-browser") as terminal:
+        terminal.expect("Ctrl-C ends the login")
+        terminal.type("http://127.0.0.1:1/callback?code=x&state=another")
+        terminal.expect("isn't the address that this login ends on")
+        terminal.type("http://127.0.0.1:1/callback?code=c&state=s")
+        terminal.expect("Connected notes/default")
+        assert terminal.wait() == 0
+    assert fake.accounts.pasted == ["http://127.0.0.1:1/callback?code=c&state=s"]
+
+
+def test_what_only_an_import_says_is_shown_and_agreed_to(env: dict[str, str], fake: Fake) -> None:
+    fake.accounts.offers = [
+        ab.OfferReply(service="notes", confirm=True, said_by="import", client_id="goex",
+                      server=ab.AuthorizationServer(issuer="https://login.example.org")),
+        *fake.accounts.offers,
+    ]  # fmt: skip
+    with goex(env, "auth", "login", "notes", "--scope", "notes.read", "--no-browser") as terminal:
+        terminal.expect("issuer: https://login.example.org")
+        terminal.expect("the provider's own")
+        terminal.type("yes")
+        assert terminal.wait() == 0
+    login = fake.accounts.requests[-1]
+    assert login.confirmed.issuer == "https://login.example.org"
+
+
+def test_what_isnt_agreed_to_isnt_used(env: dict[str, str], fake: Fake) -> None:
+    fake.accounts.offers[0].confirm = True
+    for said in ("", "no", "perhaps"):
+        with goex(env, "auth", "login", "notes", "--no-browser") as terminal:
+            terminal.expect("the provider's own")
+            terminal.type(said)
+            assert terminal.wait() == 3
+    assert not any(isinstance(request, ab.LoginRequest) for request in fake.accounts.requests)
+
+
+def test_a_client_and_its_secret_are_asked_for_and_the_secret_isnt_shown(env: dict[str, str], fake: Fake) -> None:
+    fake.accounts.offers[0].client_id = ""
+    fake.accounts.offers[0].client = "confidential"
+    fake.accounts.presence = True
+    with goex(env, "auth", "login", "notes", "--no-browser") as terminal:
+        terminal.expect("http://127.0.0.1")
+        terminal.expect("Client id: ")
+        terminal.type("my-client")
+        terminal.expect("Client secret")
+        terminal.type("hush hush")
+        terminal.expect("Approval passphrase: ")
+        terminal.type(PASSPHRASE)
+        assert terminal.wait() == 0
+        assert "hush" not in terminal.text and PASSPHRASE not in terminal.text
+    login = fake.accounts.requests[-1]
+    assert (login.client_id, login.client_secret) == ("my-client", b"hush hush")
+
+
+def test_a_clients_secret_comes_from_a_file_descriptor(inside: Inside, fake: Fake) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"from a pipe\n")
+    os.close(writing)
+    ran = inside("auth", "login", "notes", "--client-id", "web", "--client-secret-fd", str(reading), "--no-browser")
+    assert ran.code == 0, ran.err
+    assert fake.accounts.requests[-1].client_secret == b"from a pipe"
+
+
+def test_everything_that_is_said_arrives(inside: Inside, fake: Fake) -> None:
+    words = (
+        "auth login notes --account work --scope a --scope b --scope a --device --no-browser --client-id c"
+        " --issuer https://i.example.org --token-endpoint https://i.example.org/t --base-url https://n.example.org"
+        " --origin https://m.example.org --private"
+    )
+    assert inside(*words.split()).code == 0
+    login = fake.accounts.requests[-1]
+    assert (login.service, login.account, list(login.scopes), login.flow) == ("notes", "work", ["a", "b"], "device")
+    assert (login.server.issuer, login.server.token_endpoint) == ("https://i.example.org", "https://i.example.org/t")
+    assert (login.place.base_url, list(login.place.origins)) == ("https://n.example.org", ["https://m.example.org"])
+    assert login.place.private
+
+
+# ---- the login that an action lacks
+
+
+def test_exec_offers_the_login_and_goes_on_by_itself(env: dict[str, str], fake: Fake) -> None:
+    lacks_consent(fake)
+    waiting(fake)
+    fake.scripts[1] = [pb.Event(action_id="ac-0001", asking=approval()), fake.WAIT, finished()]
+    with goex(env, "exec", "--call", "notes.add") as terminal:
+        terminal.expect(r"Log in to notes/default now, for notes\.write\?")
+        terminal.type("yes")
+        terminal.expect("Ctrl-C ends the login")
+        terminal.type("http://127.0.0.1:1/callback?code=c&state=s")
+        # What is typed next is for the next question, not for the login.
+        terminal.expect(r"Your answer[^:]*: ")
+        terminal.type("no")
+        assert terminal.wait() == 0
+    login = next(request for request in fake.accounts.requests if isinstance(request, ab.LoginRequest))
+    assert (login.service, login.account, list(login.scopes)) == ("notes", "default", ["notes.write"])
+    assert len(fake.requests) == 2
+    assert fake.decided[0].approve is False
+
+
+@pytest.mark.parametrize("said", ["", "no", "n", "later"])
+def test_without_a_yes_exec_logs_in_nowhere(env: dict[str, str], fake: Fake, said: str) -> None:
+    lacks_consent(fake)
+    with goex(env, "exec", "--call", "notes.add") as terminal:
+        terminal.expect("Log in to notes/default now")
+        terminal.type(said)
+        assert terminal.wait() == 7
+    assert len(fake.requests) == 1
+    assert not any(isinstance(request, ab.LoginRequest) for request in fake.accounts.requests)
+
+
+def test_a_login_that_brought_nothing_isnt_offered_again(env: dict[str, str], fake: Fake) -> None:
+    lacks_consent(fake)
+    done = ab.LoginDone(account=connected(), dropped=["notes.write"])
+    fake.accounts.events[-1] = ab.LoginEvent(done=done)
+    with goex(env, "exec", "--call", "notes.add") as terminal:
+        terminal.expect("Log in to notes/default now")
+        terminal.type("yes")
+        terminal.expect("not granted: notes.write")
+        assert terminal.wait() == 7
+    assert len(fake.requests) == 1
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_without_a_terminal_exec_only_says_what_to_do(inside: Inside, fake: Fake, more: tuple[str, ...]) -> None:
+    lacks_consent(fake)
+    ran = inside("exec", "--call", "notes.add", *more)
+    assert ran.code == 7
+    assert "doesn't cover notes.write" in ran.err
+    assert not fake.accounts.requests
