@@ -96,7 +96,8 @@ class Polkit:
     async def _check_owner(self, bus: MessageBus) -> None:
         """Raises BusFailed unless the system's own polkit answers there, started if need be."""
         call = functools.partial(system_bus.call, bus, _BUS, "/org/freedesktop/DBus", answer="u")
-        await call(f"{_BUS}.StartServiceByName", "su", [_NAME, 0])
+        with contextlib.suppress(BusFailed):  # it may run already, and not be one that the bus can start
+            await call(f"{_BUS}.StartServiceByName", "su", [_NAME, 0])
         owner = await call(f"{_BUS}.GetConnectionUnixUser", "s", [_NAME])
         if owner.body[0] not in _system_users():
             raise BusFailed("what calls itself polkit isn't the system's")

@@ -1,0 +1,116 @@
+"""Run by test_polkit.py in a mount namespace of its own, as root: a system bus and the real polkitd at their usual
+places, the rules that were given, a GoEx daemon of an ordinary user. Prints what came of it as JSON.
+
+    polkit_probe.py FOLDER MODE RULE
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import grpc
+
+from goex.units.places import POLICY
+from tests.support.bus import CONFIG
+
+USER = 65534
+BUS = Path("/run/dbus/system_bus_socket")
+POLKITD = "/usr/lib/polkit-1/polkitd"
+RULE = 'polkit.addRule(function(action, subject) { if (action.id == "org.goex.approve") return %s; });'
+
+
+def mounted(*places: str) -> None:
+    for place in places:
+        Path(place).mkdir(parents=True, exist_ok=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", place], check=True)
+
+
+def readable(prefix: Path) -> None:
+    """Let the ordinary user run this Python, also where it lies in a closed home: in this namespace alone."""
+    closed = next((each for each in (*reversed(prefix.parents), prefix) if each.stat().st_mode & 0o005 != 0o005), None)
+    if closed is None or closed == prefix:
+        return
+    Path("/mnt/python").mkdir(exist_ok=True)
+    subprocess.run(["mount", "--bind", prefix, "/mnt/python"], check=True)
+    mounted(str(closed))
+    prefix.mkdir(parents=True)
+    subprocess.run(["mount", "--bind", "/mnt/python", prefix], check=True)
+
+
+def main() -> None:
+    folder, mode, rule = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+    mounted("/mnt", "/run/dbus", "/etc/polkit-1/rules.d", "/usr/share/polkit-1/actions")
+    if rule != "no policy":
+        Path("/usr/share/polkit-1/actions/org.goex.policy").write_text(POLICY.read_text())
+    if rule in ("YES", "NO", "AUTH_SELF"):
+        Path("/etc/polkit-1/rules.d/10-goex.rules").write_text(RULE % f"polkit.Result.{rule}")
+    readable(Path(sys.base_prefix))
+    started = []
+    if rule != "no bus":
+        (folder / "bus.conf").write_text(CONFIG.format(socket=BUS))
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        started.append(
+            subprocess.Popen(["dbus-daemon", f"--config-file={folder}/bus.conf", "--nofork", "--nopidfile"], **quiet)
+        )  # type: ignore[call-overload]
+        waited(BUS.exists)
+        if rule != "no polkit":
+            started.append(subprocess.Popen([POLKITD, "--no-debug"], **quiet))  # type: ignore[call-overload]
+            waited(lambda: b"PolicyKit1" in names())
+            if rule == "stopped":
+                os.kill(started[-1].pid, 19)
+    try:
+        os.chown(folder, USER, USER)
+        os.setgroups([])
+        os.setgid(USER)
+        os.setuid(USER)
+        print(json.dumps(asked(mode)))
+    finally:
+        if os.geteuid() == 0:
+            for each in started:
+                each.kill()
+
+
+def names() -> bytes:
+    command = [
+        "dbus-send",
+        "--system",
+        "--print-reply",
+        "--dest=org.freedesktop.DBus",
+        "/",
+        "org.freedesktop.DBus.ListNames",
+    ]
+    return subprocess.run(command, capture_output=True, check=False).stdout
+
+
+def waited(true: object) -> None:
+    for _ in range(200):
+        if true():  # type: ignore[operator]
+            return
+        time.sleep(0.05)
+    raise AssertionError("it didn't come up")
+
+
+def asked(mode: str) -> dict[str, object]:
+    """What the daemon says to an ordinary user who adds an agent: with no passphrase, a wrong one, the right one."""
+    from goex.rpc import goex_pb2 as pb
+    from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
+    from tests.support.journey import problem
+
+    found: dict[str, object] = {}
+    with Daemon(config=f"[ask]\npolkit = {mode}\n") as daemon:
+        for what, passphrase in (("none", ""), ("wrong", "not the passphrase"), ("right", APPROVAL_PASSPHRASE)):
+            try:
+                daemon.person("AddAgent", pb.AddAgentRequest(name=f"agent-{what}", passphrase=passphrase))
+                found[what] = "done"
+            except grpc.RpcError as error:
+                found[what] = problem(error).code
+        found["log"] = daemon.tail()
+    return found
+
+
+main()
