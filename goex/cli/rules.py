@@ -44,7 +44,9 @@ def in_force(context: typer.Context, as_json: Json = False) -> None:
             ("rule", "effect", "where"),
             [(rule.name, _EFFECTS.get(rule.effect, rule.effect), f"{rule.file}:{rule.line}") for rule in reply.rules],
         )
-    out.say(shown(f"In force since {local(reply.applied)}, by {reply.by}." if reply.applied else "The default rules."))
+    if not reply.trouble:
+        since = f"In force since {local(reply.applied)}, by {reply.by}." if reply.applied else "These come with GoEx."
+        out.say(shown(since))
     for one in reply.confined:
         out.say(shown(f"Confined: {one.what} {one.to}"))
 

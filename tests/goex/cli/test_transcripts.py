@@ -110,7 +110,25 @@ def _empty(fake: Fake) -> None:
     fake.logged.clear()
 
 
+def _rules_differ(fake: Fake) -> None:
+    fake.rules.reply.drafts.add(change="added", name="ops", effect="permit", after="permit (…);")
+    fake.rules.reply.confined.add(what="folders", to="/home/ann/work")
+    fake.rules.reply.resting.add(agent="bot", until="2026-01-02T03:04:05+00:00")
+
+
+def _rules_altered(fake: Fake) -> None:
+    fake.rules.reply.ClearField("rules")
+    fake.rules.reply.trouble = "The rules in the state database were altered."
+
+
+def _rules_wrong(fake: Fake) -> None:
+    fake.rules.reply.drafts_trouble = "work.cedar:1:26: unexpected token 'resource'."
+
+
 SCENES: dict[str, Callable[[Fake], None]] = {
+    "rules that differ": _rules_differ,
+    "rules that were altered": _rules_altered,
+    "rules that are wrong": _rules_wrong,
     "ran": _ran,
     "fails": _fails,
     "waits": _waits,
@@ -143,6 +161,31 @@ def commands(text: str) -> list[tuple[str, str, list[str]]]:
     return found
 
 
+def _rules(home: Path) -> None:
+    """The person's drafts, a file with mistakes, and two tables of cases."""
+    folder = home / "c" / "goex" / "rules"
+    folder.mkdir(parents=True)
+    (folder / "work.cedar").write_text(
+        "// What the bot may post.\n"
+        '@id("ops") permit (principal == Agent::"bot", action == Action::"call",\n'
+        '    resource == Method::"slack.chat.postMessage")\n'
+        'when { context.arguments.channel == "#ops" };\n'
+    )
+    (home / "wrong.cedar").write_text(
+        'permit (principal, action resource);\n@id("b") forbid (principal, action, resource in Service::"slak");\n'
+        '@id("c\\u{41}") forbid (principal, action, resource) when { context.riks_level > 2 };\n'
+    )
+    ops = '[[case]]\nname = "in #ops"\ncall = "slack.chat.postMessage"\nexpect = "allow"\nrule = "ops"\n'
+    (home / "good.toml").write_text(ops + 'arguments = { channel = "#ops", text = "hi" }\n')
+    (home / "bad.yaml").write_text(
+        "case:\n"
+        "- {name: elsewhere, call: slack.chat.postMessage, arguments: {channel: '#a', text: hi}, expect: deny}\n"
+        "- {name: a list, call: slack.users.list, granted: ['users:read'], expect: allow}\n"
+        "- {name: a deletion, call: slack.chat.delete, granted: ['chat:write'], expect: allow}\n"
+    )
+    (home / "odd.toml").write_text('[[case]]\ncall = "slack.chat.post"\nexpect = "allow"\n')
+
+
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_transcript(file: Path, inside: Inside, fake: Fake) -> None:
     kept = file.read_text(encoding="utf-8")
@@ -150,6 +193,7 @@ def test_transcript(file: Path, inside: Inside, fake: Fake) -> None:
     (home / "token.json").write_text('{"token": "in a file"}')
     things(home / "documents")
     openapi_documents.files(home)
+    _rules(home)
     made: list[str] = []
     for scene, command, stdin in commands(kept):
         # A scene lasts for one command.
@@ -157,6 +201,7 @@ def test_transcript(file: Path, inside: Inside, fake: Fake) -> None:
         for name in ("events", "scripts", "pending", "list", "logged", "verify", "status"):
             setattr(fake, name, getattr(pristine, name))
         vars(fake.accounts).update(vars(pristine.accounts))
+        vars(fake.rules).update(vars(pristine.rules))
         if scene:
             SCENES[scene](fake)
             made.append(f"# with {scene}")
