@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from goex.cli.output import Output, local, shown
+from goex.cli.output import Output, fold, local, shown
 
 if TYPE_CHECKING:
     from goex.rpc import audit_pb2 as audit
 
 _VERDICTS = {"allowed": "allowed", "denied": "denied", "expired": "nobody answered", "withdrawn": "withdrawn"}
 _GRANTS_NAMED = 3
+_INDENT = 2
 
 
 def show_actions(out: Output, found: Sequence[audit.LoggedAction]) -> None:
@@ -35,12 +36,19 @@ def show_actions(out: Output, found: Sequence[audit.LoggedAction]) -> None:
             ],
         )
         return
+    from rich.text import Text
+
+    lines = Text()  # written at once: the library takes its time for each piece
+    width = max(out.console.width - _INDENT, 20)
     for action in found:
         style = "red" if action.state in ("unknown", "partial") else ""
-        out.say(shown(f"{local(action.created)}  {action.id}  {action.agent}  {action.state}"), style)
-        out.block(what(action), style="")
+        lines.append(shown(f"{local(action.created)}  {action.id}  {action.agent}  {action.state}") + "\n", style)
         rest = (action.risk, decided(action.decided), "" if said(action) else action.outcome, undo(action))
-        out.block(" · ".join(part for part in rest if part))
+        for text, dim in ((what(action), ""), (" · ".join(part for part in rest if part), "dim")):
+            for line in fold(shown(text), width):
+                lines.append(" " * _INDENT + line + "\n", dim)
+    lines.rstrip()
+    out.say(lines)
 
 
 def said(action: audit.LoggedAction) -> bool:

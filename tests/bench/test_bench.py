@@ -17,12 +17,15 @@ from tests.bench import (
     catalogs,
     fresh,
     importing,
+    leasing,
     mapping,
     opening,
+    paging,
     remembering,
     run,
     sandbox,
     searching,
+    verifying,
 )
 from tests.bench.measure import LEAST_ROUNDS, Row, Timings, in_turn, row, table
 from tests.mapper.importing.documents import things
@@ -154,6 +157,19 @@ async def test_a_tiny_run_over_a_small_catalog(
     for each in rows:
         assert each.unit == unit and each.value > 0 and each.floor > 0
         assert each.rounds == limits.get("rounds", 1)
+
+
+async def test_a_tiny_run_over_a_short_journal() -> None:
+    (checked,) = await verifying.measure(rows=300, rounds=2)
+    assert (checked.unit, checked.rounds) == ("rows/s", 2)
+    assert 0 < checked.p95 <= checked.value and checked.floor_p95 <= checked.floor
+    pages = await paging.measure(rows=7200, rounds=1)  # as few as fill a page of what is looked for
+    assert [each.name for each in pages] == [paging.NAME, "log.rows_page.p50_ms", "log.found_page.p50_ms"]
+    assert all(each.value > 0 and each.floor > 0 for each in pages)
+
+
+async def test_a_lease_is_measured_for_a_login_and_for_a_key() -> None:
+    assert [each.name for each in await leasing.measure()] == [leasing.NAME, "lease.key.p50_ms"]
 
 
 def test_memory_counts_the_libraries_and_what_is_opened(small: catalogs.Built) -> None:
