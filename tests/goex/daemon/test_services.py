@@ -18,6 +18,8 @@ from tests.support.daemon import Daemon
 
 ACTIONS = {"goex.v1.Actions", "grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"}
 
+PERSONS = {f"goex.v1.{name}" for name in ("Accounts", "Audit", "Person", "Rules", "Vault")}
+
 
 def services(daemon: Daemon, socket: Path) -> set[str]:
     stub = reflection_pb2_grpc.ServerReflectionStub(daemon.channel(socket))
@@ -28,7 +30,7 @@ def services(daemon: Daemon, socket: Path) -> set[str]:
 
 def test_reflection_shows_each_socket_its_own_services(daemon: Daemon) -> None:
     assert services(daemon, daemon.agent_socket) == ACTIONS
-    assert services(daemon, daemon.user_socket) == ACTIONS | {"goex.v1.Person"}
+    assert services(daemon, daemon.user_socket) == ACTIONS | PERSONS
 
 
 @pytest.mark.parametrize("service", ["", "goex.v1.Actions"])
@@ -39,10 +41,11 @@ def test_health_is_serving(daemon: Daemon, service: str) -> None:
         assert reply.status == health_pb2.HealthCheckResponse.SERVING
 
 
-def test_the_person_is_not_known_to_the_agents_health(daemon: Daemon) -> None:
+@pytest.mark.parametrize("service", sorted(PERSONS))
+def test_the_person_is_not_known_to_the_agents_health(daemon: Daemon, service: str) -> None:
     stub = health_pb2_grpc.HealthStub(daemon.channel(daemon.agent_socket))
     with pytest.raises(grpc.RpcError) as caught:
-        stub.Check(health_pb2.HealthCheckRequest(service="goex.v1.Person"))
+        stub.Check(health_pb2.HealthCheckRequest(service=service))
     assert caught.value.code() is grpc.StatusCode.NOT_FOUND
 
 
