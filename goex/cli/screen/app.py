@@ -17,7 +17,9 @@ from textual import events, on
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
+from textual.geometry import Size
 from textual.message import Message
+from textual.screen import Screen
 from textual.widgets import Button, Static
 
 from goex.cli.dryrun import Going, lines_of
@@ -79,6 +81,7 @@ class ApproveScreen(App[None]):
         self._dry: dict[str, pb.DryRunReply | str] = {}  # by question: what it found, or how far it is
         self._going: Going | None = None
         self._tab = "plan"
+        self._too_small = False
 
     def compose(self) -> ComposeResult:
         yield Static("", id="top", markup=False)
@@ -86,7 +89,7 @@ class ApproveScreen(App[None]):
             yield Queue(self.board)
             with Vertical(id="right"):
                 yield Static("", id="what", markup=False)
-                yield Text("plan")
+                yield Text("plan", self._drawn)
                 yield Text("dry")
         yield Static("", id="status", markup=False)
         with Horizontal(id="keys", classes="buttons"):
@@ -100,14 +103,21 @@ class ApproveScreen(App[None]):
         yield Static("", id="small", markup=False)
 
     def on_mount(self) -> None:
-        self.query_one("#dry").display = False
-        self._fit()
-        self.query_one("#queue").focus()
+        self._home.query_one("#dry").display = False
+        self._fit(self.size)
+        self._home.query_one("#queue").focus()
         self.set_interval(1.0, self._tick)
         self._draw()
         self._feed.start()
 
+    async def action_quit(self) -> None:
+        self._stop()
+        self.exit()
+
     def on_unmount(self) -> None:
+        self._stop()
+
+    def _stop(self) -> None:
         self._feed.stop()
         if self._going is not None:
             self._going.cancel()
@@ -138,11 +148,12 @@ class ApproveScreen(App[None]):
         self._draw()
 
     def _arrived(self, approval: pb.Approval) -> None:
-        was = self.board.selected
+        was, mine = self.board.selected, approval.id in self.board.mine
         word = self.board.put(approval)
         if word:
             self._dry.pop(approval.id, None)
-            self._say(word)
+            if not mine:
+                self._say(word)
         if was and not self.board.selected:
             self._close_dialog()
         self._draw()
@@ -170,7 +181,7 @@ class ApproveScreen(App[None]):
         if item is not None and item.whole is None:
             self.run_worker(lambda: self._fetch(id), thread=True, group="fetch")
         self._draw()
-        self.query_one(Queue).reveal(id)
+        self._home.query_one(Queue).reveal(id)
 
     def _fetch(self, id: str) -> None:
         try:
@@ -193,14 +204,13 @@ class ApproveScreen(App[None]):
     def action_edge(self, end: int) -> None:
         self._text.scroll_to(y=self._text.max_scroll_y if end else 0, animate=False)
 
-    @on(Text.Drawn, "#plan")
-    def _drawn(self, event: Text.Drawn) -> None:
-        if event.key.startswith("plan ") and event.key.endswith(self.board.selected):
-            self.board.stands(self.board.selected, time.monotonic(), end=event.end)
+    def _drawn(self, key: str, end: bool) -> None:
+        if key == f"plan {self.board.selected}":
+            self.board.stands(self.board.selected, time.monotonic(), end=end)
 
     @property
     def _text(self) -> Text:
-        return self.query_one(f"#{self._tab}", Text)
+        return self._home.query_one(f"#{self._tab}", Text)
 
     # ---- deciding
 
@@ -350,12 +360,14 @@ class ApproveScreen(App[None]):
         board, item = self.board, self.board.current
         waits = f"{len(board.items)} wait for you" if len(board.items) != 1 else "1 waits for you"
         state = "" if board.connected else "  ·  the daemon is away"
-        self.query_one("#top", Static).update(f" GoEx  ·  {waits if board.items else 'nothing waits for you'}{state}")
-        self.query_one(Queue).redraw()
-        plan, dry = self.query_one("#plan", Text), self.query_one("#dry", Text)
+        self._home.query_one("#top", Static).update(
+            f" GoEx  ·  {waits if board.items else 'nothing waits for you'}{state}"
+        )
+        self._home.query_one(Queue).redraw()
+        plan, dry = self._home.query_one("#plan", Text), self._home.query_one("#dry", Text)
         plan.display, dry.display = self._tab == "plan", self._tab == "dry"
         if item is None or item.whole is None:
-            word = "Fetching it…" if item is not None else board.ended or "Nothing is selected."
+            word = "Fetching it…" if item is not None else board.ended or "Nothing is selected: choose with ↑ ↓."
             self._show(plan, f"word {word}", lambda width: [Line(piece) for piece in fold(word, max(width, 10))])
         else:
             shown = item.whole
@@ -365,9 +377,11 @@ class ApproveScreen(App[None]):
             self._show(dry, f"wait {found}", lambda width: [Line(piece) for piece in fold(found, max(width, 10))])
         else:
             self._show(dry, f"dry {board.selected}", lambda width: lines_of(found, max(width, 10)))
+        self._home.query_one("#dry-run").display = self._tab == "plan"
+        self._home.query_one("#to-plan").display = self._tab == "dry"
         for width in _KEYS:
             offers = item is not None and item.whole is not None and width in offered(item.whole)
-            self.query_one(f"#allow-{width}").display = offers
+            self._home.query_one(f"#allow-{width}").display = offers
         self._head()
 
     def _show(self, text: Text, key: str, content: Callable[[int], list[Line]]) -> None:
@@ -381,40 +395,41 @@ class ApproveScreen(App[None]):
             left = clock(remaining(item.brief.deadline, datetime.now(UTC)))
             twins = f"  ·  {item.brief.count} identical" if item.brief.count > 1 else ""
             head = f" {'Plan' if self._tab == 'plan' else 'Dry run'}  ·  {left} left{twins}"
-        self.query_one("#what", Static).update(head)
+        self._home.query_one("#what", Static).update(head)
 
     def _tick(self) -> None:
-        self.query_one(Queue).redraw()
+        self._home.query_one(Queue).redraw()
         self._head()
 
     def _say(self, text: str) -> None:
         pieces = fold(text, max(self.size.width - 1, 10))
-        self.query_one("#status", Static).update("\n".join(f" {piece}" for piece in pieces[:2]))
+        self._home.query_one("#status", Static).update("\n".join(f" {piece}" for piece in pieces[:2]))
 
     # ---- the terminal
 
     @property
-    def _too_small(self) -> bool:
-        return self.size.width < SMALLEST[0] or self.size.height < SMALLEST[1]
+    def _home(self) -> Screen[object]:
+        """The screen below any dialog."""
+        return self.screen_stack[0]
 
     def on_resize(self, event: events.Resize) -> None:
-        self._fit()
+        self._fit(event.size)
 
-    def _fit(self) -> None:
-        small = self._too_small
+    def _fit(self, size: Size) -> None:
+        self._too_small = small = size.width < SMALLEST[0] or size.height < SMALLEST[1]
         if small:
             self._close_dialog()
         for id in ("top", "middle", "status", "keys"):
-            self.query_one(f"#{id}").display = not small
-        note = self.query_one("#small", Static)
+            self._home.query_one(f"#{id}").display = not small
+        note = self._home.query_one("#small", Static)
         note.display = small
         note.update(
-            f"The terminal is too small ({self.size.width}×{self.size.height}): at least {SMALLEST[0]}×{SMALLEST[1]} "
+            f"The terminal is too small ({size.width}×{size.height}): at least {SMALLEST[0]}×{SMALLEST[1]} "
             "are needed to show what is decided on. Nothing was decided; q leaves."
         )
 
     @on(Button.Pressed, "#keys Button")
-    def _pressed(self, event: Button.Pressed) -> None:
+    async def _pressed(self, event: Button.Pressed) -> None:
         id = event.button.id or ""
         if id.startswith("allow-"):
             self.action_allow(id.removeprefix("allow-"))
@@ -425,7 +440,7 @@ class ApproveScreen(App[None]):
         elif id == "to-plan":
             self.action_plan()
         elif id == "quit":
-            self.exit()
+            await self.action_quit()
 
     def _fatal_error(self) -> None:
         """A defect of the screen ends it with a line, not with the values of every variable."""

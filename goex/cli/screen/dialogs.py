@@ -70,7 +70,7 @@ class Allow(ModalScreen[Yes | None]):
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
             yield Static(f"Allow it {NAMES[self._width]}?", id="title", markup=False)
-            yield Text("words")
+            yield Text("words", self._drawn)
             if self._width != "once":
                 yield Input(placeholder="ends after, like 12h or 7d (empty: the usual time)", id="ends")
             yield Static("", id="trouble", markup=False)
@@ -82,9 +82,8 @@ class Allow(ModalScreen[Yes | None]):
         self.query_one("#words", Text).show("words", lambda width: meaning(self._approval, self._width, width))
         self.query_one("#back").focus()
 
-    @on(Text.Drawn)
-    def _drawn(self, event: Text.Drawn) -> None:
-        self._seen = self._seen or event.end
+    def _drawn(self, key: str, end: bool) -> None:
+        self._seen = self._seen or end
 
     @on(Button.Pressed, "#back")
     def action_back(self) -> None:
@@ -125,7 +124,7 @@ class Deny(ModalScreen[No | None]):
         with Vertical(id="dialog"):
             yield Static(f"Deny it? {_twins(self._approval)}".rstrip(), id="title", markup=False)
             yield Static("Why? The agent reads it. Enter denies, Esc goes back.", markup=False)
-            yield Input(max_length=LONGEST_REASON, id="reason")
+            yield Input(placeholder="reason (may stay empty)", max_length=LONGEST_REASON, id="reason")
             with Horizontal(classes="buttons"):
                 yield Button("Go back", id="back", compact=True)
                 yield Button("Deny", id="deny", compact=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import grpc
 
-from goex.client import translate
+from goex.client import NotRunning, translate
 from goex.rpc import goex_pb2 as pb
 from policies.errors import GoexError
 
@@ -81,6 +81,7 @@ class Feed:
                 self._hears.arrived(approval)
         except grpc.RpcError as error:
             raise translate(error) from error
+        raise NotRunning("The daemon ended the connection.")
 
 
 def whole(client: Client, id: str) -> pb.Approval | None:

@@ -36,18 +36,13 @@ Content = Callable[[int], list[Line]]
 
 
 class Text(ScrollView, can_focus=True):
-    """Lines, folded to the width there is. `Drawn` says that its lines are on the screen."""
+    """Lines, folded to the width there is. `drawn(key, end)` is called when some of them were drawn; `end`: the last
+    one, too."""
 
-    class Drawn(Message):
-        """Some of the lines were drawn; `end`: the last one, too."""
-
-        def __init__(self, text: Text, key: str, end: bool) -> None:
-            super().__init__()
-            self.text, self.key, self.end = text, key, end
-
-    def __init__(self, id: str) -> None:
+    def __init__(self, id: str, drawn: Callable[[str, bool], None] = lambda key, end: None) -> None:
         super().__init__(id=id)
-        self.key = ""  # of what is shown, for whoever hears `Drawn`
+        self.key = ""  # of what is shown
+        self._drawn = drawn
         self._content: Content = lambda width: []
         self._lines: list[Line] = []
         self._width = 0
@@ -73,14 +68,14 @@ class Text(ScrollView, can_focus=True):
     def render_line(self, y: int) -> Strip:
         index = self.scroll_offset.y + y
         if index >= len(self._lines):
-            return Strip.blank(self.size.width)
+            return Strip.blank(self.size.width, STYLES[""])
         line = self._lines[index]
         said = (self.key, index == len(self._lines) - 1 or self._said == (self.key, True))
         if self.key and said != self._said:
             self._said = said
-            self.post_message(self.Drawn(self, *said))
+            self._drawn(*said)
         strip = Strip([Segment(line.text, STYLES[line.style])])
-        return strip.adjust_cell_length(self.size.width)
+        return strip.adjust_cell_length(self.size.width, STYLES[""])
 
 
 class Queue(ScrollView, can_focus=True, inherit_bindings=False):
@@ -113,7 +108,7 @@ class Queue(ScrollView, can_focus=True, inherit_bindings=False):
         width = self.size.width
         place, part = divmod(self.scroll_offset.y + y, _ROWS)
         if place >= len(self._order):
-            return Strip.blank(width)
+            return Strip.blank(width, STYLES[""])
         item = self._order[place]
         chosen = item.id == self._board.selected
         text = _head(item) if part == 0 else f"  {_what(item)}"
