@@ -1,8 +1,8 @@
 """Answers everything that waits, as a process of its own on the person's socket.
 
-`python -m tests.support.approver SOCKET PASSPHRASE SIDE OUT`: says yes, once, to what runs a program and no to the rest,
-from the front of the list or (`SIDE` "back") from its end, to every question that was there at the start, whoever
-else answers. A daemon that goes away is waited for. Writes to OUT, as JSON, how each of its answers was taken.
+`python -m tests.support.approver SOCKET PASSPHRASE SIDE OUT` says yes, once, to what runs a program and no to the
+rest, from the front of the list or (`SIDE` "back") from its end, to every question that was there at the start,
+whoever else answers. A daemon that goes away is waited for. Writes to OUT, as JSON, how each answer was taken.
 """
 
 from __future__ import annotations
