@@ -19,6 +19,7 @@ from goex.rpc import audit_pb2_grpc as audit_rpc
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
 from goex.rpc import rules_pb2_grpc as rules_rpc
+from goex.rpc import vault_pb2_grpc as vault_rpc
 
 PASSPHRASE = "open sesame"
 
@@ -152,9 +153,11 @@ class Fake(audit_rpc.AuditServicer, rpc.ActionsServicer, rpc.PersonServicer):
     def __init__(self) -> None:
         from tests.goex.cli.fake_accounts import FakeAccounts
         from tests.goex.cli.fake_rules import FakeRules
+        from tests.goex.cli.fake_vault import FakeVault
 
         self.accounts = FakeAccounts()
         self.rules = FakeRules()
+        self.vault = FakeVault()
         self.events: list[Any] = []
         self.scripts: list[list[Any]] = []
         self.pending: list[pb.Approval] = [approval()]
@@ -375,6 +378,7 @@ def serve(socket: Path, fake: Fake) -> grpc.Server:
     audit_rpc.add_AuditServicer_to_server(fake, server)
     accounts_rpc.add_AccountsServicer_to_server(fake.accounts, server)
     rules_rpc.add_RulesServicer_to_server(fake.rules, server)
+    vault_rpc.add_VaultServicer_to_server(fake.vault, server)
     server.add_insecure_port(f"unix:{socket}")
     server.start()
     socket.chmod(0o600)

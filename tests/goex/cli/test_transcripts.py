@@ -125,6 +125,25 @@ def _rules_wrong(fake: Fake) -> None:
     fake.rules.reply.drafts_trouble = "work.cedar:1:26: unexpected token 'resource'."
 
 
+def _keyring(fake: Fake) -> None:
+    fake.status.keyed_by = "keyring"
+
+
+def _broken(fake: Fake) -> None:
+    fake.status.vault = "broken"
+    fake.status.vault_trouble = "SQLite can't read the vault's file (SQLITE_NOTADB)."
+
+
+def _sealed_by_lock(fake: Fake) -> None:
+    fake.status.vault = "sealed"
+    fake.status.vault_trouble = "the screen was locked"
+    fake.status.sealing = "after 8 h without use, on lock, before sleep"
+
+
+def _nothing_lent(fake: Fake) -> None:
+    fake.vault.leases.clear()
+
+
 SCENES: dict[str, Callable[[Fake], None]] = {
     "rules that differ": _rules_differ,
     "rules that were altered": _rules_altered,
@@ -137,6 +156,10 @@ SCENES: dict[str, Callable[[Fake], None]] = {
     "sealed": _sealed,
     "absent": _absent,
     "empty": _empty,
+    "keyring": _keyring,
+    "broken": _broken,
+    "sealed by the lock": _sealed_by_lock,
+    "nothing lent": _nothing_lent,
     "nothing granted": _new,
     "an import's word": _imported,
     "an unknown login": _nowhere,
@@ -202,6 +225,7 @@ def test_transcript(file: Path, inside: Inside, fake: Fake) -> None:
             setattr(fake, name, getattr(pristine, name))
         vars(fake.accounts).update(vars(pristine.accounts))
         vars(fake.rules).update(vars(pristine.rules))
+        vars(fake.vault).update(vars(pristine.vault))
         if scene:
             SCENES[scene](fake)
             made.append(f"# with {scene}")
