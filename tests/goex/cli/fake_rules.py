@@ -1,4 +1,4 @@
-"""The rules part of the scripted daemon: what is in force is scripted, checking and testing are done by what does it."""
+"""The rules part of the scripted daemon: what is in force is scripted; checking and testing are the real ones."""
 
 from __future__ import annotations
 
