@@ -1,0 +1,28 @@
+"""A process that renews a login again and again, until it is killed. Run with the vault's path."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from tests.vault.oauth.support import http, soon
+from tests.vault.support import protector
+from vault.oauth.keeper import Keeper
+from vault.oauth.tokens import TokenSet
+from vault.store import Vault
+
+
+async def main(path: Path) -> None:
+    vault = Vault.open(path)
+    vault.unlock(protector())
+    keeper = Keeper(vault, connect=lambda _: http(seconds=5))
+    while True:
+        given = await keeper.lease("notes", "work", action_id="a1", expires=soon())
+        print(given.secret.reveal().decode(), flush=True)
+        opened = vault.open_record("notes", "work")
+        vault.renew(opened, TokenSet.from_secret(opened.secret).stale().to_secret())
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1])))

@@ -1,0 +1,179 @@
+"""No token, code, verifier or client secret shows: not in an error, a log, a repr, a traceback or a file."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import traceback
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.services.oidc import WEB_SECRET, Browser, OidcServer
+from tests.vault.oauth.support import (
+    CANARY,
+    GOEX,
+    Hostile,
+    answer,
+    http,
+    log_in,
+    oauth_account,
+    raw,
+    scopes,
+    soon,
+    token_set,
+    tokens,
+)
+from tests.vault.oauth.test_faults import GARBAGE
+from vault.oauth import grants
+from vault.oauth.code import CodeLogin
+from vault.oauth.device import DeviceLogin
+from vault.oauth.keeper import Keeper
+from vault.oauth.provider import EXCHANGE_GRANT, Client, discover
+from vault.oauth.tokens import TokenSet
+from vault.secret import Secret
+from vault.store import Vault
+
+
+@pytest.fixture
+def everything_logged(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    caplog.set_level(logging.DEBUG)
+    yield caplog
+
+
+def shown(error: BaseException) -> str:
+    """Everything that an error shows, and what it is kept together with."""
+    seen: list[BaseException] = []
+    left: list[BaseException] = [error]
+    while left:
+        each = left.pop()
+        if each not in seen:
+            seen.append(each)
+            left += [one for one in (each.__cause__, each.__context__) if one is not None]
+    parts = ["".join(traceback.format_exception(error))]
+    for each in seen:
+        parts += [str(each), repr(each), repr(each.args), repr(vars(each)), repr(getattr(each, "__notes__", ""))]
+    return "\n".join(parts)
+
+
+def every_word(made: TokenSet) -> list[str]:
+    return [each.reveal().decode() for each in (made.access.token, made.refresh, made.client.client_secret) if each]
+
+
+def hides(text: str, *words: str) -> None:
+    for word in words:
+        assert word and word not in text
+
+
+@pytest.mark.parametrize("what", GARBAGE)
+async def test_errors_show_nothing(
+    hostile: Hostile, live_vault: Vault, everything_logged: pytest.LogCaptureFixture, what: str
+) -> None:
+    client = Client(client_id="goex", client_secret=Secret(f"{CANARY}-client"))
+    hostile.replies["/token"] = GARBAGE[what]
+    hostile.replies["/revoke"] = GARBAGE[what]
+    made = token_set(hostile, client=client).stale()
+    live_vault.put(oauth_account(), made.to_secret())
+    keeper = Keeper(live_vault, connect=lambda _: http(seconds=1))
+    with pytest.raises(Exception) as caught:
+        await keeper.lease("notes", "work", action_id="a1", expires=soon())
+    hides(shown(caught.value), CANARY)
+    narrow = replace(made, provider=replace(made.provider, grant_types=(EXCHANGE_GRANT,)))
+    for work in (
+        lambda: grants.refresh(made, http(seconds=1)),
+        lambda: grants.exchange(narrow, http(seconds=1), scopes("notes.read")),
+        lambda: grants.client_credentials(made.provider, client, scopes("notes.read"), http(seconds=1)),
+    ):
+        with pytest.raises(Exception) as caught:
+            work()
+        hides(shown(caught.value), CANARY)
+    hides(repr(grants.revoke(made, http(seconds=1))), CANARY)
+    hides(everything_logged.text, CANARY)
+
+
+@pytest.mark.parametrize("reply", [raw(b""), answer({"error": "invalid_grant"}, status=400), *GARBAGE.values()])
+def test_a_login_that_fails_shows_nothing(
+    hostile: Hostile, everything_logged: pytest.LogCaptureFixture, reply: Any
+) -> None:
+    hostile.replies["/token"] = reply
+    login = CodeLogin.begin(hostile.provider(), GOEX, scopes("notes.read"), http(seconds=1))
+    login.paste(f"{login.redirect_uri}?code={CANARY}-code&state={login._state}")
+    words = (CANARY, login._state, login._verifier.reveal().decode(), login._nonce)
+    hides(repr(login), *words)
+    with pytest.raises(Exception) as caught:
+        login.wait(5)
+    hides(shown(caught.value), *words)
+    hides(everything_logged.text, *words)
+
+
+async def test_logins_that_go_well_show_nothing(
+    server: OidcServer, live_vault: Vault, path: Path, everything_logged: pytest.LogCaptureFixture
+) -> None:
+    made = log_in(server, "openid notes.read notes.write", Client(client_id="web", client_secret=Secret(WEB_SECRET)))
+    live_vault.put(oauth_account(), made.to_secret())
+    keeper = Keeper(live_vault)
+    given = await keeper.lease("notes", "work", action_id="a1", expires=soon(), scopes=["notes.read"])
+    after = keeper.login("notes", "work")
+    assert after is not None
+    words = [*every_word(made), *every_word(after), given.secret.reveal().decode()]
+    hides(" ".join(repr(each) for each in (made, after, given, keeper, made.access, made.client)), *words)
+    hides(everything_logged.text, *words)
+    live_vault.flush_uses()
+    files = b"".join(each.read_bytes() for each in path.parent.iterdir())
+    hides(files.decode("latin1"), *words, "notes.write")
+
+
+def test_a_device_login_shows_nothing(server: OidcServer, everything_logged: pytest.LogCaptureFixture) -> None:
+    login = DeviceLogin.begin(discover(server.issuer, http()), GOEX, scopes("notes.read"), http())
+    words = [login._device_code.reveal().decode()]
+    with ThreadPoolExecutor(1) as pool:
+        typed = pool.submit(Browser(server).enter_code, login.verification_url, login.user_code)
+        made = login.wait(60)
+        typed.result(30)
+    hides(repr(login) + repr(made) + everything_logged.text, *words, *every_word(made))
+
+
+async def test_what_is_called_off_shows_nothing(
+    hostile: Hostile, live_vault: Vault, everything_logged: pytest.LogCaptureFixture
+) -> None:
+    from tests.vault.oauth.support import hang
+
+    hostile.replies["/token"] = hang
+    live_vault.put(oauth_account(), token_set(hostile).stale().to_secret())
+    keeper = Keeper(live_vault, connect=lambda _: http(seconds=0.5))
+    task = asyncio.create_task(keeper.lease("notes", "work", action_id="a1", expires=soon()))
+    await asyncio.sleep(0.1)
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    await keeper.settled(10)
+    await asyncio.sleep(0.05)
+    hides(everything_logged.text, CANARY)
+
+
+def test_what_is_loaded_late_is_not_loaded_before() -> None:
+    """The daemon's start doesn't wait for requests, Authlib and what they bring."""
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, vault.oauth.keeper, vault.oauth.grants, vault.oauth.provider, vault.oauth.tokens;"
+        "print([name for name in ('requests', 'authlib', 'joserfc', 'urllib3') if name in sys.modules])"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert said.stdout.strip() == "[]"
+
+
+def test_the_canary_is_really_there(hostile: Hostile) -> None:
+    """The same look finds it where it is: in a request that requests itself would have put into its error."""
+    import requests
+
+    with pytest.raises(requests.RequestException) as caught:
+        requests.post("http://127.0.0.1:9/", data={"refresh_token": CANARY}, timeout=2)
+    assert caught.value.request is not None and CANARY in str(caught.value.request.body)
+    assert CANARY in shown(ValueError(tokens()))
