@@ -16,12 +16,14 @@ import threading
 import time
 from pathlib import Path
 
+import grpc
 import pytest
 
 from goex.rpc import goex_pb2 as pb
 from tests.adversarial.canary_scene import Scene, folder_fixture, in_urls, scene_fixture  # noqa: F401  fixtures
-from tests.adversarial.hunting import Planted, told, written
+from tests.adversarial.hunting import Hunt, Planted, token, told, written
 from tests.adversarial.hunting_docker import image
+from tests.support.daemon import APPROVAL_PASSPHRASE, VAULT_PASSPHRASE
 from tests.support.journey import Journey, decide, shell, undo
 
 pytestmark = [
@@ -111,7 +113,9 @@ def test_nowhere_in_what_the_command_prints(scene: Scene, folder: Path) -> None:
     bait = scene.bait
     of_urls = Planted({form: value for form, value in bait.tokens.items() if form in dict(in_urls(bait))})
     commands: dict[tuple[str, ...], Planted | None] = {
-        ("log", "--limit", "2000"): bait,
+        ("log", "--limit", "1000"): bait,
+        ("log", "--rows", "--limit", "2000"): bait,
+        ("log", "--scopes"): None,
         ("log", "--verify"): None,
         ("show", standing.action_id): bait,
         ("show", files.action.id): bait,
@@ -133,6 +137,51 @@ def test_nowhere_in_what_the_command_prints(scene: Scene, folder: Path) -> None:
     open_question.leave()
     scene.files_are_clean()
     scene.clean(scene.hunt(bait).git(scene.daemon.state_dir / "snapshots"), "the snapshots", bait)
+
+
+def test_nowhere_in_what_is_exported(scene: Scene) -> None:
+    """On stdout, in the file, and in what the page of the log says, whatever asked for it."""
+    ran = Journey(scene.daemon, scene.calls(f"kept {scene.bait.text}"), token=scene.agent)
+    decide(scene.daemon, ran.asked(), approve=False, reason=scene.bait.text)
+    assert ran.finished().action.state == "denied"
+    file = scene.daemon.home / "journal.jsonl"
+    said = scene.daemon.goex("log", "--export", "-")
+    written_to = scene.daemon.goex("log", "--export", str(file))
+    assert (said.returncode, written_to.returncode) == (0, 0), (said.stderr, written_to)
+    hunt = scene.hunt(scene.bait)
+    scene.clean(hunt.pieces(said.stdout.encode()), "the export on stdout", scene.bait)
+    scene.clean(hunt.pieces(file.read_bytes()), "the exported file", scene.bait)
+    scene.clean(hunt.pieces(said.stderr.encode(), written_to.stdout.encode(), written_to.stderr.encode()), "the words")
+    checked = scene.daemon.goex("log", "--verify-export", str(file), "--json")
+    assert checked.returncode == 0, checked
+    file.unlink()
+
+
+def test_passphrases_typed_into_each_others_fields_are_nowhere(scene: Scene) -> None:
+    """And so is one that is wrong: what was typed where a passphrase belongs is compared, and never written down."""
+    wrong = token("typed")
+    person = scene.daemon.person
+    bait = scene.calls(f"typed {scene.bait.text}")
+    journey = Journey(scene.daemon, bait, token=scene.agent)
+    asked = journey.asked()
+    yes = pb.DecideRequest(approval_id=asked.id, approve=True, width="once", digest=asked.digest, passphrase=wrong)
+    for method, request in (
+        ("Present", pb.PresentRequest(passphrase=VAULT_PASSPHRASE)),
+        ("Decide", yes),  # not a third one: from then on there would be a wait
+        ("VaultUnlock", pb.VaultUnlockRequest(passphrase=APPROVAL_PASSPHRASE)),
+    ):
+        with pytest.raises(grpc.RpcError):
+            person(method, request)
+    person("Present", pb.PresentRequest(passphrase=APPROVAL_PASSPHRASE))
+    decide(scene.daemon, asked, approve=False, reason=scene.bait.text)
+    assert journey.finished().action.state == "denied"
+    hunt = Hunt(VAULT_PASSPHRASE, APPROVAL_PASSPHRASE, wrong, *scene.bait.tokens.values())
+    exported = scene.daemon.goex("log", "--export", "-").stdout.encode()
+    found = hunt.merge(hunt.pieces(exported), hunt.database(scene.daemon.state_dir / "state.db"))
+    assert scene.bait.missed(found) == [], "the search finds what lies there"
+    found = hunt.merge(found, hunt.tree(scene.daemon.home))
+    for typed in (VAULT_PASSPHRASE, APPROVAL_PASSPHRASE, wrong):
+        assert found[typed] == set()
 
 
 @pytest.mark.parametrize("more", [(), ("--json",)])
