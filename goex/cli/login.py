@@ -296,7 +296,7 @@ def _client_id(offer: ab.OfferReply, terminal: Terminal | None) -> str:
     if terminal is not None:
         for line in (
             f"GoEx needs a client id of yours at {where}: register a desktop (native) app there,",
-            "with the redirect address http://127.0.0.1",
+            "with the redirect address http://127.0.0.1/callback",
         ):
             terminal.write(Line(shown(line)))
         said = terminal.ask("Client id: ")
@@ -304,6 +304,6 @@ def _client_id(offer: ab.OfferReply, terminal: Terminal | None) -> str:
             return said
     raise InvalidInput(
         f"A login at {where} needs a client id.",
-        next_step="Register a desktop (native) app there, with the redirect address http://127.0.0.1, "
+        next_step="Register a desktop (native) app there, with the redirect address http://127.0.0.1/callback, "
         "and give its id: --client-id ID",
     )

@@ -15,6 +15,7 @@ from goex.daemon.desk import Desk
 from goex.journal.states import State
 from policies.accounts import Account, Origin
 from policies.errors import InvalidInput
+from vault.errors import pasteable
 from vault.record import Record
 
 Format = Literal["string", "file", "oauth", "basic"]
@@ -34,10 +35,16 @@ class Place:
 def entry(desk: Desk, service_name: str, name: str, place: Place, format: Format, *, replace: bool) -> Account:
     """The account entry. Raises InvalidInput, UnknownName."""
     name = name or DEFAULT
+    there = known(desk, service_name, name)
+    if replace and there is not None and there.format == "oauth" and format != "oauth":
+        raise InvalidInput(
+            f"{there.id} is a login, which a key doesn't take the place of.",
+            next_step=f"Take it back first: goex auth logout {pasteable(service_name)} --account {pasteable(name)}",
+        )
     service = None
     if service_name != "model":
         service = desk.engine.core.catalog.service(service_name)  # raises, with close matches
-    kept = known(desk, service_name, name) if replace and not place.base_url else None
+    kept = there if replace and not place.base_url else None
     base_url = place.base_url or (kept.base_url if kept else service.base_url if service else "")
     if not base_url:
         raise InvalidInput(

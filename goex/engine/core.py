@@ -27,6 +27,7 @@ from policies.errors import Conflict, ExitStatus, GoexError, InvalidInput, Unsup
 from policies.grants import ANONYMOUS, PERSON
 from policies.jsonvalue import JsonObject, parse
 from policies.limits import BREAKER, NOT_CONFINED, Breaker, Confinement
+from policies.text import escape
 from runtimes.base import Context, Runtime
 from vault.errors import NoAccount
 from vault.lease import Lease
@@ -164,7 +165,7 @@ class Core:
             try:
                 self.vault.resolve(service)
             except NoAccount:
-                if known.oauth is not None and known.base_url:
+                if known.oauth is not None and known.base_url and escape(name) == name and "/" not in name:
                     return unconnected(known, name or "default")
             except GoexError:
                 pass  # there are others: the name is wrong

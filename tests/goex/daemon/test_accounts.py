@@ -172,6 +172,15 @@ def test_a_client_that_leaves_ends_the_login(person: Person) -> None:
     assert len(person.server.asked()) == before, "a code was exchanged for nobody"
 
 
+def test_a_daemon_that_stops_doesnt_wait_for_a_login(server: OidcServer) -> None:
+    with Daemon() as daemon:
+        person = Person(daemon, server)
+        person.catalogue()
+        events = person.stream(person.request("notes.read"))
+        next(event for event in events if event.WhichOneof("what") == "open")
+        assert daemon.stop(seconds=15) == 0
+
+
 def test_one_login_at_a_time_for_an_account(person: Person) -> None:
     events = person.stream(person.request("notes.read"))
     next(event for event in events if event.WhichOneof("what") == "open")

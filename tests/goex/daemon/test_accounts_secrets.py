@@ -233,6 +233,13 @@ def test_a_login_isnt_replaced_by_a_key_nor_a_key_by_a_login(person: Person, key
     person.login("notes.read")
     with refuses("account-exists"):
         put(person, "notes", "bearer", "t" * 30, replace=True)
+    with pytest.raises(grpc.RpcError) as caught:
+        person.daemon.person(
+            "VaultPut", pb.VaultPutRequest(service="notes", secret=b"t" * 30, replace=True, private=True,
+                                           passphrase=APPROVAL_PASSPHRASE)
+        )  # fmt: skip
+    assert "is a login" in (caught.value.details() or "")
+    assert person.accounts()["default"].kind == "login"
     put(person, "notes", "bearer", "t" * 30, account="other")
     with refuses("account-exists"):
         person.login("notes.read", account="other")

@@ -20,10 +20,13 @@ from runtimes.gateway.codec import (
     plan_from_json,
     plan_to_json,
 )
+from runtimes.gateway.delivery import secrets_of
 from runtimes.gateway.frames import BrokenFrame, encode, read
 from runtimes.gateway.opening import check_opening
 from runtimes.gateway.plan import Exchange, Ref
-from tests.runtimes.gateway.support import account, lease, plan, planned
+from runtimes.gateway.redact import redact
+from tests.runtimes.gateway.support import SERVICE, account, lease, plan, planned
+from vault.secret import Secret
 
 ORIGIN = Origin("https", "api.example", 443)
 EVIL = Origin("https", "evil.example", 443)
@@ -121,7 +124,9 @@ def test_the_wire_keeps_a_plan_whole() -> None:
     )
     sent = plan(made)
     assert plan_from_json(plan_to_json(sent)) == sent
-    given = lease(account(ORIGIN, ca_pem="pem"))
+    given = dataclasses.replace(
+        lease(account(ORIGIN, ca_pem="pem")), redact=(Secret("the password"), Secret(b"\xff pair"))
+    )
     assert lease_from_json(lease_to_json(given)) == given
     seen = Exchange(request="a", status=200, well=True, body={"r": [1]}, text="t", failed="f", size=7)
     assert exchange_from_json(exchange_to_json(seen)) == seen
@@ -146,3 +151,9 @@ async def test_frames() -> None:
         encode({"a": "x" * 100}, 50)
     with pytest.raises(BrokenFrame):
         encode({"a": float("nan")})
+
+
+def test_what_a_lease_names_beside_its_secret_never_comes_back_either() -> None:
+    given = dataclasses.replace(lease(account(ORIGIN)), redact=(Secret("the password"), Secret("ada:the password")))
+    found = secrets_of(plan(planned(ORIGIN)), {SERVICE: given})
+    assert redact(b"ada:the password, the password, " + given.secret.reveal(), found).count(b"[redacted]") == 3
