@@ -157,7 +157,8 @@ SOUP = st.text(
 WORDS = st.lists(
     st.sampled_from(
         ["permit", "forbid", "(", ")", "principal", "action", "resource", ",", "when", "unless", "{", "}", ";",
-         "context", ".", "has", "like", "is", "in", "==", '"x"', '"', "//", "\n", "@id", '@effect("ask")', "1", "-", "!", "true",
+         "context", ".", "has", "like", "is", "in", "==", '"x"', '"', "//", "\n", "@id",
+         '@effect("ask")', "1", "-", "!", "true",
          'Agent::"bot"', "?principal", "[", "]", "if", "then", "else", 'decimal("1")', 'ip("::1")']
     ),
     max_size=40,

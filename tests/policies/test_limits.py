@@ -1,0 +1,120 @@
+"""What actions are confined to, as a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mapper.catalog import Catalog
+from policies.actions import Plan
+from policies.grants import PERSON
+from policies.limits import NOT_CONFINED, Confinement, described
+from policies.rules.cases import read
+from policies.rules.facts import Situation
+
+CATALOG = Catalog.bundled()
+FOLDERS = Confinement(folders=("/home/ann/work", "/srv/"))
+HOSTS = Confinement(hosts=("slack.com", "*.example.org"))
+PEOPLE = Confinement(recipients=("*@example.org", "#ops"))
+DATA = Confinement(databases=("app", "test_*"), tables=("orders",), rows=100)
+MAIL = "gmail.users.messages.send"
+
+WITHIN: dict[str, tuple[Confinement, dict[str, Any]]] = {
+    "no confinement": (NOT_CONFINED, {"folder": "/etc"}),
+    "the folder itself": (FOLDERS, {"folder": "/home/ann/work"}),
+    "below it": (FOLDERS, {"folder": "/home/ann/work/a/b"}),
+    "below one with a slash": (FOLDERS, {"folder": "/srv/x"}),
+    "a call, where folders are confined": (FOLDERS, {"call": "slack.users.list"}),
+    "everything below /": (Confinement(folders=("/",)), {"folder": "/etc"}),
+    "an allowed host": (HOSTS, {"call": "slack.users.list"}),
+    "a host by pattern": (HOSTS, {"call": "slack.users.list", "hosts": ["api.example.org"]}),
+    "files, where hosts are confined": (HOSTS, {"folder": "/x"}),
+    "an allowed recipient": (PEOPLE, {"call": MAIL, "arguments": {"to": ["Bob <BOB@example.org>"], "body": "x"}}),
+    "a channel": (PEOPLE, {"call": "slack.chat.postMessage", "arguments": {"channel": "#ops", "text": "x"}}),
+    "nobody": (PEOPLE, {"call": "slack.users.list"}),
+    "allowed tables": (
+        DATA,
+        {"folder": "/x", "databases": ["app", "test_1"], "tables": ["orders"], "bounds": {"rows": 100}},
+    ),
+    "no data at all": (DATA, {"folder": "/x"}),
+    "the person takes back": (FOLDERS, {"folder": "/etc", "kind": "undo", "agent": PERSON}),
+    "the person keeps": (FOLDERS, {"folder": "/etc", "kind": "commit", "agent": PERSON}),
+}
+OUTSIDE: dict[str, tuple[Confinement, dict[str, Any], str]] = {
+    "another folder": (FOLDERS, {"folder": "/home/ann"}, "isn't one of those"),
+    "one that begins alike": (FOLDERS, {"folder": "/home/ann/workshop"}, "isn't one of those"),
+    "the person, too": (FOLDERS, {"folder": "/etc", "agent": PERSON}, "isn't one of those"),
+    "an agent takes back": (FOLDERS, {"folder": "/etc", "kind": "undo"}, "isn't one of those"),
+    "the person does it again": (FOLDERS, {"folder": "/etc", "kind": "redo", "agent": PERSON}, "isn't one of those"),
+    "another host": (
+        HOSTS,
+        {"call": "matrix.rooms.list", "hosts": ["matrix.org"]},
+        "matrix.org isn't one",
+    ),
+    "a host that ends alike": (HOSTS, {"call": "slack.users.list", "hosts": ["slack.com.evil.example"]}, "hosts"),
+    "the pattern's own domain": (HOSTS, {"call": "slack.users.list", "hosts": ["example.org"]}, "hosts"),
+    "another recipient": (PEOPLE, {"call": MAIL, "arguments": {"to": ["eve@example.net"], "body": "x"}}, "recipients"),
+    "one of several": (
+        PEOPLE,
+        {"call": MAIL, "arguments": {"to": ["a@example.org"], "bcc": ["eve@example.net"], "body": "x"}},
+        "eve@example.net isn't one of the recipients",
+    ),
+    "one hidden in another's name": (
+        PEOPLE,
+        {"call": MAIL, "arguments": {"to": ["a@example.org <eve@example.net>"], "body": "x"}},
+        "eve@example.net",
+    ),
+    "one that an answer fills in": (
+        PEOPLE,
+        {"call": "slack.chat.postMessage", "arguments": {"channel": {"$from": 0, "path": "$.id"}, "text": "x"}},
+        "isn't known before it runs",
+    ),
+    "another channel": (
+        PEOPLE,
+        {"call": "slack.chat.postMessage", "arguments": {"channel": "#all", "text": "x"}},
+        "#all isn't",
+    ),
+    "another database": (DATA, {"folder": "/x", "databases": ["prod"], "tables": ["orders"]}, "prod isn't one"),
+    "another table": (DATA, {"folder": "/x", "databases": ["app"], "tables": ["people"]}, "people isn't one"),
+    "no table named": (DATA, {"folder": "/x", "databases": ["app"], "tables": []}, "doesn't say which tables"),
+    "too many rows": (
+        DATA,
+        {"folder": "/x", "databases": ["app"], "tables": ["orders"], "bounds": {"rows": 101}},
+        "more than the 100 rows",
+    ),
+    "rows that nobody bounded": (DATA, {"folder": "/x", "databases": ["app"], "tables": ["orders"]}, "100 rows"),
+}
+
+
+def plan_of(case: dict[str, Any]) -> tuple[Plan, str]:
+    request, _, _ = read(case, CATALOG)
+    return request.plan, request.agent
+
+
+@pytest.mark.parametrize("name", WITHIN)
+def test_within(name: str) -> None:
+    confinement, case = WITHIN[name]
+    plan, agent = plan_of(case)
+    assert confinement.refusal(plan, agent=agent, situation=Situation(), catalog=CATALOG) == ""
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_outside(name: str) -> None:
+    confinement, case, says = OUTSIDE[name]
+    plan, agent = plan_of(case)
+    assert says in confinement.refusal(plan, agent=agent, situation=Situation(), catalog=CATALOG)
+
+
+def test_a_session_of_an_agent_has_so_many_actions() -> None:
+    plan, _ = plan_of({"call": "slack.users.list"})
+    capped = Confinement(session_actions=3)
+    for actions, refused in ((2, False), (3, True), (4, True)):
+        situation = Situation(session_actions=actions)
+        assert bool(capped.refusal(plan, agent="bot", situation=situation)) is refused
+        assert capped.refusal(plan, agent=PERSON, situation=situation) == ""
+
+
+def test_what_is_confined_is_said() -> None:
+    assert described(NOT_CONFINED) == {}
+    assert described(Confinement(hosts=("a", "b"), rows=5)) == {"hosts": "a, b", "rows": "5"}
