@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -267,6 +268,22 @@ CHAIN = "keyring.backends.chainer.ChainerBackend"
 def test_known_backends_are_used(name: str) -> None:
     ring = backend(name)
     assert choose(ring) is ring
+
+
+@pytest.mark.parametrize("name", sorted(keyring_child.SECURE))
+def test_known_backends_are_there_under_these_names(name: str) -> None:
+    """A name that no class has would let its keyring be refused as unknown."""
+    module, _, klass = name.rpartition(".")
+    if find_spec(module) is None:
+        pytest.skip(f"{module} isn't in this version of keyring")
+    try:
+        assert isinstance(getattr(import_module(module), klass), type)
+    except ImportError as error:  # macOS's own needs macOS to be loaded at all
+        assert module.endswith("macOS")
+        found = find_spec(module)
+        assert found is not None
+        assert found.origin is not None
+        assert f"class {klass}(" in Path(found.origin).read_text(), error
 
 
 def test_of_a_chain_the_secure_member_is_used_alone() -> None:

@@ -7,7 +7,10 @@ the real one can't run beside a machine's own.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -330,3 +333,27 @@ async def test_it_says_when_it_seals() -> None:
     auto = vault.made(seal_after=90, seal_on_sleep=False)
     auto.logind._owner = ":1.7"
     assert auto.describe() == "after 90 s without use, on lock"
+
+
+# ---- a daemon that hears it
+
+
+def _namespaces() -> bool:
+    done = subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, check=False)
+    return done.returncode == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not _namespaces(), reason="this user can't give a bus the usual place")
+def test_a_daemon_seals_on_lock_and_before_sleep_and_opens_nothing_by_itself(tmp_path: Path) -> None:
+    command = ["unshare", "-m", "--propagation", "private", sys.executable, "-m", "tests.goex.daemon.logind_probe"]
+    done = subprocess.run([*command, str(tmp_path)], capture_output=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr.decode()[-3000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == {
+        "says": "after 8 h without use, on lock, before sleep",
+        "lock": "the screen was locked",
+        "after unlocking the screen": "sealed",
+        "held": 1,
+        "when the machine may sleep": "sealed",
+        "sleep": "the machine went to sleep",
+        "awake": "sealed",
+    }

@@ -22,6 +22,7 @@ from goex.rpc import vault_pb2 as vpb
 from tests.goex.daemon.vault_calls import accounts, call, put, refused, rotate, status
 from tests.support.daemon import APPROVAL_PASSPHRASE, GOEX, VAULT_PASSPHRASE, Daemon
 from tests.support.journey import Journey, shell, undo
+from tests.support.terminal import Terminal
 
 BACKUP = "words for the backup alone"
 NEW = "another passphrase of the vault"
@@ -403,3 +404,53 @@ def test_an_ordinary_variable_opens_nothing(own: Daemon) -> None:
     own.env |= dict.fromkeys(("GOEX_PASSPHRASE", "GOEX_VAULT_PASSPHRASE", "goex.vault-passphrase"), VAULT_PASSPHRASE)
     own.start()
     assert status(own).vault == "sealed"
+
+
+# ---- at a terminal
+
+
+def test_the_approval_passphrase_is_changed_at_a_terminal_and_forgotten_there(own: Daemon) -> None:
+    changed = "it is me, and nobody else"
+    with own.terminal("vault", "approval") as terminal:
+        terminal.expect("Present approval passphrase: ")
+        terminal.type(APPROVAL_PASSPHRASE)
+        terminal.expect("New approval passphrase: ")
+        terminal.type(changed)
+        terminal.expect("The same again: ")
+        terminal.type(changed)
+        terminal.wait()
+        assert "was changed" in terminal.text
+        assert changed not in terminal.text
+    own.person("AddAgent", pb.AddAgentRequest(name="later", passphrase=changed))
+
+
+def test_a_backup_asks_for_presence_at_the_terminal(own: Daemon, tmp_path: Path) -> None:
+    with own.terminal("vault", "backup", str(tmp_path / "v.goex")) as terminal:
+        terminal.expect("Backup passphrase")
+        terminal.type(BACKUP)
+        terminal.expect("The same again: ")
+        terminal.type(BACKUP)
+        terminal.expect("Approval passphrase: ")
+        terminal.type(APPROVAL_PASSPHRASE)
+        terminal.wait()
+        assert "read back and opened" in terminal.text
+        assert BACKUP not in terminal.text
+    assert (tmp_path / "v.goex").stat().st_mode & 0o777 == 0o600
+
+
+def test_presence_is_forgotten_when_it_is_sealed(own: Daemon) -> None:
+    """Typed a moment ago on this very terminal: after sealing it is asked for again."""
+    script = (
+        f"{GOEX} agents add one >/dev/null; {GOEX} agents add two >/dev/null; echo added; "
+        f"{GOEX} vault seal >/dev/null; {GOEX} vault unlock; {GOEX} agents add three"
+    )
+    with Terminal(["sh", "-c", script], env=own.env, cwd=own.home) as terminal:
+        terminal.expect("Approval passphrase: ")
+        terminal.type(APPROVAL_PASSPHRASE)
+        found = terminal.expect("added|Approval passphrase: ")
+        assert found[0] == "added"  # the second one was remembered: the control
+        terminal.expect("Vault passphrase: ")
+        terminal.type(VAULT_PASSPHRASE)
+        terminal.expect("Approval passphrase: ")
+        terminal.type(APPROVAL_PASSPHRASE)
+        terminal.wait()
