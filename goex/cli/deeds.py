@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -63,16 +64,18 @@ def what(action: audit.LoggedAction) -> str:
 
 def decided(decision: audit.Decided) -> str:
     """Who decided, on what: "you allowed it (once: slack:chat:write)", "denied: rule no-mail forbids it"."""
-    rules = f"rule {', '.join(decision.rules)}" if decision.rules else ""
+    rules = f"rule{'s' * (len(decision.rules) > 1)} {', '.join(decision.rules)}" if decision.rules else ""
+    if decision.verdict == "allowed" and decision.person:
+        basis = "; ".join(part for part in (grants(decision), f"asked because of {rules}" if rules else "") if part)
+        return f"you allowed it ({basis})" if basis else "you allowed it"
     if decision.verdict == "allowed":
-        basis = "; ".join(part for part in (grants(decision), rules) if part)
-        if decision.person:
-            return f"you allowed it ({basis})" if basis else "you allowed it"
+        basis = " and ".join(part for part in (grants(decision), rules) if part)
         return f"allowed by {basis}" if basis else "allowed"
     word = "you said no" if decision.person else _VERDICTS.get(decision.verdict, "")
     if decision.verdict == "denied":
         reason = decision.reason.removeprefix("The person said no").lstrip(":. ")
-        return ": ".join(part for part in (word, rules if rules not in reason else "", reason) if part)
+        named = all(re.search(rf"(?<![\w-]){re.escape(rule)}(?![\w-])", reason) for rule in decision.rules)
+        return ": ".join(part for part in (word, "" if named else rules, reason) if part)
     return word or decision.reason
 
 

@@ -21,6 +21,7 @@ from policies.errors import GoexError
 from policies.jsonvalue import canonical, parse
 
 GOEX = "goex"
+NOBODY = frozenset({"", GOEX, "the rules", "the deadline"})  # who decides by themselves
 _LIMIT = 64 * 2**20  # our own rows come back whole
 _DECIDING = ("grant", "allow", "deny", "expire", "withdraw", "reject", "fail")
 _DECISIVE = {"allow": "allowed", "deny": "denied", "expire": "expired", "withdraw": "withdrawn"}
@@ -142,7 +143,7 @@ def _decided(rows: Iterable[Row]) -> Decided:
             found = Decided(
                 verdict=_DECISIVE[row.kind],
                 by=by or GOEX,
-                person=bool(by) and by != GOEX and row.kind in ("allow", "deny"),
+                person=by not in NOBODY and row.kind in ("allow", "deny"),
                 grants=used,
                 rules=_texts(facts, "rules"),
                 reason=_text(facts, "reason") or _message(facts),

@@ -98,7 +98,8 @@ def test_tokens_are_in_the_vault_and_in_memory_alone(person: Person) -> None:
     assert not finished.HasField("problem"), finished.problem
     said += [approval.SerializeToString(), finished.SerializeToString()]
     said += [event.SerializeToString() for event in journey.seen]
-    for command in (("auth", "list", "--json"), ("auth", "list"), ("vault", "list", "--json"), ("log", "--json")):
+    for command in (("auth", "list", "--json"), ("auth", "list"), ("vault", "list", "--json"), ("log", "--json"),
+                    ("log", "--rows", "--json"), ("log", "--export", "-"), ("log", "--scopes", "--json")):  # fmt: skip
         done = person.daemon.goex(*command)
         said += [done.stdout.encode(), done.stderr.encode()]
     assert not any(hunt.pieces(*said).values()), "a token was shown"
