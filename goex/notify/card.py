@@ -199,11 +199,9 @@ def _foreign(approval: pb.Approval) -> list[str]:
     found = [part for line in approval.lines for part in line.split("\n")]
     if not approval.lines:
         found.append("The daemon didn't say what would run.")
-    for need in approval.needs:
-        # Not `also`: a grant for once holds for this very action, whatever else its scope would open.
-        account = f" on {need.account}" if need.account else ""
-        found.append(f"uses {need.service}:{need.scope}{account}")
-    return [escape(text) for text in dict.fromkeys(found)]
+    # Not `also`: a grant for once holds for this very action, whatever else its scope would open.
+    uses = (f"uses {n.service}:{n.scope}{f' on {n.account}' if n.account else ''}" for n in approval.needs)
+    return [escape(text) for text in (*found, *dict.fromkeys(uses))]
 
 
 def _fitting(texts: Sequence[str]) -> tuple[list[Line], int]:

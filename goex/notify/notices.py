@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 
 from desktop_notifier import DesktopNotifier, Icon, Urgency
 
@@ -16,6 +17,7 @@ from goex.notify.server import APP, ICON
 log = logging.getLogger("goex.notify")
 
 _SECONDS = 10.0
+_LAST_SECONDS = 2.0
 _SHOWN_SECONDS = 8
 _URGENCIES = {"low": Urgency.Low, "normal": Urgency.Normal, "critical": Urgency.Critical}
 
@@ -41,3 +43,10 @@ class Notices:
                 )
         except TimeoutError:
             log.warning("The notification server took too long for a notice.")
+
+    async def clear(self) -> None:
+        """Take down what is still shown."""
+        if self._notifier is not None:
+            with suppress(Exception):
+                async with asyncio.timeout(_LAST_SECONDS):
+                    await self._notifier.clear_all()

@@ -38,6 +38,7 @@ _STILL_SECONDS = 1.0  # a notification that was drawn or moved more lately than 
 _PAINT_SECONDS = 0.1
 _LINGER_SECONDS = 5.0  # the daemon's word on a deadline comes first
 _QUICK_SECONDS = 3.0  # a terminal that fails within these didn't open
+_LAST_SECONDS = 2.0
 _MOST_NOTICES = 3
 
 Tell = Callable[[str, Mapping[str, Any]], None]
@@ -80,12 +81,16 @@ class Notifier:
         loop.add_signal_handler(signal.SIGTERM, self._end)
         await self._server.connect()
         self._feed.start()
-        self._start(self._paint_for_ever())
+        painter = loop.create_task(self._paint_until_over())
         self._start(self._session_ended())
         try:
             await self._over
         finally:
             self._feed.stop()
+            # What is being drawn has no id yet by which it could be taken down.
+            self._dirty.set()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(painter, _LAST_SECONDS)
             await self._take_all_down()
             for task in self._tasks:
                 task.cancel()
@@ -194,11 +199,13 @@ class Notifier:
 
     # The screen.
 
-    async def _paint_for_ever(self) -> None:
-        while True:
+    async def _paint_until_over(self) -> None:
+        while not self._over.done():
             await self._dirty.wait()
             await asyncio.sleep(_PAINT_SECONDS)
             self._dirty.clear()
+            if self._over.done():
+                return
             try:
                 await self._paint()
             except NoServer as error:
@@ -265,8 +272,8 @@ class Notifier:
     async def _take_all_down(self) -> None:
         notes, self._notes = list(self._notes.values()), {}
         for note in notes:
-            with suppress(NoServer):
-                await self._server.take_down(note.id)
+            await self._server.take_down(note.id)
+        await self._notices.clear()
 
     # The end.
 

@@ -41,6 +41,7 @@ _BUS_PATH = "/org/freedesktop/DBus"
 _SECONDS = 10.0
 _ACTIVATION_SECONDS = 25.0
 _RETURN_SECONDS = 3.0
+_TRIES = 5  # a server may own its name before it answers
 _URGENCY = {"low": 0, "normal": 1, "critical": 2}
 _LONGEST_TIMEOUT = 2**31 - 1
 # It shows a click on the body as one more button, and closes the notification where others invoke the default action.
@@ -105,6 +106,8 @@ class Server:
         ):
             await self._call(_BUS, _BUS_PATH, _BUS, "AddMatch", "s", rule)
         await self._look(activate=True)
+        if self.about is None:
+            self._changed()
 
     async def disconnected(self) -> None:
         """Returns when the session bus has gone."""
@@ -177,22 +180,26 @@ class Server:
                 actions="actions" in can,
                 markup="body-markup" in can,
             )
-        self._changed()
+            self._changed()
 
     async def _look_again(self, owner: str) -> None:
         if not owner:
             # One that restarts comes back by itself; one that ended is started again, as any notification would do.
             await asyncio.sleep(_RETURN_SECONDS)
-        if self.about is None:
-            await self._look(activate=not owner)
+        for attempt in range(_TRIES):
+            if self.about is not None:
+                return
+            await self._look(activate=not owner and attempt == 0)
+            await asyncio.sleep(1.0 if self.about is None else 0.0)
 
     def _heard(self, message: Message) -> None:
         if message.message_type is not MessageType.SIGNAL:
             return
         match message.member, message.signature, message.body:
             case "NameOwnerChanged", "sss", [name, _, owner] if message.sender == _BUS and name == _SERVER:
-                self._owner, self.about = "", None
-                self._changed()
+                was_there, self._owner, self.about = self.about is not None, "", None
+                if was_there:
+                    self._changed()
                 self._later(self._look_again(owner))
             case "ActionInvoked", "us", [id, key] if self._owner and message.sender == self._owner:
                 self._clicked(id, key)

@@ -72,8 +72,8 @@ _NOTIFYD = tuple(
     Path(place) / "notifyd" / "xfce4-notifyd"
     for place in (f"/usr/lib/{os.uname().machine}-linux-gnu/xfce4", "/usr/lib/xfce4", "/usr/libexec/xfce4")
 )
-NEEDED = ("Xvfb", "dbus-daemon", "xdotool")
-INSTALL = "make services installs them (Debian: xvfb dbus xdotool xfce4-notifyd dunst imagemagick)"
+NEEDED = ("Xvfb", "dbus-daemon", "xdotool", "import", "notify-send")
+INSTALL = "make services installs them (Debian: xvfb dbus xdotool xfce4-notifyd dunst imagemagick libnotify-bin)"
 
 
 def program(server: str) -> str:
@@ -201,20 +201,35 @@ class Desktop:
             (self.folder / "choice").write_text(label)
             self.click(window.x + window.width // 2, window.y + 20, button=3)
             return
-        margin = 14
-        place = (labels.index(label) + 0.5) * (window.width - 2 * margin) / len(labels)
-        self.click(window.x + margin + round(place), window.y + window.height - 31)
+        y = window.y + window.height - 19
+        buttons = self._buttons(window, y)
+        assert len(buttons) == len(labels), f"{buttons} aren't {labels}"
+        self.click(buttons[labels.index(label)], y)
 
     def click_body(self, number: int = 0) -> None:
         window = self.window(number)
         self.click(window.x + window.width // 2, window.y + 24)
 
     def click(self, x: int, y: int, *, button: int = 1) -> None:
-        self.tool("xdotool", "mousemove", str(x), str(y), "click", str(button))
+        # And away again: servers keep what the pointer rests on.
+        self.tool("xdotool", "mousemove", str(x), str(y), "click", str(button), "mousemove", "4", "700")
 
     def picture(self, file: Path) -> None:
         """The whole screen as PNG, by ImageMagick."""
         self.tool("import", "-window", "root", str(file))
+
+    def _buttons(self, window: Window, y: int) -> list[int]:
+        """The middles of xfce's buttons: what isn't the background's white on a line below their words."""
+        area = f"{window.width - 4}x1+{window.x + 2}+{y}"
+        said = self.tool("import", "-window", "root", "-crop", area, "-depth", "8", "txt:-").stdout
+        # Shadows around a button are nearly white.
+        inside = [line.split(",")[0] for line in said.splitlines()[1:] if line.split("#")[1][:2].upper() < "F5"]
+        runs: list[list[int]] = []
+        for x in map(int, inside):
+            if not runs or x - runs[-1][-1] > 2:
+                runs.append([])
+            runs[-1].append(x)
+        return [window.x + 2 + (run[0] + run[-1]) // 2 for run in runs if len(run) > 20]
 
     def _start(self) -> None:
         home = self.folder / "home"

@@ -17,13 +17,13 @@ from tests.support.desktop import Desktop, Notifying, until
 from tests.support.journey import decide
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def notes() -> Iterator[NotesService]:
     with serving() as running:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def daemon(notes: NotesService, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     with Daemon() as running:
         file = tmp_path_factory.mktemp("api") / "notes.yaml"
@@ -40,12 +40,12 @@ def daemon(notes: NotesService, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def token(daemon: Daemon) -> str:
     return daemon.add_agent("helper")
 
 
-@pytest.fixture(scope="session", params=["xfce", "dunst"])
+@pytest.fixture(scope="package", params=["xfce", "dunst"])
 def desktop(request: pytest.FixtureRequest) -> Iterator[Desktop]:
     """One for each server, with the server running."""
     missing = [name for name in desktops.NEEDED if shutil.which(name) is None]

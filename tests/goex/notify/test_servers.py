@@ -212,7 +212,7 @@ def test_the_terminal_decides_what_the_click_did_not(
     daemon: Daemon, desktop: Desktop, token: str, tmp_path: Path
 ) -> None:
     """A terminal that really runs what it is given: the person types there, passphrase and all."""
-    script, screen = tmp_path / "types.py", tmp_path / "screen.txt"
+    script, screen = tmp_path / "at_the_terminal.py", tmp_path / "screen.txt"
     script.write_text(
         "import sys\n"
         f"sys.path.insert(0, {str(Path(__file__).parents[3])!r})\n"
@@ -232,6 +232,8 @@ def test_the_terminal_decides_what_the_click_did_not(
             journey = Journey(daemon, write("in the terminal"), token=token)
             labels = notifying.until("shown", approvals=[journey.asked().id])["buttons"]
             desktop.press(labels[0], labels)
+            notifying.until("opened")
+            notifying.until("settled", state="denied", seconds=25)
             finished = journey.finished()
             assert finished.action.state == "denied"
             assert "not today" in finished.problem.message
