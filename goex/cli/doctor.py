@@ -76,6 +76,8 @@ def checks(env: Mapping[str, str], *, quick: bool = False) -> list[Check]:
     if status and status[0].sealing:
         found.append(_guard("sealing", lambda: _sealing(status[0])))
     found.append(_guard("polkit", lambda: _polkit(paths)))
+    if status:
+        found.append(_guard("rules", lambda: _rules(paths)))
     if not quick:
         keyed = status[0].keyed_by if status else ""
         found.append(_guard("keyring", lambda: _keyring_for(env, keyed)))
@@ -235,7 +237,7 @@ def _polkit(paths: Paths) -> Check:
         return Check(name="polkit", ok=True, says="not used: the approval passphrase shows presence", needed=False)
     from goex.units.places import POLICY, POLICY_PLACE
 
-    if os.geteuid() == 0:
+    if _is_root():
         return Check(
             name="polkit",
             ok=False,
@@ -252,6 +254,26 @@ def _polkit(paths: Paths) -> Check:
             needed=mode == "also",
         )
     return Check(name="polkit", ok=True, says=f"asked {'instead of' if mode == 'instead' else 'beside'} the passphrase")
+
+
+def _rules(paths: Paths) -> Check:
+    """Whether the rules in force are believed, are those of the person's files, and let every agent ask."""
+    from goex.client import connect
+    from goex.rpc import rules_pb2 as rules
+
+    with connect(paths, start=False) as client:
+        reply = client.call("Rules/InForce", rules.InForceRequest(), rules.InForceReply)
+    if reply.trouble:
+        return Check(name="rules", ok=False, says=reply.trouble, mend="goex rules apply")
+    if reply.drafts_trouble:
+        return Check(name="rules", ok=False, says=reply.drafts_trouble, mend="goex rules check", needed=False)
+    if reply.drafts:
+        says = f"your files in {reply.folder} differ from what is in force"
+        return Check(name="rules", ok=False, says=says, mend="goex rules diff, then goex rules apply", needed=False)
+    if reply.resting:
+        names = ", ".join(one.agent for one in reply.resting)
+        return Check(name="rules", ok=False, says=f"{names} rests after many denials", mend="goex rules", needed=False)
+    return Check(name="rules", ok=True, says=f"{len(reply.rules)} in force")
 
 
 def _model(paths: Paths) -> Check:
@@ -299,8 +321,12 @@ def _install(package: str) -> str:
     return f"Install {package} with your system's package manager."
 
 
+def _is_root() -> bool:
+    return os.geteuid() == 0
+
+
 def _sudo() -> str:
-    return "" if os.geteuid() == 0 else "sudo "
+    return "" if _is_root() else "sudo "
 
 
 def _print(out: Output, found: list[Check]) -> None:
