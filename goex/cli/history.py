@@ -55,10 +55,14 @@ def resolve(client: Client, wanted: str, verb: str) -> str:
 def _revert(verb: str, action_id: str, detach: bool, as_json: bool) -> None:
     out = Output(as_json)
     from goex.cli.connect import connect
+    from goex.cli.consent import offer
     from goex.cli.follow import exit_code, follow
     from goex.rpc import goex_pb2 as pb
 
     with connect(out) as client:
         target = resolve(client, action_id, verb)
         request = pb.RevertRequest(action_id=target, verb=verb, detach=detach)
-        raise typer.Exit(exit_code(follow(client, client.revert(request), out, detach=detach)))
+        ended = follow(client, client.revert(request), out, detach=detach)
+        while offer(client, ended, out):
+            ended = follow(client, client.revert(request), out, detach=detach)
+        raise typer.Exit(exit_code(ended))

@@ -179,6 +179,16 @@ def test_exec_offers_the_login_and_goes_on_by_itself(env: dict[str, str], fake: 
     assert fake.decided[0].approve is False
 
 
+def test_undo_offers_the_login_that_taking_it_back_lacks(env: dict[str, str], fake: Fake) -> None:
+    lacks_consent(fake)
+    with goex(env, "undo", "ac-0001") as terminal:
+        terminal.expect("Log in to notes/default now")
+        terminal.type("yes")
+        terminal.expect("Connected notes/default")
+        assert terminal.wait() == 0
+    assert [type(request) for request in fake.requests] == [pb.RevertRequest, pb.RevertRequest]
+
+
 @pytest.mark.parametrize("said", ["", "no", "n", "later"])
 def test_without_a_yes_exec_logs_in_nowhere(env: dict[str, str], fake: Fake, said: str) -> None:
     lacks_consent(fake)

@@ -147,6 +147,19 @@ def test_a_daemon_that_dies_during_a_login_leaves_no_half_of_it(person: Person, 
     assert list(done.account.scopes) == ["notes.read"]
 
 
+def test_a_vault_that_is_sealed_during_a_login_stores_nothing_and_gives_the_tokens_back(person: Person) -> None:
+    def browse(url: str) -> None:
+        person.daemon.person("VaultSeal", pb.VaultSealRequest())
+        person.browser.visit(url)
+
+    with refuses("vault-sealed"):
+        person.login("notes.read", browse=browse)
+    assert person.server.asked(grant_type="authorization_code", status=200)
+    wait_until(lambda: person.server.asked("/token/revocation", status=200))
+    person.daemon.unlock()
+    assert person.accounts() == {}
+
+
 def test_a_server_that_only_exchanges_tokens_narrows_by_that() -> None:
     with OidcServer(exchange=True) as server, Daemon() as daemon:
         person = Person(daemon, server)
