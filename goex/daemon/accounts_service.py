@@ -296,19 +296,20 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
 
     async def _stored(self, terms: _Terms, tokens: TokenSet, peer: Peer) -> ab.LoginEvent:
         """Seal what a login brought, unless it would take something away. Raises Conflict, VaultError."""
-        account, earlier = terms.account, self._lending.tokens(terms.account.service, terms.account.name)
-        less = lost(earlier, tokens)
-        if less:
-            raise Conflict(
-                f"This login was granted less than the one that is there, and lacks {', '.join(sorted(less))}. "
-                "The one that is there stays.",
-                next_step=f"To begin anew: {_logout(account.service, account.name)}; then log in again.",
-            )
-        vault = self._desk.custody.vault
+        account = terms.account
         try:
+            earlier = self._lending.tokens(account.service, account.name)
+            less = lost(earlier, tokens)
+            if less:
+                raise Conflict(
+                    f"This login was granted less than the one that is there, and lacks {', '.join(sorted(less))}. "
+                    "The one that is there stays.",
+                    next_step=f"To begin anew: {_logout(account.service, account.name)}; then log in again.",
+                )
+            vault = self._desk.custody.vault
             await asyncio.to_thread(vault.put, account, tokens.to_secret(), replace=earlier is not None)
         except GoexError:
-            if earlier is None:  # what can't be kept isn't left behind at the provider
+            if terms.earlier is None:  # what can't be kept isn't left behind at the provider
                 await asyncio.to_thread(revoke, tokens, terms.http)
             raise
         facts = {
