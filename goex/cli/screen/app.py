@@ -29,7 +29,7 @@ from goex.cli.screen.dialogs import NAMES, Allow, Deny, No, Yes
 from goex.cli.screen.feed import Feed, whole
 from goex.cli.screen.style import CSS, SMALLEST
 from goex.cli.screen.views import Queue, Text
-from goex.cli.wording import Line, describe, offered
+from goex.cli.wording import Line, describe, offered, who
 from goex.rpc import goex_pb2 as pb
 from policies.errors import GoexError
 from policies.text import escape
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from goex.client import Client
 
 T = TypeVar("T")
-Present = Callable[[Callable[[str], T]], T]
+Present = Callable[[Callable[[str], T], str], T]
 
 _KEYS = {"once": "o", "session": "s", "arguments": "g", "permanent": "a"}
 
@@ -52,7 +52,7 @@ class Told(Message):
 
 
 class ApproveScreen(App[None]):
-    """`present(call)` makes a call that may ask for the approval passphrase, on the terminal itself. `back` says
+    """`present(call, what)` makes a call that may ask for the approval passphrase, on the terminal itself. `back` says
     whether a daemon that went away is there again."""
 
     CSS = CSS
@@ -276,8 +276,12 @@ class ApproveScreen(App[None]):
             finally:
                 request.passphrase = ""
 
+        item = self.board.items.get(request.approval_id)
+        what = f"Allow {request.approval_id} {NAMES[request.width]}"
+        if item is not None:
+            what += f" ({who(item.brief)}, {item.brief.risk or 'unknown risk'})"
         try:
-            self._present(call)
+            self._present(call, escape(f"{what}?"))
         except GoexError as error:
             self._failed(request.approval_id, error)
         else:

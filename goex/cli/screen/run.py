@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
+from goex.cli.output import fold
 from goex.cli.prompt import Terminal, with_presence
+from goex.cli.wording import Line
 from policies.errors import Denied, GoexError
 
 if TYPE_CHECKING:
@@ -35,12 +37,21 @@ def run(client: Client, paths: Paths) -> None:
     def back() -> bool:
         return running(paths.user_socket)
 
-    def present(call: Callable[[str], T]) -> T:
-        with app.suspend(), _interruptible():
+    def present(call: Callable[[str], T], what: str) -> T:
+        failed: GoexError | None = None
+        with app.suspend(), _interruptible():  # which doesn't come back by itself when something is raised in it
             try:
+                terminal.write(Line(""))
+                for piece in fold(what, terminal.size[0]):
+                    terminal.write(Line(piece, "bold"))
                 return with_presence(call, terminal)
+            except GoexError as error:
+                failed = error
             except KeyboardInterrupt:
-                raise Denied("It was interrupted, so nothing was decided.") from None
+                failed = Denied("It was interrupted, so nothing was decided.")
+            except Exception as error:  # noqa: BLE001  the screen must come back, whatever it was
+                failed = GoexError(f"Something unforeseen happened: {type(error).__name__}.", next_step="See: goex log")
+        raise failed
 
     app = ApproveScreen(client, present=present, back=back)
     termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)

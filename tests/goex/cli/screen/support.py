@@ -145,7 +145,7 @@ async def screen(
 ) -> AsyncIterator[Screen]:
     """The screen, connected. The passphrase is given as a terminal would."""
     with Client(socket) as client:
-        app = ApproveScreen(client, present=lambda call: call(PASSPHRASE), back=back)
+        app = ApproveScreen(client, present=lambda call, what: call(PASSPHRASE), back=back)
         async with app.run_test(size=size) as pilot:
             made = Screen(app, pilot)
             await made.until(lambda: app.board.connected)
