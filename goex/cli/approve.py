@@ -204,23 +204,23 @@ def _watch(client: Client, terminal: Terminal | None, out: Output) -> None:
     if terminal is None:
         raise no_terminal()
     states: dict[str, str] = {}
-    arrived: queue.SimpleQueue[GoexError | None] = queue.SimpleQueue()
+    arrived: queue.SimpleQueue[GoexError | bool] = queue.SimpleQueue()  # whether there is more to come
 
     def listen() -> None:
         try:
             for approval in watch_approvals(client):
                 states[approval.id] = approval.state
-                arrived.put(None)
+                arrived.put(True)
+            arrived.put(False)
         except GoexError as error:
             arrived.put(error)
 
     threading.Thread(target=listen, daemon=True).start()
     out.progress("Waiting for what needs you; Ctrl-C leaves.")
     asked: set[str] = set()
-    while True:
-        error = arrived.get()
-        if error is not None:
-            raise error
+    while more := arrived.get():
+        if isinstance(more, GoexError):
+            raise more
         while waiting := [brief for brief in client.approvals(brief=True) if brief.id not in asked]:
             asked.add(waiting[0].id)
             approval = client.approvals(approval_id=waiting[0].id)[0]

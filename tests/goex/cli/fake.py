@@ -161,6 +161,7 @@ class Fake(audit_rpc.AuditServicer, rpc.ActionsServicer, rpc.PersonServicer):
         self.events: list[Any] = []
         self.scripts: list[list[Any]] = []
         self.pending: list[pb.Approval] = [approval()]
+        self.watched: list[Any] = []  # what WatchApprovals sends, where it isn't `pending`
         self.decided: list[pb.DecideRequest] = []
         self.settled: queue.Queue[pb.DecideRequest] = queue.Queue()
         self.requests: list[Any] = []
@@ -368,7 +369,11 @@ class Fake(audit_rpc.AuditServicer, rpc.ActionsServicer, rpc.PersonServicer):
         )  # fmt: skip
 
     def WatchApprovals(self, request: Any, context: Any) -> Iterator[pb.Approval]:
-        yield from self.pending
+        for item in self.watched or self.pending:
+            if item == self.WAIT:
+                self.settled.get(timeout=20)
+            else:
+                yield item
 
 
 def serve(socket: Path, fake: Fake) -> grpc.Server:

@@ -245,13 +245,11 @@ def test_two_different_new_passphrases(env: dict[str, str], fake: Fake) -> None:
 
 
 def test_watching_asks_about_each_once(env: dict[str, str], fake: Fake) -> None:
-    first, settled = fake.pending[0], pb.Approval()
-    settled.CopyFrom(first)
-    settled.state = "denied"
-    second = pb.Approval()
+    first, second = fake.pending[0], pb.Approval()
     second.CopyFrom(first)
     second.id = "ap-0002"
-    fake.pending = [first, first, settled, second]
+    fake.pending = [first, second]
+    fake.watched = [first, first, second]
     with Terminal([*GOEX, "approve", "--watch"], env=env) as terminal:
         for _ in range(2):
             terminal.expect(r"Your answer .* \[no\]: ")
@@ -259,6 +257,19 @@ def test_watching_asks_about_each_once(env: dict[str, str], fake: Fake) -> None:
             terminal.expect("Denied")
         assert terminal.wait() == 0
     assert [one.approval_id for one in fake.decided] == ["ap-0001", "ap-0002"]
+
+
+def test_what_is_settled_elsewhere_while_it_is_shown_is_left(env: dict[str, str], fake: Fake) -> None:
+    settled = pb.Approval()
+    settled.CopyFrom(fake.pending[0])
+    settled.state = "denied"
+    fake.watched = [fake.pending[0], Fake.WAIT, settled]
+    with Terminal([*GOEX, "approve", "--watch"], env=env) as terminal:
+        terminal.expect(r"Your answer .* \[no\]: ")
+        fake.settled.put(pb.DecideRequest())
+        terminal.expect("settled elsewhere: denied")
+        assert terminal.wait() == 0
+    assert fake.decided == []
 
 
 def test_watching_needs_a_terminal(goex: Goex, fake: Fake) -> None:

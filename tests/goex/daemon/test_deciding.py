@@ -263,7 +263,7 @@ TAMPERING = {
     "a grant is widened": "update grants set agent = 'anonymous'",
     "a grant is made permanent": "update grants set expires = ''",
     "a grant is put in": "insert into grants select 'g-forged', 'tamperer', service, account, scope, width, "
-    "constraints, digest, session, created, expires, by, why, '', '', mac from grants limit 1",
+    "constraints, bounds, digest, session, created, expires, by, why, '', '', mac from grants limit 1",
     "a revocation is taken back": "update grants set revoked = ''",
     "an agent is put in": "insert into agents select 'forged', x'00', created, mac from agents limit 1",
     "an agent is renamed": "update agents set name = 'renamed'",
