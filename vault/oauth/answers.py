@@ -25,6 +25,7 @@ _TOKEN = re.compile(r"[!-~]{1,16384}")  # RFC 6749 appendix A.12 without the bla
 _SCOPE = re.compile(r"[!#-\[\]-~]{1,500}")  # RFC 6749 appendix A.4
 _USER_CODE = re.compile(r"[!-~][ -~]{0,38}[!-~]")
 _MOST_SCOPES = 500
+_KINDS = ("dpop", "mac", "pop", "n_a", "jwt", "bot", "user")
 _LONGEST_LIFE = 10 * 366 * 86_400
 _LONGEST_ID_TOKEN = 65_536
 _LONGEST_PAUSE = 300
@@ -69,8 +70,9 @@ def read_token(body: Mapping[str, Any], *, asked: frozenset[str] = frozenset(), 
     if not isinstance(kind, str):
         raise _broken("doesn't say what kind of token it gave")
     if kind.lower() != "bearer":
+        named = f"the {kind}" if kind.lower() in _KINDS else "an unknown"
         raise Unsupported(
-            f"The authorization server gave a token of the kind {quoted(kind)}, and GoEx can use bearer tokens alone.",
+            f"The authorization server gave a token of {named} kind, and GoEx can use bearer tokens alone.",
             next_step="Register a client for plain bearer tokens (without DPoP, MAC or mTLS).",
         )
     issued = body.get("issued_token_type", ACCESS_TOKEN_TYPE)

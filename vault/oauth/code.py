@@ -31,7 +31,7 @@ from vault.oauth.errors import (
     quoted,
 )
 from vault.oauth.grants import Clock, begin, check_login, utc_now
-from vault.oauth.http import Http
+from vault.oauth.http import Http, echoes
 from vault.oauth.loopback import Listener, Page
 from vault.oauth.provider import Client, Provider
 from vault.oauth.tokens import TokenSet
@@ -270,7 +270,7 @@ class CodeLogin:
                 next_step="Nothing was sent. Don't log in there again before you know why.",
             ), _MIXED
         if "error" in said:
-            return _denied(said), _DENIED
+            return _denied(said, [self._state, self._nonce]), _DENIED
         if not _CODE.fullmatch(said.get("code", "")):
             return AuthorizationServerBroken("The provider's answer has no code in it."), _DENIED
         return _Code(Secret(said["code"])), _TAKEN
@@ -313,8 +313,10 @@ def _read(said: Mapping[str, object], asked: frozenset[str], provider: Provider)
     return read_token(said, asked=asked, separator=provider.separator)
 
 
-def _denied(said: Mapping[str, str]) -> GoexError:
+def _denied(said: Mapping[str, str], secrets: list[str]) -> GoexError:
     error, words = quoted(said["error"]), said.get("error_description", "")
+    if echoes(said["error"] + words, secrets):
+        return Refused("The provider refused the login, in words that repeat a secret.", next_step="Start it again.")
     why = f"{error} ({quoted(words)})" if words else error
     if said["error"] == "access_denied":
         return LoginDenied(f"Access wasn't allowed: {why}.", next_step="Log in again when you want to allow it.")

@@ -20,11 +20,12 @@ from vault.oauth.provider import Client, Provider, check_url
 from vault.secret import Secret
 
 if TYPE_CHECKING:
-    from vault.oauth.wire import Reply, Resolve, Way
+    from vault.oauth.wire import Failed, Reply, Resolve, Way
 
 SECONDS = 30.0
 LIMIT = 262_144
 _LONGEST_WAIT = 3600.0
+_ECHO = 8  # characters
 _ERROR = re.compile(r"[ !#-\[\]-~]{1,100}")  # RFC 6749 section 5.2
 
 Form = Mapping[str, str | Secret]
@@ -70,7 +71,7 @@ class Http:
         body = _object(url, reply) if reply.status == 200 or 400 <= reply.status < 500 else {}
         error = body.get("error")
         if error is not None:
-            raise _refused(url, error, body.get("error_description"))
+            raise _refused(url, error, body.get("error_description"), _secrets(form, client))
         if reply.status != 200:
             raise _odd(url, reply)
         return body
@@ -82,41 +83,36 @@ class Http:
             return
         body = _object(url, reply) if 400 <= reply.status < 500 else {}
         if body.get("error") is not None:
-            raise _refused(url, body["error"], body.get("error_description"))
+            raise _refused(url, body["error"], body.get("error_description"), _secrets(form, client))
         raise _odd(url, reply)
 
     def _get(self, url: str) -> Reply:
         from vault.oauth import wire
 
         check_url(url, private=self.private, what="That address")
-        failure: wire.Failed | None = None
         try:
             return wire.get(self._way(), url)
         except wire.Failed as error:
             failure = error
-        raise _unreachable(url, failure)
+        raise _failed(url, failure)
 
     def _post(self, url: str, form: Form, provider: Provider, client: Client) -> Reply:
         from vault.oauth import wire
 
         check_url(url, private=self.private, what="That endpoint")
         method = client.method(provider)
-        failure: wire.Failed | None = None
         try:
             return wire.post(
                 self._way(),
                 url,
-                {
-                    name: value if isinstance(value, str) else value.reveal().decode("utf-8")
-                    for name, value in form.items()
-                },
+                {name: _plain(value) for name, value in form.items()},
                 client_id=client.client_id,
                 secret=client.client_secret.reveal().decode("utf-8"),
                 method=method,
             )
         except wire.Failed as error:
             failure = error
-        raise _unreachable(url, failure)
+        raise _failed(url, failure)
 
     def _way(self) -> Way:
         from policies.tls import client_context
@@ -146,9 +142,11 @@ def _object(url: str, reply: Reply) -> dict[str, Any]:
     )
 
 
-def _refused(url: str, error: object, description: object) -> Refused:
-    if not isinstance(error, str) or not _ERROR.fullmatch(error):
+def _refused(url: str, error: object, description: object, secrets: list[str]) -> Refused:
+    if not isinstance(error, str) or not _ERROR.fullmatch(error) or echoes(error, secrets):
         raise AuthorizationServerBroken(f"{_host(url)} refused, with an error that isn't one.")
+    if isinstance(description, str) and echoes(description, secrets):
+        description = "it gives a reason that repeats a secret, and isn't shown"
     words = f" ({quoted(description)})" if isinstance(description, str) and description else ""
     return Refused(f"{_host(url)} refused: {quoted(error)}{words}.", next_step=_NEXT.get(error, ""), error=error)
 
@@ -177,15 +175,33 @@ def _odd(url: str, reply: Reply) -> AuthorizationServerBroken | Unreachable:
     )
 
 
-def _unreachable(url: str, failure: Any) -> Unreachable | AuthorizationServerBroken:
-    if failure.refused:
-        return Unreachable(
-            f"{failure.why}.", next_step="A server on this machine or network needs --private.", sent=False
-        )
-    why = failure.why if failure.why.startswith(urlsplit(url).hostname or " ") else f"{_host(url)}: {failure.why}"
-    if "longer than" in why or "compressed" in why:
-        return AuthorizationServerBroken(f"{why}.")
-    return Unreachable(f"{why}.", next_step="Try again later.", sent=failure.sent)
+def _failed(url: str, failure: Failed) -> Unreachable | AuthorizationServerBroken:
+    match failure.kind:
+        case "address":
+            return Unreachable(
+                f"{_host(url)} leads to an address that isn't connected to: {failure.why}.",
+                next_step="A server on this machine or network needs --private.",
+            )
+        case "answer":
+            return AuthorizationServerBroken(f"The answer of {_host(url)} isn't read: {failure.why}.")
+        case "unreachable":
+            return Unreachable(
+                f"{_host(url)} can't be reached: {failure.why}.", next_step="Try again later.", sent=failure.sent
+            )
+
+
+def _secrets(form: Form, client: Client) -> list[str]:
+    """What was sent and must not come back in words."""
+    return [_plain(each) for each in (*form.values(), client.client_secret) if isinstance(each, Secret) and each]
+
+
+def echoes(text: str, secrets: list[str]) -> bool:
+    """Whether `text` repeats one of the secrets, or the beginning or end of one, however long it was cut."""
+    return any(part in text for each in secrets for part in (each[:_ECHO], each[-_ECHO:]))
+
+
+def _plain(value: str | Secret) -> str:
+    return value if isinstance(value, str) else value.reveal().decode("utf-8")
 
 
 def _seconds(text: str) -> float:

@@ -19,7 +19,7 @@ import ssl
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote_plus
 
 import requests
@@ -35,16 +35,17 @@ _CHUNK = 65_536
 _HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "goex", "Connection": "close"}
 
 Resolve = Callable[[str, int], list[str]]
+Kind = Literal["unreachable", "address", "answer"]
 
 
 class Failed(Exception):
     """The request came to nothing. `why` is in words; `sent`: the server may have seen it. Never leaves the package."""
 
-    def __init__(self, why: str, *, sent: bool, refused: bool = False) -> None:
+    def __init__(self, why: str, *, sent: bool, kind: Kind = "unreachable") -> None:
         super().__init__(why)
         self.why = why
         self.sent = sent
-        self.refused = refused
+        self.kind = kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ class _Line:
             if self.cut:
                 self.end()
             return link
-        raise Failed(f"{host} can't be reached: {error}", sent=False)
+        raise Failed(error, sent=False)
 
     def end(self) -> None:
         """Cut it. From any thread."""
@@ -148,11 +149,11 @@ class _Line:
         found = _within(self.way.seconds / 2, lambda: self.way.resolve(host.strip("[]"), port))
         if isinstance(found, Exception) or found is None:
             why = "looking up its name took too long" if found is None else "its name isn't known"
-            raise Failed(f"{host} can't be reached: {why}", sent=False)
+            raise Failed(why, sent=False)
         for address in found:
             reason = refusal(address, host=host.strip("[]"), private=self.way.private)
             if reason:
-                raise Failed(f"{host} leads to an address that isn't connected to: {reason}", sent=False, refused=True)
+                raise Failed(reason, sent=False, kind="address")
         return list(found)
 
 
@@ -226,7 +227,7 @@ def _send(way: Way, request: requests.Request, session: requests.Session) -> Rep
             with contextlib.closing(answer):
                 reply = _read(answer, way.limit)
     except Failed as error:
-        failure = Failed(error.why, sent=error.sent or line.sent, refused=error.refused)
+        failure = Failed(error.why, sent=error.sent or line.sent, kind=error.kind)
     except requests.exceptions.SSLError as error:
         failure = Failed(f"its certificate isn't valid: {_said(error)}", sent=line.sent)
     except (
@@ -250,7 +251,7 @@ def _send(way: Way, request: requests.Request, session: requests.Session) -> Rep
 
 def _read(answer: requests.Response, limit: int) -> Reply:
     if answer.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
-        raise Failed("its answer is compressed, which wasn't asked for", sent=True)
+        raise Failed("it is compressed, which wasn't asked for", sent=True, kind="answer")
     body = bytearray()
     while True:
         chunk = answer.raw.read(_CHUNK, decode_content=False)
@@ -258,7 +259,7 @@ def _read(answer: requests.Response, limit: int) -> Reply:
             break
         body += chunk
         if len(body) > limit:
-            raise Failed(f"its answer is longer than {limit} bytes", sent=True)
+            raise Failed(f"it is longer than {limit} bytes", sent=True, kind="answer")
     return Reply(
         status=answer.status_code,
         content_type=answer.headers.get("Content-Type", "").partition(";")[0].strip().lower(),

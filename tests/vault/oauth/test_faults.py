@@ -145,6 +145,15 @@ async def test_an_error_with_a_good_status_is_an_error(hostile: Hostile) -> None
         grants.refresh(token_set(hostile), http())
 
 
+async def test_a_server_that_is_down_is_asked_once_for_all_who_wait(hostile: Hostile, live_vault: Vault) -> None:
+    hostile.replies["/token"] = answer(b"", status=503)
+    keeper = connect(live_vault, token_set(hostile).stale())
+    kinds = ["", "notes.read", "notes.write"]
+    given = await asyncio.gather(*(lease(keeper, kinds[number % 3]) for number in range(30)), return_exceptions=True)
+    assert {type(each) for each in given} == {Unreachable}
+    assert len(hostile.visits) == 1
+
+
 # ---- answers that are lost ----
 
 

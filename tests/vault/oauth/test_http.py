@@ -7,6 +7,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -278,6 +279,19 @@ def test_tls_with_another_authority(tls: tuple[Authority, str]) -> None:
         http(ca_pem=Authority().pem).metadata(tls[1])
     with pytest.raises(Unreachable, match="certificate"):
         http().metadata(tls[1])
+
+
+def test_no_other_bundle_is_trusted_beside_the_authority(
+    tls: tuple[Authority, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """requests has a bundle of its own, and would add it."""
+    authority, url = tls
+    bundle = tmp_path / "bundle.pem"
+    bundle.write_text(authority.pem)
+    monkeypatch.setattr("requests.adapters.DEFAULT_CA_BUNDLE_PATH", str(bundle))
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(bundle))
+    with pytest.raises(Unreachable, match="certificate"):
+        http(ca_pem=Authority().pem).metadata(url)
 
 
 def test_tls_for_another_name() -> None:

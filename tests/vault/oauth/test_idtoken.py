@@ -55,6 +55,22 @@ def test_without_the_name_of_its_key(hostile: Hostile) -> None:
         check(hostile, token, OTHER)
 
 
+def test_keys_of_other_kinds_beside_it(hostile: Hostile) -> None:
+    known = KeySet([RSA]).as_dict(private=False)["keys"]
+    others = [{"kty": "AKP", "kid": "pq", "alg": "ML-DSA-44", "pub": "AA"}, {"kty": "oct", "kid": "s", "k": "AA"}, 5]
+    hostile.replies["/jwks"] = answer({"keys": [*others, *known]})
+    made = idtoken.check(
+        signed(claims(hostile)),
+        provider=hostile.provider(),
+        client=GOEX,
+        nonce="n-0S6",
+        access=ACCESS,
+        http=http(),
+        now=NOW,
+    )
+    assert made == "ada"
+
+
 def test_bound_to_the_access_token(hostile: Hostile) -> None:
     half = base64.urlsafe_b64encode(hashlib.sha256(ACCESS.reveal()).digest()[:16]).decode().rstrip("=")
     assert check(hostile, signed(claims(hostile, at_hash=half))) == "ada"

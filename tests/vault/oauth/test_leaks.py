@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from policies.errors import Unsupported
 from tests.services.oidc import WEB_SECRET, Browser, OidcServer
 from tests.vault.oauth.support import (
     CANARY,
@@ -33,6 +34,7 @@ from tests.vault.oauth.test_faults import GARBAGE
 from vault.oauth import grants
 from vault.oauth.code import CodeLogin
 from vault.oauth.device import DeviceLogin
+from vault.oauth.errors import OAuthError
 from vault.oauth.keeper import Keeper
 from vault.oauth.provider import EXCHANGE_GRANT, Client, discover
 from vault.oauth.tokens import TokenSet
@@ -109,6 +111,28 @@ def test_a_login_that_fails_shows_nothing(
         login.wait(5)
     hides(shown(caught.value), *words)
     hides(everything_logged.text, *words)
+
+
+@pytest.mark.parametrize("cut", [slice(None), slice(0, 20), slice(8, None)])
+def test_what_a_server_repeats_is_not_shown(hostile: Hostile, cut: slice) -> None:
+    client = Client(client_id="goex", client_secret=Secret(f"{CANARY}-client-secret"))
+    made = token_set(hostile, client=client)
+    for secret in (f"{CANARY}-client-secret", f"{CANARY}-refresh-1"):
+        for said in ({"error": "invalid_grant", "error_description": f"bad: {secret[cut]}!"}, {"error": secret[cut]}):
+            hostile.replies["/token"] = answer(said, status=400)
+            hostile.replies["/revoke"] = answer(said, status=400)
+            with pytest.raises(OAuthError) as caught:
+                grants.refresh(made, http())
+            hides(shown(caught.value) + repr(grants.revoke(made, http())), secret[cut])
+    hostile.replies["/token"] = answer(tokens(token_type=f"{CANARY}-access"))
+    with pytest.raises(Unsupported) as other:
+        grants.refresh(made, http())
+    hides(shown(other.value), CANARY)
+    login = CodeLogin.begin(hostile.provider(), GOEX, scopes("notes.read"), http(seconds=1))
+    login.paste(f"{login.redirect_uri}?error=no&error_description={login._state}&state={login._state}")
+    with pytest.raises(OAuthError) as caught:
+        login.wait(5)
+    hides(shown(caught.value), login._state)
 
 
 async def test_logins_that_go_well_show_nothing(
