@@ -1,0 +1,157 @@
+"""A standing grant on an imported service is for the methods of then, as the catalog said them then.
+
+The documents have Google's form and pass the real importer, into a real file.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from goex.engine.holding import changed, entries, held
+from goex.engine.ledger import Ledger
+from goex.journal.chain import Journal
+from mapper.catalog import Catalog
+from mapper.importing.install import import_google
+from policies.actions import ApiCalls, Need, Plan, UndoClass
+from policies.catalog import Risk
+from policies.grants import Grant, Width
+from tests.mapper.importing.documents import FULL, READ, discovery, method, write
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+ROW: Any = SimpleNamespace(agent="bot", id="a-1")
+METHODS = {
+    "get": method("things.get"),
+    "list": method("things.list"),
+    "query": method("things.query", "POST", "v1/things:query"),
+    "create": method("things.create", "POST", scopes=[FULL]),
+}
+Import = Callable[..., Catalog]
+
+
+@pytest.fixture
+def imported(tmp_path: Path) -> Import:
+    """Imports the document with these methods into one file, over what was there."""
+
+    def run(**more: Any) -> Catalog:
+        write(tmp_path, discovery(methods={**METHODS, **more}))
+        report = import_google(tmp_path / "catalog.db", tmp_path, index=False)
+        assert not report.problems
+        return Catalog.open(tmp_path / "catalog.db")
+
+    return run
+
+
+def need(*methods: str, service: str = "things", scope: str = READ) -> Need:
+    return Need(service=service, account="work", scope=scope, risk=Risk.READ, methods=methods, arguments=({},))
+
+
+def plan(*needs: Need) -> Plan:
+    return Plan(
+        action=ApiCalls(calls=()), needs=needs, undo_class=UndoClass.NOTHING, undo_text="", resolved={}, bounds={},
+        catalog_hash="", image_id="", limits={}, lines=(),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def give(tmp_path: Path) -> Callable[[Catalog, Need], Any]:
+    """A core whose ledger holds a permanent grant on that need, as the catalog is now."""
+    journal = Journal(tmp_path / "state.db", tmp_path / "journal.head", lambda: NOW)
+    journal.unlock(b"k" * 32)
+
+    def run(catalog: Catalog, given: Need) -> Any:
+        ledger = Ledger(journal, lambda: NOW)
+        ledger.load(b"l" * 32)
+        grant = Grant(
+            id="g-1", agent="bot", service=given.service, account="work", scope=given.scope, width=Width.PERMANENT,
+            created=NOW, expires=NOW + timedelta(days=9), by="me", why="a-0", entries=entries(catalog, given),
+        )  # fmt: skip
+        with ledger.changing() as transaction:
+            ledger.grant(transaction, (grant,), by="me")
+        return SimpleNamespace(ledger=ledger, catalog=catalog)
+
+    return run
+
+
+def stands(core: Any, catalog: Catalog, *methods: str) -> bool:
+    core.catalog = catalog
+    return bool(held(core, ROW, plan(need(*methods))))
+
+
+def test_what_was_unlocked_then_stays_granted(imported: Import, give: Callable[[Catalog, Need], Any]) -> None:
+    core = give(catalog := imported(), need("get"))
+    assert stands(core, catalog, "get") and stands(core, catalog, "list") and stands(core, catalog, "get", "list")
+    assert stands(core, imported(), "get")  # the same document once more changes nothing
+    assert changed(core, ROW, plan(need("get"))) == ""
+
+
+def test_a_method_that_an_import_adds_is_not_covered(imported: Import, give: Callable[[Catalog, Need], Any]) -> None:
+    core = give(imported(), need("get"))
+    later = imported(more=method("things.more"))
+    assert "more" in later.unlocks("things", READ)
+    assert not stands(core, later, "more")
+    assert not stands(core, later, "get", "more")
+    assert stands(core, later, "list")
+    said = changed(core, ROW, plan(need("more")))
+    assert (
+        said
+        == "things.more wasn't among what it was given for in the imported catalog, so grant g-1 doesn't hold for it."
+    )
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"path": "v1/others"},
+        {"httpMethod": "DELETE"},
+        {"description": "Something else."},
+        {"parameters": {"q": {"type": "string", "location": "query"}}},
+    ],
+)
+def test_a_method_that_an_import_changes_is_asked_for_anew(
+    imported: Import, give: Callable[[Catalog, Need], Any], other: dict[str, Any]
+) -> None:
+    core = give(imported(), need("get"))
+    later = imported(get=method("things.get", **other))
+    assert not stands(core, later, "get")
+    assert "things.get changed since then" in changed(core, ROW, plan(need("get")))
+    assert stands(core, imported(), "get")  # as it was
+
+
+def test_a_method_that_is_gone_is_not_covered(imported: Import, give: Callable[[Catalog, Need], Any]) -> None:
+    core = give(imported(), need("get"))
+    core.catalog = Catalog.bundled()
+    assert not held(core, ROW, plan(need("get")))
+
+
+def test_whoever_writes_the_catalogs_file_puts_nothing_under_a_grant(
+    imported: Import, give: Callable[[Catalog, Need], Any], tmp_path: Path
+) -> None:
+    """Without an import, and without another generation: the entry is looked at when it is used."""
+    core = give(imported(), need("get"))
+    with sqlite3.connect(tmp_path / "catalog.db") as database:
+        changed_rows = database.execute("update method set path = '/v1/admin' where name = 'get'").rowcount
+    database.close()
+    assert changed_rows == 1
+    assert not stands(core, Catalog.open(tmp_path / "catalog.db"), "get")
+
+
+def test_a_post_that_calls_itself_a_read_is_covered_only_where_it_was_shown(
+    imported: Import, give: Callable[[Catalog, Need], Any]
+) -> None:
+    catalog = imported()
+    assert "query" in catalog.unlocks("things", READ)
+    core = give(catalog, need("get"))
+    assert not stands(core, catalog, "query")
+    assert set(entries(catalog, need("query"))) == {"get", "list", "query"}
+
+
+def test_what_comes_with_goex_is_not_bound(give: Callable[[Catalog, Need], Any]) -> None:
+    assert entries(Catalog.bundled(), need("chat.postMessage", service="slack", scope="chat:write")) == {}
+    assert entries(Catalog.bundled(), need("files.run", service="files", scope="run")) == {}
