@@ -57,6 +57,10 @@ plots: setup ## Draw docs/plots anew
 	@$(BIN)/python -m tests.plots.voting
 	@$(BIN)/python -m tests.plots.cost
 
+.PHONY: screenshot
+screenshot: services ## Take docs/notification.png anew
+	@$(BIN)/python -m tests.plots.notification
+
 .PHONY: crash
 crash: services ## Kill the daemon in every state, more rounds than the tests do
 	@$(BIN)/python -m tests.crash.run $(ARGS)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 Urgency = Literal["low", "normal", "critical"]
 
 # The room that the servers give a body, less what stands in it beside the foreign text.
-MOST_LINES = 12
-WIDTH = 40  # cells
+MOST_LINES = 14
+WIDTH = 34  # cells; the narrowest notification of xfce has room for about so many
 _LONGEST_NAME = 40
 _SHOWN_DIGEST = 12
 

@@ -75,7 +75,9 @@ def test_the_fixed_files_are_there_and_say_something(name: str) -> None:
 def test_there_is_no_other_code_at_the_top() -> None:
     top = {file.relative_to(ROOT).parts[0] for file in tracked() if len(file.relative_to(ROOT).parts) > 1}
     assert top - {".ci", "docs"} <= set(FOLDERS)
-    assert {file.suffix for file in tracked() if file.relative_to(ROOT).parts[0] == "docs"} <= {".svg", ".md"}
+    docs = [file for file in tracked() if file.relative_to(ROOT).parts[0] == "docs"]
+    assert {file.suffix for file in docs} <= {".svg", ".md", ".png"}
+    assert [file.name for file in docs if file.suffix == ".png" and file.stat().st_size > 100_000] == []
 
 
 def test_no_file_names_a_registry() -> None:
