@@ -226,6 +226,14 @@ class Fake(audit_rpc.AuditServicer, rpc.ActionsServicer, rpc.PersonServicer):
 
     # ---- Person
 
+    def DryRun(self, request: Any, context: Any) -> Iterator[pb.DryRunEvent]:
+        self.requests.append(request)
+        yield pb.DryRunEvent(progress="Running the program on the copy…")
+        lines = (("note", "On a copy."), ("change", "changed a"), ("removed", "old"), ("added", "new\x1b[2J"))
+        made = pb.DryRunReply(ok=True, summary="The program ended well: 1 changed.", plan=["Folder: /home/me/notes"])
+        made.lines.extend(pb.DryLine(kind=kind, text=text) for kind, text in lines)
+        yield pb.DryRunEvent(done=made)
+
     def Status(self, request: Any, context: Any) -> pb.StatusReply:
         return self.status
 

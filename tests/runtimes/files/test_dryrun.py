@@ -12,6 +12,7 @@ import asyncio
 import os
 import shutil
 import stat
+import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
@@ -385,6 +386,42 @@ def test_killed_in_the_middle_the_folder_is_untouched_and_a_start_clears(
     assert all_of_it(folder) == before
     asyncio.run(runtime(state).reap())
     assert nothing_left(state)
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("mkfs.btrfs"), reason="needs root and mkfs.btrfs")
+def test_where_the_file_system_can_a_copy_takes_no_room(tmp_path: Path) -> None:
+    image, disk = tmp_path / "image", tmp_path / "disk"
+    disk.mkdir()
+    with image.open("wb") as file:
+        file.truncate(300 * 2**20)
+    subprocess.run(["mkfs.btrfs", "-q", str(image)], check=True)
+    if subprocess.run(["mount", "-o", "loop", str(image), str(disk)], capture_output=True).returncode:
+        pytest.skip("nothing can be mounted here")
+    try:
+        folder, size = disk / "folder", 80 * 2**20
+        folder.mkdir()
+        os.chown(folder, 1000, 1000)
+        (folder / "large").write_bytes(os.urandom(size))
+        give(folder)
+        os.sync()
+        before, taken = all_of_it(folder), []
+        room = os.statvfs(disk).f_bavail
+
+        def deed(top: Path) -> None:
+            os.sync()
+            assert (top / "large").read_bytes() == (folder / "large").read_bytes()
+            taken.append((room - os.statvfs(disk).f_bavail) * os.statvfs(disk).f_frsize)
+            with (top / "large").open("r+b") as file:
+                file.write(b"theirs")
+
+        made = runtime(disk / "state", UnsafeNoSandbox(deed), room=Room(keep=2**20))
+        found = asyncio.run(dry(made, folder))
+        assert "change|changed large" in text(found)
+        assert all_of_it(folder).keys() == before.keys()
+        assert (folder / "large").read_bytes() == before[os.fsencode(folder / "large")][-1]
+        assert taken[0] < size / 4
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
 
 
 # ---- undo, redo, commit
