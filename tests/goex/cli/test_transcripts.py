@@ -230,7 +230,11 @@ def test_transcript(file: Path, inside: Inside, fake: Fake) -> None:
             SCENES[scene](fake)
             made.append(f"# with {scene}")
         ran = inside(*shlex.split(command), stdin="".join(line + "\n" for line in stdin).encode())
-        made += [f"$ goex {command}", *(f"< {line}" for line in stdin), *_lines(_steady(ran.out.replace(str(home), "/home/you")), "")]
+        made += [
+            f"$ goex {command}",
+            *(f"< {line}" for line in stdin),
+            *_lines(_steady(ran.out.replace(str(home), "/home/you")), ""),
+        ]
         made += [*_lines(ran.err, "! "), f"? {ran.code}", ""]
         if "--json" in command:
             streams = command.split()[0] in ("exec", "undo", "redo", "commit") and ran.code != 2
