@@ -33,7 +33,8 @@ _LONGEST_LIST = 200
 class Provider:
     """An authorization server. What is "" or () isn't known, or isn't there.
 
-    `iss_in_answer`: it promises its name in every authorization response (RFC 9207). `separator` stands between
+    `iss_in_answer`: it promises its name in every authorization response (RFC 9207). `offline`: it has the scope
+    offline_access, without which such servers often give nothing to renew a token with. `separator` stands between
     scopes; a blank, except at servers that have their own way.
     """
 
@@ -44,6 +45,7 @@ class Provider:
     revocation_endpoint: str = ""
     jwks_uri: str = ""
     iss_in_answer: bool = False
+    offline: bool = False
     auth_methods: tuple[str, ...] = ()
     grant_types: tuple[str, ...] = ()
     pkce_methods: tuple[str, ...] = ()
@@ -200,6 +202,7 @@ def from_metadata(found: Mapping[str, Any], issuer: str, *, private: bool) -> Pr
         revocation_endpoint=_text(found, "revocation_endpoint"),
         jwks_uri=_text(found, "jwks_uri"),
         iss_in_answer=found.get("authorization_response_iss_parameter_supported") is True,
+        offline=isinstance(scopes := found.get("scopes_supported"), list) and "offline_access" in scopes,
         auth_methods=_texts(found, "token_endpoint_auth_methods_supported"),
         grant_types=_texts(found, "grant_types_supported"),
         pkce_methods=_texts(found, "code_challenge_methods_supported"),

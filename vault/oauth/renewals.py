@@ -7,9 +7,11 @@ Where an answer was lost, the same is asked for once more, at once. A token is n
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
 import logging
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -32,6 +34,7 @@ Connect = Callable[[TokenSet], Http]
 Key = tuple[str, str]  # service, account name
 _MOST_NARROWED = 64  # a login; the oldest go first
 _MOST_TRIES = 5
+_MOST_AT_ONCE = 8  # requests, of all logins
 _STALE = frozenset({"invalid_grant", "invalid_request", "invalid_token"})
 _LEAST = timedelta(seconds=5)
 _REST = timedelta(seconds=30)
@@ -75,6 +78,7 @@ class Renewals:
         self._clock = clock
         self._connect = connect
         self._failed: dict[Key, datetime] = {}
+        self._threads = ThreadPoolExecutor(_MOST_AT_ONCE, thread_name_prefix="goex-oauth")
 
     def failed(self, key: Key) -> None:
         """The server couldn't be reached: for a while it isn't asked each time."""
@@ -142,7 +146,15 @@ class Renewals:
             return await self._received(state, got, key), got
         assert failure is not None
         lost = lost or tokens.pending is not None
-        if isinstance(failure, Refused) and failure.error == "invalid_grant":
+        if _ends(failure) and scopes is not None:
+            # Is it the login, or only the narrowing, that the server won't have? Not every server tells them apart.
+            got, other, again = await self._asked(tokens, None)
+            if got is not None:
+                await self._received(state, got, key)
+                raise Refused(failure.message, error="invalid_scope")
+            assert other is not None
+            failure, lost = other, lost or again
+        if _ends(failure):
             why = _LOST if lost else _REFUSED
             await self._save(state, replace(state.tokens, pending=None, ended=why, refresh=Secret(b"")).stale())
             raise login_expired(state.service, state.name, why)
@@ -159,7 +171,7 @@ class Renewals:
         lost = False
         for last in (False, True):
             try:
-                return await asyncio.to_thread(grants.refresh, tokens, http, scopes, clock=self._clock), None, lost
+                return await self._request(grants.refresh, tokens, http, scopes), None, lost
             except Refused as error:
                 return None, error.with_traceback(None), lost
             except Unreachable as error:
@@ -169,6 +181,12 @@ class Renewals:
             except GoexError as error:  # an answer that can't be used: who knows what it says
                 return None, error.with_traceback(None), True
         raise AssertionError
+
+    async def _request(self, work: Callable[..., Refreshed], *given: object) -> Refreshed:
+        """`work` in a thread of our own: servers that hang must not take those that the daemon lives on."""
+        return await asyncio.get_running_loop().run_in_executor(
+            self._threads, functools.partial(work, *given, clock=self._clock)
+        )
 
     async def _received(self, state: State, got: Refreshed, key: Secret) -> State:
         """What came is durable when this returns; or it is kept for later, and this raises why."""
@@ -219,9 +237,7 @@ class Renewals:
             state = await self.whole(state, life)
             tokens = state.tokens
             try:
-                return state, await asyncio.to_thread(
-                    grants.exchange, tokens, self._connect(tokens), wanted, clock=self._clock
-                )
+                return state, await self._request(grants.exchange, tokens, self._connect(tokens), wanted)
             except Refused as error:
                 # A token that was revoked before its time isn't exchanged, and says nothing about the server's ways.
                 if (
@@ -282,6 +298,11 @@ class Renewals:
         """Raises VaultSealed."""
         found: Memory = self._vault.while_unsealed().setdefault(family, Memory())
         return found
+
+
+def _ends(failure: GoexError) -> bool:
+    """Whether the server says that the login is over."""
+    return isinstance(failure, Refused) and failure.error == "invalid_grant"
 
 
 def fits(access: Access, wanted: frozenset[str]) -> bool:

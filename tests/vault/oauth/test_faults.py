@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
@@ -250,6 +252,25 @@ async def test_a_server_that_refuses_to_narrow_is_not_asked_again(hostile: Hosti
     assert len(hostile.visits) == 1
 
 
+async def test_a_server_that_calls_narrowing_the_end_is_not_believed_at_once(
+    hostile: Hostile, live_vault: Vault
+) -> None:
+    no = answer({"error": "invalid_grant"}, status=400)
+    hostile.replies["/token"] = [no, answer(tokens(scope=None, refresh_token=f"{CANARY}-refresh-2"))]
+    keeper = connect(live_vault, token_set(hostile))
+    given = await lease(keeper, "notes.read")
+    assert given.narrowed == "gateway" and given.secret == Secret(f"{CANARY}-access")
+    after = kept(live_vault)
+    assert after.narrows == "no" and not after.ended and after.refresh == Secret(f"{CANARY}-refresh-2")
+
+
+async def test_a_login_that_has_ended_ends_narrowing_too(hostile: Hostile, live_vault: Vault) -> None:
+    hostile.replies["/token"] = answer({"error": "invalid_grant"}, status=400)
+    with pytest.raises(LoginExpired):
+        await lease(connect(live_vault, token_set(hostile)), "notes.read")
+    assert kept(live_vault).ended and len(hostile.visits) == 2
+
+
 async def test_a_server_that_shrinks_the_login_is_found_out_at_once(hostile: Hostile, live_vault: Vault) -> None:
     """Against RFC 6749 section 6. What is lost is the person's to allow again; it doesn't happen a second time."""
     narrow = answer(tokens(scope="notes.read", refresh_token=f"{CANARY}-narrow"))
@@ -332,6 +353,15 @@ async def test_scopes_are_read_however_they_are_written(hostile: Hostile, live_v
     hostile.replies["/token"] = answer(tokens(scope=spelled))
     given = await lease(connect(live_vault, token_set(hostile).stale()))
     assert given.scopes == ("notes.read", "notes.write")
+
+
+async def test_a_renewal_for_somebody_else_is_not_taken(hostile: Hostile, live_vault: Vault) -> None:
+    said = base64.urlsafe_b64encode(json.dumps({"iss": hostile.issuer, "sub": "mallory"}).encode()).decode()
+    hostile.replies["/token"] = answer(tokens(id_token=f"x.{said}.y", refresh_token="theirs"))
+    keeper = connect(live_vault, token_set(hostile, subject="ada").stale())
+    with pytest.raises(MixUp):
+        await lease(keeper)
+    assert kept(live_vault).refresh == Secret(f"{CANARY}-refresh-1")
 
 
 # ---- revocation ----
