@@ -9,6 +9,7 @@ the one grant that isn't the library's own: `server.mjs` has the part that narro
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import html.parser
 import http.client
@@ -66,24 +67,31 @@ def node() -> str | None:
 def modules() -> Path:
     """The folder with oidc-provider in it, installed when the lock has changed. Raises OidcError."""
     lock = (_SOURCE / "package-lock.json").read_bytes()
-    stamp = _CACHE / f".done-{hashlib.sha256(lock).hexdigest()[:16]}"
-    if not stamp.exists():
-        npm = shutil.which("npm")
-        if npm is None:
-            raise OidcError("npm isn't installed: run .ci/services")
-        shutil.rmtree(_CACHE, ignore_errors=True)
-        _CACHE.mkdir(parents=True)
+    folder = _CACHE / hashlib.sha256(lock).hexdigest()[:16]
+    if folder.exists():
+        return folder
+    npm = shutil.which("npm")
+    if npm is None:
+        raise OidcError("npm isn't installed: run .ci/services")
+    _CACHE.mkdir(parents=True, exist_ok=True)
+    # Made elsewhere and named at the end: whoever else installs it at the same time gets there first, or second.
+    fresh = Path(tempfile.mkdtemp(dir=_CACHE, prefix="new-"))
+    fresh.chmod(0o755)
+    try:
         for name in ("package.json", "package-lock.json"):
-            shutil.copy(_SOURCE / name, _CACHE)
+            shutil.copy(_SOURCE / name, fresh)
         subprocess.run(
             [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"],
-            cwd=_CACHE,
+            cwd=fresh,
             check=True,
             timeout=240,
             stdin=subprocess.DEVNULL,
         )
-        stamp.touch()
-    return _CACHE
+        with contextlib.suppress(OSError):
+            fresh.rename(folder)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    return folder
 
 
 def default_clients(redirects: Iterable[str] = ("http://127.0.0.1/callback",)) -> list[dict[str, Any]]:
@@ -123,6 +131,7 @@ class OidcServer:
     refresh_seconds: int = 86_400
     device_seconds: int = 600
     rotate: bool = True
+    offline: bool = False  # a refresh token only with offline_access, as is the library's own way
     exchange: bool = False
     revocation: bool = True
     device: bool = True
@@ -179,6 +188,7 @@ class OidcServer:
                 "cookie_key": self._cookie_key,
                 "scopes": list(self.scopes),
                 "rotate": self.rotate,
+                "offline": self.offline,
                 "exchange": self.exchange,
                 "revocation": self.revocation,
                 "device": self.device,

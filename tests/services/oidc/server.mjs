@@ -88,7 +88,8 @@ const provider = new Provider(setup.issuer, {
   claims: { openid: ['sub'] },
   pkce: { required: () => true },
   rotateRefreshToken: setup.rotate,
-  issueRefreshToken: async (ctx, client) => client.grantTypeAllowed('refresh_token'),
+  issueRefreshToken: async (ctx, client, code) => client.grantTypeAllowed('refresh_token')
+    && (!setup.offline || code.scopes.has('offline_access')),
   expiresWithSession: async () => false,
   findAccount: async (ctx, id) => ({ accountId: id, claims: async () => ({ sub: id }) }),
   interactions: { url: (ctx, interaction) => `/interaction/${interaction.uid}` },
