@@ -61,17 +61,21 @@ class Desk:
         self.callers.sessions.of(peer, "person")
         if passphrase:
             await self.custody.prove(Secret(passphrase))
-            if self.polkit.mode == "also" and not await self.polkit.allows(peer):
-                raise PolkitRefused(
-                    f"{what} needs polkit's yes too, and it wasn't given.",
-                    next_step="Answer its dialog; see whether it works with: goex doctor",
-                )
+            await self.confirm(peer, what)
         elif self.presence.holds(peer):
             return peer
         elif self.polkit.mode != "instead" or not await self.polkit.allows(peer):
             raise PresenceDue(f"{what} needs your approval passphrase.", next_step="Type it when you are asked.")
         self.presence.remember(peer)
         return peer
+
+    async def confirm(self, peer: Peer, what: str) -> None:
+        """After a passphrase that was right: raises PolkitRefused where polkit's yes is wanted beside it."""
+        if self.polkit.mode == "also" and not await self.polkit.allows(peer):
+            raise PolkitRefused(
+                f"{what} needs polkit's yes too, and it wasn't given.",
+                next_step="Answer its dialog; see whether it works with: goex doctor",
+            )
 
 
 class DeskCalls:

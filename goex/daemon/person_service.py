@@ -7,12 +7,12 @@ from typing import Any
 from goex.catalog_views import services_reply
 from goex.daemon.asking_calls import AskingCalls
 from goex.daemon.calls import unary
+from goex.daemon.desk import PresenceDue
 from goex.daemon.dryrun_calls import DryRunCalls
 from goex.daemon.log_calls import LogCalls
 from goex.daemon.vault_calls import VaultCalls
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
-from vault.secret import Secret
 
 
 class PersonService(AskingCalls, DryRunCalls, VaultCalls, LogCalls, rpc.PersonServicer):
@@ -20,8 +20,9 @@ class PersonService(AskingCalls, DryRunCalls, VaultCalls, LogCalls, rpc.PersonSe
 
     @unary
     async def Present(self, request: pb.PresentRequest, context: Any) -> pb.PresentReply:
-        peer = self._desk.callers.peer(context)
-        await self._desk.custody.prove(Secret(request.passphrase))
+        if not request.passphrase:  # what is remembered isn't remembered for longer by asking
+            raise PresenceDue("Showing that you are there needs your approval passphrase.", next_step="Type it.")
+        peer = await self._desk.present(context, request.passphrase, "Showing that you are there")
         return pb.PresentReply(seconds=self._desk.presence.remember(peer))
 
     # ---- agents

@@ -78,6 +78,8 @@ class VaultService(DeskCalls, rpc.VaultServicer):
         peer = self._desk.callers.peer(context)
         custody = self._desk.custody
         custody.require_open()
+        await custody.prove(Secret(request.current))
+        await self._desk.confirm(peer, "Changing the approval passphrase")
         await asyncio.to_thread(custody.vault.change_approval, Secret(request.current), Secret(request.passphrase))
         self._desk.presence.forget()
         self._desk.engine.core.journal.append(
@@ -147,6 +149,7 @@ class VaultService(DeskCalls, rpc.VaultServicer):
             )
         if not await asyncio.to_thread(kept.approval.matches, Secret(passphrase)):
             raise WrongApproval("That isn't the backup's approval passphrase.", next_step="Try again.")
+        await self._desk.confirm(self._desk.callers.peer(context), "Restoring a backup")
 
     @unary
     async def Leases(self, request: vpb.LeasesRequest, context: Any) -> vpb.LeasesReply:

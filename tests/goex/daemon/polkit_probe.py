@@ -98,6 +98,8 @@ def waited(true: object) -> None:
 def asked(mode: str) -> dict[str, object]:
     """What the daemon says to an ordinary user who adds an agent: with no passphrase, a wrong one, the right one."""
     from goex.rpc import goex_pb2 as pb
+    from goex.rpc import vault_pb2 as vpb
+    from tests.goex.daemon.vault_calls import call
     from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
     from tests.support.journey import problem
 
@@ -109,6 +111,20 @@ def asked(mode: str) -> dict[str, object]:
                 found[what] = "done"
             except grpc.RpcError as error:
                 found[what] = problem(error).code
+        try:
+            daemon.person("Present", pb.PresentRequest(passphrase=APPROVAL_PASSPHRASE))
+            found["present"] = "done"
+        except grpc.RpcError as error:
+            found["present"] = problem(error).code
+        try:
+            call(
+                daemon,
+                "ChangeApproval",
+                vpb.ChangeApprovalRequest(current=APPROVAL_PASSPHRASE, passphrase="another one"),
+            )
+            found["change"] = "done"
+        except grpc.RpcError as error:
+            found["change"] = problem(error).code
         found["log"] = daemon.tail()
     return found
 

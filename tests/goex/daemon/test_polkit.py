@@ -74,6 +74,8 @@ def probe(tmp_path: Path, mode: str, rule: str) -> dict[str, Any]:
 def test_only_a_clear_yes_counts(tmp_path: Path, mode: str, rule: str, without: str, right: str) -> None:
     found = probe(tmp_path, mode, rule)
     assert (found["none"], found["wrong"], found["right"]) == (without, "presence", right), found["log"]
+    assert found["change"] == right
+    assert found["present"] == right  # presence that is remembered is shown in no other way
 
 
 # ---- without the real one

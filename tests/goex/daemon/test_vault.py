@@ -167,7 +167,7 @@ def test_sealed_anew_what_undo_needs_still_undoes(own: Daemon, folder: Path) -> 
 def test_the_approval_passphrase_is_changed_by_who_knows_it(own: Daemon) -> None:
     changed = "it is me, and nobody else"
     given = {"current": "surely not this", "passphrase": changed}
-    assert refused(lambda: call(own, "ChangeApproval", vpb.ChangeApprovalRequest(**given))).code == "wrong-passphrase"
+    assert refused(lambda: call(own, "ChangeApproval", vpb.ChangeApprovalRequest(**given))).code == "presence"
     given["current"] = APPROVAL_PASSPHRASE
     same = refused(
         lambda: call(own, "ChangeApproval", vpb.ChangeApprovalRequest(**{**given, "passphrase": VAULT_PASSPHRASE}))
