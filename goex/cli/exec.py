@@ -60,7 +60,9 @@ def run(
     request = build(words or [], call or [], shell, python, folder, proposal, account)
     request.detach, request.ask_seconds = detach, ask
     if dry_run and (detach or ask):
-        raise InvalidInput("--dry-run asks nothing, so --detach and --ask mean nothing with it.")
+        raise InvalidInput(
+            "--dry-run asks nothing, so --detach and --ask mean nothing with it.", next_step="Leave them out."
+        )
     from goex.cli.connect import connect
 
     with connect(out) as client:

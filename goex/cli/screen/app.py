@@ -22,10 +22,11 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Button, Static
 
-from goex.cli.dryrun import Going, lines_of
+from goex.cli.dryrun import lines_of
 from goex.cli.output import fold
 from goex.cli.screen.board import Board, clock, remaining
 from goex.cli.screen.dialogs import NAMES, Allow, Deny, No, Yes
+from goex.cli.screen.dryruns import DryRuns
 from goex.cli.screen.feed import Feed, whole
 from goex.cli.screen.style import CSS, SMALLEST
 from goex.cli.screen.views import Queue, Text
@@ -78,8 +79,7 @@ class ApproveScreen(App[None]):
         self._client = client
         self._present = present
         self._feed = Feed(client, self, back)
-        self._dry: dict[str, pb.DryRunReply | str] = {}  # by question: what it found, or how far it is
-        self._going: Going | None = None
+        self._dry = DryRuns(client, self._tell, self._draw)
         self._tab = "plan"
         self._too_small = False
 
@@ -119,23 +119,26 @@ class ApproveScreen(App[None]):
 
     def _stop(self) -> None:
         self._feed.stop()
-        if self._going is not None:
-            self._going.cancel()
+        self._dry.cancel()
 
     # ---- what the daemon says (from other threads)
 
     def listed(self, pending: list[pb.Approval], left_out: int) -> None:
-        self.post_message(Told(lambda: self._listed(pending, left_out)))
+        self._tell(lambda: self._listed(pending, left_out))
 
     def arrived(self, approval: pb.Approval) -> None:
-        self.post_message(Told(lambda: self._arrived(approval)))
+        self._tell(lambda: self._arrived(approval))
 
     def away(self, why: str) -> None:
-        self.post_message(Told(lambda: self._away(why)))
+        self._tell(lambda: self._away(why))
+
+    def _tell(self, work: Callable[[], None]) -> None:
+        self.post_message(Told(work))
 
     @on(Told)
     def _told(self, event: Told) -> None:
-        event.work()
+        if self._there:
+            event.work()
 
     def _listed(self, pending: list[pb.Approval], left_out: int) -> None:
         first = not self.board.items and not self.board.ended
@@ -151,7 +154,7 @@ class ApproveScreen(App[None]):
         was, mine = self.board.selected, approval.id in self.board.mine
         word = self.board.put(approval)
         if word:
-            self._dry.pop(approval.id, None)
+            self._dry.forget(approval.id)
             if not mine:
                 self._say(word)
         if was and not self.board.selected:
@@ -188,10 +191,10 @@ class ApproveScreen(App[None]):
             found = whole(self._client, id)
         except GoexError as error:
             word = f"It can't be shown: {escape(error.message)}"
-            self.post_message(Told(lambda: self._say(word)))
+            self._tell(lambda: self._say(word))
             return
         if found is not None:
-            self.post_message(Told(lambda: self._fetched(found)))
+            self._tell(lambda: self._fetched(found))
 
     def _fetched(self, found: pb.Approval) -> None:
         self.board.fetched(found)
@@ -259,14 +262,14 @@ class ApproveScreen(App[None]):
         except Refused as error:
             failed = error
             if error.code == "presence" and request.approve:
-                self.post_message(Told(lambda: self._step_aside(request)))
+                self._tell(lambda: self._step_aside(request))
                 return
-            self.post_message(Told(lambda: self._failed(request.approval_id, failed)))
+            self._tell(lambda: self._failed(request.approval_id, failed))
         except GoexError as error:
             other = error
-            self.post_message(Told(lambda: self._failed(request.approval_id, other)))
+            self._tell(lambda: self._failed(request.approval_id, other))
         else:
-            self.post_message(Told(lambda: self._decided(request)))
+            self._tell(lambda: self._decided(request))
 
     def _step_aside(self, request: pb.DecideRequest) -> None:
         def call(passphrase: str) -> pb.Approval:
@@ -319,44 +322,12 @@ class ApproveScreen(App[None]):
             self._refuse(self.board.ended or "Choose a question first (↑ ↓).")
             return
         self._tab = "dry"
-        if item.id not in self._dry:
-            if self._going is not None:
-                self._going.cancel()
-            question = pb.DryRunQuestion(approval_id=item.id, digest=item.whole.digest)
-            self._dry[item.id] = "Asking for a dry run…"
-            id = item.id
-            self.run_worker(lambda: self._run_dry(id, question), thread=True, group="dry")
+        self._dry.ask(item.whole)
         self._draw()
 
     def action_plan(self) -> None:
         self._tab = "plan"
         self._draw()
-
-    def _run_dry(self, id: str, question: pb.DryRunQuestion) -> None:
-        """In a thread."""
-        going = Going(self._client, pb.DryRunRequest(question=question))
-        self._going = going
-        try:
-            for event in going:
-                found = event.done if event.HasField("done") else escape(event.progress)
-                self._found(id, found)
-                if event.HasField("done"):
-                    return
-            self._found(id, None)  # another one was asked for
-        except GoexError as error:
-            details: tuple[str, ...] = tuple(getattr(error, "details", ()))
-            lines = [pb.DryLine(kind="warning", text=text) for text in (error.next_step, *details) if text]
-            self._found(id, pb.DryRunReply(summary=f"There is no dry run: {error.message}", lines=lines))
-
-    def _found(self, id: str, found: pb.DryRunReply | str | None) -> None:
-        def take() -> None:
-            if found is None:
-                self._dry.pop(id, None)
-            else:
-                self._dry[id] = found
-            self._draw()
-
-        self.post_message(Told(take))
 
     # ---- drawing
 
@@ -376,7 +347,7 @@ class ApproveScreen(App[None]):
         else:
             shown = item.whole
             self._show(plan, f"plan {item.id}", lambda width: describe(shown, max(width, 10), datetime.now(UTC)))
-        found = self._dry.get(board.selected, "")
+        found = self._dry.of(board.selected)
         if isinstance(found, str):
             self._show(dry, f"wait {found}", lambda width: [Line(piece) for piece in fold(found, max(width, 10))])
         else:
@@ -398,10 +369,12 @@ class ApproveScreen(App[None]):
         if item is not None:
             left = clock(remaining(item.brief.deadline, datetime.now(UTC)))
             twins = f"  ·  {item.brief.count} identical" if item.brief.count > 1 else ""
-            head = f" {'Plan' if self._tab == 'plan' else 'Dry run'}  ·  {left} left{twins}"
+            head = f"{'Plan' if self._tab == 'plan' else 'Dry run'}  ·  {left} left{twins}"
         self._home.query_one("#what", Static).update(head)
 
     def _tick(self) -> None:
+        if not self._there:
+            return
         self._home.query_one(Queue).redraw()
         self._head()
 
@@ -416,8 +389,14 @@ class ApproveScreen(App[None]):
         """The screen below any dialog."""
         return self.screen_stack[0]
 
+    @property
+    def _there(self) -> bool:
+        """Whether there is anything to draw on: not before the screen opens, nor while it closes."""
+        return bool(self.screen_stack) and bool(self._home.query("#small"))
+
     def on_resize(self, event: events.Resize) -> None:
-        self._fit(event.size)
+        if self._there:
+            self._fit(event.size)
 
     def _fit(self, size: Size) -> None:
         self._too_small = small = size.width < SMALLEST[0] or size.height < SMALLEST[1]

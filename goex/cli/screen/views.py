@@ -68,14 +68,14 @@ class Text(ScrollView, can_focus=True):
     def render_line(self, y: int) -> Strip:
         index = self.scroll_offset.y + y
         if index >= len(self._lines):
-            return Strip.blank(self.size.width, STYLES[""])
+            return Strip.blank(self.size.width, self.rich_style)
         line = self._lines[index]
         said = (self.key, index == len(self._lines) - 1 or self._said == (self.key, True))
         if self.key and said != self._said:
             self._said = said
             self._drawn(*said)
-        strip = Strip([Segment(line.text, STYLES[line.style])])
-        return strip.adjust_cell_length(self.size.width, STYLES[""])
+        strip = Strip([Segment(line.text, self.rich_style + STYLES[line.style])])
+        return strip.adjust_cell_length(self.size.width, self.rich_style)
 
 
 class Queue(ScrollView, can_focus=True, inherit_bindings=False):
@@ -108,12 +108,12 @@ class Queue(ScrollView, can_focus=True, inherit_bindings=False):
         width = self.size.width
         place, part = divmod(self.scroll_offset.y + y, _ROWS)
         if place >= len(self._order):
-            return Strip.blank(width, STYLES[""])
+            return Strip.blank(width, self.rich_style)
         item = self._order[place]
         chosen = item.id == self._board.selected
         text = _head(item) if part == 0 else f"  {_what(item)}"
         mark = ("▶ " if chosen else "  ") if part == 0 else ""
-        style = RichStyle(bold=part == 0, dim=part == 1 and not chosen, reverse=chosen)
+        style = self.rich_style + RichStyle(bold=part == 0, dim=part == 1 and not chosen, reverse=chosen)
         return Strip([Segment(_cut(mark + text, width), style)]).adjust_cell_length(width, style)
 
     def on_click(self, event: events.Click) -> None:
