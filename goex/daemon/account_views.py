@@ -15,6 +15,7 @@ from policies.accounts import Account
 from policies.catalog import Service
 from policies.errors import GoexError
 from policies.grants import PERSON
+from vault.oauth.grants import opens
 from vault.oauth.tokens import Narrows, TokenSet
 from vault.record import Record
 
@@ -77,8 +78,8 @@ def connected_account(record: Record, service: Service | None, lending: Lending)
     if tokens is None:
         return made
     made.kind = "client credentials" if tokens.flow == "client_credentials" else "login"
-    made.scopes.extend(sorted(tokens.granted))
-    made.refused.extend(sorted(tokens.dropped))
+    made.scopes.extend(sorted(opens(tokens.granted)))
+    made.refused.extend(sorted(opens(tokens.dropped)))
     made.expires = stamp(tokens.expires) if tokens.expires else ""
     made.renews = tokens.renews and not tokens.ended
     made.narrowed = _HOLDERS[tokens.narrows]

@@ -45,7 +45,7 @@ from vault.oauth.errors import LoginCancelled
 from vault.oauth.grants import Revoked, client_credentials, revoke
 from vault.oauth.http import Http
 from vault.oauth.provider import Client, Provider
-from vault.oauth.tokens import TokenSet
+from vault.oauth.tokens import PROTOCOL_SCOPES, TokenSet
 from vault.secret import Secret
 
 LONGEST_LOGIN = 600.0  # seconds, in which the person must be done
@@ -234,7 +234,10 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
             )
         client = client_of(service, earlier, found, request.client_id, request.client_secret)
         client.check()
-        wishes, scopes = scopes_for(self._desk.engine.core, service, name, request.scopes, earlier)
+        flow = request.flow or "code"
+        offline = found.provider.offline and flow != "client_credentials"
+        core = self._desk.engine.core
+        wishes, scopes = scopes_for(core, service, name, request.scopes, earlier, offline=offline)
         return _Terms(
             service=service,
             account=account,
@@ -242,7 +245,7 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
             http=http,
             provider=found.provider,
             client=client,
-            flow=request.flow or "code",
+            flow=flow,
             wishes=wishes,
             scopes=scopes,
         )
@@ -285,12 +288,15 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
             self._waiting.pop(login_id, None)
 
     def _begin_code(self, terms: _Terms) -> CodeLogin:
+        extra = dict(login_facts(terms.service).parameters)
+        if PROTOCOL_SCOPES & terms.scopes:  # given only after the person was asked (OpenID Connect Core, section 11)
+            extra.setdefault("prompt", "consent")
         return CodeLogin.begin(
             terms.provider,
             terms.client,
             terms.scopes,
             terms.http,
-            extra=dict(login_facts(terms.service).parameters),
+            extra=extra,
             subject=terms.earlier.subject if terms.earlier is not None else "",
         )
 

@@ -96,9 +96,10 @@ def client_of(service: Service, earlier: TokenSet | None, found: Found, client_i
 
 
 def scopes_for(
-    core: Core, service: Service, name: str, named: Iterable[str], earlier: TokenSet | None
+    core: Core, service: Service, name: str, named: Iterable[str], earlier: TokenSet | None, *, offline: bool
 ) -> tuple[tuple[str, ...], frozenset[str]]:
     """What is asked for: the scopes that are new, by the catalog's names, and all of them as the server spells them.
+    With `offline` also the one that lets GoEx renew the login by itself: it opens nothing at the service.
 
     Raises InvalidInput where it can't be known what to ask for.
     """
@@ -122,7 +123,9 @@ def scopes_for(
             f"Which of {service.name}'s scopes should be asked for?",
             next_step="Name them with --scope; or run what you want to have done: GoEx asks for what that needs.",
         )
-    return wishes, frozenset(spelled) | granted | frozenset(facts.always)
+    return wishes, frozenset(spelled) | granted | frozenset(facts.always) | (
+        PROTOCOL_SCOPES if offline else frozenset()
+    )
 
 
 def wanted_by_person(core: Core, service: str, name: str) -> frozenset[str]:

@@ -21,6 +21,7 @@ from policies.catalog import OAuth, Service
 from policies.errors import ExitStatus, GoexError
 from vault.errors import pasteable
 from vault.lease import Lease
+from vault.oauth.tokens import PROTOCOL_SCOPES
 
 Holder = Literal["token", "gateway"]
 AccountKey = tuple[str, str]  # service, account name
@@ -130,7 +131,9 @@ def opens(
         holder = credentials.narrows(accounts[key], use.spelled) if use.spelled else "gateway"
         service = catalog.service(key[0])
         names = login_facts(service).held(own_scopes(service), granted)
-        strange = granted - {spelled for name in names for spelled in login_facts(service).spell(name)}
+        strange = (
+            granted - PROTOCOL_SCOPES - {spelled for name in names for spelled in login_facts(service).spell(name)}
+        )
         made[key] = Opens(holder or "gateway", (*sorted(names), *sorted(strange)), seen=holder is not None)
     return made
 

@@ -160,15 +160,18 @@ def test_everything_that_is_said_arrives(inside: Inside, fake: Fake) -> None:
 # ---- the login that an action lacks
 
 
-def test_exec_offers_the_login_and_goes_on_by_itself(env: dict[str, str], fake: Fake) -> None:
+@pytest.mark.parametrize("pasted", [True, False])
+def test_exec_offers_the_login_and_goes_on_by_itself(env: dict[str, str], fake: Fake, pasted: bool) -> None:
     lacks_consent(fake)
-    waiting(fake)
+    if pasted:
+        waiting(fake)
     fake.scripts[1] = [pb.Event(action_id="ac-0001", asking=approval()), fake.WAIT, finished()]
     with goex(env, "exec", "--call", "notes.add") as terminal:
         terminal.expect(r"Log in to notes/default now, for notes\.write\?")
         terminal.type("yes")
         terminal.expect("Ctrl-C ends the login")
-        terminal.type("http://127.0.0.1:1/callback?code=c&state=s")
+        if pasted:
+            terminal.type("http://127.0.0.1:1/callback?code=c&state=s")
         # What is typed next is for the next question, not for the login.
         terminal.expect(r"Your answer[^:]*: ")
         terminal.type("no")

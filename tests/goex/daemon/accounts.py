@@ -144,12 +144,12 @@ class Person:
         return self.journey(method, account, **arguments).approve()
 
     def me(self, account: str = "") -> dict[str, Any]:
-        """What the service says of the token that an action came with."""
+        """What the service says of the token that an action came with (`scope`: what opens something there)."""
         finished = self.run("me", account)
         assert not finished.HasField("problem"), finished.problem
         (result,) = json.loads(finished.action.outcome_json)["results"]
         found: dict[str, Any] = result["body"]
-        return found
+        return {**found, "scope": found["scope"].replace("offline_access", "").strip()}
 
     def refused(self, method: str, account: str = "", **arguments: Any) -> pb.Problem:
         """The problem of an action that isn't even asked about."""

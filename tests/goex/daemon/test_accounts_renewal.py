@@ -160,6 +160,20 @@ def test_a_vault_that_is_sealed_during_a_login_stores_nothing_and_gives_the_toke
     assert person.accounts() == {}
 
 
+@pytest.mark.parametrize("flow", ["code", "device"])
+def test_a_server_that_wants_offline_access_asked_for_is_asked_for_it(flow: str) -> None:
+    with OidcServer(offline=True, access_seconds=2) as server, Daemon() as daemon:
+        person = Person(daemon, server)
+        person.catalogue()
+        done = person.login("notes.read", "notes.write", flow=flow)
+        assert done.account.renews
+        assert list(done.account.scopes) == ["notes.read", "notes.write"], "it opens nothing, and isn't shown as if"
+        for _ in range(2):
+            time.sleep(2)
+            assert person.me()["scope"] == "notes.read"
+        assert "offline_access" not in str(person.journey("me").asked().needs)
+
+
 def test_a_server_that_only_exchanges_tokens_narrows_by_that() -> None:
     with OidcServer(exchange=True) as server, Daemon() as daemon:
         person = Person(daemon, server)

@@ -80,7 +80,7 @@ def test_tokens_are_in_the_vault_and_in_memory_alone(person: Person) -> None:
             person.browser.visit(event.open.url)
     tokens = stolen(person)
     values = [tokens.access.token.reveal().decode(), tokens.refresh.reveal().decode(), WEB_SECRET]
-    person.server.late("/api/me", 4.0)
+    person.server.late("/api/me", 15.0)
     journey = person.journey("me")
     approval = journey.asked()
     decide(person.daemon, approval)
@@ -127,9 +127,11 @@ def test_what_connects_and_disconnects_is_journaled_with_who_and_what(person: Pe
     person.login("notes.read", "notes.write", browse=lambda url: person.browser.visit(url, allow=["notes.read"]))
     person.logout()
     rows = {row["kind"]: row["facts"] for row in _rows(person)}
-    assert rows["login-begin"]["scopes"] == ["notes.read", "notes.write"]
+    assert rows["login-begin"]["scopes"] == ["notes.read", "notes.write", "offline_access"]
     made = rows["account-login"]
-    assert (made["account"], made["scopes"], made["refused"]) == ("notes/default", ["notes.read"], ["notes.write"])
+    assert (made["account"], made["scopes"], made["refused"]) == (
+        "notes/default", ["notes.read"], ["notes.write", "offline_access"],
+    )  # fmt: skip
     assert made["issuer"] == person.server.issuer and made["origins"] == [person.server.issuer]
     assert rows["account-logout"]["revoked"] is True
     for kind in ("login-begin", "account-login", "account-logout"):
