@@ -254,7 +254,8 @@ class Notifier:
         self._notes[key] = Note(id, key, drawn, asked)
         self._moved = asyncio.get_running_loop().time()
         labels = [button.label for button in drawn.buttons]
-        self._tell("shown", {"approvals": ids, "title": drawn.title, "buttons": labels, "allows": drawn.allows})
+        facts = {"approvals": ids, "title": drawn.title, "buttons": labels, "allows": drawn.allows, "notification": id}
+        self._tell("shown", facts)
 
     async def _say_what_ended(self) -> None:
         ended, self._ended = self._ended, []

@@ -151,8 +151,10 @@ class Desktop:
         return self.tool("dbus-send", "--session", "--print-reply", *to, *arguments)
 
     def forge(self, *signal_words: str) -> None:
-        """Send a signal as any program on the bus may: interface.member and its arguments, on the server's path."""
-        self.tool("dbus-send", "--session", "--type=signal", "/org/freedesktop/Notifications", *signal_words)
+        """Send the notifier a signal as any program on the bus may: interface.member and arguments, on the server's
+        path. To its own name, since a bus gives everybody what is sent to them, whatever they listen to."""
+        to = ("--type=signal", "--dest=dev.goex.Notifier", "/org/freedesktop/Notifications")
+        self.tool("dbus-send", "--session", *to, *signal_words)
 
     def notify(self, title: str, actions: Mapping[str, str]) -> None:
         """A notification of another program's."""
