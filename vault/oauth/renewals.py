@@ -224,8 +224,8 @@ class Renewals:
             if got is not None and _narrower(got, wanted):
                 await self._learn(state, "exchange")
                 return self._remember(state.tokens.family, wanted, got.access)
-            if state.tokens.narrows == "exchange":
-                return state.tokens.access
+            if state.tokens.narrows == "exchange":  # it did until now: the next prompt doesn't promise it
+                return (await self._learn(state, "unknown")).tokens.access
         if not state.tokens.renews:
             await self._learn(state, "no")
             return (await self.whole(state, life)).tokens.access
@@ -240,11 +240,7 @@ class Renewals:
                 return state, await self._request(grants.exchange, tokens, self._connect(tokens), wanted)
             except Refused as error:
                 # A token that was revoked before its time isn't exchanged, and says nothing about the server's ways.
-                if (
-                    again
-                    or error.error not in ("invalid_grant", "invalid_request", "invalid_token")
-                    or not tokens.renews
-                ):
+                if again or error.error not in _STALE or not tokens.renews:
                     break
                 self.memory(tokens.family).distrusted.add(digest(tokens.access))
             except AuthorizationServerBroken:

@@ -70,7 +70,7 @@ GARBAGE: dict[str, Reply] = {
 
 
 def quick() -> Http:
-    return http(seconds=0.6)
+    return http(seconds=2)
 
 
 def connect(vault: Vault, made: TokenSet) -> Keeper:
@@ -310,6 +310,17 @@ async def test_an_exchange_that_gives_more_is_not_narrower(hostile: Hostile, liv
     given = await lease(connect(live_vault, made), "notes.read")
     assert given.narrowed == "gateway" and given.secret == made.access.token
     assert kept(live_vault).narrows == "no"
+
+
+async def test_a_server_that_stops_exchanging_is_not_counted_on(hostile: Hostile, live_vault: Vault) -> None:
+    hostile.replies["/token"] = answer({"error": "unsupported_grant_type"}, status=400)
+    provider = hostile.provider(grant_types=(EXCHANGE_GRANT,))
+    made = token_set(hostile, provider=provider, refresh=Secret(b""), narrows="exchange")
+    keeper = connect(live_vault, made)
+    assert keeper.narrows("notes", "work", ["notes.read"]) == "token"
+    given = await lease(keeper, "notes.read")
+    assert given.narrowed == "gateway" and given.secret == made.access.token
+    assert keeper.narrows("notes", "work", ["notes.read"]) is None
 
 
 async def test_an_exchange_that_gives_another_kind_is_not_used(hostile: Hostile, live_vault: Vault) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from policies.errors import GoexError
-from tests.services.oidc import SERVICE_SECRET, OidcServer
+from tests.services.oidc import SERVICE_SECRET, OidcServer, wait_until
 from tests.vault.oauth.support import http, log_in, oauth_account, scopes, soon
 from tests.vault.support import account, protector
 from vault.basic import Basic
@@ -38,6 +38,11 @@ def kept(vault: Vault) -> TokenSet:
 
 def keep(vault: Vault, tokens: TokenSet) -> None:
     vault.renew(vault.open_record("notes", "work"), tokens.to_secret())
+
+
+async def announced(vault: Vault) -> None:
+    """Wait until a renewal is on its way."""
+    await asyncio.to_thread(wait_until, lambda: kept(vault).pending is not None)
 
 
 async def lease(keeper: Keeper, wanted: str = "", action: str = "a1") -> Lease:
@@ -215,6 +220,18 @@ async def test_a_token_that_the_service_refuses_is_renewed(
     assert (await lease(keeper, "", "a3")).secret == second.secret
 
 
+async def test_a_narrowed_token_that_the_service_refuses_is_asked_for_anew(
+    server: OidcServer, live_vault: Vault, keeper: Keeper
+) -> None:
+    connect(live_vault, log_in(server, ALL, login="ola"))
+    first = await lease(keeper, "notes.read")
+    server.forget(first.secret.reveal())
+    keeper.distrust("notes", "work")
+    second = await lease(keeper, "notes.read", "a2")
+    assert second.secret != first.secret
+    assert server.me(second.secret.reveal())["scope"] == "notes.read"
+
+
 async def test_a_revoked_login_says_what_to_do(server: OidcServer, live_vault: Vault, keeper: Keeper) -> None:
     tokens = connect(live_vault, log_in(server, ALL, login="hal"))
     assert grants.revoke(tokens, http()).done
@@ -303,7 +320,7 @@ async def test_a_vault_that_is_sealed_meanwhile_gets_the_answer_later(
     keep(live_vault, tokens.stale())
     server.late("/token", 0.6)
     waiting = asyncio.create_task(lease(keeper))
-    await asyncio.sleep(0.3)
+    await announced(live_vault)
     live_vault.seal()
     with pytest.raises(VaultSealed):
         await waiting
@@ -337,7 +354,7 @@ async def test_keys_that_change_meanwhile_lose_nothing(server: OidcServer, live_
     keep(live_vault, tokens.stale())
     server.late("/token", 0.6)
     waiting = asyncio.create_task(lease(keeper))
-    await asyncio.sleep(0.3)
+    await announced(live_vault)
     await asyncio.to_thread(live_vault.rotate, None, anew=True)
     assert server.me((await waiting).secret.reveal())["sub"] == "lou"
     assert kept(live_vault).pending is None
@@ -352,7 +369,7 @@ async def test_an_account_that_changes_meanwhile_is_left_alone(
     keep(live_vault, tokens.stale())
     server.late("/token", 0.6)
     waiting = asyncio.create_task(lease(keeper))
-    await asyncio.sleep(0.3)
+    await announced(live_vault)
     if what == "removed":
         live_vault.remove("notes", "work")
     else:
