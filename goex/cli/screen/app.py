@@ -208,7 +208,7 @@ class ApproveScreen(App[None]):
         self._text.scroll_to(y=self._text.max_scroll_y if end else 0, animate=False)
 
     def _drawn(self, key: str, end: bool) -> None:
-        if key == f"plan {self.board.selected}":
+        if self.board.selected and key.startswith(f"plan {self.board.selected} "):
             self.board.stands(self.board.selected, time.monotonic(), end=end)
 
     @property
@@ -346,7 +346,12 @@ class ApproveScreen(App[None]):
             self._show(plan, f"word {word}", lambda width: [Line(piece) for piece in fold(word, max(width, 10))])
         else:
             shown = item.whole
-            self._show(plan, f"plan {item.id}", lambda width: describe(shown, max(width, 10), datetime.now(UTC)))
+            moving = f"{shown.count} {shown.place} {shown.waiting}"
+            self._show(
+                plan,
+                f"plan {item.id} {shown.digest} {moving}",
+                lambda width: describe(shown, max(width, 10), datetime.now(UTC)),
+            )
         found = self._dry.of(board.selected)
         if isinstance(found, str):
             self._show(dry, f"wait {found}", lambda width: [Line(piece) for piece in fold(found, max(width, 10))])
@@ -361,7 +366,8 @@ class ApproveScreen(App[None]):
 
     def _show(self, text: Text, key: str, content: Callable[[int], list[Line]]) -> None:
         if text.key != key:
-            text.show(key, content)
+            same = text.key.split(" ")[:3] == key.split(" ")[:3]  # only its place in the queue, or its twins, changed
+            text.show(key, content, keep_place=same)
 
     def _head(self) -> None:
         item = self.board.current

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,27 @@ def test_an_undo_is_shown_before_it_is_asked_for(daemon: Daemon, folder: Path) -
     with pytest.raises(grpc.RpcError) as caught:
         dry(daemon, pb.DryRunRequest(revert=undo(id)))
     assert problem(caught.value).code == "conflict"
+
+
+def test_dry_runs_take_the_slots_of_real_runs(daemon: Daemon, folder: Path) -> None:
+    calls = []
+    for number in range(8):
+        place = folder / str(number)  # one folder is copied for one action at a time
+        place.mkdir()
+        os.chown(place, folder.stat().st_uid, folder.stat().st_gid)
+        calls.append(daemon.person("DryRun", pb.DryRunRequest(request=shell(place, "sleep 50"))))
+    for call in calls:
+        assert any(event.progress.startswith("Running") for event in call)
+    ninth = daemon.person("DryRun", pb.DryRunRequest(request=shell(folder, "true")))
+    assert next(event.progress for event in ninth).startswith("Waiting until another action has ended")
+    calls[0].cancel()
+    assert [event.done.ok for event in ninth if event.HasField("done")] == [True]
+    for call in calls:
+        call.cancel()
+    deadline = time.monotonic() + 20
+    while left(daemon) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert left(daemon) == []
 
 
 def test_leaving_a_dry_run_ends_it(daemon: Daemon, folder: Path) -> None:

@@ -260,11 +260,13 @@ def test_an_ordinary_user_runs_dry_and_moves_no_time() -> None:
         state.mkdir(mode=0o700)
         (folder / "a").write_text("one\n")
         (folder / "a").chmod(0o400)
-        (folder / "dir").mkdir(mode=0o500)
+        (folder / "dir").mkdir()
+        (folder / "dir" / "inner").write_text("inner")
+        (folder / "dir").chmod(0o500)  # a copy of it could be written to only by lifting that
         for path in (folder / "a", folder / "dir", folder):
             os.utime(path, ns=(1, 1_600_000_000_000_000_000))  # so old that any reading would move the access time
         before = all_of_it(folder)
-        found = await dry(runtime(state), folder, "rm -rf dir a; echo two > a")
+        found = await dry(runtime(state), folder, "rm -f a; echo two > a; cat dir/inner")
         assert found.ok, found.summary
         assert "change|changed a, 400→" in text(found) and "removed|one" in text(found)
         assert all_of_it(folder) == before

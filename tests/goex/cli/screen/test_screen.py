@@ -239,6 +239,33 @@ async def test_nothing_that_arrives_moves_the_selection(daemon: Daemon, socket: 
         assert "something else" not in seen.text.partition("│  Plan")[2].partition("\n")[0]
 
 
+async def test_another_text_under_the_same_id_is_shown_and_must_be_read_anew(daemon: Daemon, socket: Path) -> None:
+    async with screen(socket, size=(80, 24)) as seen:
+        await seen.until("What will run")
+        await seen.press("end")
+        await seen.moment()
+        daemon.pending[0].digest = "e" * 64
+        del daemon.pending[0].lines[:]
+        daemon.pending[0].lines.extend(["another thing", *LONG])
+        seen.app.board.fetched(daemon.pending[0])
+        seen.app._draw()
+        await seen.until("another thing")
+        await seen.moment()
+        await seen.press("o")
+        await seen.until("Read it to its end first")
+    assert daemon.decided == []
+
+
+async def test_twins_that_come_are_counted_where_one_reads(daemon: Daemon, socket: Path) -> None:
+    async with screen(socket) as seen:
+        await seen.until("What will run")
+        daemon.pending[0].count = 2
+        daemon.pending[0].same_as.append("ap-9")
+        daemon._tell(daemon.pending[0])
+        await seen.until("2 times: 1 identical ones wait")
+        await seen.until("2 identical")
+
+
 async def test_what_is_settled_elsewhere_vanishes_with_a_word(daemon: Daemon, socket: Path) -> None:
     daemon.ask(id="ap-0002", lines=["the other"])
     async with screen(socket) as seen:
