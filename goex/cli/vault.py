@@ -50,7 +50,13 @@ def init(
         raise InvalidInput("--keyring and --passphrase exclude each other.", next_step="Choose one.")
     with connect(out) as client:
         # Said before anything is typed; the daemon refuses it as well.
-        if client.status().vault in ("sealed", "unsealed"):
+        found = client.status()
+        if found.vault == "broken":
+            raise VaultExists(
+                f"There is a vault that can't be used: {found.vault_trouble}",
+                next_step="Come back from a backup with: goex vault restore FILE --replace; or move vault.db away.",
+            )
+        if found.vault in ("sealed", "unsealed"):
             raise VaultExists(
                 "There is a vault already.",
                 next_step="Open it with: goex vault unlock; change its key with: goex vault rotate",
