@@ -23,7 +23,7 @@ from policies.decisions import Ask, Decision
 from policies.grants import Grant, Width
 from policies.text import escape, shorten
 
-LARGEST_REPLY = 16 * 2**20  # bytes; half of what a message may have
+LARGEST_REPLY = 3 * 2**20  # bytes; a client that sets no limit of its own takes 4 MB
 _BRIEF = 200  # characters of a text in a list
 _IN_LINES = frozenset({"lines", "undo_text"})  # where a line break means one
 

@@ -1,7 +1,8 @@
 """From ALLOWED to the outcome: prepare, run, finish; and what the end of a revert does to its target.
 
 Rules: the inverse is durable before `run` is written, and `run` is written before the effect begins; whatever is raised
-before that changed nothing; a run that was cancelled, or met a defect, is looked at as a crashed one is.
+before that changed nothing; a run that was cancelled, or met a defect, is looked at as a crashed one is. What works on
+one folder runs one after the other: a grant can let several begin at once, and each would find the others' changes.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
+from weakref import WeakValueDictionary
 
 from goex.engine.core import Core, Lost
 from goex.engine.events import Problem
@@ -32,10 +35,14 @@ class Running:
 
     core: Core
     slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_AT_ONCE))
+    _folders: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     async def carry_out(self, row: ActionRow, runtime: Runtime, plan: Plan, begun: Callable[[], None]) -> Outcome:
         """Run an ALLOWED action to its outcome, which is on disk when this returns. `begun` is called at `run`."""
-        async with self.slots:
+        async with AsyncExitStack() as turn:
+            for folder in sorted({need.account for need in plan.needs if need.service == "files"}):
+                await turn.enter_async_context(self._folders.setdefault(folder, asyncio.Lock()))
+            await turn.enter_async_context(self.slots)
             self.core.vault.require_open()  # it may have been sealed since the request, or while this waited
             if digest(plan, agent=row.agent) != row.digest:
                 raise Conflict("The plan changed after it was decided on.")

@@ -41,7 +41,8 @@ class HeldRuntime:
         self.looking.set()
 
     def plan(self, action: Action) -> Plan:
-        need = Need(service="files", account="/x", scope="run", risk=self.risk, methods=("run",))
+        folder = action.folder if isinstance(action, Files) else "/x"
+        need = Need(service="files", account=folder, scope="run", risk=self.risk, methods=("run",))
         return Plan(
             action=action,
             needs=(need,),

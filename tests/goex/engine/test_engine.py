@@ -63,7 +63,7 @@ async def test_a_seal_ends_what_runs(desk: Desk) -> None:
 async def test_a_seal_also_ends_what_began_while_others_were_being_ended(desk: Desk) -> None:
     desk.runtime.running.clear()
     desk.runtime.looking.clear()  # the first one takes its time to end
-    first, second = await desk.asked(), await desk.asked()
+    first, second = await desk.asked(), await desk.asked(replace(ACTION, folder="/y"))
     desk.answer(first)
     await desk.until(first.action_id, State.RUNNING)
     sealing = asyncio.create_task(desk.app.seal())
@@ -75,6 +75,26 @@ async def test_a_seal_also_ends_what_began_while_others_were_being_ended(desk: D
     await asyncio.wait_for(sealing, 10)
     assert not desk.engine.is_under_way(second.action_id)
     assert desk.core.actions.get(second.action_id).state is not State.RUNNING
+
+
+async def test_what_works_on_one_folder_runs_one_after_the_other(desk: Desk) -> None:
+    """A grant lets several begin at once: each would find that somebody changed its folder."""
+    desk.runtime.running.clear()
+    ids = [desk.ask(replace(ACTION, program=str(number))) for number in range(3)]
+    elsewhere = desk.ask(replace(ACTION, folder="/y"))
+    for id in (*ids, elsewhere):
+        await desk.until(id, State.ASKING)
+        (question,) = desk.core.approvals.of_action(id)
+        desk.answer(question)
+    await desk.until(elsewhere, State.RUNNING)
+    await desk.until(ids[0], State.RUNNING)
+    await asyncio.sleep(0.1)
+    assert [desk.core.actions.get(id).state for id in ids] == [State.RUNNING, State.ALLOWED, State.ALLOWED]
+    await desk.engine.cancel(ids[1], why="nobody waits for it")  # what only waits for its turn has done nothing
+    desk.runtime.running.set()
+    assert (await desk.until(ids[2], State.DONE, State.FAILED)).state is State.DONE
+    assert desk.core.actions.get(ids[1]).state is State.FAILED
+    assert desk.runtime.ran == [ids[0], elsewhere, ids[2]] or desk.runtime.ran == [elsewhere, ids[0], ids[2]]
 
 
 # ---- two reverts of one action

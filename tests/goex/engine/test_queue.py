@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goex.engine.queue import Queue, Waiting
+from goex.engine.queue import Queue, Waiting, alike
+from goex.journal.actions import ActionRow
+from goex.journal.states import State
+from runtimes.rest.planning import action_key
 
 
 def waiting(id: str, agent: str = "a", session: str = "", alike: str = "") -> Waiting:
@@ -82,6 +86,36 @@ def test_leaving_twice_and_entering_twice_change_nothing() -> None:
     assert (made.order(), made.place("a"), made.twins("a"), made.count("a")) == (("b",), 0, (), 1)
 
 
+# ---- what is identical
+
+
+def row(id: str, **changes: Any) -> ActionRow:
+    facts: dict[str, Any] = dict.fromkeys(
+        ("agent", "session", "kind", "created", "updated", "intent", "request", "plan", "digest", "outcome", "problem",
+         "target", "source"), "same"
+    )  # fmt: skip
+    return ActionRow(**{**facts, "id": id, "number": 1, "state": State.ASKING, "detached": False, **changes})
+
+
+def test_sendings_that_differ_in_their_own_key_alone_are_identical() -> None:
+    """A service tells two sendings apart by a key that is made of the action's id; a person sees the same request."""
+    plans = [f'{{"txn": "{action_key(id, 1)}", "undo": "{action_key(id, 0, "/undo")}"}}' for id in ("a-1", "a-2")]
+    assert alike(row("a-1", plan=plans[0])) == alike(row("a-2", plan=plans[1]))
+    # Another action's key is a text like any other: it can't make two requests look alike.
+    assert alike(row("a-1", plan=plans[0])) != alike(row("a-2", plan=plans[0]))
+    assert alike(row("a-1", plan=plans[1])) != alike(row("a-1", plan=plans[0]))
+
+
+@pytest.mark.parametrize("field", ["agent", "session", "source", "intent", "kind", "target", "plan"])
+def test_whatever_is_shown_makes_another_request(field: str) -> None:
+    assert alike(row("a-1")) != alike(row("a-2", **{field: "other"}))
+
+
+@pytest.mark.parametrize("field", ["number", "created", "updated", "digest"])
+def test_what_isnt_shown_doesnt(field: str) -> None:
+    assert alike(row("a-1")) == alike(row("a-2", **{field: "other"}))
+
+
 # ---- as properties
 
 ENTER = st.tuples(st.just("enter"), st.sampled_from("abc"), st.sampled_from("12"), st.sampled_from("xyz"))
@@ -92,9 +126,9 @@ LEAVE = st.tuples(st.just("leave"), st.integers(0, 30), st.none(), st.none())
 def test_whatever_comes_and_goes(steps: Sequence[tuple[str, object, object, object]]) -> None:
     """Held against a model that knows nothing of places: all that waits, in the order in which it came."""
     made, model = Queue(), dict[str, Waiting]()
-    for number, (kind, first, session, alike) in enumerate(steps):
+    for number, (kind, first, session, same) in enumerate(steps):
         if kind == "enter":
-            each = waiting(f"q{number}", str(first), f"{first}{session}", f"{alike}")
+            each = waiting(f"q{number}", str(first), f"{first}{session}", f"{same}")
             made.enter(each)
             model[each.id] = each
         elif model:
