@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Present = Callable[[Callable[[str], T], str], T]
 
+HINT = "↑ ↓ choose, space and PgUp read, o s g a allow, d denies, y runs it dry, q leaves."
 _KEYS = {"once": "o", "session": "s", "arguments": "g", "permanent": "a"}
 
 
@@ -70,7 +71,8 @@ class ApproveScreen(App[None]):
         Binding("d", "deny", show=False),
         Binding("y", "dry_run", show=False),
         Binding("p", "plan", show=False),
-        Binding("q,ctrl+c,ctrl+q", "quit", show=False, priority=True),
+        Binding("q", "quit", show=False),
+        Binding("ctrl+c,ctrl+q", "quit", show=False, priority=True),
     ]
 
     def __init__(self, client: Client, *, present: Present[Any], back: Callable[[], bool]) -> None:
@@ -145,7 +147,7 @@ class ApproveScreen(App[None]):
         word = self.board.resync(pending)
         if left_out:
             word = f"{word} {left_out} more wait than fit here.".strip()
-        self._say(word)
+        self._say(word or HINT)
         if first and (id := self.board.step(1)):
             self._select(id)  # nothing was selected, and nothing could be: the screen has only just opened
         self._draw()
@@ -434,6 +436,6 @@ class ApproveScreen(App[None]):
     def _fatal_error(self) -> None:
         """A defect of the screen ends it with a line, not with the values of every variable."""
         self._exit_renderables.append(
-            Segments([Segment("goex: The screen met a defect and was closed; nothing was decided by it.\n")])
+            Segments([Segment("goex: The screen met a defect and was closed. What was decided stands in: goex log\n")])
         )
         self._close_messages_no_wait()

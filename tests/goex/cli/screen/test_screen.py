@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual import events
 from textual.widgets import Button
 
 from goex.cli.screen.views import Text
@@ -193,10 +194,36 @@ async def test_deny_carries_the_reason_and_the_twins(daemon: Daemon, socket: Pat
         await seen.moment()
         await seen.press("d")
         await seen.until("Deny it? All 2 identical ones are denied.")
-        await seen.press(*"not now", "enter")
+        await seen.press(*"oddly quick", "enter")
         await seen.until("denied.")
     decided = daemon.decided[0]
-    assert (decided.approve, decided.reason, list(decided.same_as)) == (False, "not now", ["ap-7"])
+    assert (decided.approve, decided.reason, list(decided.same_as)) == (False, "oddly quick", ["ap-7"])
+
+
+async def test_what_is_pasted_presses_no_keys(daemon: Daemon, socket: Path) -> None:
+    async with screen(socket) as seen:
+        await seen.until("Approval")
+        await seen.moment()
+        seen.app.post_message(events.Paste("oyd\r\n"))
+        await seen.moment()
+        assert "Allow it" not in seen.text and "Deny it" not in seen.text
+    assert daemon.decided == []
+
+
+async def test_a_defect_of_the_screen_shows_no_values(
+    daemon: Daemon, socket: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken() -> None:
+        canary = "canary"
+        print(len(canary) // 0)
+
+    with pytest.raises(ZeroDivisionError):
+        async with screen(socket) as seen:
+            seen.app._tell(broken)
+            await seen.moment()
+    said = "".join(capsys.readouterr())
+    assert "The screen met a defect and was closed." in said
+    assert "canary" not in said and "Traceback" not in said
 
 
 async def test_deny_can_be_left(daemon: Daemon, socket: Path) -> None:
