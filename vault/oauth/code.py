@@ -145,7 +145,7 @@ class CodeLogin:
 
         def visited(query: str) -> Page:
             ready.wait(5)
-            return made[0]._visited(query)
+            return made[0]._visited(query) if made else _ENDED
 
         try:
             listener = Listener(redirect_path, visited)

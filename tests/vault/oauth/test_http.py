@@ -281,6 +281,16 @@ def test_tls_with_another_authority(tls: tuple[Authority, str]) -> None:
         http().metadata(tls[1])
 
 
+def test_the_certificate_is_the_names_though_the_address_is_pinned() -> None:
+    authority = Authority()
+    for url in _secure(authority, "auth.example.org"):
+        port = url.split(":")[2]
+        reached = http(ca_pem=authority.pem, resolve=lambda *_: ["127.0.0.1"])
+        assert reached.metadata(f"https://auth.example.org:{port}") == {"ok": True}
+        with pytest.raises(Unreachable, match="certificate"):
+            reached.metadata(f"https://other.example.org:{port}")
+
+
 def test_no_other_bundle_is_trusted_beside_the_authority(
     tls: tuple[Authority, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
