@@ -72,8 +72,8 @@ _NOTIFYD = tuple(
     Path(place) / "notifyd" / "xfce4-notifyd"
     for place in (f"/usr/lib/{os.uname().machine}-linux-gnu/xfce4", "/usr/lib/xfce4", "/usr/libexec/xfce4")
 )
-NEEDED = ("Xvfb", "dbus-daemon", "xdotool", "import", "notify-send")
-INSTALL = "make services installs them (Debian: xvfb dbus xdotool xfce4-notifyd dunst imagemagick libnotify-bin)"
+NEEDED = ("Xvfb", "dbus-daemon", "xdotool", "import")
+INSTALL = "make services installs them (Debian: xvfb dbus xdotool xfce4-notifyd dunst imagemagick)"
 
 
 def program(server: str) -> str:
@@ -155,12 +155,6 @@ class Desktop:
         path. To its own name, since a bus gives everybody what is sent to them, whatever they listen to."""
         to = ("--type=signal", "--dest=dev.goex.Notifier", "/org/freedesktop/Notifications")
         self.tool("dbus-send", "--session", *to, *signal_words)
-
-    def notify(self, title: str, actions: Mapping[str, str]) -> None:
-        """A notification of another program's."""
-        words = [word for key, label in actions.items() for word in ("-A", f"{key}={label}")]
-        # It waits for the answer; its end is the desktop's.
-        self._run(f"other-{len(self._processes)}", "notify-send", *words, title)
 
     def log(self, name: str) -> str:
         """What "server", "bus" or "X" wrote so far."""

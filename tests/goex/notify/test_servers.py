@@ -89,28 +89,6 @@ def test_a_forged_click_is_no_click(daemon: Daemon, desktop: Desktop, notifying:
     assert journey.finished().action.state == "denied"
 
 
-def test_another_programs_notification_is_not_ours(
-    daemon: Daemon, desktop: Desktop, notifying: Notifying, token: str
-) -> None:
-    """After a restart a server counts from the beginning: a click on what has an old number of ours isn't a click."""
-    journey = Journey(daemon, read(tag=["numbers"]), token=token)
-    approval = journey.asked()
-    notifying.until("shown", approvals=[approval.id])
-    desktop.end("server")
-    notifying.until("server", name="")
-    journey.leave()
-    until(lambda: not pending(daemon), "the withdrawal")
-    desktop.start_server()
-    notifying.until("server")
-    for _ in range(6):
-        desktop.notify("not ours", {"once": "Allow once", "deny": "Deny"})
-    desktop.press("Deny", ["Allow once", "Deny"])
-    time.sleep(0.5)
-    assert not notifying.of("clicked")
-    desktop.end("server")
-    desktop.start_server()
-
-
 def test_hostile_text_stays_text(daemon: Daemon, desktop: Desktop, notifying: Notifying, token: str) -> None:
     """Markup, line breaks, bidirectional overrides, colours: servers take it without complaint."""
     hostile = (
