@@ -235,6 +235,11 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
         client = client_of(service, earlier, found, request.client_id, request.client_secret)
         client.check()
         flow = request.flow or "code"
+        if flow == "code" and not found.provider.authorization_endpoint:
+            raise InvalidInput(
+                f"Nothing is known of a page where one logs in to {service.name} with a browser.",
+                next_step="Use --device, or --client-credentials for a login of the client itself; or say where it is.",
+            )
         offline = found.provider.offline and flow != "client_credentials"
         core = self._desk.engine.core
         wishes, scopes = scopes_for(core, service, name, request.scopes, earlier, offline=offline)

@@ -214,6 +214,26 @@ def test_a_server_that_cant_be_reached_is_said_and_the_login_is_forgotten_all_th
     assert "gone" not in person.accounts()
 
 
+def test_a_sealed_vault_shows_which_accounts_there_are_and_that_none_can_be_used(person: Person) -> None:
+    person.login("notes.read")
+    person.daemon.person("VaultSeal", _seal())
+    try:
+        one = person.accounts()["default"]
+        assert one.kind == "login" and "sealed" in one.trouble and not one.scopes
+        with refuses("vault-sealed"):
+            person.login("notes.write")
+    finally:
+        person.daemon.unlock()
+    assert list(person.accounts()["default"].scopes) == ["notes.read"]
+
+
+def test_a_provider_without_a_page_says_which_other_ways_there_are(person: Person) -> None:
+    place = ab.AuthorizationServer(token_endpoint=f"{person.server.issuer}/token")
+    with refuses("invalid") as found:
+        person.login("notes.read", server=place)
+    assert "--client-credentials" in found[0].next_step
+
+
 def test_client_credentials_need_no_person(person: Person) -> None:
     from tests.services.oidc import SERVICE_SECRET
 
