@@ -32,7 +32,7 @@ def types_of(parameters: JsonObject) -> dict[str, dict[str, Any]]:
     properties = parameters.get("properties")
     if not isinstance(properties, Mapping):
         return {}
-    wanted = _required(parameters)
+    wanted = _required(parameters, parameters)
     return {
         str(name): {**_type(schema, parameters, 0), "required": name in wanted}
         for name, schema in properties.items()
@@ -78,7 +78,7 @@ def _type(schema: Any, root: JsonObject, depth: int) -> Mapping[str, Any]:
             properties = schema.get("properties")
             if not isinstance(properties, Mapping) or not properties or _CEDARS_OWN & properties.keys():
                 return STRING
-            wanted = _required(schema)
+            wanted = _required(schema, root)
             return {
                 "type": "Record",
                 "attributes": {
@@ -103,19 +103,17 @@ def _followed(schema: Any, root: JsonObject) -> Mapping[str, Any] | None:
     return None
 
 
-def _required(schema: Mapping[str, Any]) -> frozenset[str]:
+def _required(schema: Mapping[str, Any], root: JsonObject) -> frozenset[str]:
     """What must be there, and can't be null, which is as absent."""
     wanted = schema.get("required")
     properties = schema.get("properties")
     if not isinstance(wanted, list | tuple) or not isinstance(properties, Mapping):
         return frozenset()
-    return frozenset(
-        name for name in wanted if isinstance(properties.get(name), Mapping) and _never_null(properties[name])
-    )
+    return frozenset(name for name in wanted if _never_null(_followed(properties.get(name), root)))
 
 
-def _never_null(schema: Mapping[str, Any]) -> bool:
-    kind = schema.get("type")
+def _never_null(schema: Mapping[str, Any] | None) -> bool:
+    kind = schema.get("type") if schema is not None else None
     return isinstance(kind, str) and kind != "null"
 
 

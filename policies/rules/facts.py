@@ -34,7 +34,7 @@ _RECIPIENTS = frozenset(
         "shared_with", "grantee",
     }
 )  # fmt: skip
-_ADDRESS = re.compile(r"[^\s<>,;:\"()\[\]]+@[^\s<>,;\"()\[\]]+")
+_BETWEEN = re.compile(r"[\s<>,;\"()\[\]]+")  # what stands around addresses; splitting is linear, whatever is written
 _LISTS = frozenset({"to", "cc", "bcc"})  # one text may hold many addresses
 _TAILS = frozenset({"recipient", "recipients", "email", "emails", "attendees"})  # of names like `share_recipients`
 
@@ -203,8 +203,8 @@ def _marked(method: Method | None) -> frozenset[str]:
 def _addresses(text: str) -> Iterator[str]:
     """`Ann <ann@example.org>, bob@example.org` as its addresses: each that anybody could read in it, since
     services read such a text in ways of their own."""
-    found = _ADDRESS.findall(text) or re.split(r"[,;\n]", text)
-    yield from (word for one in found if (word := one.strip().lower()))
+    found = [word for word in _BETWEEN.split(text) if "@" in word] if "@" in text else re.split(r"[,;\n]", text)
+    yield from (word for one in found if (word := one.strip().lower().removeprefix("mailto:")))
 
 
 @dataclass(frozen=True, slots=True)
