@@ -183,6 +183,49 @@ def test_a_field_changed_by_someone_who_makes_the_last_line_anew_is_found(whole:
         check(io.BytesIO(_resealed(whole, change)))
 
 
+def test_a_row_made_anew_does_not_fit_the_next(whole: bytes) -> None:
+    def change(row: dict[str, Any]) -> None:
+        row["agent"] = "somebody else"
+        body = [row[name] for name in ("number", "at", "action", "agent", "kind", "from", "to")]
+        text = verifier._canonical([*body, row.get("facts_text") or verifier._canonical(row["facts"])])
+        row["hash"] = hashlib.sha256(bytes.fromhex(row["previous"]) + text.encode()).hexdigest()
+
+    with pytest.raises(Altered, match="doesn't follow the one before it"):
+        check(io.BytesIO(_resealed(whole, change)))
+
+
+def test_what_the_last_line_says_must_be_so(whole: bytes) -> None:
+    lines = whole.splitlines(keepends=True)
+    end = json.loads(lines[-1])
+    for changed in (
+        {"rows": end["rows"] - 1},
+        {"sha256": "0" * 64},
+        {"head": {**end["head"], "number": end["head"]["number"] + 1}},
+        {"end": False},
+    ):
+        last = json.dumps({**end, **changed}).encode() + b"\n"
+        with pytest.raises(Altered):
+            check(io.BytesIO(b"".join([*lines[:-1], last])))
+    with pytest.raises(Altered, match="says that it is the last"):
+        check(io.BytesIO(whole + lines[1]))
+
+
+def test_the_first_line_must_speak_of_the_same_head(journal: Journal) -> None:
+    lines = written(journal, Wanted(kind="request")).splitlines(keepends=True)
+    first = json.loads(lines[0])
+    first["head"]["number"] += 1
+    text = _ended(json.dumps(first).encode() + b"\n", lines[1:-1], lines[-1])
+    with pytest.raises(Altered, match="different heads"):
+        check(io.BytesIO(text))
+
+
+def test_rows_of_a_selection_stand_in_their_order_and_once(journal: Journal) -> None:
+    lines = written(journal, Wanted(kind="request")).splitlines(keepends=True)
+    for rows in ([lines[2], lines[1], lines[3]], [lines[1], lines[1], lines[2]]):
+        with pytest.raises(Altered, match="stands behind row"):
+            check(io.BytesIO(_ended(lines[0], rows, lines[-1])))
+
+
 def test_a_row_taken_out_by_someone_who_makes_the_last_line_anew_is_found(whole: bytes) -> None:
     lines = whole.splitlines(keepends=True)
     for place in range(1, len(lines) - 1):

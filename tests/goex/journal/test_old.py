@@ -126,6 +126,17 @@ def test_uses_are_counted_of_plans_where_requests_do_not_say(folder: Path) -> No
     assert (use.uses, use.methods) == (2, {"chat.postMessage"})
 
 
+def test_what_was_allowed_and_never_ran_called_nothing(folder: Path) -> None:
+    journal = opened(folder)
+    ledger = Ledger(journal, utc_now)
+    ledger.load(LEDGER_KEY)
+    journal.append("allow", action_id="a-000000000004", facts={"grants": ["g-000000000002"]})
+    edit(folder, "update actions set plan = (select replace(plan, 'chat.post', 'chat.other') from actions"
+         " where id = 'a-000000000003') where id = 'a-000000000004'")  # fmt: skip
+    (use,) = usage(journal, ledger.grants()).values()
+    assert (use.uses, use.methods) == (3, {"chat.postMessage"})
+
+
 @pytest.mark.parametrize(
     "statement",
     [
@@ -141,6 +152,8 @@ def test_uses_are_counted_of_plans_where_requests_do_not_say(folder: Path) -> No
         "update actions set number = 5 where id = 'a-000000000002'",
         "update actions set id = 'a-x' where id = 'a-000000000004'",
         "delete from actions where id = 'a-000000000002'",
+        "delete from actions where id = 'a-000000000004'",
+        "update actions set outcome = '{}' where id = 'a-000000000004'",
         "delete from touched where action_id = 'a-000000000002'",
         "insert into touched values ('gmail', 3, 'a-000000000002')",
         "insert into touched values ('gmail', 3, 'a-nobody')",

@@ -40,6 +40,18 @@ def test_a_column_that_is_no_text_has_no_hash(column: int, wrong: Any) -> None:
     assert sealed(GENESIS, tuple(raw)) == b""
 
 
+def test_a_row_of_the_wrong_types_is_not_good_because_it_has_no_hash() -> None:
+    assert Walk().over([(1, "t", "", "", "note", "", "", b"{}", b"")]) == "Row 1 isn't what was written."
+
+
+def test_a_row_that_is_gone_is_named() -> None:
+    first = (1, "t", "", "", "note", "", "", "{}", b"")
+    hash = sealed(GENESIS, first)
+    third = (3, "t", "", "", "note", "", "", "{}", b"")
+    rows = [(*first[:8], hash), (*third[:8], sealed(hash, third))]
+    assert Walk().over(rows) == "Row 2 is missing: row 3 follows."
+
+
 def test_two_columns_that_share_their_letters_are_not_alike() -> None:
     one = sealed(GENESIS, (1, "", "ab", "c", "", "", "", "", b""))
     assert one != sealed(GENESIS, (1, "", "a", "bc", "", "", "", "", b""))
