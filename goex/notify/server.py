@@ -219,14 +219,14 @@ class Server:
         member: str,
         signature: str = "",
         *body: Any,
-        seconds: float = _SECONDS,
+        seconds: float = 0,
     ) -> list[Any]:
         assert self._bus is not None
         message = Message(
             destination=to, path=path, interface=interface, member=member, signature=signature, body=list(body)
         )
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds or _SECONDS):
                 reply = await self._bus.call(message)
         except (TimeoutError, DBusError, OSError, EOFError) as error:
             raise NoServer(f"{member} got no answer ({type(error).__name__}).") from error
