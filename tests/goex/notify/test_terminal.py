@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from goex.cli.notify import NoDesktop, check_desktop
+from goex.config import BadConfig, Notify, parse
 from goex.notify import terminal
 from goex.notify.terminal import NoTerminal
 from policies.errors import InvalidInput
@@ -86,3 +87,17 @@ def test_without_a_desktop_the_other_ways_are_named(env: dict[str, str], says: s
 @pytest.mark.parametrize("display", ["DISPLAY", "WAYLAND_DISPLAY"])
 def test_with_one_it_goes_on(display: str) -> None:
     check_desktop({"DBUS_SESSION_BUS_ADDRESS": "unix:path=/x", display: ":0"})
+
+
+def test_the_settings() -> None:
+    assert parse({}).notify == Notify(terminal=(), most=4)
+    made = parse({"notify": {"terminal": ["foot", "--app-id=goex"], "most": 2}}).notify
+    assert made == Notify(terminal=("foot", "--app-id=goex"), most=2)
+
+
+@pytest.mark.parametrize(
+    "table", [{"terminal": "xterm -e"}, {"terminal": [""]}, {"terminal": [1]}, {"most": 0}, {"most": 21}, {"mode": 1}]
+)
+def test_settings_that_are_refused(table: dict[str, object]) -> None:
+    with pytest.raises(BadConfig, match=r"\[notify\]"):
+        parse({"notify": table})
