@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -104,9 +105,16 @@ class Keeper:
         narrows; none named: the whole. Raises ConsentNeeded, LoginExpired, Unreachable, AuthorizationServerBroken,
         Refused, VaultSealed, NoAccount, RecordAltered, RecordReplaced, InvalidInput.
         """
+        try:
+            return await self._lease(service, name, action_id, expires, frozenset(scopes))
+        except GoexError as error:
+            failure = error
+        raise failure.with_traceback(None)  # whoever keeps the error would keep its frames, and they hold tokens
+
+    async def _lease(self, service: str, name: str, action_id: str, expires: datetime, scopes: frozenset[str]) -> Lease:
         opened = self._vault.open_record(service, name)
         if opened.account.format == "oauth":
-            return await self._login_lease(opened, action_id, expires, frozenset(scopes))
+            return await self._login_lease(opened, action_id, expires, scopes)
         if opened.account.format == "basic":
             basic = Basic.from_secret(opened.secret)
             self._vault.note_lease(opened, action_id=action_id, expires=expires)
@@ -205,12 +213,12 @@ class Keeper:
         before = desk.failures
         async with desk.lock:
             if desk.failures != before and desk.failure is not None:
-                raise desk.failure.with_traceback(None)  # what was waited for has failed: no second try for it
+                raise copy.copy(desk.failure)  # what was waited for has failed: no second try for it
             try:
                 return await self._fetch(key, wanted, life)
             except (LoginExpired, Unreachable) as error:
                 desk.failures += 1
-                desk.failure = error
+                desk.failure = copy.copy(error)  # the error itself holds its frames, and they hold tokens
                 self._renewals.failed(key)
                 raise
 

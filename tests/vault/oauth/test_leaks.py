@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import traceback
 from collections.abc import Iterator
@@ -31,6 +32,7 @@ from tests.vault.oauth.support import (
     tokens,
 )
 from tests.vault.oauth.test_faults import GARBAGE
+from vault.lease import Lease
 from vault.oauth import grants
 from vault.oauth.code import CodeLogin
 from vault.oauth.device import DeviceLogin
@@ -178,6 +180,31 @@ async def test_what_is_called_off_shows_nothing(
     await keeper.settled(10)
     await asyncio.sleep(0.05)
     hides(everything_logged.text, CANARY)
+
+
+def in_memory(word: bytes) -> list[Secret]:
+    gc.collect()
+    return [each for each in gc.get_objects() if type(each) is Secret and word in each.reveal()]
+
+
+async def test_a_sealed_vault_leaves_no_token_in_memory(hostile: Hostile, live_vault: Vault) -> None:
+    """Neither of what was leased and narrowed, nor of what failed."""
+    word = CANARY[::-1].encode()[::-1]
+    narrow = answer(tokens(scope="notes.read", refresh_token=f"{CANARY}-refresh-2"))
+    whole = answer(tokens(scope=None, refresh_token=f"{CANARY}-refresh-3"))
+    hostile.replies["/token"] = [narrow, whole, *[answer(b"", status=503)] * 9]
+    live_vault.put(oauth_account(), token_set(hostile).to_secret())
+    keeper = Keeper(live_vault, connect=lambda _: http(seconds=2))
+    for wanted, good in (("notes.read", True), ("notes.write", False)):
+        given = await asyncio.gather(
+            *(keeper.lease("notes", "work", action_id="a1", expires=soon(), scopes=[wanted]) for _ in range(5)),
+            return_exceptions=True,
+        )
+        assert all(isinstance(each, Lease) == good for each in given)
+    assert in_memory(word)
+    del given
+    live_vault.seal()
+    assert not in_memory(word)
 
 
 def test_what_is_loaded_late_is_not_loaded_before() -> None:
