@@ -136,8 +136,10 @@ class RuleBook:
         }
         names = tuple(sorted(policy.name for policy in blind.values() if policy.effect is Effect.FORBID))
         if names:
-            why = [f"its argument {name}: {text}" for name, text in unknown.items()]
-            return Answer(Effect.FORBID, names, "; ".join([*why, *(f"nobody knows its {name} yet" for name in hidden)]))
+            why = [f"its argument {name}: {text}" for name, text in sorted(unknown.items())]
+            return Answer(
+                Effect.FORBID, names, "; ".join([*why, *(f"nobody knows its {name} yet" for name in sorted(hidden))])
+            )
         rest = self._evaluate(
             question, self._slice(tuple(index for index in chosen if index not in blind)), arguments, entities
         )
@@ -163,8 +165,8 @@ class RuleBook:
         except Exception as error:  # noqa: BLE001  what can't be evaluated denies, whatever the library raises
             return Answer(Effect.FORBID, (), f"rules can't be evaluated ({type(error).__name__})")
         if errors:
-            named = tuple(part.policies[int(found[1])].name for found in map(_ERROR.search, errors) if found)
-            return Answer(Effect.FORBID, named, "it looks at something that isn't there")
+            named = sorted(part.policies[int(found[1])].name for found in map(_ERROR.search, errors) if found)
+            return Answer(Effect.FORBID, tuple(named), "it looks at something that isn't there")
         said = [part.policies[int(id.removeprefix("policy"))] for id in reasons]
         return _read(said, allowed)
 
