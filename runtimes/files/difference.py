@@ -39,7 +39,7 @@ class Most:
     characters: int = 400_000
     of_a_file: int = 400  # lines
     text: int = 256 * 1024  # bytes of a side; larger files are compared by their hashes
-    compared: int = 1500  # lines of a side, apart from what both begin and end with
+    compared: int = 1000  # lines of a side, apart from what both begin and end with
     hashed: int = 256 * 1024 * 1024  # bytes in all that are read once more for their SHA-256
     seconds: float = 5.0
 
@@ -165,7 +165,8 @@ def _operations(one: Sequence[str], two: Sequence[str], most: int) -> list[Op]:
     if max(len(old), len(new)) > most:
         middle: list[Op] = [("replace", 0, len(old), 0, len(new))]
     else:
-        middle = list(SequenceMatcher(None, old, new, autojunk=False).get_opcodes())
+        # With its automatic junk: two alternating lines, a thousand times, would else take minutes.
+        middle = list(SequenceMatcher(None, old, new).get_opcodes())
     return [
         *([("equal", 0, head, 0, head)] if head else []),
         *((what, a + head, b + head, c + head, d + head) for what, a, b, c, d in middle),

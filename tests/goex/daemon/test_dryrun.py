@@ -208,6 +208,12 @@ def test_calls_are_written_out_and_not_sent(daemon: Daemon) -> None:
     assert not any("xoxb" in line or "\x1b" in line for line in lines)
     assert not rows(daemon, "request")
     assert not rows(daemon, "lease")
+    words = dry(daemon, pb.DryRunRequest(request=pb.ExecuteRequest(intent='send slack msg "hi" to #ops')))
+    assert "POST https://slack.com/api/chat.postMessage" in [text for _, text in said(words)]
+    with pytest.raises(grpc.RpcError) as caught:
+        dry(daemon, pb.DryRunRequest(request=pb.ExecuteRequest(intent="xyzzy plugh")))
+    assert problem(caught.value).exit_status == 5
+    assert not rows(daemon, "request")
 
 
 def test_the_command_shows_it_and_decides_nothing(daemon: Daemon, folder: Path) -> None:
