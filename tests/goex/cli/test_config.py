@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -129,3 +130,40 @@ def test_a_folder_in_its_place_is_refused(tmp_path: Path) -> None:
 def test_a_wrong_key_deep_inside_is_found() -> None:
     with pytest.raises(BadConfig, match="mem"):
         parse({"sandbox": {"mem": 1}})
+
+
+CONFINED = {
+    '[confine]\nfolders = ["/home/ann/work"]\nhosts = ["Slack.com"]\nrows = 5\nsession_actions = 9\n': (
+        ("/home/ann/work",), ("slack.com",), 5, 9,
+    ),
+    "": ((), (), 0, 0),
+}  # fmt: skip
+BAD_CONFINEMENT = {
+    '[confine]\nfolders = ["work"]\n': "must hold absolute folders",
+    '[confine]\nfolders = ["/home/../etc"]\n': "must hold absolute folders",
+    '[confine]\nhosts = "slack.com"\n': "must be a list",
+    "[confine]\nhosts = [5]\n": "must be a list of texts",
+    '[confine]\nrecipients = [""]\n': "must be a list of texts",
+    "[confine]\nrows = -1\n": "must be between",
+    '[confine]\nfolder = "/x"\n': "isn't a setting",
+    "[breaker]\ndenials = -1\n": "must be between",
+    "[breaker]\nminutes = 0\n": "must be between",
+    "[breaker]\nforever = true\n": "isn't a setting",
+}
+
+
+@pytest.mark.parametrize("text", CONFINED)
+def test_confinement_is_read(text: str) -> None:
+    found = parse(tomllib.loads(text)).confine
+    assert (found.folders, found.hosts, found.rows, found.session_actions) == CONFINED[text]
+
+
+@pytest.mark.parametrize("text", BAD_CONFINEMENT)
+def test_a_confinement_that_says_nothing_clear_is_an_error(text: str) -> None:
+    with pytest.raises(BadConfig, match=BAD_CONFINEMENT[text]):
+        parse(tomllib.loads(text))
+
+
+def test_the_breaker_is_in_minutes() -> None:
+    found = parse(tomllib.loads("[breaker]\ndenials = 3\nminutes = 2\nrest_minutes = 5\n")).breaker
+    assert (found.denials, found.seconds, found.rest_seconds) == (3, 120, 300)
