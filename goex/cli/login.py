@@ -229,9 +229,12 @@ class _Pasting:
 
         data = b""
         while not self._ended.is_set():
-            if not select.select([0], [], [], 0.2)[0]:
-                continue
-            piece = os.read(0, 4096)
+            try:
+                if not select.select([0], [], [], 0.2)[0]:
+                    continue
+                piece = os.read(0, 4096)
+            except (OSError, ValueError):  # there is no stdin
+                return
             data += piece
             if not piece or len(data) > _LONGEST_PASTE:
                 return
