@@ -261,9 +261,14 @@ class Client:
     def approvals(
         self, *, settled: bool = False, brief: bool = False, approval_id: str = ""
     ) -> tuple[pb.Approval, ...]:
-        """What waits, in the order in which it is to be answered: as many as one reply has room for."""
+        """What waits, in the order in which it is to be answered."""
         request = pb.ApprovalsRequest(settled=settled, brief=brief, approval_id=approval_id)
-        return tuple(self.call("Person/Approvals", request, pb.ApprovalsReply).approvals)
+        reply = self.call("Person/Approvals", request, pb.ApprovalsReply)
+        if not reply.left_out or brief:
+            return tuple(reply.approvals)
+        listed = self.approvals(settled=settled, brief=True)
+        known = {approval.id: approval for approval in reply.approvals}
+        return tuple(known.get(one.id) or self.approvals(approval_id=one.id)[0] for one in listed)
 
     def decide(self, request: pb.DecideRequest) -> pb.Approval:
         return self.settle(request).approval

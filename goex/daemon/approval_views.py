@@ -179,8 +179,8 @@ def _grant_words(core: Core, grant: Grant) -> list[str]:
         alone = ", and no other arguments" if grant.only else ""
         bound = f"Only with the values of {names} that it was given for{alone}."
     else:
-        bound = "Whatever the arguments are."
-    lines = [said, bound]
+        bound = "" if grant.service == "files" else "Whatever the arguments are."
+    lines = [said, bound] if bound else [said]
     if grant.entries:
         lines.append(f"Only while the catalog says of {len(grant.entries)} methods what it said then.")
     return lines

@@ -76,7 +76,9 @@ def _unasked(choice: Choice, need: Need, asked: Asked, catalog: Catalog) -> str:
     who = _who(asked.row.agent)
     if need.service == "files":
         if choice is Choice.ARGUMENTS:
-            return f"{who} may run this very program in {need.account}, and undo and redo it, without asking."
+            action = asked.plan.action
+            which = f"the program of {action.target} again" if isinstance(action, Revert) else "this very program"
+            return f"{who} may run {which} in {need.account}, and undo and redo it, without asking."
         return (
             f"{who} may run any program in {need.account}, which can read, change and delete everything there, and"
             " undo and redo what such programs did, without asking."

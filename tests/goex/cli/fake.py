@@ -161,6 +161,7 @@ class Fake(audit_rpc.AuditServicer, rpc.ActionsServicer, rpc.PersonServicer):
         self.events: list[Any] = []
         self.scripts: list[list[Any]] = []
         self.pending: list[pb.Approval] = [approval()]
+        self.looked: list[pb.ApprovalsRequest] = []
         self.watched: list[Any] = []  # what WatchApprovals sends, where it isn't `pending`
         self.decided: list[pb.DecideRequest] = []
         self.settled: queue.Queue[pb.DecideRequest] = queue.Queue()
@@ -238,6 +239,7 @@ class Fake(audit_rpc.AuditServicer, rpc.ActionsServicer, rpc.PersonServicer):
         return self.status
 
     def Approvals(self, request: Any, context: Any) -> pb.ApprovalsReply:
+        self.looked.append(request)
         wanted = request.approval_id
         return pb.ApprovalsReply(approvals=[one for one in self.pending if wanted in ("", one.id)])
 

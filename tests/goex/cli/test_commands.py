@@ -272,6 +272,76 @@ def test_what_is_settled_elsewhere_while_it_is_shown_is_left(env: dict[str, str]
     assert fake.decided == []
 
 
+def some(fake: Fake, count: int, **changes: object) -> list[pb.Approval]:
+    made = []
+    for number in range(count):
+        one = pb.Approval()
+        one.CopyFrom(fake.pending[0])
+        one.id, one.action_id, one.place, one.waiting = f"ap-{number:04}", f"ac-{number:04}", number + 1, count
+        made.append(one)
+    return made
+
+
+def test_what_waits_is_listed_and_then_asked_for_in_that_order(env: dict[str, str], fake: Fake) -> None:
+    fake.pending = some(fake, 3)
+    fake.pending[1].count, fake.pending[1].agent = 4, "flood"
+    with Terminal([*GOEX, "approve"], env=env) as terminal:
+        terminal.expect(r"3 requests wait for you \(6 with the identical ones\)")
+        terminal.expect("goex deny --agent flood")
+        for number in range(3):
+            terminal.expect(f"ap-{number:04} of action")
+            terminal.expect(r"Your answer .* \[no\]: ")
+            terminal.type("no")
+            terminal.expect("Denied")
+        assert terminal.wait() == 0
+    assert [one.approval_id for one in fake.decided] == ["ap-0000", "ap-0001", "ap-0002"]
+
+
+def test_one_that_was_settled_meanwhile_is_passed_over(env: dict[str, str], fake: Fake) -> None:
+    fake.pending = some(fake, 2)
+    fake.pending[0].state, fake.pending[0].settled_by = "approved", "grant g-\x1b[31m1"
+    with Terminal([*GOEX, "approve"], env=env) as terminal:
+        terminal.expect(r"ap-0000 is approved already, by grant g-\\u\{1b\}\[31m1")
+        terminal.expect("ap-0001 of action")
+        terminal.expect(r"Your answer .* \[no\]: ")
+        terminal.type("no")
+        assert terminal.wait() == 0
+    assert [one.approval_id for one in fake.decided] == ["ap-0001"]
+
+
+@pytest.mark.parametrize(("said", "seen"), [("no", 1), ("yes", 2), ("", 2)])
+def test_after_one_that_was_left_open_the_person_says_whether_to_go_on(
+    env: dict[str, str], fake: Fake, said: str, seen: int
+) -> None:
+    fake.pending = some(fake, 2)
+    with Terminal([*GOEX, "approve"], env=env) as terminal:
+        terminal.expect(r"Your answer .* \[no\]: ")
+        terminal.type("later")
+        terminal.expect("Go on with the next one")
+        terminal.type(said)
+        if seen == 2:
+            terminal.expect(r"Your answer .* \[no\]: ")
+            terminal.type("no")
+        assert terminal.wait() == 0
+    assert len(fake.decided) == seen - 1
+
+
+def test_what_is_shown_is_fetched_whole_whatever_was_listed(env: dict[str, str], fake: Fake) -> None:
+    """A list is cut, so nothing is decided on what it said."""
+    with Terminal([*GOEX, "approve", "ap-00"], env=env) as terminal:
+        terminal.expect(r"Your answer .* \[no\]: ")
+        terminal.type("no")
+        assert terminal.wait() == 0
+    assert [(one.brief, one.approval_id) for one in fake.looked] == [(True, ""), (False, "ap-0001")]
+
+
+def test_a_grant_says_who_may_do_what_how_often_it_was_used_and_when_it_ends(env: dict[str, str], fake: Fake) -> None:
+    with Terminal([*GOEX, "grants"], env={**env, "TERM": "xterm"}) as terminal:
+        assert terminal.wait() == 0
+    for piece in ("gr-1  live  permanent  helper  slack:chat:write", "on account work", "only when", "never used yet"):
+        assert piece in terminal.text
+
+
 def test_watching_needs_a_terminal(goex: Goex, fake: Fake) -> None:
     assert goex("approve", "--watch").code == 3
     assert len(goex("approve", "--watch", "--json").out.splitlines()) == 1

@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from goex.cli.prompt import describe, offered
+from goex.cli.prompt import choices, describe, offered
+from goex.cli.wording import summary
 from goex.rpc import goex_pb2 as pb
 from tests.goex.cli.conftest import GOEX, Goex
 from tests.goex.cli.fake import PASSPHRASE, Fake, approval, finished, mapped, problem, state
@@ -134,6 +135,79 @@ def test_unknown_undo_counts_as_irreversible() -> None:
 
 def test_a_width_that_we_cant_describe_isnt_offered() -> None:
     assert offered(approval(widths=["once", "for-ever"])) == ["once"]
+
+
+WIDTHS = [
+    pb.WidthView(name="once", words=["This very action, a single time."]),
+    pb.WidthView(
+        name="session",
+        words=["The agent “helper” may post whatever it likes.", "All of it is logged.", "It ends in 8 hours."],
+        until="2026-01-01T08:00:00.000000Z",
+        warning="It can delete things that you haven't seen.",
+    ),
+    pb.WidthView(
+        name="permanent", words=["It may post for a year.", "All of it is logged."], until="2027-01-01T00:00:00Z"
+    ),
+]
+
+
+def answers(shown: pb.Approval, width: int = 80) -> str:
+    return "\n".join(line.text for line in choices(shown, width))
+
+
+def test_each_width_is_said_in_the_daemons_words_for_this_request() -> None:
+    shown = approval(widths=["once", "session", "permanent"], choices=WIDTHS)
+    said = answers(shown)
+    for view in WIDTHS:
+        for text in (*view.words, view.warning):
+            assert text[1:] in said
+    assert said.count("ll of it is logged.") == 1  # what holds for all of them is said once
+    assert "For all but once: all of it is logged." in said
+    assert [line.style for line in choices(shown, 80) if "can delete" in line.text] == ["warn"]
+
+
+@pytest.mark.parametrize("width", [30, 40, 80, 200])
+def test_no_word_of_a_width_is_cut(width: int) -> None:
+    from rich.cells import cell_len
+
+    long = "".join(chr(ord("a") + n % 26) for n in range(2000)) + "宽" * 50
+    shown = approval(widths=["session"], choices=[pb.WidthView(name="session", words=[long], warning=long)])
+    lines = choices(shown, width)
+    assert all(cell_len(line.text) <= width for line in lines if "passphrase" not in line.text)
+    joined = "".join(re.sub(r"^  (session   |          ) ", "", line.text) for line in lines)
+    assert joined.count(long) == 2
+
+
+@pytest.mark.parametrize("trick", TRICKS)
+def test_no_word_of_a_choice_or_a_list_can_trick_the_terminal(trick: str) -> None:
+    bad = TRICKS[trick]
+    view = pb.WidthView(name="session", words=[bad], warning=bad)
+    held = pb.NeedView(see=[bad], change=[bad], destroy=[bad], share=[bad], held_by="gateway", opens=[bad])
+    shown = approval(lines=[bad], needs=[held], choices=[view], same_as=[bad], **dict.fromkeys(FIELDS, bad))
+    listed = "\n".join(line.text for line in summary(shown, 80, NOW))
+    for said in (answers(shown), text(shown), listed):
+        assert not HIDDEN.search(said.replace("\n", ""))
+        assert trick != "newline" or not re.search(r"^Taking it back$", said.split("What it needs")[0], re.MULTILINE)
+
+
+def test_what_holds_a_credential_is_said() -> None:
+    need = {"service": "mail", "scope": "send", "risk": "write"}
+    token = pb.NeedView(**need, held_by="token", opens=["send"])
+    gateway = pb.NeedView(**need, held_by="gateway", opens_all=True, held_by_seen=True)
+    unseen = pb.NeedView(**need, held_by="gateway", opens=["send", "read"])
+    assert "gives a token for this alone; it opens: send" in text(approval(needs=[token]), 200)
+    assert "gateway holds the credential to this; by itself it opens: all" in text(approval(needs=[gateway]), 200)
+    assert "wasn't seen yet" in text(approval(needs=[unseen]), 200)
+
+
+def test_a_scope_says_what_its_holder_could_see_change_and_destroy_worst_first() -> None:
+    need = pb.NeedView(
+        service="mail", scope="all", see=["letters"], change=["labels"], destroy=["drafts"], share=["boxes"]
+    )
+    said = text(approval(needs=[need, need]))
+    kinds = ["who has access: boxes", "destroy: drafts", "change: labels", "see: letters"]
+    assert [said.index(kind) for kind in kinds] == sorted(said.index(kind) for kind in kinds)
+    assert said.count("destroy: drafts") == 1  # what a scope is, is said once
 
 
 # ---- what is decided
