@@ -235,7 +235,8 @@ class Asking:
         )
         with self.core.journal.transaction() as transaction:
             self.core.approvals.settle(transaction, question, "expired", by="the deadline")
-            self.core.step(transaction, row, Event.EXPIRE, problem=problem.to_json())
+            facts = {"by": "the deadline", "question": question}
+            self.core.step(transaction, row, Event.EXPIRE, facts=facts, problem=problem.to_json())
         self.core.approvals.announce(question)
 
     def _decided(self, row: ActionRow, decision: Allow | Deny) -> ActionRow:

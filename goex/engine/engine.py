@@ -252,7 +252,7 @@ class Engine:
             with self.core.journal.transaction() as transaction:
                 if question:
                     self.core.approvals.settle(transaction, question, "withdrawn", by="goex")
-                self.core.step(transaction, row, event, problem=problem.to_json())
+                self.core.step(transaction, row, event, facts={"by": "goex"}, problem=problem.to_json())
                 if row.plan:
                     self.running.step_target(transaction, row.the_plan(), event, row.id)
             # A yes that came before this end, and wasn't used, isn't kept for later.
