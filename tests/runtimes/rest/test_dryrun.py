@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from policies.actions import ApiCalls, Revert
 from runtimes.base import DryRun
 from runtimes.rest.runtime import RestRuntime
-from tests.runtimes.rest.support import TOKEN, Bench, FakeSlack, Hit, calls
+from tests.runtimes.rest.support import TOKEN, Bench, FakeSlack, Hit, Service, account, calls, serving
 from tests.runtimes.rest.test_slack import run
 
 pytestmark = pytest.mark.docker
@@ -31,17 +33,18 @@ def requests(found: DryRun) -> list[list[str]]:
     return made
 
 
-def as_got(slack: FakeSlack, hit: Hit) -> list[str]:
+def as_got(service: Service, hit: Hit) -> list[str]:
     """A request as the service got it, written as a dry run writes it."""
     query = f"?{hit.raw_query}" if hit.raw_query else ""
     body = [] if hit.body is None or hit.method == "GET" else [json.dumps(hit.body, ensure_ascii=False, sort_keys=True)]
-    return [f"{hit.method} {slack.url.removesuffix('/api')}{hit.path}{query}", *body]
+    return [f"{hit.method} {service.url.removesuffix('/api')}{hit.path}{query}", *body]
 
 
 def as_shown(lines: list[str]) -> list[str]:
     """What a dry run wrote, without its headers; the body with its keys in one order."""
-    target, *rest = [line for line in lines if line.split(":")[0] not in ("Authorization", "Content-Type")]
-    return [target, *(json.dumps(json.loads(unescaped(body)), ensure_ascii=False, sort_keys=True) for body in rest)]
+    target, *rest = lines
+    bodies = [line for line in rest if line.startswith("{")]
+    return [target, *(json.dumps(json.loads(unescaped(body)), ensure_ascii=False, sort_keys=True) for body in bodies)]
 
 
 def unescaped(text: str) -> str:
@@ -70,6 +73,25 @@ async def test_what_is_shown_is_what_the_service_gets(
     await run(runtime, slack_bench, WHOLE[what])
     assert [as_shown(lines) for lines in requests(found)] == [as_got(slack, hit) for hit in slack.hits]
     assert f"{len(slack.hits)} request" in found.summary
+
+
+class Yes(Service):
+    """Says yes to everything."""
+
+    def handle(self, hit: Hit) -> tuple[int, Any]:
+        return 200, {"event_id": "$1"}
+
+
+async def test_what_stands_in_a_path_is_shown_as_it_is_sent(runtime: RestRuntime, tmp_path: Path) -> None:
+    action = calls(("matrix.rooms.send", {"roomId": "!aé&?#:example.org", "body": "hi"}))
+    with serving(Yes(), tmp_path) as service:
+        bench = Bench(tmp_path / "records", (account("matrix", service.url, ca_pem=service.ca_pem, private=True),))
+        context = bench.context("a1", leased=False)
+        found = await runtime.dry_run(await runtime.assess(action, context), context)
+        assert service.hits == []
+        await run(runtime, bench, action)
+        assert [as_shown(lines) for lines in requests(found)] == [as_got(service, hit) for hit in service.hits]
+        assert service.hits
 
 
 async def test_a_value_of_an_answer_is_shown_by_where_it_comes_from(

@@ -455,6 +455,21 @@ async def test_hostile_text_in_every_field_is_only_text(daemon: Daemon, socket: 
         harmless()
 
 
+@pytest.mark.parametrize("field", ["agent", "risk", "lines", "intent"])
+async def test_hostile_text_in_the_queue_is_only_text(daemon: Daemon, socket: Path, field: str) -> None:
+    shown = daemon.pending[0]
+    if field == "lines":
+        del shown.lines[:]
+        shown.lines.append("\u202e" + HOSTILE)
+    else:
+        setattr(shown, field, "\u202e" + HOSTILE)
+    if field == "intent":
+        del shown.lines[:]
+    async with screen(socket, size=(160, 40)) as seen:
+        await seen.until("\\u{202e}\\u{1b}")
+        assert not set("\u202e\x1b\x07\r") & set(seen.text)
+
+
 # ---- the terminal
 
 
