@@ -12,20 +12,22 @@ import logging
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from goex.daemon.rollback import noted
 from policies.accounts import Account
 from policies.errors import Denied, GoexError, InvalidInput
+from policies.jsonvalue import JsonObject
 from vault.backup import Kept
-from vault.errors import VaultAbsent, VaultSealed
-from vault.keys import KeyringProtector, PassphraseProtector, Protector
+from vault.errors import VaultAbsent, VaultSealed, one_passphrase_twice
+from vault.keys import KeyedBy, KeyringProtector, PassphraseProtector, Protector, Wrapping
 from vault.lease import Lease
 from vault.record import Record
 from vault.secret import Secret
 from vault.store import Vault
-from vault.unsealed import LiveLease
+from vault.unsealed import LiveLease, discard
 
 log = logging.getLogger("goex.daemon")
 
@@ -36,6 +38,33 @@ class WrongApproval(Denied):
     """That isn't the approval passphrase: presence is still due."""
 
     code = "presence"
+
+
+@dataclass(frozen=True, slots=True)
+class Established:
+    """A protector whose wrapping was made already: what may take long or fail has happened."""
+
+    wrapping: Wrapping
+
+    @classmethod
+    def of(cls, protector: Protector, kept: Kept) -> Established:
+        """Raises InvalidInput where it rests on the backup's approval passphrase, and what `establish` raises."""
+        if protector.rests_on(kept.approval.matches):
+            raise one_passphrase_twice()
+        return cls(protector.establish())
+
+    @property
+    def keyed_by(self) -> KeyedBy:
+        return self.wrapping.keyed_by
+
+    def establish(self) -> Wrapping:
+        return self.wrapping
+
+    def recall(self, parameters: JsonObject) -> Wrapping:
+        return self.wrapping
+
+    def rests_on(self, matches: Callable[[Secret], bool]) -> bool:
+        return False  # looked at by `of`
 
 
 class Custody:
@@ -136,15 +165,32 @@ class Custody:
             protector = _protector(wanted, passphrase) if changes or wanted == "keyring" else None
             await asyncio.to_thread(vault.rotate, protector, anew=anew, progress=progress)
 
-    async def restore(self, kept: Kept, *, keyed_by: str, passphrase: Secret, floor: int, by: str) -> Path | None:
+    async def restore(
+        self,
+        kept: Kept,
+        *,
+        keyed_by: str,
+        passphrase: Secret,
+        floor: Callable[[], int],
+        by: str,
+        seal: Callable[[], Awaitable[None]],
+    ) -> Path | None:
         """The vault of a backup takes this one's place, and is opened. Returns where the file that was there is kept,
-        None when there was none. Raises what `vault.backup.restore` raises."""
+        None when there was none. `seal` is called for a vault that is unsealed, once the new one's key is there: until
+        then nothing has changed. `floor` is asked for after that: sealing writes, too. Raises what
+        `vault.backup.restore` raises."""
         async with self._changing:
-            self.seal()
-            protector = _protector(keyed_by, passphrase)
+            protector = await asyncio.to_thread(Established.of, _protector(keyed_by, passphrase), kept)
+            try:
+                if self.state == "unsealed":
+                    await seal()
+                self.seal()
+            except BaseException:
+                await asyncio.to_thread(discard, protector.establish())
+                raise
             aside = _aside(self._path)
             self._vault = await asyncio.to_thread(
-                Vault.restore, self._path, kept, protector, floor=floor, by=by, aside=aside
+                Vault.restore, self._path, kept, protector, floor=floor(), by=by, aside=aside
             )
             await self._tell()
             return aside

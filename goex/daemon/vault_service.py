@@ -123,14 +123,13 @@ class VaultService(DeskCalls, rpc.VaultServicer):
                 next_step="Stop the daemon, move the whole state folder away, then restore into a new one.",
             )
         # The backup is proven, and so is the person: from here on something changes.
-        if custody.state == "unsealed":
-            await self._desk.daemon.seal(peer.describe())
         aside = await custody.restore(
             kept,
             keyed_by=request.keyed_by,
             passphrase=Secret(request.passphrase),
-            floor=rollback.floor(journal),
+            floor=lambda: rollback.floor(journal),
             by=peer.describe(),
+            seal=lambda: self._desk.daemon.seal(peer.describe()),
         )
         self._desk.presence.forget()
         return vpb.RestoreReply(

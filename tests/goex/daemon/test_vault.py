@@ -235,6 +235,9 @@ def test_restoring_over_the_vault_is_noted_and_nothing_of_before_passes(own: Dae
     own.unlock()
     assert refused(lambda: restore(own, tmp_path / "v.goex")).code == "vault-exists"
     assert refused(lambda: restore(own, tmp_path / "v.goex", replace=True, approval_passphrase="")).code == "presence"
+    for bad in ({"keyed_by": "keyring"}, {"passphrase": "short"}, {"passphrase": APPROVAL_PASSPHRASE}):
+        refused(lambda bad=bad: restore(own, tmp_path / "v.goex", replace=True, **bad))
+        assert status(own).vault == "unsealed"  # what can't be done isn't begun
     reply = restore(own, tmp_path / "v.goex", replace=True)
     aside = Path(reply.kept_aside)
     assert aside.stat().st_mode & 0o777 == 0o600
