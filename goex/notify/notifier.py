@@ -82,6 +82,7 @@ class Notifier:
         await self._server.connect()
         self._feed.start()
         painter = loop.create_task(self._paint_until_over())
+        painter.add_done_callback(self._done)
         self._start(self._session_ended())
         try:
             await self._over
@@ -89,8 +90,7 @@ class Notifier:
             self._feed.stop()
             # What is being drawn has no id yet by which it could be taken down.
             self._dirty.set()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(painter, _LAST_SECONDS)
+            await asyncio.wait((painter,), timeout=_LAST_SECONDS)
             await self._take_all_down()
             for task in self._tasks:
                 task.cancel()
@@ -286,7 +286,13 @@ class Notifier:
         if not self._over.done():
             self._over.set_result(None)
 
-    def _fail(self, error: GoexError) -> None:
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        # A defect ends it all, loudly: questions that silently aren't shown any more would be worse.
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
         if not self._over.done():
             self._over.set_exception(error)
 
@@ -296,7 +302,7 @@ class Notifier:
     def _start(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._done)
 
 
 def _left(deadline: str) -> float:
