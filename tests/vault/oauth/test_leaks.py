@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -182,18 +183,18 @@ async def test_what_is_called_off_shows_nothing(
     hides(everything_logged.text, CANARY)
 
 
-def in_memory(word: bytes) -> list[Secret]:
+def in_memory(word: str) -> list[Secret]:
     gc.collect()
-    return [each for each in gc.get_objects() if type(each) is Secret and word in each.reveal()]
+    return [each for each in gc.get_objects() if type(each) is Secret and word.encode() in each.reveal()]
 
 
 async def test_a_sealed_vault_leaves_no_token_in_memory(hostile: Hostile, live_vault: Vault) -> None:
     """Neither of what was leased and narrowed, nor of what failed."""
-    word = CANARY[::-1].encode()[::-1]
-    narrow = answer(tokens(scope="notes.read", refresh_token=f"{CANARY}-refresh-2"))
-    whole = answer(tokens(scope=None, refresh_token=f"{CANARY}-refresh-3"))
+    word = uuid4().hex  # other tests' tokens may still lie about
+    narrow = answer(tokens(access_token=f"{word}-1", scope="notes.read", refresh_token=f"{word}-2"))
+    whole = answer(tokens(access_token=f"{word}-3", scope=None, refresh_token=f"{word}-4"))
     hostile.replies["/token"] = [narrow, whole, *[answer(b"", status=503)] * 9]
-    live_vault.put(oauth_account(), token_set(hostile).to_secret())
+    live_vault.put(oauth_account(), token_set(hostile, refresh=Secret(f"{word}-0")).to_secret())
     keeper = Keeper(live_vault, connect=lambda _: http(seconds=2))
     for wanted, good in (("notes.read", True), ("notes.write", False)):
         given = await asyncio.gather(
