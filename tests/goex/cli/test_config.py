@@ -34,6 +34,8 @@ path = "/run/goex/agent.sock"
 users = ["root", 1000]
 [files]
 max_bytes = "1 GiB"
+[grants]
+unused_days = 30
 [log]
 level = "debug"
 """
@@ -66,6 +68,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
     assert config.sandbox.profile().limits.pids == 64
     assert config.agent_sockets[0].uids == {0, 1000}
     assert config.files.max_bytes == 2**30
+    assert (config.grants.unused_days, Config().grants.unused_days) == (30, 90)
     assert config.log_level == "debug"
 
 
