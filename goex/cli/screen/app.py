@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Present = Callable[[Callable[[str], T], str], T]
 
-HINT = "↑ ↓ choose, space and PgUp read, o s g a allow, d denies, y runs it dry, q leaves."
+HINT = "↑ ↓ choose, space reads on, o s g a allow, d denies, y runs it dry, q quits."
 _KEYS = {"once": "o", "session": "s", "arguments": "g", "permanent": "a"}
 
 

@@ -151,8 +151,6 @@ def meaning(approval: pb.Approval, name: str, width: int) -> list[Line]:
     lines: list[Line] = []
     for text in choice.words:
         lines += [Line(("│ " if index == 0 else "┊ ") + piece) for index, piece in enumerate(_folded(text, width - 2))]
-    if choice.until:
-        lines += [Line(piece, "dim") for piece in _folded(f"It ends at {choice.until} at the latest.", width)]
     if choice.warning:
         lines += [Line(piece, "warn") for piece in _folded(choice.warning, width)]
     if approval.count > 1:
