@@ -280,18 +280,22 @@ def test_a_broken_vault_is_replaced_too(path: Path, backup: bytes) -> None:
 def test_an_unfinished_write_of_the_old_file_is_not_taken_for_the_new_ones(path: Path, backup: bytes) -> None:
     """The daemon was killed within a transaction: SQLite would roll its journal back into whatever lies there."""
     create(path).seal()
+    before = path.read_bytes()
 
     def work(report: int) -> None:
         connection = sqlite3.connect(path, isolation_level=None)
         connection.execute("PRAGMA cache_size = 1")
+        connection.execute("PRAGMA cache_spill = 1")
         connection.execute("BEGIN IMMEDIATE")
-        connection.execute("UPDATE header SET ledger = zeroblob(200000)")
+        for more in range(20):  # more than memory may hold, so that the file is changed before it is committed
+            connection.execute("UPDATE header SET ledger = zeroblob(?)", (200_000 + 5000 * more,))
         os.kill(os.getpid(), signal.SIGKILL)
 
     pid, reading = in_child(work)
     os.waitpid(pid, 0)
     os.close(reading)
     assert path.with_name("vault.db-journal").stat().st_size > 512
+    assert path.read_bytes() != before
     aside = path.with_name("vault.db.kept")
     Vault.restore(path, open_backup(backup, Secret(BACKUP)), protector(OTHER), aside=aside).seal()
     assert len(reopen(path, OTHER).records()) == 2
