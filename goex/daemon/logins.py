@@ -2,8 +2,8 @@
 
 Rules: what the person said goes before what an earlier login was sealed with, that before what comes with GoEx, and an
 import's word counts only after the person was shown it, whole, and agreed; before that not even an imported issuer is
-asked for its metadata. Nothing wider is asked for than what was named, was granted before, or the person's own refused
-actions needed.
+asked for its metadata. Nothing wider is asked for than what was named, was granted before, or the person's own actions
+of the last hour were refused for.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from goex.engine.consent import login_facts, own_scopes
 from goex.engine.core import Core
+from goex.journal.chain import moment
 from goex.rpc import accounts_pb2 as ab
 from policies.accounts import Account, Origin
 from policies.catalog import OAuth, Service
@@ -29,6 +31,7 @@ ENDPOINTS = ("issuer", "authorization_endpoint", "token_endpoint", "device_endpo
 # Scopes of the protocols themselves, which no catalog lists: who logged in, and that tokens may be renewed.
 _PROTOCOL = PROTOCOL_SCOPES | {"openid", "profile", "email"}
 _LOOKED_AT = 200  # of the newest actions, for what was refused
+_LATELY = timedelta(hours=1)  # what was refused longer ago isn't what is needed now
 
 
 class Unconfirmed(OAuthError):
@@ -137,6 +140,8 @@ def wanted(core: Core, service: str, name: str) -> tuple[tuple[str, str, str], .
     """(scope, action, agent) of what was refused lately for want of this account's consent, newest first."""
     found: dict[tuple[str, str, str], None] = {}
     for row in core.actions.newest(agent="", session="", before="", limit=_LOOKED_AT):
+        if moment(row.created) < core.clock() - _LATELY:
+            break
         if row.plan and core.was_refused_for_consent(row):
             for consent in core.lacking(row.the_plan()):
                 if (consent.service, consent.account) == (service, name):

@@ -112,15 +112,15 @@ def test_an_action_of_an_account_that_isnt_there_says_what_a_login_would_ask_for
 
 def test_what_an_agent_was_refused_for_isnt_asked_for_by_itself(person: Person) -> None:
     token = person.daemon.add_agent("helper")
-    journey = person.journey("remove", token=token, id="1")
+    journey = person.journey("remove", "side", token=token, id="1")
     for _ in journey._events:
         pass
-    offer = person.call("Offer", ab.OfferRequest(service="notes", place=ab.AccountPlace(private=True)))
+    offer = person.call("Offer", ab.OfferRequest(service="notes", account="side", place=ab.AccountPlace(private=True)))
     (removing,) = [scope for scope in offer.scopes if scope.name == "notes.delete"]
     assert not removing.wanted
     assert any(said.endswith("of helper") for said in removing.wanted_by)
     with refuses("invalid"):
-        person.login()
+        person.login(account="side")
 
 
 def test_scopes_that_a_server_drops_are_said_and_nothing_runs_without_them(person: Person) -> None:
