@@ -19,21 +19,28 @@ ActionArgument = Annotated[
     str, typer.Argument(metavar="[ID]", help="An action; left out, the last one that it fits.", show_default=False)
 ]
 Detach = Annotated[bool, typer.Option("--detach", help="Leave it running and print its id.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what it would do; nothing is asked or done.")]
 
 
-def undo(action_id: ActionArgument = LAST, detach: Detach = False, as_json: Json = False) -> None:
+def undo(
+    action_id: ActionArgument = LAST, detach: Detach = False, dry_run: DryRun = False, as_json: Json = False
+) -> None:
     """Take an action back. Refused, with the difference, when someone changed the state since."""
-    _revert("undo", action_id, detach, as_json)
+    _revert("undo", action_id, detach, dry_run, as_json)
 
 
-def redo(action_id: ActionArgument = LAST, detach: Detach = False, as_json: Json = False) -> None:
+def redo(
+    action_id: ActionArgument = LAST, detach: Detach = False, dry_run: DryRun = False, as_json: Json = False
+) -> None:
     """Do an action that was undone again: its result is restored, it isn't run anew."""
-    _revert("redo", action_id, detach, as_json)
+    _revert("redo", action_id, detach, dry_run, as_json)
 
 
-def commit(action_id: ActionArgument = LAST, detach: Detach = False, as_json: Json = False) -> None:
+def commit(
+    action_id: ActionArgument = LAST, detach: Detach = False, dry_run: DryRun = False, as_json: Json = False
+) -> None:
     """Keep an action for good: what undo would need is dropped."""
-    _revert("commit", action_id, detach, as_json)
+    _revert("commit", action_id, detach, dry_run, as_json)
 
 
 def resolve(client: Client, wanted: str, verb: str) -> str:
@@ -52,8 +59,10 @@ def resolve(client: Client, wanted: str, verb: str) -> str:
     raise InvalidInput(f"There is no action to {verb}.", next_step="See what happened with: goex log")
 
 
-def _revert(verb: str, action_id: str, detach: bool, as_json: bool) -> None:
+def _revert(verb: str, action_id: str, detach: bool, dry_run: bool, as_json: bool) -> None:
     out = Output(as_json)
+    if dry_run and detach:
+        raise InvalidInput("--dry-run asks nothing, so --detach means nothing with it.", next_step="Leave it out.")
     from goex.cli.connect import connect
     from goex.cli.consent import offer
     from goex.cli.follow import exit_code, follow
@@ -62,6 +71,10 @@ def _revert(verb: str, action_id: str, detach: bool, as_json: bool) -> None:
     with connect(out) as client:
         target = resolve(client, action_id, verb)
         request = pb.RevertRequest(action_id=target, verb=verb, detach=detach)
+        if dry_run:
+            from goex.cli.dryrun import show
+
+            raise typer.Exit(show(client, pb.DryRunRequest(revert=request), out))
         ended = follow(client, client.revert(request), out, detach=detach)
         while offer(client, ended, out):
             ended = follow(client, client.revert(request), out, detach=detach)

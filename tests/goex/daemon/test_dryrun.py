@@ -122,6 +122,8 @@ def test_an_undo_is_shown_before_it_is_asked_for(daemon: Daemon, folder: Path) -
     reply = dry(daemon, pb.DryRunRequest(revert=undo(id)))
     assert reply.summary == "The folder would be as it was before the action: 1 deleted."
     assert ("change", "deleted a") in said(reply) and ("removed", "one") in said(reply)
+    shown = daemon.goex("undo", id, "--dry-run")
+    assert shown.returncode == 0 and "• deleted a\n" in shown.stdout and "  - │ one\n" in shown.stdout
     assert all_of_it(folder) == before
     (folder / "theirs").write_text("x")
     with pytest.raises(grpc.RpcError) as caught:
