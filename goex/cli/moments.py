@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 
 from policies.errors import InvalidInput
 
-_AGO = re.compile(r"(\d{1,6})\s*(s|m|h|d|w)")
+_AGO = re.compile(r"([0-9]{1,6}) ?(s|m|h|d|w)")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def moment(text: str, now: datetime, *, end: bool = False) -> datetime:
