@@ -296,8 +296,9 @@ def test_an_unfinished_write_of_the_old_file_is_not_taken_for_the_new_ones(path:
     os.close(reading)
     assert path.with_name("vault.db-journal").stat().st_size > 512
     assert path.read_bytes() != before
-    aside = path.with_name("vault.db.kept")
+    aside, unfinished = path.with_name("vault.db.kept"), path.with_name("vault.db-journal").read_bytes()
     Vault.restore(path, open_backup(backup, Secret(BACKUP)), protector(OTHER), aside=aside).seal()
+    assert path.with_name("vault.db.kept-journal").read_bytes() == unfinished  # it went with its file, unused
     assert len(reopen(path, OTHER).records()) == 2
     assert reopen(aside).records() == ()  # and the old one is rolled back with its own journal
 
