@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from goex.engine import asking, holding
 from goex.engine.approvals import AlreadySettled
 from goex.engine.events import Approval
 from goex.engine.giving import Choice, Yes, bindable, bounds
@@ -265,6 +266,27 @@ async def test_no_grant_lasts_longer_than_its_width_may(desk: Desk) -> None:
         desk.answer(question, choice=choice, lasts=timedelta(days=4000))
         (grant,) = [grant for grant in desk.core.ledger.grants() if grant.agent == f"bot-{number}"]
         assert grant.expires is not None and grant.expires - grant.created == longest
+
+
+@pytest.mark.parametrize("choice", Choice)
+async def test_a_standing_grant_is_bound_to_the_catalog_of_now(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, needing: Callable[[Callable[[Action], tuple[Need, ...]]], None],
+    choice: Choice,
+) -> None:  # fmt: skip
+    needing(by_program)
+    seen = {"run": "e" * 64}
+    monkeypatch.setattr(asking, "entries", lambda catalog, need: dict(seen) if catalog is desk.core.catalog else {})
+    monkeypatch.setattr(holding, "entry", lambda catalog, service, method: seen[method])
+    question = await desk.asked()
+    desk.answer(question, choice=choice)
+    await desk.until(question.action_id, State.DONE)
+    (grant,) = desk.core.ledger.grants(everything=True)
+    assert dict(grant.entries) == ({} if choice is Choice.ONCE else seen)
+    if choice is not Choice.ONCE:
+        await desk.until(desk.ask(), State.DONE)
+        seen["run"] = "f" * 64  # an import came
+        again = await desk.asked()
+        assert "files.run changed since then in the imported catalog" in desk.core.approvals.get(again.id).reason
 
 
 # ---- the deadline and the queue
