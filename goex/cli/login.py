@@ -255,8 +255,12 @@ def _agreed(client: Client, request: ab.LoginRequest, out: Output, terminal: Ter
     asked = ab.OfferRequest(
         service=request.service, account=request.account, server=request.server, place=request.place
     )
-    for _ in range(3):
+    for _ in range(4):
         offer = client.call("Accounts/Offer", asked, ab.OfferReply)
+        if offer.local:
+            _said_private(offer, terminal)
+            asked.place.private = request.place.private = True
+            continue
         if not offer.confirm:
             break
         out.progress(
@@ -292,6 +296,20 @@ def _agreed(client: Client, request: ab.LoginRequest, out: Output, terminal: Ter
             "or run what you want to have done, and GoEx asks for what that needs.",
         )
     return offer
+
+
+def _said_private(offer: ab.OfferReply, terminal: Terminal | None) -> None:
+    """The person says that a plain http address is on this machine or network. Raises Denied."""
+    where = ", ".join(offer.base_urls)
+    question = (
+        f"{where} is plain http. Is it on this machine or network, and may the credential go there? (yes/no) [no]: "
+    )
+    said = terminal.ask(shown(question)) if terminal is not None else None
+    if (said or "").lower() not in _YES:
+        raise Denied(
+            f"{where} is plain http, which shows the credential to the network.",
+            next_step="Use https, or --private for a server on this machine or network.",
+        )
 
 
 def _client_id(offer: ab.OfferReply, terminal: Terminal | None) -> str:

@@ -34,7 +34,7 @@ from goex.engine.peers import Peer
 from goex.journal.chain import stamp
 from goex.rpc import accounts_pb2 as ab
 from goex.rpc import accounts_pb2_grpc as rpc
-from policies.accounts import Account
+from policies.accounts import Account, Origin
 from policies.catalog import Service
 from policies.errors import Conflict, GoexError, InvalidInput
 from vault.basic import Basic
@@ -86,6 +86,9 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
         self._desk.callers.peer(context)
         service, name = self._named(request.service, request.account)
         earlier = self._lending.tokens(service.name, name)
+        where = request.place.base_url or service.base_url
+        if earlier is None and where and not request.place.private and Origin.parse(where).scheme == "http":
+            return ab.OfferReply(service=service.name, account=name, local=True, base_urls=[str(Origin.parse(where))])
         account = self._entry(service, name, request.place, earlier)
         found = await find_server(service, earlier, request.server, request.confirmed, http_for(account))
         return offer_view(self._desk.engine.core, service, account, earlier, found)

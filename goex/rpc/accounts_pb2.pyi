@@ -47,7 +47,7 @@ class OfferRequest(_message.Message):
     def __init__(self, service: _Optional[str] = ..., account: _Optional[str] = ..., server: _Optional[_Union[AuthorizationServer, _Mapping]] = ..., place: _Optional[_Union[AccountPlace, _Mapping]] = ..., confirmed: _Optional[_Union[AuthorizationServer, _Mapping]] = ...) -> None: ...
 
 class OfferReply(_message.Message):
-    __slots__ = ("service", "account", "server", "said_by", "confirm", "client_id", "scopes", "base_urls", "basic", "header", "client")
+    __slots__ = ("service", "account", "server", "said_by", "confirm", "client_id", "scopes", "base_urls", "basic", "header", "local", "client")
     SERVICE_FIELD_NUMBER: _ClassVar[int]
     ACCOUNT_FIELD_NUMBER: _ClassVar[int]
     SERVER_FIELD_NUMBER: _ClassVar[int]
@@ -58,6 +58,7 @@ class OfferReply(_message.Message):
     BASE_URLS_FIELD_NUMBER: _ClassVar[int]
     BASIC_FIELD_NUMBER: _ClassVar[int]
     HEADER_FIELD_NUMBER: _ClassVar[int]
+    LOCAL_FIELD_NUMBER: _ClassVar[int]
     CLIENT_FIELD_NUMBER: _ClassVar[int]
     service: str
     account: str
@@ -69,8 +70,9 @@ class OfferReply(_message.Message):
     base_urls: _containers.RepeatedScalarFieldContainer[str]
     basic: bool
     header: str
+    local: bool
     client: str
-    def __init__(self, service: _Optional[str] = ..., account: _Optional[str] = ..., server: _Optional[_Union[AuthorizationServer, _Mapping]] = ..., said_by: _Optional[str] = ..., confirm: _Optional[bool] = ..., client_id: _Optional[str] = ..., scopes: _Optional[_Iterable[_Union[ScopeOffer, _Mapping]]] = ..., base_urls: _Optional[_Iterable[str]] = ..., basic: _Optional[bool] = ..., header: _Optional[str] = ..., client: _Optional[str] = ...) -> None: ...
+    def __init__(self, service: _Optional[str] = ..., account: _Optional[str] = ..., server: _Optional[_Union[AuthorizationServer, _Mapping]] = ..., said_by: _Optional[str] = ..., confirm: _Optional[bool] = ..., client_id: _Optional[str] = ..., scopes: _Optional[_Iterable[_Union[ScopeOffer, _Mapping]]] = ..., base_urls: _Optional[_Iterable[str]] = ..., basic: _Optional[bool] = ..., header: _Optional[str] = ..., local: _Optional[bool] = ..., client: _Optional[str] = ...) -> None: ...
 
 class ScopeOffer(_message.Message):
     __slots__ = ("name", "description", "risk", "granted", "wanted_by", "wanted")

@@ -72,3 +72,31 @@ def test_from_nothing_to_a_call_that_needed_more_and_back(person: Person) -> Non
         terminal.expect("Taken back at the provider, and forgotten: notes/default")
         assert terminal.wait() == 0
     assert "No account is connected" in daemon.goex("auth", "list").stdout
+
+
+def test_one_command_connects_what_it_needs_and_goes_on(person: Person) -> None:
+    with person.daemon.terminal("exec", "--call", "notes.list") as terminal:
+        terminal.expect(r"Log in to notes/default now, for notes\.read\?")
+        terminal.type("yes")
+        terminal.expect("on this machine or network, and may the credential go there")
+        terminal.type("yes")
+        terminal.expect("the provider's own")
+        terminal.type("yes")
+        terminal.expect("Client id: ")
+        terminal.type("goex")
+        show_presence(terminal)
+        in_the_browser(person, terminal)
+        terminal.expect(r"Your answer[^:]*: ")
+        terminal.type("once")
+        terminal.expect("went well")
+        assert terminal.wait() == 0
+
+
+@pytest.mark.parametrize("said", ["", "no"])
+def test_plain_http_takes_no_credential_without_a_yes(person: Person, said: str) -> None:
+    with person.daemon.terminal("auth", "login", "notes", "--scope", "notes.read") as terminal:
+        terminal.expect("may the credential go there")
+        terminal.type(said)
+        terminal.expect("plain http, which shows the credential")
+        assert terminal.wait() == 3
+    assert not person.server.asked("/.well-known/oauth-authorization-server")
