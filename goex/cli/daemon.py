@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from goex.cli import rules
 from goex.cli.output import Json, Output, shown
 from policies.errors import ExitStatus, Unavailable
 
@@ -106,6 +107,7 @@ def status(as_json: Json = False) -> None:
         raise typer.Exit(int(ExitStatus.UNAVAILABLE)) from None
     with client:
         reply = client.status()
+        notes = rules.notes(client) if reply.vault == "unsealed" and not as_json else ()
     if as_json:
         from goex.cli.output import to_json
 
@@ -128,3 +130,5 @@ def status(as_json: Json = False) -> None:
     )
     if reply.pending:
         out.progress(shown(f"{reply.pending} waiting for you: goex approve"))
+    for line in notes:
+        out.progress(line)

@@ -76,7 +76,7 @@ def checks(env: Mapping[str, str], *, quick: bool = False) -> list[Check]:
     if status and status[0].sealing:
         found.append(_guard("sealing", lambda: _sealing(status[0])))
     found.append(_guard("polkit", lambda: _polkit(paths)))
-    if status:
+    if status and status[0].vault == "unsealed":
         found.append(_guard("rules", lambda: _rules(paths)))
     if not quick:
         keyed = status[0].keyed_by if status else ""

@@ -6,6 +6,7 @@ The files in the person's folder are drafts: `apply` alone puts them in force, a
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,7 +39,8 @@ def in_force(context: typer.Context, as_json: Json = False) -> None:
     out.message(reply)
     if as_json:
         return
-    _warnings(out, reply)
+    for line in _warnings(reply):
+        out.progress(line)
     if reply.rules:
         out.table(
             ("rule", "effect", "where"),
@@ -51,18 +53,25 @@ def in_force(context: typer.Context, as_json: Json = False) -> None:
         out.say(shown(f"Confined: {one.what} {one.to}"))
 
 
-def _warnings(out: Output, reply: pb.InForceReply) -> None:
-    """What the person should know before the list: on stderr, so that it can't be taken for a rule."""
+def notes(client: Client) -> tuple[str, ...]:
+    """What the person should know of the rules, for whoever says how the daemon is."""
+    from goex.rpc import rules_pb2 as pb
+
+    return tuple(_warnings(client.call("Rules/InForce", pb.InForceRequest(), pb.InForceReply)))
+
+
+def _warnings(reply: pb.InForceReply) -> Iterator[str]:
+    """What the person should know before the list: for stderr, so that it can't be taken for a rule."""
     if reply.trouble:
-        out.progress(f"{reply.trouble} Nothing is permitted by a rule, and everything is asked for.")
-        out.progress("Look at your files, then put them in force again: goex rules apply")
+        yield f"{reply.trouble} Nothing is permitted by a rule, and everything is asked for."
+        yield "Look at your files, then put them in force again: goex rules apply"
     elif reply.drafts_trouble:
-        out.progress(f"Your files in {reply.folder} can't be put in force: {reply.drafts_trouble}")
+        yield f"Your files in {reply.folder} can't be put in force: {reply.drafts_trouble}"
     elif reply.drafts:
         many = "one rule" if len(reply.drafts) == 1 else f"{len(reply.drafts)} rules"
-        out.progress(f"Your files in {reply.folder} differ from this in {many}: goex rules diff, goex rules apply")
+        yield f"Your files in {reply.folder} differ from what is in force in {many}: goex rules diff, goex rules apply"
     for one in reply.resting:
-        out.progress(f"{one.agent} rests until {local(one.until)}, after many denials: goex rules wake {one.agent}")
+        yield f"{one.agent} rests until {local(one.until)}, after many denials: goex rules wake {one.agent}"
 
 
 @app.command("check")

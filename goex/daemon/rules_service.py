@@ -131,6 +131,7 @@ class RulesService(rpc.RulesServicer):
 
     def _in_force(self) -> pb.InForceReply:
         rules = self._rules
+        rules.require_read()
         policies = self._policies()
         reply = pb.InForceReply(
             rules=[_view(one) for one in policies[:MAX_SHOWN]],

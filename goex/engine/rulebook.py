@@ -1,9 +1,9 @@
 """The rules in force: a copy in the state database that only the person's `goex rules apply` changes.
 
 Rules: the files in the person's folder are drafts; whoever edits them changes nothing. The copy carries a MAC under a
-key of the vault, and the journal its hash, so that a copy which was edited, removed or put back from an older file shows:
-then nothing is permitted by a rule and everything is asked for, until rules are applied again. What stands in config.toml
-(confinement) and what was denied lately (the breaker) come before any rule.
+key of the vault, and the journal its hash, so that a copy which was edited, removed or put back from an older file
+shows: then nothing is permitted by a rule and everything is asked for, until rules are applied again. What stands in
+config.toml (confinement) and what was denied lately (the breaker) come before any rule.
 """
 
 from __future__ import annotations
@@ -76,6 +76,14 @@ class Rulebook:
 
     # ---- what is in force
 
+    def require_read(self) -> None:
+        """Raise JournalLocked while nobody knows yet what is in force."""
+        if not self._key:
+            raise JournalLocked(
+                "The vault hasn't been opened since the daemon started, so the rules aren't known yet.",
+                next_step="Open it: goex vault unlock (or, the first time, goex vault init)",
+            )
+
     def load(self, key: bytes) -> None:
         """Read the copy under `key`. Never raises for a copy that was altered: `trouble` then says so."""
         self._key = key
@@ -90,8 +98,7 @@ class Rulebook:
 
     def apply(self, files: Mapping[str, str], *, by: str) -> InForce:
         """Put these files in force. Raises BadRule for what can't be, and then nothing has changed."""
-        if not self._key:
-            raise JournalLocked("The vault hasn't been opened since the daemon started.", next_step="goex vault unlock")
+        self.require_read()
         book = RuleBook.of(files, self.catalog)
         made = InForce(files=dict(files), applied=stamp(self.clock()), by=by)
         before = {} if self.trouble else self.in_force.files

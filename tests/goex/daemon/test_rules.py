@@ -120,7 +120,8 @@ def test_editing_a_file_changes_nothing_until_it_is_applied(fresh: Daemon, folde
     deny(fresh, folder, token)
     listed = fresh.goex("rules")
     assert "all" not in listed.stdout.split()
-    assert "differ from this in one rule" in listed.stderr
+    assert "differ from what is in force in one rule" in listed.stderr
+    assert "in one rule" in fresh.goex("daemon", "status").stderr
     assert "rules" in fresh.goex("doctor", "--quick").stdout
 
     # Applying wants the person: a terminal, the difference, a yes and the passphrase.
@@ -176,6 +177,13 @@ def test_altered_rules_are_said_and_everything_is_asked(fresh: Daemon, folder: P
     assert "were altered" in doctor
     apply(fresh, '@id("never") forbid (principal, action, resource);')
     assert Journey(fresh, shell(folder, "true"), token=token).finished().action.state == "denied"
+
+
+def test_before_the_vault_is_open_nobody_knows_the_rules(fresh: Daemon) -> None:
+    fresh.restart(unlock=False)
+    done = fresh.goex("rules")
+    assert (done.returncode, "goex vault unlock" in done.stderr) == (7, True)
+    assert fresh.goex("daemon", "status").returncode == 0
 
 
 @pytest.mark.parametrize("method", REPLIES)
