@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from goex.cli.output import Json, Output, local, shown
+from goex.cli.output import Json, Output, fold, local, shown
 from policies.errors import Denied, ExitStatus, InvalidInput
 
 if TYPE_CHECKING:
+    from goex.cli.prompt import Terminal
+    from goex.cli.wording import Style
     from goex.client import Client
     from goex.rpc import rules_pb2 as pb
 
@@ -118,12 +120,11 @@ def apply(as_json: Json = False) -> None:
         wrong = next((one for one in checked.findings if one.error), None)
         if wrong is not None:
             raise InvalidInput("Nothing was put in force: a rule has an error.", next_step="Mend it: goex rules check")
-        _changes(out, checked)
         terminal = Terminal.controlling()
-        if checked.changes and terminal is not None:
-            answer = terminal.ask("Put this in force? [y/N] ")
-            if (answer or "").lower() not in ("y", "yes"):
-                raise Denied("Nothing was put in force.", next_step="Answer y to put it in force.")
+        if terminal is None or not checked.changes:
+            _changes(out, checked)
+        elif not _agreed(terminal, checked):
+            raise Denied("Nothing was put in force.", next_step="Answer y to put it in force.")
         reply = with_presence(
             lambda passphrase: client.call(
                 "Rules/ApplyRules",
@@ -266,16 +267,33 @@ def _findings(out: Output, reply: pb.CheckRulesReply) -> None:
 
 
 def _changes(out: Output, reply: pb.CheckRulesReply) -> None:
-    """The difference, rule by rule: nothing of it is cut."""
     if out.as_json:
         return
     if not reply.changes:
         out.say("Nothing differs from what is in force.")
+    styles = {"added": "green", "removed": "red"}
+    for text, style in _difference(reply):
+        out.say(text, styles.get(style, style))
+
+
+def _agreed(terminal: Terminal, reply: pb.CheckRulesReply) -> bool:
+    """Show the whole difference, a page at a time, whatever else is printed where; and ask."""
+    from goex.cli.prompt import Line
+
+    width = terminal.size[0]
+    if not terminal.show([Line(part, style) for text, style in _difference(reply) for part in fold(text, width)]):
+        return False
+    return (terminal.ask("Put this in force? [y/N] ") or "").lower() in ("y", "yes")
+
+
+def _difference(reply: pb.CheckRulesReply) -> Iterator[tuple[str, Style]]:
+    """The difference, rule by rule: nothing of it is cut."""
     for one in reply.changes:
-        out.say(shown(f"{one.change} {one.name}: {_EFFECTS.get(one.effect, one.effect)}"), "bold")
-        for text, mark, style in ((one.before, "-", "red"), (one.after, "+", "green")):
-            for line in text.splitlines():
-                out.say(shown(f"  {mark} {line}"), style)
+        yield shown(f"{one.change} {one.name}: {_EFFECTS.get(one.effect, one.effect)}"), "bold"
+        for line in one.before.splitlines():
+            yield shown(f"  - {line}"), "removed"
+        for line in one.after.splitlines():
+            yield shown(f"  + {line}"), "added"
 
 
 def _table(path: Path) -> str:

@@ -140,6 +140,17 @@ def test_editing_a_file_changes_nothing_until_it_is_applied(fresh: Daemon, folde
         terminal.expect("In force: 6 rules")
         assert terminal.wait() == 0
     assert Journey(fresh, shell(folder, "true"), token=token).finished().action.state == "done"
+
+    # A difference longer than the screen is shown to its end before anybody can agree, with --json too.
+    long = "".join(
+        f'@id("r{number:03}") forbid (principal, action == Action::"sql", resource);\n' for number in range(40)
+    )
+    draft(fresh, f'{long}@id("all") permit (principal, action, resource);')
+    with fresh.terminal("rules", "apply", "--json") as terminal:
+        terminal.expect("of \\d+ lines; Enter shows more")
+        terminal.type("q")
+        assert terminal.wait() == 3
+    draft(fresh, '@id("all") permit (principal, action, resource);')
     fresh.restart()
     assert Journey(fresh, shell(folder, "true"), token=token).finished().action.state == "done"
     assert fresh.goex("rules").stderr == ""
