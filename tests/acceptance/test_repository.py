@@ -36,7 +36,7 @@ REGISTRIES = re.compile(
     r"py[p]i[.](org|python[.]org)|python[h]osted[.]org|registry[.]n[p]mjs|registry-1[.]docker|index[.]docker[.]io"
     r"|deb[.]debian[.]org|security[.]debian[.]org|ghc[r][.]io|q[u]ay[.]io|static[.]crates[.]io|proxy[.]golang"
 )
-SOMEBODYS_FOLDER = re.compile(r"/(home|Users)/(?!you/|user/|agent/|runner/)[a-z]\w+/|/ro[o]t/\w|[.]py[e]nv")
+SOMEBODYS_FOLDER = re.compile(r"/(home|Users)/(?!you/|me/|user/|agent/|runner/)[a-z]\w+/|/ro[o]t/\w|[.]py[e]nv")
 
 
 def tracked() -> list[Path]:

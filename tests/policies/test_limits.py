@@ -14,7 +14,7 @@ from policies.rules.cases import read
 from policies.rules.facts import Situation
 
 CATALOG = Catalog.bundled()
-FOLDERS = Confinement(folders=("/home/ann/work", "/srv/"))
+FOLDERS = Confinement(folders=("/home/you/work", "/srv/"))
 HOSTS = Confinement(hosts=("slack.com", "*.example.org"))
 PEOPLE = Confinement(recipients=("*@example.org", "#ops"))
 DATA = Confinement(databases=("app", "test_*"), tables=("orders",), rows=100)
@@ -22,8 +22,8 @@ MAIL = "gmail.users.messages.send"
 
 WITHIN: dict[str, tuple[Confinement, dict[str, Any]]] = {
     "no confinement": (NOT_CONFINED, {"folder": "/etc"}),
-    "the folder itself": (FOLDERS, {"folder": "/home/ann/work"}),
-    "below it": (FOLDERS, {"folder": "/home/ann/work/a/b"}),
+    "the folder itself": (FOLDERS, {"folder": "/home/you/work"}),
+    "below it": (FOLDERS, {"folder": "/home/you/work/a/b"}),
     "below one with a slash": (FOLDERS, {"folder": "/srv/x"}),
     "a call, where folders are confined": (FOLDERS, {"call": "slack.users.list"}),
     "everything below /": (Confinement(folders=("/",)), {"folder": "/etc"}),
@@ -42,8 +42,8 @@ WITHIN: dict[str, tuple[Confinement, dict[str, Any]]] = {
     "the person keeps": (FOLDERS, {"folder": "/etc", "kind": "commit", "agent": PERSON}),
 }
 OUTSIDE: dict[str, tuple[Confinement, dict[str, Any], str]] = {
-    "another folder": (FOLDERS, {"folder": "/home/ann"}, "isn't one of those"),
-    "one that begins alike": (FOLDERS, {"folder": "/home/ann/workshop"}, "isn't one of those"),
+    "another folder": (FOLDERS, {"folder": "/home/you"}, "isn't one of those"),
+    "one that begins alike": (FOLDERS, {"folder": "/home/you/workshop"}, "isn't one of those"),
     "the person, too": (FOLDERS, {"folder": "/etc", "agent": PERSON}, "isn't one of those"),
     "an agent takes back": (FOLDERS, {"folder": "/etc", "kind": "undo"}, "isn't one of those"),
     "the person does it again": (FOLDERS, {"folder": "/etc", "kind": "redo", "agent": PERSON}, "isn't one of those"),
