@@ -215,8 +215,9 @@ class _Pasting:
         self._thread: threading.Thread | None = None
 
     def begin(self, client: Client, login_id: str, out: Output) -> None:
-        self._thread = threading.Thread(target=self._watch, args=(client, login_id, out), daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._watch, args=(client, login_id, out), daemon=True)
+        thread.start()  # before it is known: Ctrl-C may come in between, and only what was started can be waited for
+        self._thread = thread
 
     def end(self) -> None:
         self._ended.set()

@@ -75,7 +75,7 @@ def test_ctrl_c_leaves_the_login(env: dict[str, str], fake: Fake) -> None:
     with goex(env, "auth", "login", "notes", "--no-browser") as terminal:
         terminal.expect("Ctrl-C ends the login")
         os.kill(terminal.pid, signal.SIGINT)
-        assert terminal.wait() == 130
+        assert terminal.wait() == 130, terminal.text
     wait_until(lambda: fake.accounts.left)
 
 
