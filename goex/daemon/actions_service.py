@@ -65,7 +65,7 @@ class ActionsService(rpc.ActionsServicer):
     async def Watch(self, request: pb.ActionId, context: Any) -> AsyncIterator[pb.Event]:
         asker = self._callers.asker(context)
         row = self._owned(request.id, asker)
-        async for event in self._follow(row.id):
+        async for event in self._follow(row.id, asker):
             yield event
 
     @unary
@@ -109,10 +109,10 @@ class ActionsService(rpc.ActionsServicer):
 
     async def _journey(self, wish: Wish, asker: Asker) -> AsyncIterator[pb.Event]:
         id = self._engine.begin(wish, asker)
-        async for event in self._follow(id, first=True):
+        async for event in self._follow(id, asker, first=True):
             yield event
 
-    async def _follow(self, id: str, *, first: bool = False) -> AsyncIterator[pb.Event]:
+    async def _follow(self, id: str, asker: Asker, *, first: bool = False) -> AsyncIterator[pb.Event]:
         """Events until the action has ended. Leaving early is told to the engine."""
         hub = self._engine.core.hub
         queue = hub.watch(id)
@@ -126,10 +126,10 @@ class ActionsService(rpc.ActionsServicer):
             if row.state is State.ASKING:
                 for question in self._engine.core.approvals.of_action(id):
                     if question.state == "pending":
-                        yield self._event(id, Asked(question.id))
+                        yield self._told(id, Asked(question.id), asker)
             while True:
                 event = await queue.get()
-                yield self._event(id, event)
+                yield self._told(id, event, asker)
                 if isinstance(event, Finished):
                     return
         finally:
@@ -137,6 +137,14 @@ class ActionsService(rpc.ActionsServicer):
             task = asyncio.ensure_future(self._engine.left(id))
             self._leaving.add(task)
             task.add_done_callback(self._leaving.discard)
+
+    def _told(self, id: str, event: Event, asker: Asker) -> pb.Event:
+        """An event for whoever follows: an agent isn't told how many others wait."""
+        made = self._event(id, event)
+        if made.HasField("asking") and not asker.owns_all:
+            made.asking.ClearField("place")
+            made.asking.ClearField("waiting")
+        return made
 
     def _event(self, id: str, event: Event) -> pb.Event:
         made = pb.Event(action_id=id)

@@ -110,6 +110,17 @@ def test_the_order_is_by_turns_and_places_say_it(daemon: Daemon) -> None:
     assert {each.waiting for each in listed} == {5}
 
 
+def test_an_agent_is_not_told_how_many_others_wait(daemon: Daemon) -> None:
+    one, other = daemon.add_agent("one"), daemon.add_agent("other")
+    ask(daemon, one)
+    told = ask(daemon, other)
+    assert (told.place, told.waiting) == (0, 0)
+    follow = Journey(daemon, pb.ActionId(id=told.action_id), person=True)
+    seen = follow.asked()
+    assert seen.place in (1, 2) and seen.waiting == 2
+    follow.leave()
+
+
 def test_watching_tells_of_twins_by_the_one_that_stands_for_them(daemon: Daemon) -> None:
     token = daemon.add_agent("bot")
     stream = daemon.person("WatchApprovals", pb.ApprovalsRequest())
