@@ -80,13 +80,6 @@ class Rules(Protocol):
     def judge(self, request: Request, now: datetime) -> Ruling: ...
 
 
-class NoRules:
-    """Says nothing: grants decide."""
-
-    def judge(self, request: Request, now: datetime) -> Ruling:
-        return Ruling()
-
-
 def decide(request: Request, grants: Iterable[Grant], rules: Rules, now: datetime) -> Decision:
     """Decide `request` under `grants` and `rules` at `now`. Pure: no clock, no store, no I/O.
 

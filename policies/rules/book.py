@@ -68,9 +68,9 @@ class RuleBook:
                 self._anywhere.append(index)
 
     @classmethod
-    def of(cls, texts: Mapping[str, str], catalog: Catalogued = NO_CATALOG, *, defaults: bool = True) -> RuleBook:
+    def of(cls, texts: Mapping[str, str], catalog: Catalogued = NO_CATALOG) -> RuleBook:
         """The rules of these files, and the default ones unless a file of their name is among these. Raises BadRule."""
-        if defaults and DEFAULT_FILE not in texts:
+        if DEFAULT_FILE not in texts:
             texts = {DEFAULT_FILE: default_text(), **texts}
         return cls(read(texts), catalog)
 

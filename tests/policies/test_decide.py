@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from policies.actions import ApiCalls, Call, Files, Need, Plan, Revert, UndoClass
 from policies.catalog import Risk
 from policies.codec import plan_from_json, plan_to_json
-from policies.decisions import Allow, Ask, Deny, NoRules, Request, Ruling, decide
+from policies.decisions import Allow, Ask, Deny, Request, Ruling, decide
 from policies.digest import digest
 from policies.grants import ANONYMOUS, Grant, Width
 from policies.rules.book import default_book
@@ -43,6 +43,14 @@ PLAN = Plan(
 DIGEST = digest(PLAN, agent="bot")
 RULES = default_book()
 REQUEST = Request(agent="bot", session="s1", digest=DIGEST, plan=PLAN)
+
+
+@dataclass(frozen=True)
+class Fixed:
+    ruling: Ruling
+
+    def judge(self, request: Request, now: datetime) -> Ruling:
+        return self.ruling
 
 
 def grant(**changes: Any) -> Grant:
@@ -106,11 +114,11 @@ def test_grants_that_do_not_cover_leave_the_question(name: str) -> None:
 
 
 def test_no_grant_asks_and_never_allows() -> None:
-    assert isinstance(decide(REQUEST, [], NoRules(), NOW), Ask)
+    assert isinstance(decide(REQUEST, [], Fixed(Ruling()), NOW), Ask)
 
 
 def test_a_plan_without_needs_is_denied() -> None:
-    assert isinstance(decide(replace(REQUEST, plan=replace(PLAN, needs=())), [grant()], NoRules(), NOW), Deny)
+    assert isinstance(decide(replace(REQUEST, plan=replace(PLAN, needs=())), [grant()], Fixed(Ruling()), NOW), Deny)
 
 
 UNDO = replace(NEED, scope="erase", risk=Risk.DELETE, why="undo")
@@ -135,11 +143,11 @@ def test_an_undo_requires_all_that_it_needs() -> None:
 
 def test_an_action_whose_only_needs_are_its_undo_s_is_denied() -> None:
     plan = replace(PLAN, needs=(UNDO,))
-    assert isinstance(decide(replace(REQUEST, plan=plan), [grant(scope="erase")], NoRules(), NOW), Deny)
+    assert isinstance(decide(replace(REQUEST, plan=plan), [grant(scope="erase")], Fixed(Ruling()), NOW), Deny)
 
 
 def test_a_request_without_digest_is_denied() -> None:
-    assert isinstance(decide(replace(REQUEST, digest=""), [grant()], NoRules(), NOW), Deny)
+    assert isinstance(decide(replace(REQUEST, digest=""), [grant()], Fixed(Ruling()), NOW), Deny)
 
 
 @pytest.mark.parametrize("width", [Width.SESSION, Width.PERMANENT])
@@ -170,17 +178,9 @@ def test_giving_up_the_way_back_is_asked_for_each_time() -> None:
 
 def test_a_grant_for_one_of_two_needs_asks_for_the_other() -> None:
     other = replace(NEED, scope="admin", risk=Risk.ADMIN)
-    decision = decide(replace(REQUEST, plan=replace(PLAN, needs=(NEED, other))), [grant()], NoRules(), NOW)
+    decision = decide(replace(REQUEST, plan=replace(PLAN, needs=(NEED, other))), [grant()], Fixed(Ruling()), NOW)
     assert isinstance(decision, Ask)
     assert decision.needs == (other,)
-
-
-@dataclass(frozen=True)
-class Fixed:
-    ruling: Ruling
-
-    def judge(self, request: Request, now: datetime) -> Ruling:
-        return self.ruling
 
 
 class Failing:
@@ -234,7 +234,7 @@ def test_a_permit_of_one_need_leaves_the_other_to_grants() -> None:
 
 
 def test_a_once_grant_is_not_spent_where_a_standing_one_suffices() -> None:
-    assert decide(REQUEST, [ONCE, grant(id="g2")], NoRules(), NOW) == Allow((grant(id="g2"),))
+    assert decide(REQUEST, [ONCE, grant(id="g2")], Fixed(Ruling()), NOW) == Allow((grant(id="g2"),))
 
 
 @given(st.lists(st.sampled_from(sorted(NOT_COVERING)), max_size=16))

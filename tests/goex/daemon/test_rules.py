@@ -142,9 +142,8 @@ def test_editing_a_file_changes_nothing_until_it_is_applied(fresh: Daemon, folde
     assert Journey(fresh, shell(folder, "true"), token=token).finished().action.state == "done"
 
     # A difference longer than the screen is shown to its end before anybody can agree, with --json too.
-    long = "".join(
-        f'@id("r{number:03}") forbid (principal, action == Action::"sql", resource);\n' for number in range(40)
-    )
+    each = 'forbid (principal, action == Action::"sql", resource);'
+    long = "".join(f'@id("r{number:03}") {each}\n' for number in range(40))
     draft(fresh, f'{long}@id("all") permit (principal, action, resource);')
     with fresh.terminal("rules", "apply", "--json") as terminal:
         terminal.expect("of \\d+ lines; Enter shows more")

@@ -205,15 +205,15 @@ HEADS = st.tuples(
         ["resource", 'resource == Method::"slack.users.list"', 'resource in Service::"slack"', "resource is Method",
          'resource is Method in Service::"slack"', 'resource is Folder', 'resource == Service::"slack"',
          'resource in Folder::"/home"', 'resource is Folder in Folder::"/"', 'resource in Method::"slack.users.list"',
-         'resource is Service in Service::"slack"', 'resource == Folder::"/home/ann"', 'resource in Folder::"/home/"']
+         'resource is Service in Service::"slack"', 'resource == Folder::"/home/you"', 'resource in Folder::"/home/"']
     ),
 )  # fmt: skip
 TARGETS: tuple[Mapping[str, Any], ...] = (
     {"call": "slack.users.list"},
     {"call": "slack.conversations.list", "kind": "undo"},
     {"call": "matrix.rooms.list"},
-    {"folder": "/home/ann"},
-    {"folder": "/home/ann", "kind": "redo"},
+    {"folder": "/home/you"},
+    {"folder": "/home/you", "kind": "redo"},
     {"folder": "/"},
     {"folder": "/home"},
 )
