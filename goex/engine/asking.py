@@ -28,6 +28,10 @@ from policies.digest import digest
 from policies.errors import Conflict, ExitStatus, InvalidInput
 from policies.grants import PERSON, Grant
 
+# Who settled a question that no person answered. What a person is called begins otherwise (`Peer.describe`).
+_BY_GRANT, _BY_RULES = "grant ", "the rules"
+_BY_ITSELF = (_BY_GRANT, _BY_RULES)
+
 MOST_WAITING = 2000
 MOST_OF_AN_AGENT = 500
 
@@ -117,6 +121,10 @@ class Asking:
         if approval.state != "approved":
             return self.core.actions.get(row.id)
         decision = self.decision(row, plan)
+        if isinstance(decision, Ask) and approval.settled_by.startswith(_BY_ITSELF):
+            # Nobody has said yes to it: the grant that settled it is gone, or a rule wants so many asked for.
+            again = self._ask_again(row, plan, decision, (deadline - self.core.clock()).total_seconds())
+            return await self.await_answer(row, plan, assess, again)
         if isinstance(decision, Ask):
             decision = Deny(f"The approval doesn't cover all of it any more. {decision.reason}")
         elif isinstance(decision, Allow):
@@ -127,6 +135,23 @@ class Asking:
                 what = "; ".join(other[:3]) or "the catalog, the image or the limits changed"
                 decision = Deny(f"It isn't what was approved any more ({what}), so it didn't run. Ask again.")
         return self._decided(row, decision)
+
+    def _ask_again(self, row: ActionRow, plan: Plan, ask: Ask, seconds: float) -> str:
+        """Another question for an action that still waits, with what is left of its time. Returns its id."""
+        with self.core.journal.transaction() as transaction:
+            question = self.core.approvals.open(
+                transaction,
+                action_id=row.id,
+                digest=row.digest,
+                ask=ask,
+                widths=choices(plan, ask),
+                seconds=max(seconds, 0.0),
+            )
+            facts = {"question": question, "by": "goex", "rules": list(ask.rules)}
+            transaction.append("asked-again", action_id=row.id, agent=row.agent, facts=facts)
+        self.core.approvals.opened(question, row)
+        self.core.hub.publish(row.id, Asked(question))
+        return question
 
     def approve(self, question: str, *, shown: str, yes: Yes) -> Answered:
         """Settle a question with yes. Raises AlreadySettled when another was first, Conflict when something else was
@@ -218,7 +243,7 @@ class Asking:
         with self.core.journal.transaction() as transaction:
             for question, (row, decision) in covered.items():
                 given = [grant.id for grant in decision.grants]
-                by = f"grant {', '.join(given)}" if given else "the rules"
+                by = f"{_BY_GRANT}{', '.join(given)}" if given else _BY_RULES
                 self.core.approvals.settle(transaction, question, "approved", by=by)
                 facts = {"question": question, "grants": given, "rules": list(decision.rules), "by": "goex"}
                 transaction.append("covered", action_id=row.id, agent=row.agent, facts=facts)

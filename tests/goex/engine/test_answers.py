@@ -19,7 +19,7 @@ from goex.engine.giving import Choice, Yes, bindable, bounds
 from goex.journal.states import State
 from policies.actions import Action, Files, Need, Plan, Revert, UndoClass
 from policies.catalog import Risk
-from policies.decisions import Allow
+from policies.decisions import Allow, Ask
 from policies.errors import InvalidInput
 from policies.grants import ANONYMOUS, Width
 from tests.goex.engine.conftest import ASKER, Desk
@@ -156,10 +156,49 @@ async def test_a_grant_that_is_revoked_before_it_is_used_runs_nothing(desk: Desk
     first, second = await desk.asked(program(1)), await desk.asked(program(2))
     desk.engine.asking.approve(first.id, shown=first.digest, yes=Yes(choice=Choice.SESSION, by="me"))
     desk.core.ledger.revoke([grant.id for grant in desk.core.ledger.grants()], by="me")
-    for question in (first, second):
-        row = await desk.until(question.action_id, State.DENIED)
-        assert "doesn't cover all of it any more" in row.problem
+    row = await desk.until(first.action_id, State.DENIED)
+    assert "doesn't cover all of it any more" in row.problem
+    # Nobody said yes to the other one: it is asked for once more, and runs when they do.
+    again = await asked_again(desk, second)
     assert not desk.runtime.ran
+    desk.answer(again)
+    await desk.until(second.action_id, State.DONE)
+
+
+async def test_what_a_rule_wants_asked_by_then_is_asked_again(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A grant may cover many at once; how many may run unasked is for the rules to say as they run."""
+    questions = [await desk.asked(program(number)) for number in range(3)]
+    decision, answers = desk.engine.asking.decision, [0]
+
+    def strict(self: Any, row: Any, plan: Plan) -> Any:
+        found = decision(row, plan)
+        if row.id == questions[2].action_id and isinstance(found, Allow):
+            answers[0] += 1
+            if answers[0] == 2:  # the first time it was settled by the grant, the second it is about to run
+                return Ask(plan.required, (Width.ONCE,), True, "Rule burst wants it asked.", ("burst",))
+        return found
+
+    monkeypatch.setattr(asking.Asking, "decision", strict)
+    done = desk.engine.asking.approve(
+        questions[0].id, shown=questions[0].digest, yes=Yes(choice=Choice.SESSION, by="me")
+    )
+    assert len(done.also) == 2
+    again = await asked_again(desk, questions[2])
+    assert (again.widths, again.reason) == (("once",), "Rule burst wants it asked.")
+    assert questions[2].action_id not in desk.runtime.ran
+    assert [row.action_id for row in desk.core.journal.rows(kind="asked-again")] == [questions[2].action_id]
+    desk.answer(again, approve=False)
+    await desk.until(questions[2].action_id, State.DENIED)
+
+
+async def asked_again(desk: Desk, question: Approval) -> Approval:
+    for _ in range(1000):
+        found = desk.core.approvals.of_action(question.action_id)
+        if len(found) == 2:
+            assert (found[0].state, found[1].state) == ("approved", "pending")
+            return found[1]
+        await asyncio.sleep(0.005)
+    raise AssertionError(f"It isn't asked again: {found}")
 
 
 # ---- denying much at once
