@@ -49,6 +49,7 @@ class TokenAnswer:
             scopes=asked if self.scopes is None else self.scopes,
             obtained=now,
             expires=now + life if life is not None else None,
+            stated=self.scopes is not None,
         )
 
 

@@ -301,11 +301,7 @@ class CodeLogin:
                 http=self._http,
                 now=self._clock(),
             )
-        if self._subject and subject and subject != self._subject:
-            raise LoginDenied(
-                "Somebody else logged in than the one whom this account belongs to.",
-                next_step="Log in as the same person, or connect this one as another account.",
-            )
+        idtoken.check_same(subject, self._subject)
         return begin(self._provider, self._client, "code", answer, self._asked, self._http, now, subject)
 
 

@@ -15,7 +15,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from policies.errors import InvalidInput
-from vault.oauth.answers import DeviceAnswer, read_device, read_token
+from vault.oauth import idtoken
+from vault.oauth.answers import DeviceAnswer, TokenAnswer, read_device, read_token
 from vault.oauth.errors import LoginCancelled, LoginDenied, LoginTimedOut, Refused, Unreachable
 from vault.oauth.grants import Clock, begin, check_login, utc_now
 from vault.oauth.http import Http
@@ -47,19 +48,29 @@ class DeviceLogin:
     _http: Http
     _clock: Clock
     _life: float
+    _subject: str
     _cancelled: threading.Event = field(default_factory=threading.Event, repr=False)
 
     @classmethod
     def begin(
-        cls, provider: Provider, client: Client, scopes: frozenset[str], http: Http, *, clock: Clock = utc_now
+        cls,
+        provider: Provider,
+        client: Client,
+        scopes: frozenset[str],
+        http: Http,
+        *,
+        subject: str = "",
+        clock: Clock = utc_now,
     ) -> DeviceLogin:
-        """Ask the server for a code. Raises what `Http.ask` does, InvalidInput when it can't do this."""
+        """Ask the server for a code. `subject`, where it is known, is who must log in.
+
+        Raises what `Http.ask` does, InvalidInput when it can't do this.
+        """
         check_login(provider, client, scopes, http)
         if not provider.device_endpoint:
             raise InvalidInput("The provider can't do logins by a code.", next_step="Log in with a browser.")
-        if "openid" in scopes:
-            # The flow has no nonce, so that an ID token would prove nothing about this login.
-            scopes = scopes - {"openid"}
+        if not (provider.issuer and provider.jwks_uri):
+            scopes = scopes - {"openid"}  # nothing would show whose ID token it is
         form: dict[str, str | Secret] = {}
         if scopes:
             form["scope"] = provider.separator.join(sorted(scopes))
@@ -79,12 +90,13 @@ class DeviceLogin:
             _http=http,
             _clock=clock,
             _life=float(answer.expires_in),
+            _subject=subject,
         )
 
     def wait(self, timeout: float) -> TokenSet:
         """Ask, at the server's pace and for at most `timeout` seconds, until the person has decided.
 
-        Raises LoginTimedOut, LoginDenied, LoginCancelled, Refused, AuthorizationServerBroken.
+        Raises LoginTimedOut, LoginDenied, LoginCancelled, MixUp, Refused, AuthorizationServerBroken.
         """
         end = time.monotonic() + min(max(timeout, 0), self._life)
         pause = self.interval
@@ -109,11 +121,27 @@ class DeviceLogin:
                 pause = self._next(error, pause)
             if said is not None:
                 answer = read_token(said, asked=self._asked, separator=self._provider.separator)
-                return begin(self._provider, self._client, "device", answer, self._asked, self._http, now)
+                subject = self._who(answer)
+                idtoken.check_same(subject, self._subject)
+                return begin(self._provider, self._client, "device", answer, self._asked, self._http, now, subject)
 
     def cancel(self) -> None:
         """End it. `wait` raises LoginCancelled. Idempotent."""
         self._cancelled.set()
+
+    def _who(self, answer: TokenAnswer) -> str:
+        """Who logged in, where the server says it: in this flow not every server does."""
+        if "openid" not in self._asked or not answer.id_token:
+            return ""
+        return idtoken.check(
+            answer.id_token,
+            provider=self._provider,
+            client=self._client,
+            nonce=None,
+            access=answer.token,
+            http=self._http,
+            now=self._clock(),
+        )
 
     def _next(self, error: Refused, pause: float) -> float:
         match error.error:

@@ -8,7 +8,7 @@ request; whoever calls sees that what comes back is durable before the old is fo
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -31,14 +31,10 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refreshed:
-    """What a renewal brought. `tokens` is the login as it is now, and must be kept; `access` is the token to use.
-
-    `stated`: the server said which scopes the token has. Unstated, nothing shows that it took notice of what was asked.
-    """
+    """What a renewal brought. `tokens` is the login as it is now, and must be kept; `access` is the token to use."""
 
     tokens: TokenSet
     access: Access
-    stated: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +108,7 @@ def refresh(tokens: TokenSet, http: Http, scopes: frozenset[str] | None = None, 
     after = replace(tokens, refresh=renewed, pending=None, ended="")
     if scopes is None:
         after = replace(after, access=access, granted=tokens.granted & access.scopes)
-    return Refreshed(tokens=after, access=access, stated=answer.scopes is not None)
+    return Refreshed(tokens=after, access=access)
 
 
 def exchange(
@@ -133,11 +129,12 @@ def exchange(
         form["audience"] = audience
     now = clock()
     answer = _ask(tokens.provider, tokens.client, form, scopes, http)
-    return Refreshed(tokens=tokens, access=answer.access(now, scopes), stated=answer.scopes is not None)
+    return Refreshed(tokens=tokens, access=answer.access(now, scopes))
 
 
-def revoke(tokens: TokenSet, http: Http) -> Revoked:
-    """Take the login back at the server (RFC 7009): the refresh token, which ends the family, then the access token.
+def revoke(tokens: TokenSet, http: Http, others: Iterable[Secret] = ()) -> Revoked:
+    """Take the login back at the server (RFC 7009): the refresh token, which ends the family, then the access token,
+    then `others` of the login: not every server ends those with their family.
 
     Never raises a GoexError: the account is to be forgotten in any case, and what is left is said.
     """
@@ -149,7 +146,8 @@ def revoke(tokens: TokenSet, http: Http) -> Revoked:
             next_step="Remove GoEx's access on the provider's own page.",
         )
     trouble: GoexError | None = None
-    for token, hint in ((tokens.refresh, "refresh_token"), (tokens.access.token, "access_token")):
+    given = [(tokens.refresh, "refresh_token"), *((each, "access_token") for each in (tokens.access.token, *others))]
+    for token, hint in given:
         if not token:
             continue
         form: Form = {"token": token, "token_type_hint": hint}

@@ -7,11 +7,12 @@ of an answer but the server's own error words, gets into an error or a log.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, quote_plus, urlsplit
 
 from policies.errors import InvalidInput
 from policies.jsonvalue import parse
@@ -26,6 +27,7 @@ SECONDS = 30.0
 LIMIT = 262_144
 _LONGEST_WAIT = 3600.0
 _ECHO = 8  # characters
+_LOOKED_AT = 4096  # characters of a server's words; less than that is shown
 _ERROR = re.compile(r"[ !#-\[\]-~]{1,100}")  # RFC 6749 section 5.2
 
 Form = Mapping[str, str | Secret]
@@ -143,7 +145,7 @@ def _object(url: str, reply: Reply) -> dict[str, Any]:
 
 
 def _refused(url: str, error: object, description: object, secrets: list[str]) -> Refused:
-    if not isinstance(error, str) or not _ERROR.fullmatch(error) or echoes(error, secrets):
+    if not isinstance(error, str) or not _ERROR.fullmatch(error) or (error not in _CODES and echoes(error, secrets)):
         raise AuthorizationServerBroken(f"{_host(url)} refused, with an error that isn't one.")
     if isinstance(description, str) and echoes(description, secrets):
         description = "it gives a reason that repeats a secret, and isn't shown"
@@ -192,12 +194,32 @@ def _failed(url: str, failure: Failed) -> Unreachable | AuthorizationServerBroke
 
 def _secrets(form: Form, client: Client) -> list[str]:
     """What was sent and must not come back in words."""
-    return [_plain(each) for each in (*form.values(), client.client_secret) if isinstance(each, Secret) and each]
+    sent = [_plain(each) for each in form.values() if isinstance(each, Secret)]
+    if client.client_secret:
+        secret = _plain(client.client_secret)
+        # As the header has them (RFC 6749 section 2.3.1), and as servers that leave the encoding out would read them.
+        sent += [secret, f"{quote_plus(client.client_id)}:{quote_plus(secret)}", f"{client.client_id}:{secret}"]
+    return [each for each in sent if each]
 
 
 def echoes(text: str, secrets: list[str]) -> bool:
-    """Whether `text` repeats one of the secrets, or the beginning or end of one, however long it was cut."""
-    return any(part in text for each in secrets for part in (each[:_ECHO], each[-_ECHO:]))
+    """Whether `text` repeats a part of one of the secrets, as it is or encoded, wherever it was cut."""
+    text = text[:_LOOKED_AT]
+    there = {text[at : at + _ECHO] for at in range(len(text) - _ECHO + 1)}
+    for secret in secrets:
+        for written in _written(secret):
+            if len(written) < _ECHO and written in text:
+                return True
+            if any(written[at : at + _ECHO] in there for at in range(len(written) - _ECHO + 1)):
+                return True
+    return False
+
+
+def _written(secret: str) -> Iterator[str]:
+    """A secret in the ways that a header, a form or a log writes it."""
+    data = secret.encode("utf-8")
+    yield from (secret, quote_plus(secret), quote(secret, safe=""), data.hex(), data.hex().upper())
+    yield from (base64.b64encode(data).decode("ascii").rstrip("="), base64.urlsafe_b64encode(data).decode().rstrip("="))
 
 
 def _plain(value: str | Secret) -> str:
@@ -211,6 +233,26 @@ def _seconds(text: str) -> float:
 def _host(url: str) -> str:
     return quoted(urlsplit(url).hostname or "The server")
 
+
+_CODES = frozenset(
+    {
+        "access_denied",
+        "authorization_pending",
+        "expired_token",
+        "invalid_client",
+        "invalid_grant",
+        "invalid_request",
+        "invalid_scope",
+        "invalid_target",
+        "server_error",
+        "slow_down",
+        "temporarily_unavailable",
+        "unauthorized_client",
+        "unsupported_grant_type",
+        "unsupported_token_type",
+    }
+)
+"""The protocols' own words for what went wrong: they aren't anybody's secret."""
 
 _NEXT = {
     "invalid_client": "Check the client id and secret: the provider doesn't know them so.",

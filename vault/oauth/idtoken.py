@@ -15,7 +15,7 @@ from typing import Any
 
 from policies.errors import InvalidInput
 from policies.jsonvalue import parse
-from vault.oauth.errors import AuthorizationServerBroken, MixUp, quoted
+from vault.oauth.errors import AuthorizationServerBroken, LoginDenied, MixUp, quoted
 from vault.oauth.http import Http
 from vault.oauth.provider import Client, Provider
 from vault.oauth.tokens import TokenSet
@@ -29,9 +29,11 @@ _LONGEST_SUBJECT = 255
 
 
 def check(
-    token: str, *, provider: Provider, client: Client, nonce: str, access: Secret, http: Http, now: datetime
+    token: str, *, provider: Provider, client: Client, nonce: str | None, access: Secret, http: Http, now: datetime
 ) -> str:
-    """The subject. Raises MixUp for another issuer's, AuthorizationServerBroken for anything else, Unreachable."""
+    """The subject. `nonce` None: the flow has none, and its answer came straight from the token endpoint.
+
+    Raises MixUp for another issuer's, AuthorizationServerBroken for anything else, Unreachable."""
     if not token:
         raise _refused("there is none, although openid was granted")
     if not provider.jwks_uri:
@@ -56,13 +58,25 @@ def check(
         raise _refused("it has expired; is this machine's clock right?")
     if issued > at + _SKEW or issued < at - _OLDEST:
         raise _refused("it isn't from now; is this machine's clock right?")
-    if not isinstance(claims.get("nonce"), str) or not hmac.compare_digest(
-        claims["nonce"].encode("utf-8", "replace"), nonce.encode()
+    if nonce is not None and (
+        not isinstance(claims.get("nonce"), str)
+        or not hmac.compare_digest(claims["nonce"].encode("utf-8", "replace"), nonce.encode())
     ):
         raise _refused("it belongs to another login")
     if "at_hash" in claims and not _matches(claims["at_hash"], algorithm, access):
         raise _refused("it doesn't belong to the access token")
     return _subject(claims)
+
+
+def check_same(subject: str, expected: str) -> None:
+    """Who logged in (`subject`, "" where the server didn't say) is who was expected, if anybody was. Raises LoginDenied:
+    what can't be known isn't taken for the same person."""
+    if expected and subject != expected:
+        who = "Somebody else logged in than the one" if subject else "The provider didn't say whether it was the one"
+        raise LoginDenied(
+            f"{who} whom this account belongs to.",
+            next_step="Log in as the same person, or connect this one as another account.",
+        )
 
 
 def check_renewed(token: str, tokens: TokenSet) -> None:

@@ -27,8 +27,9 @@ from policies.errors import GoexError, InvalidInput
 from vault.basic import Basic
 from vault.errors import RecordReplaced, VaultSealed
 from vault.lease import Lease
+from vault.oauth import deposits
 from vault.oauth.errors import ConsentNeeded, LoginExpired, Unreachable, login_expired
-from vault.oauth.grants import Clock, utc_now
+from vault.oauth.grants import Clock, Revoked, revoke, utc_now
 from vault.oauth.http import Http
 from vault.oauth.renewals import Connect, Key, Renewals, State, digest, fits, may_narrow
 from vault.oauth.tokens import Access, TokenSet
@@ -67,6 +68,7 @@ class Keeper:
     def __init__(self, vault: Vault, *, clock: Clock = utc_now, connect: Connect = connect) -> None:
         self._vault = vault
         self._clock = clock
+        self._connect = connect
         self._renewals = Renewals(vault, clock, connect)
         self._desks: dict[Key, _Desk] = {}
 
@@ -135,6 +137,26 @@ class Keeper:
                 memory = self._renewals.memory(tokens.family)
                 memory.narrowed.clear()
                 memory.distrusted.add(digest(tokens.access))
+
+    async def take_back(self, service: str, name: str) -> Revoked:
+        """Revoke a login at its server, and forget it: the account is gone when this returns, whatever the server says.
+
+        It takes its turn after a renewal that is on its way, so that what that brings is taken back too; and so are an
+        answer that came too late, and the narrowed tokens. Raises NoAccount, InvalidInput for an account that isn't a
+        login, VaultSealed, RecordAltered, VaultUnwritable.
+        """
+        async with self._desks.setdefault((service, name), _Desk()).lock:
+            tokens = self.login(service, name)
+            if tokens is None:
+                raise InvalidInput(f"{service}/{name} isn't a login.", next_step="See what it is: goex auth list")
+            tokens = await self._renewals.newest(tokens)
+            memory = self._renewals.memory(tokens.family)
+            narrowed = [access.token for access in memory.narrowed.values()]
+            said = await asyncio.to_thread(revoke, tokens, self._connect(tokens), narrowed)
+            await asyncio.to_thread(self._vault.remove, service, name)
+            await asyncio.to_thread(deposits.drop, self._vault.path, tokens.family)
+            self._vault.while_unsealed().pop(tokens.family, None)
+            return said
 
     async def settled(self, seconds: float) -> bool:
         """Wait, at most `seconds`, for requests that are on their way: for whoever is about to seal the vault.

@@ -12,6 +12,7 @@ import contextlib
 import html
 import socket
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -20,7 +21,7 @@ import h11
 
 HOST = "127.0.0.1"
 _MOST_AT_ONCE = 8
-_SILENCE = 5.0  # seconds
+_PATIENCE = 5.0  # seconds for a whole visit: nobody keeps a place by sending a byte now and then
 _LONGEST_HEAD = 16_384
 
 _HEADERS = (
@@ -65,7 +66,8 @@ class Listener:
         self._path = path
         self._answer = answer
         self._closed = threading.Event()
-        self._slots = threading.BoundedSemaphore(_MOST_AT_ONCE)
+        self._visits: dict[socket.socket, None] = {}  # oldest first
+        self._lock = threading.Lock()
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
             self._socket.bind((HOST, 0))
@@ -96,23 +98,29 @@ class Listener:
                 if self._closed.wait(0.05):  # too many files open, say: not a reason to spin
                     return
                 continue
-            if not self._slots.acquire(blocking=False):
-                link.close()  # somebody holds them all open; the browser tries again
-                continue
+            with self._lock:
+                if len(self._visits) >= _MOST_AT_ONCE:
+                    # Somebody may hold them all open. A browser is done in no time; who came first has had their time.
+                    oldest = next(iter(self._visits))
+                    del self._visits[oldest]
+                    with contextlib.suppress(OSError):
+                        oldest.shutdown(socket.SHUT_RDWR)  # its thread closes it
+                self._visits[link] = None
             threading.Thread(target=self._serve, args=(link,), name="goex-login-visit", daemon=True).start()
 
     def _serve(self, link: socket.socket) -> None:
         try:
             with contextlib.closing(link), contextlib.suppress(OSError, h11.RemoteProtocolError):
-                link.settimeout(_SILENCE)
-                self._visit(link)
+                self._visit(link, time.monotonic() + _PATIENCE)
         finally:
-            self._slots.release()
+            with self._lock:
+                self._visits.pop(link, None)
 
-    def _visit(self, link: socket.socket) -> None:
+    def _visit(self, link: socket.socket, until: float) -> None:
         http = h11.Connection(h11.SERVER, max_incomplete_event_size=_LONGEST_HEAD)
         read = 0
         while (event := http.next_event()) is h11.NEED_DATA:
+            link.settimeout(max(until - time.monotonic(), 0.001))
             data = link.recv(4096)
             read += len(data)
             if read > _LONGEST_HEAD:

@@ -124,16 +124,22 @@ class Renewals:
     async def recovered(self, state: State) -> State:
         """A renewal was announced, and nothing says how it ended: its late answer, or the same question again."""
         tokens = state.tokens
-        assert tokens.pending is not None
-        late = self.memory(tokens.family).unsaved
-        if late is None:
-            late = await asyncio.to_thread(deposits.take, self._vault.path, tokens.family, tokens.pending.deposit)
-        if late is None:
+        late = await self.newest(tokens)
+        if late is tokens:
             return (await self._renewed(state, None))[0]
         found = await self._save(state, late)
         self.memory(tokens.family).unsaved = None
         await asyncio.to_thread(deposits.drop, self._vault.path, tokens.family)
         return found
+
+    async def newest(self, tokens: TokenSet) -> TokenSet:
+        """The login with the answer of an announced renewal, where that came and couldn't be kept in the vault."""
+        if tokens.pending is None:
+            return tokens
+        late = self.memory(tokens.family).unsaved
+        if late is None:
+            late = await asyncio.to_thread(deposits.take, self._vault.path, tokens.family, tokens.pending.deposit)
+        return late or tokens
 
     async def _renewed(self, state: State, scopes: frozenset[str] | None) -> tuple[State, Refreshed]:
         """One renewal: announced, asked for, durable. Raises LoginExpired when the server won't have it."""
@@ -302,13 +308,13 @@ def _ends(failure: GoexError) -> bool:
 
 
 def fits(access: Access, wanted: frozenset[str]) -> bool:
-    """Whether the token opens what is wanted and nothing else."""
-    return bool(wanted) and opens(wanted) <= access.scopes and opens(access.scopes) <= wanted
+    """Whether the server *said* that the token opens what is wanted and nothing else."""
+    return access.stated and bool(wanted) and opens(wanted) <= access.scopes and opens(access.scopes) <= wanted
 
 
 def _narrower(got: Refreshed, wanted: frozenset[str]) -> bool:
-    """Whether the server *said* that it gave a token for just that."""
-    return got.stated and fits(got.access, wanted)
+    """Whether that is a token for just that."""
+    return fits(got.access, wanted)
 
 
 def may_narrow(tokens: TokenSet) -> bool:

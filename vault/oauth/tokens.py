@@ -31,12 +31,17 @@ _UNSAID_LIFE = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """One access token. `expires` None: the server doesn't say, and it is taken as one that lasts."""
+    """One access token. `expires` None: the server doesn't say, and it is taken as one that lasts.
+
+    `stated`: the server said which scopes it has. Unstated, `scopes` is what was asked for, and nothing shows that the
+    server took notice of it: such a token is never said to be held to them.
+    """
 
     token: Secret
     scopes: frozenset[str]
     obtained: datetime
     expires: datetime | None
+    stated: bool = False
 
     def fresh(self, now: datetime, wanted: timedelta = timedelta(0)) -> bool:
         """Whether it is good for `wanted`, or at least for half of its life (which may be shorter than that).
@@ -123,6 +128,7 @@ class TokenSet:
                         "scopes": sorted(self.access.scopes),
                         "obtained": self.access.obtained.isoformat(),
                         "expires": self.access.expires.isoformat() if self.access.expires else None,
+                        "stated": self.access.stated,
                     },
                     "refresh": _shown(self.refresh),
                     "asked": sorted(self.asked),
@@ -169,6 +175,7 @@ class TokenSet:
                 scopes=_scopes(access["scopes"]),
                 obtained=_time(access["obtained"]),
                 expires=_time(access["expires"]) if access["expires"] is not None else None,
+                stated=access.get("stated") is True,
             ),
             refresh=Secret(_text(read["refresh"])),
             asked=_scopes(read["asked"]),

@@ -223,6 +223,7 @@ def token_set(hostile: Hostile, **changed: Any) -> TokenSet:
             scopes=scopes("notes.read notes.write"),
             obtained=now,
             expires=now + timedelta(hours=1),
+            stated=True,
         ),
         "refresh": Secret(f"{CANARY}-refresh-1"),
         "asked": scopes("notes.read notes.write"),

@@ -113,8 +113,10 @@ def test_it_is_called_off(hostile: Hostile) -> None:
 
 
 def test_openid_is_left_out_where_it_would_prove_nothing(hostile: Hostile) -> None:
-    begin(hostile, "openid notes.read")
-    assert hostile.asked("/device")[0].form["scope"] == "notes.read"
+    hostile.replies["/device"] = answer(code())
+    for provider in (hostile.provider(issuer=""), hostile.provider(jwks_uri="")):
+        DeviceLogin.begin(provider, GOEX, scopes("openid notes.read"), http(seconds=1))
+        assert hostile.asked("/device")[-1].form["scope"] == "notes.read"
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def test_nonsense_is_survived(listener: Listener, seen: list[str], data: bytes) 
 def test_whoever_holds_connections_open_does_not_keep_the_browser_out(
     listener: Listener, seen: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("vault.oauth.loopback._SILENCE", 0.3)
+    monkeypatch.setattr("vault.oauth.loopback._PATIENCE", 0.3)
     held = [socket.create_connection(("127.0.0.1", listener.port), timeout=10) for _ in range(40)]
     deadline = time.monotonic() + 10
     while not seen and time.monotonic() < deadline:

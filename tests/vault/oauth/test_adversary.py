@@ -1,0 +1,238 @@
+"""What somebody would try who wants a login for themselves: echoes, silence, another person, what is left after logging
+out, and connections that are held open."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from urllib.parse import quote_plus
+
+import pytest
+
+from tests.services.oidc import Browser, OidcServer
+from tests.vault.oauth.support import (
+    CANARY,
+    GOEX,
+    Hostile,
+    answer,
+    begin,
+    http,
+    oauth_account,
+    scopes,
+    soon,
+    token_set,
+    tokens,
+    visiting,
+)
+from tests.vault.oauth.test_device import code
+from tests.vault.support import protector
+from vault.errors import NoAccount
+from vault.oauth import deposits, grants
+from vault.oauth.code import CodeLogin
+from vault.oauth.device import DeviceLogin
+from vault.oauth.errors import LoginDenied, OAuthError
+from vault.oauth.keeper import Keeper
+from vault.oauth.loopback import Listener, Page
+from vault.oauth.provider import Client, discover
+from vault.secret import Secret
+from vault.store import Vault
+
+SECRET = "p+ss/w0rd: of the client, é 31d7"
+
+
+# ---- what a server repeats
+
+
+@pytest.mark.parametrize(
+    "repeated",
+    [
+        base64.b64encode(f"goex:{quote_plus(SECRET)}".encode()).decode(),
+        base64.b64encode(f"goex:{SECRET}".encode()).decode(),
+        base64.urlsafe_b64encode(SECRET.encode()).decode().rstrip("="),
+        quote_plus(SECRET),
+        SECRET[5:20],
+        f"{CANARY}-refresh-1"[3:-3],
+    ],
+)
+def test_a_secret_that_comes_back_in_other_clothes_is_not_shown(hostile: Hostile, repeated: str) -> None:
+    made = token_set(hostile, client=Client(client_id="goex", client_secret=Secret(SECRET)))
+    hostile.replies["/token"] = answer({"error": "invalid_client", "error_description": f"not {repeated}"}, status=401)
+    with pytest.raises(OAuthError) as caught:
+        grants.refresh(made, http())
+    assert repeated not in str(caught.value)
+
+
+# ---- silence about scopes
+
+
+async def test_a_server_that_never_states_scopes_is_not_said_to_hold_anything(
+    hostile: Hostile, live_vault: Vault
+) -> None:
+    """One that takes no notice of scopes is as silent as one that gave just what was asked for."""
+    hostile.replies["/device"] = answer(code(interval=0))
+    hostile.replies["/token"] = answer(tokens(scope=None, refresh_token=f"{CANARY}-refresh"))
+    login = DeviceLogin.begin(hostile.provider(), GOEX, scopes("notes.read"), http())
+    live_vault.put(oauth_account(), login.wait(10).to_secret())
+    keeper = Keeper(live_vault)
+    assert keeper.narrows("notes", "work", ["notes.read"]) != "token"
+    for _ in range(2):
+        given = await keeper.lease("notes", "work", action_id="a1", expires=soon(), scopes=["notes.read"])
+        assert given.narrowed == "gateway"
+    assert keeper.narrows("notes", "work", ["notes.read"]) == "gateway"
+
+
+# ---- another person
+
+
+def test_a_device_login_of_somebody_else_does_not_take_the_accounts_place(server: OidcServer) -> None:
+    provider = discover(server.issuer, http())
+    for who, good in (("ada", True), ("grace", False)):
+        login = DeviceLogin.begin(provider, GOEX, scopes("openid notes.read"), http(), subject="ada")
+        with ThreadPoolExecutor(1) as pool:
+            typed = pool.submit(Browser(server, who).enter_code, login.verification_url, login.user_code)
+            if good:
+                assert login.wait(60).subject == "ada"
+            else:
+                with pytest.raises(LoginDenied):
+                    login.wait(60)
+            typed.result(30)
+
+
+def test_a_device_login_that_does_not_say_whose_it_is_is_not_taken_for_the_same(hostile: Hostile) -> None:
+    hostile.replies["/device"] = answer(code(interval=0))
+    hostile.replies["/token"] = answer(tokens(scope="openid notes.read"))
+    login = DeviceLogin.begin(hostile.provider(), GOEX, scopes("openid notes.read"), http(), subject="ada")
+    with pytest.raises(LoginDenied):
+        login.wait(10)
+    # Where nobody is expected, it is a login like any other.
+    login = DeviceLogin.begin(hostile.provider(), GOEX, scopes("openid notes.read"), http())
+    assert login.wait(10).subject == ""
+
+
+def test_a_login_in_which_the_server_drops_openid_is_not_taken_for_the_same(hostile: Hostile) -> None:
+    hostile.replies["/token"] = answer(tokens(scope="notes.read"))
+    login = CodeLogin.begin(hostile.provider(), GOEX, scopes("openid notes.read"), http(), subject="ada")
+    login.paste(f"{login.redirect_uri}?code=c&state={login._state}&iss={hostile.issuer}")
+    with pytest.raises(LoginDenied):
+        login.wait(5)
+
+
+def test_the_same_person_may_log_in_again(server: OidcServer) -> None:
+    login = begin(server, "openid notes.read", subject="ada")
+    with visiting(server, login.url):
+        assert login.wait(30).subject == "ada"
+
+
+# ---- what is left after logging out
+
+
+async def test_taking_back_revokes_narrowed_tokens_too(hostile: Hostile, live_vault: Vault) -> None:
+    narrow = answer(tokens(access_token=f"{CANARY}-narrow", refresh_token=f"{CANARY}-r2"))
+    whole = answer(tokens(scope="notes.read notes.write", refresh_token=f"{CANARY}-r3"))
+    hostile.replies |= {"/token": [narrow, whole], "/revoke": answer(b"")}
+    live_vault.put(oauth_account(), token_set(hostile).to_secret())
+    keeper = Keeper(live_vault)
+    await keeper.lease("notes", "work", action_id="a1", expires=soon(), scopes=["notes.read"])
+    assert (await keeper.take_back("notes", "work")).done
+    told = [each.form["token"] for each in hostile.asked("/revoke")]
+    assert told == [f"{CANARY}-r3", f"{CANARY}-access", f"{CANARY}-narrow"]
+    with pytest.raises(NoAccount):
+        keeper.login("notes", "work")
+    assert not live_vault.while_unsealed()
+
+
+async def test_taking_back_waits_for_a_renewal_and_takes_back_what_it_brought(
+    hostile: Hostile, live_vault: Vault
+) -> None:
+    go = threading.Event()
+
+    def late(link: socket.socket, visit: object) -> None:
+        go.wait(10)
+        answer(tokens(refresh_token=f"{CANARY}-renewed"))(link, visit)  # type: ignore[arg-type]
+
+    hostile.replies |= {"/token": late, "/revoke": answer(b"")}
+    live_vault.put(oauth_account(), token_set(hostile, narrows="no").stale().to_secret())
+    keeper = Keeper(live_vault)
+    leasing = asyncio.create_task(keeper.lease("notes", "work", action_id="a1", expires=soon()))
+    while not hostile.asked("/token"):
+        await asyncio.sleep(0.01)
+    taking = asyncio.create_task(keeper.take_back("notes", "work"))
+    await asyncio.sleep(0.1)
+    go.set()
+    assert (await taking).done
+    with contextlib.suppress(Exception):
+        await leasing
+    told = [each.form["token"] for each in hostile.asked("/revoke")]
+    assert told[0] == f"{CANARY}-renewed"
+
+
+async def test_taking_back_finds_an_answer_that_came_after_sealing(hostile: Hostile, live_vault: Vault) -> None:
+    go = threading.Event()
+
+    def late(link: socket.socket, visit: object) -> None:
+        go.wait(10)
+        answer(tokens(refresh_token=f"{CANARY}-late"))(link, visit)  # type: ignore[arg-type]
+
+    hostile.replies |= {"/token": late, "/revoke": answer(b"")}
+    made = token_set(hostile, narrows="no").stale()
+    live_vault.put(oauth_account(), made.to_secret())
+    keeper = Keeper(live_vault)
+    leasing = asyncio.create_task(keeper.lease("notes", "work", action_id="a1", expires=soon()))
+    while not hostile.asked("/token"):
+        await asyncio.sleep(0.01)
+    live_vault.seal()
+    go.set()
+    with pytest.raises(Exception, match="sealed"):
+        await leasing
+    live_vault.unlock(protector())
+    place = deposits._place(live_vault.path, made.family)
+    assert place.exists()
+    assert (await keeper.take_back("notes", "work")).done
+    assert hostile.asked("/revoke")[0].form["token"] == f"{CANARY}-late"
+    assert not place.exists()
+
+
+# ---- connections that are held open
+
+
+def test_visitors_that_drip_do_not_keep_the_browser_out() -> None:
+    """Anyone on this machine can connect; who sends a byte now and then is never silent."""
+    seen: list[str] = []
+    listener = Listener("/callback", lambda query: (seen.append(query), Page(status=200, heading="a", text="b"))[1])
+    over = threading.Event()
+
+    def drip(link: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            link.sendall(b"GET /callback HTTP/1.1\r\nX-Slow: ")
+            while not over.wait(0.2):
+                link.sendall(b"a")
+
+    held = [socket.create_connection(("127.0.0.1", listener.port), timeout=10) for _ in range(8)]
+    threads = [threading.Thread(target=drip, args=(link,)) for link in held]
+    for each in threads:
+        each.start()
+    try:
+        time.sleep(0.5)
+        with socket.create_connection(("127.0.0.1", listener.port), timeout=5) as link:
+            link.sendall(f"GET /callback?a=b HTTP/1.1\r\nHost: 127.0.0.1:{listener.port}\r\n\r\n".encode())
+            with contextlib.suppress(OSError):
+                link.recv(4096)
+        assert seen == ["a=b"]
+    finally:
+        over.set()
+        listener.close()
+        for link, each in zip(held, threads, strict=True):
+            link.close()
+            each.join(5)
+
+
+def test_a_life_in_the_past_is_never_leased(hostile: Hostile) -> None:
+    made = token_set(hostile)
+    assert made.access.expires is not None
+    assert not made.access.fresh(made.access.expires + timedelta(seconds=1))
