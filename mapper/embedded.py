@@ -37,9 +37,9 @@ _MOST_FILLED = 4
 _SHARPER = 0.55  # scores are this many times too flat for the shares that they stand for
 # The probability that the first reading is right, from which it is taken without asking; the riskier, the surer.
 SURE = {Risk.READ: 0.82, Risk.WRITE: 0.86, Risk.DELETE: 0.9, Risk.ADMIN: 0.93}
-# The probability that nothing fits, from which that is what it says; and from which not even what comes nearest is
-# shown. Wanting what nothing does is rare, so that the first is far below a half.
-DECLINES, _GIVES_UP = 0.055, 0.5
+# The probability that nothing fits, from which it says that this may be so; that it seems so; and from which not even
+# what comes nearest is shown. Wanting what nothing does is rare, so that the first is far below a half.
+DECLINES, _SEEMS, _GIVES_UP = 0.055, 0.3, 0.5
 _NEAR = 0.08  # the probability that the likeliest reading is right, below which it isn't worth showing
 
 SIGNS = (
@@ -130,7 +130,12 @@ class EmbeddedProposer:
         if nothing >= DECLINES:
             near = readings[:_OFFERED] if readings[0].probability >= _NEAR else ()
             names = ", ".join(reading.method.id for reading in near)
-            said = [f"Nothing in the catalog seems to do this{f'. What comes nearest: {names}' if near else ''}."]
+            doubt = (
+                "Nothing in the catalog seems to do this"
+                if nothing >= _SEEMS
+                else "It may be that nothing here does this"
+            )
+            said = [f"{doubt}{f'; what comes nearest: {names}' if near else ''}."]
             if near and near[0].missing:
                 said.append(
                     f"{near[0].method.id} would need {', '.join(near[0].missing)}, which the request doesn't give."
