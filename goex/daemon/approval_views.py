@@ -67,7 +67,7 @@ def approval_view(core: Core, approval: Approval, row: ActionRow, plan: Plan, de
         choices=widths(asked, approval.widths, core.catalog),
         kind=row.kind,
     )
-    return escaped(say_credentials(made, core.opens(plan)))
+    return escaped(say_credentials(made, core.told(row, plan)))
 
 
 def brief_view(core: Core, approval: Approval, row: ActionRow, plan: Plan) -> pb.Approval:

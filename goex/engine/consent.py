@@ -138,6 +138,32 @@ def opens(
     return made
 
 
+def least(now: Opens, before: Opens | None) -> Opens:
+    """What a person may rely on who was told both, one after the other: the less that was said to be open."""
+    if before is None:
+        return now
+    return Opens(
+        "token" if "token" in (now.held_by, before.held_by) else "gateway",
+        _shared(now.scopes, before.scopes),
+        seen=now.seen,
+    )
+
+
+def wider(told: Opens | None, now: Opens | None) -> bool:
+    """Whether a credential that only the gateway holds opens more than was told, if anything was."""
+    if told is None or now is None:
+        return False
+    if told.held_by == "token":
+        return True
+    return told.scopes is not None and (now.scopes is None or not set(now.scopes) <= set(told.scopes))
+
+
+def _shared(one: tuple[str, ...] | None, other: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return tuple(scope for scope in one if scope in other)
+
+
 def unconnected(service: Service, name: str) -> Account:
     """The account that a login to the service would make, as far as planning needs one."""
     origin = Origin.parse(service.base_url)

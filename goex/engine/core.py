@@ -12,7 +12,18 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from goex.engine.approvals import Approvals
-from goex.engine.consent import AccountKey, Consent, Lender, NeedsConsent, Opens, opens, unconnected, uses
+from goex.engine.consent import (
+    AccountKey,
+    Consent,
+    Lender,
+    NeedsConsent,
+    Opens,
+    least,
+    opens,
+    unconnected,
+    uses,
+    wider,
+)
 from goex.engine.events import Hub, Printed, Progressed, Stepped
 from goex.engine.ledger import Ledger
 from goex.engine.records import PayloadSealer, SealedRecords
@@ -32,6 +43,7 @@ from runtimes.base import Context, Runtime
 from vault.errors import NoAccount
 from vault.lease import Lease
 
+MOST_TOLD = 5000  # questions whose answers may be on their way
 UNAUTHORIZED = 401  # the service takes the credential no longer, whatever its server said of how long it lasts
 
 
@@ -118,6 +130,7 @@ class Core:
     actions: Actions = field(init=False)
     approvals: Approvals = field(init=False)
     rules: Rulebook = field(init=False)
+    _told: dict[str, dict[AccountKey, Opens]] = field(init=False, default_factory=dict)  # by action, oldest first
 
     def __post_init__(self) -> None:
         settings = self.settings
@@ -217,12 +230,22 @@ class Core:
         except GoexError:  # sealed meanwhile, or removed: the prompt then promises nothing
             return {}
 
+    def told(self, row: ActionRow, plan: Plan) -> dict[AccountKey, Opens]:
+        """As `opens`, for the person to read; what runs then must not have a credential that opens more."""
+        now = self.opens(plan)
+        before = self._told.get(row.id, {})
+        self._told[row.id] = {key: least(each, before.get(key)) for key, each in now.items()}
+        while len(self._told) > MOST_TOLD:
+            del self._told[next(iter(self._told))]
+        return now
+
     async def leases(self, row: ActionRow, plan: Plan) -> tuple[Lease, ...]:
         """One lease for each account that the plan uses, for the scopes that it needs, ending with the action.
 
-        Raises NeedsConsent; Conflict when a service that was seen to narrow its tokens doesn't any more: what the
-        person was told of the credential would be untrue.
+        Raises NeedsConsent; Conflict when a service that was seen to narrow its tokens doesn't any more, or a login
+        was given more meanwhile: what the person was told of the credential would be untrue.
         """
+        told = self._told.pop(row.id, {})
         expires = self.clock() + timedelta(seconds=self.settings.lease_seconds)
         made: list[Lease] = []
         for (service, name), use in uses(plan, self.catalog, self.lender).items():
@@ -234,6 +257,11 @@ class Core:
                 raise Conflict(
                     f"{service}/{name} gave a token for more than this needs, which it didn't do before.",
                     next_step="Ask again: the question then says that only GoEx's gateway holds it.",
+                )
+            if lease.narrowed != "token" and wider(told.get((service, name)), self.opens(plan).get((service, name))):
+                raise Conflict(
+                    f"The credential of {service}/{name} opens more now than when you were asked.",
+                    next_step="Ask again: the question then says what it opens.",
                 )
             facts: JsonObject = {
                 "service": service,

@@ -69,8 +69,10 @@ def check(
 
 
 def check_same(subject: str, expected: str) -> None:
-    """Who logged in (`subject`, "" where the server didn't say) is who was expected, if anybody was. Raises LoginDenied:
-    what can't be known isn't taken for the same person."""
+    """Who logged in (`subject`, "" where the server didn't say) is who was expected, if anybody was.
+
+    Raises LoginDenied: what can't be known isn't taken for the same person.
+    """
     if expected and subject != expected:
         who = "Somebody else logged in than the one" if subject else "The provider didn't say whether it was the one"
         raise LoginDenied(

@@ -103,6 +103,35 @@ async def test_a_credential_that_opens_more_than_was_told_isnt_used(
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "good"),
+    [
+        (OneLogin([READ], "token", "token"), OneLogin([READ], "token", "token"), True),
+        (OneLogin([READ], "token", "token"), OneLogin([READ], "gateway", "gateway"), False),
+        (OneLogin([READ], "token", "token"), OneLogin([READ], None, "gateway"), False),
+        (OneLogin([READ], None, "token"), OneLogin([READ, "user-top-read"], "gateway", "gateway"), False),
+        (OneLogin([READ], "gateway", "gateway"), OneLogin([READ, "user-top-read"], "gateway", "gateway"), False),
+        (OneLogin([READ], "gateway", "gateway"), OneLogin([READ, "user-top-read"], "token", "token"), True),
+        (OneLogin([READ, "user-top-read"], "gateway", "gateway"), OneLogin([READ], "gateway", "gateway"), True),
+    ],
+)
+async def test_what_the_person_was_told_of_a_credential_holds_when_it_runs(
+    desk_with_account: Desk, before: OneLogin, after: OneLogin, good: bool
+) -> None:
+    core = desk_with_account.core
+    row, _ = desk_with_account.allowed()
+    core.lender = before
+    core.told(row, plan())
+    core.lender = after
+    if before.narrows(ACCOUNT, ()) != after.narrows(ACCOUNT, ()):
+        core.told(row, plan())  # another window asks later: the first one's reader may be the one who says yes
+    if good:
+        assert await core.leases(row, plan())
+        return
+    with pytest.raises(Conflict, match="more now than when you were asked"):
+        await core.leases(row, plan())
+
+
 async def test_no_lease_of_a_login_that_lost_its_consent_meanwhile(desk_with_account: Desk) -> None:
     core = desk_with_account.core
     core.lender = login = OneLogin(["user-top-read"], None, "gateway")

@@ -150,9 +150,10 @@ async def test_taking_back_revokes_narrowed_tokens_too(hostile: Hostile, live_va
 async def test_taking_back_waits_for_a_renewal_and_takes_back_what_it_brought(
     hostile: Hostile, live_vault: Vault
 ) -> None:
-    go = threading.Event()
+    asked, go = threading.Event(), threading.Event()
 
     def late(link: socket.socket, visit: object) -> None:
+        asked.set()
         go.wait(10)
         answer(tokens(refresh_token=f"{CANARY}-renewed"))(link, visit)  # type: ignore[arg-type]
 
@@ -160,8 +161,7 @@ async def test_taking_back_waits_for_a_renewal_and_takes_back_what_it_brought(
     live_vault.put(oauth_account(), token_set(hostile, narrows="no").stale().to_secret())
     keeper = Keeper(live_vault)
     leasing = asyncio.create_task(keeper.lease("notes", "work", action_id="a1", expires=soon()))
-    while not hostile.asked("/token"):
-        await asyncio.sleep(0.01)
+    assert await asyncio.to_thread(asked.wait, 10)
     taking = asyncio.create_task(keeper.take_back("notes", "work"))
     await asyncio.sleep(0.1)
     go.set()
@@ -173,9 +173,10 @@ async def test_taking_back_waits_for_a_renewal_and_takes_back_what_it_brought(
 
 
 async def test_taking_back_finds_an_answer_that_came_after_sealing(hostile: Hostile, live_vault: Vault) -> None:
-    go = threading.Event()
+    asked, go = threading.Event(), threading.Event()
 
     def late(link: socket.socket, visit: object) -> None:
+        asked.set()
         go.wait(10)
         answer(tokens(refresh_token=f"{CANARY}-late"))(link, visit)  # type: ignore[arg-type]
 
@@ -184,8 +185,7 @@ async def test_taking_back_finds_an_answer_that_came_after_sealing(hostile: Host
     live_vault.put(oauth_account(), made.to_secret())
     keeper = Keeper(live_vault)
     leasing = asyncio.create_task(keeper.lease("notes", "work", action_id="a1", expires=soon()))
-    while not hostile.asked("/token"):
-        await asyncio.sleep(0.01)
+    assert await asyncio.to_thread(asked.wait, 10)
     live_vault.seal()
     go.set()
     with pytest.raises(Exception, match="sealed"):
@@ -204,7 +204,12 @@ async def test_taking_back_finds_an_answer_that_came_after_sealing(hostile: Host
 def test_visitors_that_drip_do_not_keep_the_browser_out() -> None:
     """Anyone on this machine can connect; who sends a byte now and then is never silent."""
     seen: list[str] = []
-    listener = Listener("/callback", lambda query: (seen.append(query), Page(status=200, heading="a", text="b"))[1])
+
+    def visited(query: str) -> Page:
+        seen.append(query)
+        return Page(status=200, heading="a", text="b")
+
+    listener = Listener("/callback", visited)
     over = threading.Event()
 
     def drip(link: socket.socket) -> None:
