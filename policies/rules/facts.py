@@ -3,13 +3,14 @@
 principal is the agent (the person's own commands: `Agent::"person"`), action the kind (`call`, `files`, `undo`,
 `redo`, `commit`, …), resource the method (`Method::"slack.chat.postMessage"`, in its `Service`) or the folder (within
 those above it). Pre-reads and probes are calls too. What a plan needs and no step explains is asked about as well.
+Doing calls again makes the same calls: each is a `call`, too, and what forbids that, or wants it asked, holds for both.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Protocol
 
@@ -114,28 +115,29 @@ def questions(
         single = _single(part.arguments, method) if later else 0
         risk = max((need.risk for need in needs), default=Risk.DELETE)
         resource, above = _resource(part)
-        made.append(
-            Question(
-                agent=agent,
-                kind=kind,
-                resource=resource,
-                above=above,
-                arguments=part.arguments,
-                context={
-                    **common,
-                    "account": part.account,
-                    "risk": entity("Risk", risk.word),
-                    "risk_level": int(risk),
-                    "scopes": sorted({need.scope for need in needs}),
-                    "recipients": sorted(recipients),
-                    "recipient_count": len(recipients) + later,
-                    "imported": service is not None and service.source == "imported",
-                },
-                method=method,
-                hidden=frozenset({"recipients", *(("recipient_count",) if single < later else ())} if later else ()),
-                needs=part.needs,
-            )
+        question = Question(
+            agent=agent,
+            kind=kind,
+            resource=resource,
+            above=above,
+            arguments=part.arguments,
+            context={
+                **common,
+                "account": part.account,
+                "risk": entity("Risk", risk.word),
+                "risk_level": int(risk),
+                "scopes": sorted({need.scope for need in needs}),
+                "recipients": sorted(recipients),
+                "recipient_count": len(recipients) + later,
+                "imported": service is not None and service.source == "imported",
+            },
+            method=method,
+            hidden=frozenset({"recipients", *(("recipient_count",) if single < later else ())} if later else ()),
+            needs=part.needs,
         )
+        made.append(question)
+        if kind == "redo" and part.method and not part.folder:
+            made.append(replace(question, kind="call", needs=frozenset()))  # it may forbid and ask, and permits nothing
     return tuple(made)
 
 
@@ -160,12 +162,17 @@ def recipients_of(arguments: JsonObject, marked: Collection[str] = ()) -> tuple[
         if isinstance(value, Mapping):
             if "$from" in value or "$ref" in value:
                 later += named
-            else:  # as in {"attendees": [{"email": "a@b.c"}]}
-                stack.extend((_is_recipient(str(inner)), item) for inner, item in value.items())
+            else:  # as in {"attendees": [{"email": "a@b.c"}]}; where none is called so, any of them may be who gets it
+                known = any(_is_recipient(str(inner)) for inner in value)
+                for inner, item in value.items():
+                    address = isinstance(item, str) and "@" in item
+                    stack.append((_is_recipient(str(inner)) or (named and (address or not known)), item))
         elif isinstance(value, list | tuple):
             stack.extend((named, item) for item in value)
         elif isinstance(value, str) and named:
             found.update(_addresses(value))
+        elif isinstance(value, int | float) and not isinstance(value, bool) and named:
+            found.add(str(value))  # services number their users
     return frozenset(found), later
 
 

@@ -1,0 +1,79 @@
+"""What a rule holds for beside the words in it: calls that are made again, and recipients however they are written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mapper.catalog import Catalog
+from policies.decisions import decide
+from policies.limits import Confinement
+from policies.rules.book import RuleBook
+from policies.rules.cases import outcome, read
+from policies.rules.facts import Situation, recipients_of
+
+CATALOG = Catalog.bundled()
+POST = {"call": "slack.chat.postMessage", "arguments": {"channel": "#ops", "text": "x"}, "granted": ["chat:write"]}
+MAIL = "gmail.users.messages.send"
+NO_CALLS = '@id("no-posts") forbid (principal, action == Action::"call", resource == Method::"slack.chat.postMessage");'
+NO_FILES = '@id("no-files") forbid (principal, action == Action::"files", resource);'
+CALLS = '@id("posts") permit (principal, action == Action::"call", resource == Method::"slack.chat.postMessage");'
+
+
+def came(rules: str, case: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
+    request, grants, now = read(case, CATALOG)
+    return outcome(decide(request, grants, RuleBook.of({"a.cedar": rules}, CATALOG), now))[:2]
+
+
+def test_a_call_that_is_forbidden_is_not_made_again_either() -> None:
+    assert came(NO_CALLS, POST) == ("deny", ("no-posts",))
+    assert came(NO_CALLS, {**POST, "kind": "redo"}) == ("deny", ("no-posts",))
+
+
+def test_what_forbids_calls_leaves_the_way_back_open() -> None:
+    assert came(NO_CALLS, {**POST, "kind": "undo"}) == ("allow", ())
+
+
+def test_a_permit_to_call_permits_no_doing_again() -> None:
+    assert came(CALLS, {**POST, "granted": [], "kind": "redo"}) == ("ask", ())
+
+
+def test_programs_that_are_forbidden_say_nothing_of_putting_their_files_back() -> None:
+    """A redo of files runs no program: it brings back what was there."""
+    case = {"folder": "/home/you/work", "kind": "redo", "granted": ["files.write"]}
+    assert came(NO_FILES, case) == ("allow", ())
+
+
+def test_a_message_to_very_many_is_asked_for_again_when_it_is_sent_again() -> None:
+    many = [f"p{number}@example.org" for number in range(21)]
+    case = {
+        "call": MAIL, "arguments": {"to": many, "body": "x"}, "kind": "redo", "undo": "compensating", "scope": "send",
+        "granted": ["send"],
+    }  # fmt: skip
+    assert came("", case) == ("ask", ("many-recipients-ask",))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        ({"recipients": [{"id": "U1"}, {"id": "U2"}]}, {"u1", "u2"}),
+        ({"attendees": [{"email": "a@b.c", "displayName": "Bob"}]}, {"a@b.c"}),
+        ({"attendees": [{"person": {"handle": "eve"}}]}, {"eve"}),
+        ({"toRecipients": [{"emailAddress": {"name": "Ann", "address": "a@b.c"}}]}, {"a@b.c"}),
+        ({"attendees": [{"email": "a@b.c", "login": "eve@d.e"}]}, {"a@b.c", "eve@d.e"}),
+        ({"user_ids": [17, 18]}, {"17", "18"}),
+        ({"user_id": 17, "count": 5}, {"17"}),
+        ({"users": True}, set()),
+    ],
+)
+def test_who_gets_something_however_it_is_written(arguments: dict[str, Any], found: set[str]) -> None:
+    assert recipients_of(arguments)[0] >= found
+    assert bool(recipients_of(arguments)[0]) == bool(found)
+
+
+@pytest.mark.parametrize("value", [[{"id": "eve"}], 17, {"room": {"id": "eve"}}])
+def test_nobody_is_reached_past_the_confinement_by_how_they_are_written(value: Any) -> None:
+    request, _, _ = read({"call": MAIL, "arguments": {"to": value, "body": "x"}}, CATALOG)
+    bounds = Confinement(recipients=("*@example.org",))
+    assert "recipients" in bounds.refusal(request.plan, agent="bot", situation=Situation(), catalog=CATALOG)
