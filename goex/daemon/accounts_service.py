@@ -18,7 +18,7 @@ from typing import Any, Literal
 from goex.daemon.account_views import connected_account, offer_view
 from goex.daemon.calls import streaming, unary
 from goex.daemon.desk import Desk, DeskCalls
-from goex.daemon.entries import DEFAULT, Place, end_users, entry, known, record, records
+from goex.daemon.entries import DEFAULT, Place, end_grants, end_users, entry, known, record, records
 from goex.daemon.lending import Lending
 from goex.daemon.logins import (
     Found,
@@ -191,6 +191,7 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
             if tokens is not None:
                 revoked = await asyncio.to_thread(revoke, tokens, http_for(account))
             await asyncio.to_thread(custody.vault.remove, account.service, account.name)
+            end_grants(self._desk, account.service, account.name, peer.describe())
             await end_users(self._desk, account.service, account.name, "its account was disconnected")
             facts = {
                 "account": account.id,

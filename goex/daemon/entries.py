@@ -87,3 +87,10 @@ async def end_users(desk: Desk, service: str, name: str, why: str) -> None:
     for row in desk.engine.core.actions.in_states((State.ALLOWED, State.PREPARED, State.RUNNING)):
         if any((need.service, need.account) == (service, name) for need in row.the_plan().required):
             await desk.engine.cancel(row.id, why=why)
+
+
+def end_grants(desk: Desk, service: str, name: str, by: str) -> None:
+    """Revoke what was granted on an account that is gone: another one may get its name, and be somebody else's."""
+    ledger = desk.engine.core.ledger
+    gone = [grant.id for grant in ledger.grants() if (grant.service, grant.account) == (service, name)]
+    ledger.revoke(gone, by=by, why="its account was removed")

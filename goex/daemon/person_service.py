@@ -42,7 +42,7 @@ class PersonService(AskingCalls, DryRunCalls, VaultCalls, LogCalls, rpc.PersonSe
     @unary
     async def RemoveAgent(self, request: pb.RemoveAgentRequest, context: Any) -> pb.RemoveAgentReply:
         peer = self._desk.callers.peer(context)
-        self._desk.engine.core.ledger.remove_agent(request.name, by=peer.describe())
+        await self._desk.engine.remove_agent(request.name, by=peer.describe())
         return pb.RemoveAgentReply()
 
     # ---- reading

@@ -7,7 +7,7 @@ from typing import Any
 
 from goex.daemon.calls import unary
 from goex.daemon.desk import DeskCalls
-from goex.daemon.entries import Format, Place, end_users, entry, record
+from goex.daemon.entries import Format, Place, end_grants, end_users, entry, record
 from goex.daemon.vault_views import vault_status
 from goex.daemon.views import account_view
 from goex.rpc import goex_pb2 as pb
@@ -63,6 +63,7 @@ class VaultCalls(DeskCalls):
         peer = await self._desk.present(context, request.passphrase, "Removing an account")
         name = request.account or self._desk.custody.vault.resolve(request.service).name
         await asyncio.to_thread(self._desk.custody.vault.remove, request.service, name)
+        end_grants(self._desk, request.service, name, peer.describe())
         await end_users(self._desk, request.service, name, "its account was removed")
         facts = {"account": f"{request.service}/{name}", "by": peer.describe(), **self._desk.custody.noted()}
         self._desk.engine.core.journal.append("account-remove", facts=facts)

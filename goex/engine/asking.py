@@ -121,19 +121,22 @@ class Asking:
         if approval.state != "approved":
             return self.core.actions.get(row.id)
         decision = self.decision(row, plan)
+        if isinstance(decision, Allow):
+            # Minutes may have passed: what would run now must still be what was shown. To look takes its time, too, so
+            # rules, caps, grants and expiries count as they are afterwards: nothing comes between that and its use.
+            fresh = await assess()
+            if digest(fresh, agent=row.agent) == row.digest:
+                decision = self.decision(row, plan)
+            else:
+                other = [line for line in fresh.lines if line not in plan.lines]
+                what = "; ".join(other[:3]) or "the catalog, the image or the limits changed"
+                decision = Deny(f"It isn't what was approved any more ({what}), so it didn't run. Ask again.")
         if isinstance(decision, Ask) and approval.settled_by.startswith(_BY_ITSELF):
             # Nobody has said yes to it: the grant that settled it is gone, or a rule wants so many asked for.
             again = self._ask_again(row, plan, decision, (deadline - self.core.clock()).total_seconds())
             return await self.await_answer(row, plan, assess, again)
         if isinstance(decision, Ask):
             decision = Deny(f"The approval doesn't cover all of it any more. {decision.reason}")
-        elif isinstance(decision, Allow):
-            # Minutes may have passed: what would run now must still be what was shown.
-            fresh = await assess()
-            if digest(fresh, agent=row.agent) != row.digest:
-                other = [line for line in fresh.lines if line not in plan.lines]
-                what = "; ".join(other[:3]) or "the catalog, the image or the limits changed"
-                decision = Deny(f"It isn't what was approved any more ({what}), so it didn't run. Ask again.")
         return self._decided(row, decision)
 
     def _ask_again(self, row: ActionRow, plan: Plan, ask: Ask, seconds: float) -> str:
@@ -165,6 +168,9 @@ class Asking:
                 f"This can't be granted as {yes.choice}.",
                 next_step=f"It can be granted as {' or '.join(approval.widths)}.",
             )
+        if approval.state == "pending" and self._is_late(approval):
+            self._expire(row, question)
+            raise AlreadySettled.of(question)
         plan = row.the_plan()
         grants = made(row, plan, self._missing(row, plan), yes, self.core.clock(), self._entries)
         with self.core.ledger.changing() as transaction:
@@ -236,7 +242,7 @@ class Asking:
             row, plan = self._open[question]
             if self.core.approvals.queue.get(question) is not None:
                 decision = self.decision(row, plan)
-                if isinstance(decision, Allow):
+                if isinstance(decision, Allow) and not self._is_late(self.core.approvals.get(question)):
                     covered[question] = row, decision
         if not covered:
             return ()
@@ -250,6 +256,10 @@ class Asking:
         for question in covered:
             self.core.approvals.announce(question)
         return tuple(covered)
+
+    def _is_late(self, approval: Approval) -> bool:
+        """Whether its deadline is over, also where no timer has fired: timers stand still while the machine sleeps."""
+        return self.core.clock() >= moment(approval.deadline)
 
     def _expire(self, row: ActionRow, question: str) -> None:
         problem = Problem(

@@ -126,6 +126,14 @@ class Engine:
         if not row.detached and not self.core.hub.watched(id) and row.state in {*BEFORE_DECISION, State.ASKING}:
             await self.cancel(id, why="whoever asked has gone")
 
+    async def remove_agent(self, name: str, *, by: str) -> None:
+        """Forget an agent, and withdraw what it asked for and nothing has begun of: whoever gets its name later isn't
+        the one that asked. Raises InvalidInput."""
+        self.core.ledger.remove_agent(name, by=by)
+        for row in self.core.actions.in_states({*BEFORE_DECISION, State.ASKING, State.ALLOWED, State.PREPARED}):
+            if row.agent == name:
+                await self.cancel(row.id, why="its agent was removed")
+
     async def drain(self, seconds: float) -> None:
         """Take nothing new; give what runs `seconds` to end, then kill it. Open questions stay open on disk."""
         self.draining = True

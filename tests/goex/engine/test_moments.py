@@ -1,0 +1,104 @@
+"""What changes between a yes and the moment at which something would run by it."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from goex.engine.approvals import AlreadySettled
+from goex.engine.giving import Choice
+from goex.journal.states import State
+from policies.actions import Action, Plan
+from policies.limits import Confinement
+from runtimes.base import Context
+from tests.goex.engine.conftest import Desk, HeldRuntime
+
+NEVER = '@id("never") forbid (principal == Agent::"bot", action, resource);'
+ASKS = '@id("asks") @effect("ask") forbid (principal == Agent::"bot", action, resource);'
+
+
+class SlowRuntime(HeldRuntime):
+    """Waits where an action is looked at again, from the second time on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looked, self.go_on = asyncio.Event(), asyncio.Event()
+        self.times = 0
+
+    async def assess(self, action: Action, context: Context) -> Plan:
+        self.times += 1
+        if self.times > 1:
+            self.looked.set()
+            await self.go_on.wait()
+        return self.plan(action)
+
+
+@pytest.fixture
+def slow(desk: Desk) -> SlowRuntime:
+    desk.runtime = SlowRuntime()
+    desk.core.runtimes = {"files": desk.runtime}
+    return desk.runtime
+
+
+async def test_a_rule_that_comes_while_it_is_looked_at_again_still_forbids(desk: Desk, slow: SlowRuntime) -> None:
+    question = await desk.asked()
+    desk.answer(question)
+    await slow.looked.wait()
+    desk.core.rules.apply({"a.cedar": NEVER}, by="the person")
+    slow.go_on.set()
+    row = await desk.until(question.action_id, State.DENIED, State.DONE)
+    assert (row.state, slow.ran) == (State.DENIED, [])
+    assert "never" in row.problem
+
+
+async def test_a_grant_whose_time_ends_while_it_is_looked_at_again_isnt_used(desk: Desk, slow: SlowRuntime) -> None:
+    question = await desk.asked()
+    desk.answer(question)
+    await slow.looked.wait()
+    now = desk.core.clock()
+    desk.core.clock = lambda: now + timedelta(minutes=11)
+    slow.go_on.set()
+    row = await desk.until(question.action_id, State.DENIED, State.DONE)
+    assert (row.state, slow.ran) == (State.DENIED, [])
+
+
+async def test_a_cap_holds_also_for_actions_that_are_looked_at_again_together(desk: Desk, slow: SlowRuntime) -> None:
+    desk.core.rules.confinement = Confinement(session_actions=1)
+    slow.times = -1
+    first, second = await desk.asked(), await desk.asked()
+    desk.answer(first)
+    desk.answer(second)
+    while slow.times < 3:
+        await asyncio.sleep(0.005)
+    slow.go_on.set()
+    states = [(await desk.until(one.action_id, State.DENIED, State.DONE)).state for one in (first, second)]
+    assert sorted(states) == [State.DENIED, State.DONE]
+    assert len(slow.ran) == 1
+
+
+@pytest.mark.parametrize("choice", [Choice.ONCE, Choice.PERMANENT])
+async def test_a_yes_after_the_deadline_is_none_though_no_timer_has_fired(desk: Desk, choice: Choice) -> None:
+    """As after a suspension, which a timer doesn't count."""
+    question = await desk.asked()
+    now = desk.core.clock()
+    desk.core.clock = lambda: now + timedelta(days=1)
+    with pytest.raises(AlreadySettled):
+        desk.answer(question, choice=choice)
+    row = await desk.until(question.action_id, State.DENIED, State.DONE)
+    assert (row.state, desk.runtime.ran) == (State.DENIED, [])
+    assert desk.core.approvals.get(question.id).state == "expired"
+    assert not desk.core.ledger.grants(everything=True)
+
+
+async def test_what_an_agent_had_asked_for_goes_when_it_is_removed(desk: Desk) -> None:
+    """Whoever gets its name later isn't the one that asked."""
+    desk.core.ledger.add_agent("bot", by="the person")
+    question = await desk.asked()
+    await desk.engine.remove_agent("bot", by="the person")
+    row = await desk.until(question.action_id, State.DENIED, State.WITHDRAWN)
+    with pytest.raises(AlreadySettled):
+        desk.answer(question, choice=Choice.PERMANENT)
+    assert not desk.runtime.ran
+    assert desk.core.actions.get(row.id).state is row.state
