@@ -34,7 +34,9 @@ class Origin:
             parts = urlsplit(text)
             port = parts.port
         except ValueError as error:
-            raise InvalidInput(f"{text[:100]!r} isn't a URL: {error}.") from error
+            raise InvalidInput(
+                f"{text[:100]!r} isn't a URL: {error}.", next_step="Write it like https://chat.example.org."
+            ) from error
         if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
             raise InvalidInput(
                 f"{text[:100]!r} isn't an http(s) URL.", next_step="Write it like https://chat.example.org."

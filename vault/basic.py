@@ -32,6 +32,11 @@ class Basic:
                 "The password is empty, or has a line break or another control character.", next_step="Give it again."
             )
 
+        with contextlib.suppress(UnicodeDecodeError):  # which holds the password
+            self.password.reveal().decode("utf-8")
+            return
+        raise InvalidInput("The password isn't text in UTF-8.", next_step="Give it again, as UTF-8.")
+
     def credential(self) -> Secret:
         """What stands after `Basic ` in the header."""
         return Secret(base64.b64encode(self._pair()))

@@ -230,7 +230,8 @@ def wrong_key(keyed_by: str) -> WrongKey:
 
 
 def no_account(service: str, name: str = "", others: tuple[str, ...] = ()) -> NoAccount:
-    what = f"{service} has no account {name!r}" if name else f"There is no account for {service}"
+    said = escape(service[:100])
+    what = f"{said} has no account {escape(name[:100])!r}" if name else f"There is no account for {said}"
     there = f" (there is: {', '.join(others)})" if others else ""
     return NoAccount(f"{what} in the vault{there}.", next_step=f"Add it: goex vault put {pasteable(service)}")
 

@@ -32,6 +32,8 @@ _FORMATS: tuple[str, ...] = get_args(Format)
 LONGEST_FILE = 1_000_000
 _LONGEST_NAME = 100
 _LONGEST_CA = 262_144
+_LONGEST_URL = 2000
+_MOST_ORIGINS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,8 +258,16 @@ def check_account(account: Account) -> None:
             )
     if account.format not in _FORMATS:
         raise InvalidInput(f"A secret's format is one of {', '.join(_FORMATS)}.")
+    if len(account.base_url) > _LONGEST_URL or len(account.origins) > _MOST_ORIGINS:
+        raise InvalidInput(
+            f"An account has a base URL of at most {_LONGEST_URL} characters, and at most {_MOST_ORIGINS} origins.",
+            next_step="Give the service's own address alone.",
+        )
     if any(mark in account.base_url for mark in "?#") or escape(account.base_url) != account.base_url:
-        raise InvalidInput("A base URL has no query, no fragment and no hidden characters.")
+        raise InvalidInput(
+            "A base URL has no query, no fragment and no hidden characters.",
+            next_step="Give the part that all of the service's addresses begin with.",
+        )
     if account.ca_pem:
         _check_ca(account.ca_pem)
 
@@ -268,7 +278,9 @@ def _check_ca(pem: str) -> None:
             "The CA file holds a private key, which would be stored in clear.", next_step="Give the certificate alone."
         )
     if len(pem) > _LONGEST_CA:
-        raise InvalidInput(f"The CA file is longer than {_LONGEST_CA} bytes.")
+        raise InvalidInput(
+            f"The CA file is longer than {_LONGEST_CA} bytes.", next_step="Give the authority's certificate alone."
+        )
     try:
         load_pem_x509_certificates(pem.encode("utf-8"))
     except ValueError:

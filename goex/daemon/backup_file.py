@@ -19,8 +19,7 @@ _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 def write(path: Path, data: bytes, passphrase: Secret) -> Kept:
     """Write it, mode 0600, and open what lies there then. Raises InvalidInput where something is there already,
     Unavailable when the disk refuses or doesn't give back what it got; nothing stays there then."""
-    if not path.is_absolute():
-        raise InvalidInput("A backup's path must be absolute.", next_step="Name the file from / on.")
+    _check(path)
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     placed = False
     try:
@@ -63,15 +62,22 @@ def write(path: Path, data: bytes, passphrase: Secret) -> Kept:
 
 def read(path: Path) -> bytes:
     """A backup's bytes. Raises InvalidInput."""
+    _check(path)
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(handle, "rb") as file:
             found = os.fstat(handle)
-            if not path.is_absolute() or not stat.S_ISREG(found.st_mode) or found.st_size > LONGEST:
+            if not stat.S_ISREG(found.st_mode) or found.st_size > LONGEST:
                 raise InvalidInput(f"{path} isn't a backup of a vault.", next_step="Name the right file.")
             return file.read(LONGEST + 1)
     except OSError as error:
         raise InvalidInput(f"{path} can't be read: {error.strerror}.", next_step="Name another file.") from None
+
+
+def _check(path: Path) -> None:
+    """Raises InvalidInput for what can't be a file's path."""
+    if not path.is_absolute() or not path.name or "\0" in str(path):
+        raise InvalidInput("A backup's path must be absolute, and name a file.", next_step="Name the file from / on.")
 
 
 def _fill(path: Path, data: bytes) -> None:

@@ -150,7 +150,7 @@ def _refused(url: str, error: object, description: object, secrets: list[str]) -
     if isinstance(description, str) and echoes(description, secrets):
         description = "it gives a reason that repeats a secret, and isn't shown"
     words = f" ({quoted(description)})" if isinstance(description, str) and description else ""
-    return Refused(f"{_host(url)} refused: {quoted(error)}{words}.", next_step=_NEXT.get(error, ""), error=error)
+    return Refused(f"{_host(url)} refused: {quoted(error)}{words}.", next_step=_NEXT.get(error, _ELSE), error=error)
 
 
 def _odd(url: str, reply: Reply) -> AuthorizationServerBroken | Unreachable:
@@ -254,6 +254,7 @@ _CODES = frozenset(
 )
 """The protocols' own words for what went wrong: they aren't anybody's secret."""
 
+_ELSE = "Try again; if it repeats, see at the provider how the client is registered, and what it may ask for."
 _NEXT = {
     "invalid_client": "Check the client id and secret: the provider doesn't know them so.",
     "unauthorized_client": "Register the client for this kind of login at the provider.",

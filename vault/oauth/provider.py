@@ -7,6 +7,7 @@ Every endpoint is an https URL, or http where the person allowed private places,
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
@@ -120,6 +121,14 @@ class Client:
         if not self.client_id or len(self.client_id) > _LONGEST_URL or not self.client_id.isprintable():
             raise InvalidInput(
                 "A login needs the client id that GoEx was registered with.", next_step="Give it with --client-id."
+            )
+        text = ""
+        with contextlib.suppress(UnicodeDecodeError):  # which holds the secret
+            text = self.client_secret.reveal().decode("utf-8")
+        if self.client_secret and (not text or len(text) > _LONGEST_URL or not text.isprintable()):
+            raise InvalidInput(
+                f"A client secret is at most {_LONGEST_URL} visible characters, in UTF-8.",
+                next_step="Give it as the provider shows it.",
             )
         if self.auth_method in AUTH_METHODS[:2] and not self.client_secret:
             raise InvalidInput("That way of proving a client needs its secret.", next_step="Give the client secret.")
