@@ -13,6 +13,7 @@ from typing import Any
 
 from goex.daemon.calls import unary
 from goex.daemon.desk import Desk
+from goex.engine.holding import standing
 from goex.engine.rulebook import Rulebook
 from goex.journal.chain import stamp
 from goex.rpc import rules_pb2 as pb
@@ -118,7 +119,7 @@ class RulesService(rpc.RulesServicer):
             then = self._then(row.id)
         else:
             asked = self._case(parse(request.case_json, what="The call"))
-            grants = core.ledger.matching(asked.agent, asked.plan.required)
+            grants = standing(core, asked.agent, asked.plan)
             decision = decide(asked, grants, core.rules, core.clock())
         return self._explained(asked, decision, then)
 
@@ -245,7 +246,7 @@ def _covering(core: Any, asked: Request) -> list[str]:
     now = core.clock()
     return [
         grant.id
-        for grant in core.ledger.matching(asked.agent, asked.plan.required)
+        for grant in standing(core, asked.agent, asked.plan)
         if any(
             grant.covers(need, agent=asked.agent, digest=asked.digest, session=asked.session, now=now)
             for need in asked.plan.required

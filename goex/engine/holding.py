@@ -32,6 +32,15 @@ def held(core: Core, row: ActionRow, plan: Plan) -> tuple[Grant, ...]:
     )
 
 
+def standing(core: Core, agent: str, plan: Plan) -> tuple[Grant, ...]:
+    """The grants that any action of this plan could stand on: no once-grants, which have an action of their own."""
+    return tuple(
+        grant
+        for grant in core.ledger.matching(agent, plan.required)
+        if grant.width is not Width.ONCE and not _stale(core.catalog, grant, plan)
+    )
+
+
 def changed(core: Core, row: ActionRow, plan: Plan) -> str:
     """Why grants that seem to be there aren't enough any more; "" where none is like that."""
     said: dict[str, None] = {}

@@ -75,9 +75,6 @@ def _run(case: Any, index: int, rules: Rules, catalog: Catalogued, scope_of: Sco
     try:
         if not isinstance(case, Mapping):
             raise BadCase("It isn't a table of its own.")
-        for key in case:
-            if key not in _KEYS:
-                raise BadCase(f"{str(key)[:60]!r} isn't part of a case.", next_step=close(str(key), _KEYS))
         expected = case.get("expect")
         if expected not in OUTCOMES:
             raise BadCase("It doesn't say what to expect.", next_step='Write expect = "allow", "ask" or "deny".')
@@ -86,8 +83,6 @@ def _run(case: Any, index: int, rules: Rules, catalog: Catalogued, scope_of: Sco
         return Result(name, str(expected), str(case.get("rule", "")), came, used, reason)
     except InvalidInput as error:
         raise BadCase(f"Case {name[:80]!r}: {error.message}", next_step=error.next_step) from error
-    except (TypeError, ValueError, AttributeError, KeyError) as error:
-        raise BadCase(f"Case {name[:80]!r} can't be read: {error}.") from error
 
 
 def outcome(decision: Decision) -> tuple[str, tuple[str, ...], str]:
@@ -109,6 +104,18 @@ def read(
     case: Mapping[str, Any], catalog: Catalogued, scope_of: ScopeOf = own_scope
 ) -> tuple[Request, tuple[Grant, ...], datetime]:
     """The request that a case speaks of, the grants that there are, and when. Raises InvalidInput."""
+    for key in case:
+        if key not in _KEYS:
+            raise BadCase(f"{str(key)[:60]!r} isn't part of a case.", next_step=close(str(key), _KEYS))
+    try:
+        return _read(case, catalog, scope_of)
+    except (TypeError, ValueError, AttributeError, KeyError, OverflowError) as error:
+        raise BadCase(f"It can't be read: {error}.", next_step="Compare it with the README's cases.") from error
+
+
+def _read(
+    case: Mapping[str, Any], catalog: Catalogued, scope_of: ScopeOf
+) -> tuple[Request, tuple[Grant, ...], datetime]:
     now = _moment(case.get("at", NOON))
     agent = str(case.get("agent", "bot"))
     session, rate = case.get("session", {}), case.get("rate", {})
@@ -188,7 +195,10 @@ def plan_of_calls(
 
 
 def _plan(case: Mapping[str, Any], catalog: Catalogued, scope_of: ScopeOf) -> Plan:
-    kind = str(case.get("kind", "files" if "folder" in case else "call"))
+    own = "files" if "folder" in case else "call"
+    kind = str(case.get("kind", own))
+    if kind not in (own, *REVERTS):
+        raise BadCase(f"{kind[:60]!r} isn't what can be done with it.", next_step=f"It is {own}, {', '.join(REVERTS)}.")
     account = str(case.get("account", "default"))
     if "folder" in case:
         plan = _files(case, kind)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from goex.engine.holding import changed, entries, held
+from goex.engine.holding import changed, entries, held, standing
 from goex.engine.ledger import Ledger
 from goex.journal.chain import Journal
 from mapper.catalog import Catalog
@@ -118,8 +118,10 @@ def test_a_method_that_an_import_changes_is_asked_for_anew(
     imported: Import, give: Callable[[Catalog, Need], Any], other: dict[str, Any]
 ) -> None:
     core = give(imported(), need("get"))
+    assert standing(core, "bot", plan(need("get"))) and not standing(core, "other", plan(need("get")))
     later = imported(get=method("things.get", **other))
     assert not stands(core, later, "get")
+    assert not standing(core, "bot", plan(need("get")))  # an explanation says what would happen
     assert "things.get changed since then" in changed(core, ROW, plan(need("get")))
     assert stands(core, imported(), "get")  # as it was
 

@@ -8,6 +8,7 @@ import pytest
 
 from mapper.catalog import Catalog
 from policies.decisions import decide
+from policies.errors import InvalidInput
 from policies.limits import Confinement
 from policies.rules.book import RuleBook
 from policies.rules.cases import outcome, read
@@ -77,3 +78,29 @@ def test_nobody_is_reached_past_the_confinement_by_how_they_are_written(value: A
     request, _, _ = read({"call": MAIL, "arguments": {"to": value, "body": "x"}}, CATALOG)
     bounds = Confinement(recipients=("*@example.org",))
     assert "recipients" in bounds.refusal(request.plan, agent="bot", situation=Situation(), catalog=CATALOG)
+
+
+LISTS = {"call": "slack.users.list"}
+GARBAGE: dict[str, dict[str, Any]] = {
+    "a key that means nothing": {**LISTS, "argumnets": {"limit": 1}},
+    "a kind that there isn't": {**LISTS, "kind": "redu"},
+    "a folder's kind of a call": {**LISTS, "kind": "files"},
+    "a call's kind of a folder": {"folder": "/x", "kind": "call"},
+    "a session that is a number": {**LISTS, "session": 3},
+    "calls that are numbers": {"calls": [3]},
+    "calls without a name": {"calls": [{}]},
+    "arguments that are a number": {**LISTS, "arguments": 3},
+    "arguments that are a list": {**LISTS, "arguments": [[1]]},
+    "a rate without end": {**LISTS, "rate": {"minute": float("inf")}},
+    "a rate in words": {**LISTS, "rate": {"minute": "many"}},
+    "bounds that are a number": {**LISTS, "bounds": 3},
+    "no such undo": {**LISTS, "undo": "later"},
+    "hosts that are a number": {**LISTS, "hosts": 3},
+    "no such day": {**LISTS, "at": "2026-02-30"},
+}
+
+
+@pytest.mark.parametrize("name", GARBAGE)
+def test_a_case_that_says_nothing_clear_is_an_error_and_not_another_case(name: str) -> None:
+    with pytest.raises(InvalidInput):
+        read(GARBAGE[name], CATALOG)
