@@ -18,6 +18,7 @@ from vault.lease import Lease
 from vault.oauth.tokens import TokenSet
 
 if TYPE_CHECKING:
+    from vault.oauth.grants import Revoked
     from vault.oauth.keeper import Keeper
     from vault.store import Vault
 
@@ -57,6 +58,10 @@ class Lending:
     def distrust(self, service: str, name: str) -> None:
         """The service refused the credential: the next lease of a login gets a new token. Idempotent."""
         self._keeper.distrust(service, name)
+
+    async def take_back(self, service: str, name: str) -> Revoked:
+        """Revoke a login at its server, and forget it (see `vault.oauth.keeper`). Raises VaultError, InvalidInput."""
+        return await self._keeper.take_back(service, name)
 
     async def settled(self, seconds: float) -> None:
         """Wait for renewals that are on their way, before the vault is sealed."""

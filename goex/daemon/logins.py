@@ -94,7 +94,10 @@ def client_of(service: Service, earlier: TokenSet | None, found: Found, client_i
             return kept
         return Client(client_id=client_id, client_secret=Secret(secret))
     if earlier is not None and (found.said_by == "account" or found.provider.issuer == earlier.provider.issuer != ""):
-        return earlier.client
+        if not earlier.client.client_secret or _same_places(found.provider, earlier.provider):
+            return earlier.client
+        # The secret was given for other places than these: the person gives it anew, or doesn't.
+        return Client(client_id=earlier.client.client_id)
     return Client(client_id=login_facts(service).client_id)
 
 
@@ -165,6 +168,14 @@ def _at_the_issuer(provider: Provider) -> bool:
     """Whether every endpoint is at the issuer's own origin, so that who agreed to that agreed to all."""
     own = Origin.parse(provider.issuer)
     return all(Origin.parse(url) == own for name in ENDPOINTS if (url := getattr(provider, name)))
+
+
+def _same_places(one: Provider, other: Provider) -> bool:
+    """Whether a client's secret would be sent to the same endpoints."""
+    return all(
+        getattr(one, name) == getattr(other, name)
+        for name in ("token_endpoint", "device_endpoint", "revocation_endpoint")
+    )
 
 
 def _of(facts: OAuth) -> Provider:
