@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -43,7 +44,8 @@ def earlier(client: Client = MINE) -> TokenSet:
 @pytest.mark.parametrize("place", ["token_endpoint", "device_endpoint", "revocation_endpoint"])
 def test_a_clients_secret_isnt_sent_elsewhere_than_it_was_given_for(place: str) -> None:
     """Neither when the issuer's metadata changes nor when only one of its places is said anew."""
-    elsewhere = replace(THERE, **{place: "https://elsewhere.example.org/x"})
+    changed: dict[str, Any] = {place: "https://elsewhere.example.org/x"}
+    elsewhere = replace(THERE, **changed)
     found = client_of(SERVICE, earlier(), Found(provider=elsewhere, said_by="you"), "", b"")
     assert (found.client_id, bool(found.client_secret)) == ("mine", False)
     again = client_of(SERVICE, earlier(), Found(provider=elsewhere, said_by="you"), "", b"given again")
