@@ -69,6 +69,15 @@ class _Terms:
     wishes: tuple[str, ...]
     scopes: frozenset[str]  # as the server spells them
 
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.account.service, self.account.name
+
+    @property
+    def subject(self) -> str:
+        """Who must log in: the one whom the account belongs to; "" where that isn't known."""
+        return self.earlier.subject if self.earlier is not None else ""
+
 
 class AccountsService(DeskCalls, rpc.AccountsServicer):
     """Everything about connecting accounts."""
@@ -77,6 +86,7 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
         super().__init__(desk)
         self._lending = lending
         self._waiting: dict[str, CodeLogin] = {}
+        self._under_way: dict[tuple[str, str], CodeLogin | DeviceLogin] = {}
         self._locks: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
 
     # ---- logging in
@@ -181,6 +191,8 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
         peer = await self._desk.present(context, request.passphrase, "Disconnecting an account")
         custody = self._desk.custody
         account = custody.resolve(request.service, request.account)
+        if (login := self._under_way.get((account.service, account.name))) is not None:
+            login.cancel()  # taking back doesn't wait for whoever is still at the provider's page
         async with self._locks[account.service, account.name]:
             tokens = self._lending.tokens(account.service, account.name)
             revoked = Revoked(
@@ -189,8 +201,9 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
                 next_step="Delete it at the provider.",
             )
             if tokens is not None:
-                revoked = await asyncio.to_thread(revoke, tokens, http_for(account))
-            await asyncio.to_thread(custody.vault.remove, account.service, account.name)
+                revoked = await self._lending.take_back(account.service, account.name)
+            else:
+                await asyncio.to_thread(custody.vault.remove, account.service, account.name)
             end_grants(self._desk, account.service, account.name, peer.describe())
             await end_users(self._desk, account.service, account.name, "its account was disconnected")
             facts = {
@@ -269,10 +282,13 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
         login: CodeLogin | DeviceLogin
         login_id = secrets.token_hex(16)
         if terms.flow == "device":
-            login = await asyncio.to_thread(DeviceLogin.begin, terms.provider, terms.client, terms.scopes, terms.http)
+            login = await asyncio.to_thread(
+                DeviceLogin.begin, terms.provider, terms.client, terms.scopes, terms.http, subject=terms.subject
+            )
         else:
             login = await asyncio.to_thread(self._begin_code, terms)
             self._waiting[login_id] = login
+        self._under_way[terms.key] = login
         left = threading.Event()
         try:
             waiting = asyncio.create_task(asyncio.to_thread(_wait, login, seconds, left, terms))
@@ -295,6 +311,7 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
             left.set()
             login.cancel()
             self._waiting.pop(login_id, None)
+            self._under_way.pop(terms.key, None)
 
     def _begin_code(self, terms: _Terms) -> CodeLogin:
         extra = dict(login_facts(terms.service).parameters)
@@ -306,7 +323,7 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
             terms.scopes,
             terms.http,
             extra=extra,
-            subject=terms.earlier.subject if terms.earlier is not None else "",
+            subject=terms.subject,
         )
 
     async def _stored(self, terms: _Terms, tokens: TokenSet, peer: Peer) -> ab.LoginEvent:

@@ -1,0 +1,80 @@
+"""Logging in as somebody else, and taking back: end to end, at the real authorization server."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import grpc
+import pytest
+
+from goex.rpc import accounts_pb2 as ab
+from tests.goex.daemon.accounts import Person, refuses
+from tests.services.oidc import Browser, OidcServer
+from tests.support.daemon import Daemon
+from tests.support.journey import problem
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[OidcServer]:
+    with OidcServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def home(server: OidcServer) -> Iterator[Daemon]:
+    with Daemon() as running:
+        Person(running, server).catalogue()
+        yield running
+
+
+@pytest.fixture
+def person(home: Daemon, server: OidcServer) -> Iterator[Person]:
+    made = Person(home, server)
+    yield made
+    for name in made.accounts():
+        made.logout(name)
+
+
+@pytest.mark.parametrize("flow", ["code", "device"])
+def test_nobody_else_takes_an_accounts_place(person: Person, server: OidcServer, flow: str) -> None:
+    person.login("openid", "notes.read", flow="device")
+    assert person.accounts()["default"].subject == "ada"
+    ada, person.browser = person.browser, Browser(server, "grace")
+    with refuses("login-denied"):
+        person.login("notes.write", flow=flow)
+    person.browser = ada
+    assert "notes.write" not in person.accounts()["default"].scopes
+    person.login("notes.write", flow=flow)
+    one = person.accounts()["default"]
+    assert one.subject == "ada" and {"notes.read", "notes.write"} <= set(one.scopes)
+
+
+def test_taking_back_doesnt_wait_for_a_login_that_is_under_way(person: Person) -> None:
+    person.login("notes.read")
+    events = person.stream(person.request("notes.write"))
+    next(event for event in events if event.WhichOneof("what") == "open")
+    ended: list[str] = []
+
+    def follow() -> None:
+        try:
+            list(events)
+        except grpc.RpcError as error:
+            ended.append(problem(error).code)
+
+    following = threading.Thread(target=follow)
+    following.start()
+    assert person.logout().revoked
+    following.join(20)
+    assert ended == ["login-cancelled"]
+    assert person.accounts() == {}
+
+
+def test_taking_back_takes_the_narrowed_tokens_too(person: Person) -> None:
+    person.login("notes.read", "notes.write")
+    assert person.me()["scope"] == "notes.read"
+    before = len(person.server.asked("/token/revocation"))
+    assert person.logout().revoked
+    assert len(person.server.asked("/token/revocation")) == before + 3
+    offer = person.call("Offer", ab.OfferRequest(service="notes", place=ab.AccountPlace(private=True)))
+    assert not any(scope.granted for scope in offer.scopes)
