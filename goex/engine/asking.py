@@ -52,6 +52,7 @@ class Asking:
 
     core: Core
     _open: dict[str, tuple[ActionRow, Plan]] = field(default_factory=dict)  # questions whose action is waiting here
+    _asked: dict[str, tuple[Need, ...]] = field(default_factory=dict)  # what each of them was asked for
 
     def decision(self, row: ActionRow, plan: Plan) -> Decision:
         """What rules and grants say now."""
@@ -106,7 +107,7 @@ class Asking:
         """Wait for the answer to a question that is open; `resumed`: it was before a restart, since when a grant may
         have come."""
         deadline = moment(self.core.approvals.get(question).deadline)
-        self._open[question] = row, plan
+        self._open[question], self._asked[question] = (row, plan), self._missing(row, plan)
         try:
             if resumed:
                 self._settle_covered((question,))
@@ -117,7 +118,7 @@ class Asking:
                 self._expire(row, question)
             approval = self.core.approvals.get(question)
         finally:
-            del self._open[question]
+            del self._open[question], self._asked[question]
         if approval.state != "approved":
             return self.core.actions.get(row.id)
         decision = self.decision(row, plan)
@@ -168,11 +169,14 @@ class Asking:
                 f"This can't be granted as {yes.choice}.",
                 next_step=f"It can be granted as {' or '.join(approval.widths)}.",
             )
-        if approval.state == "pending" and self._is_late(approval):
+        if approval.state != "pending":
+            raise AlreadySettled.of(question)
+        if self._is_late(approval):
             self._expire(row, question)
             raise AlreadySettled.of(question)
         plan = row.the_plan()
-        grants = made(row, plan, self._missing(row, plan), yes, self.core.clock(), self._entries)
+        needs = self._missing(row, plan) if yes.choice is Choice.ONCE else self._as_asked(question, row, plan)
+        grants = made(row, plan, needs, yes, self.core.clock(), self._entries)
         with self.core.ledger.changing() as transaction:
             self.core.approvals.settle(transaction, question, "approved", by=yes.by)
             self.core.ledger.grant(transaction, grants, by=yes.by)
@@ -220,6 +224,20 @@ class Asking:
         """What isn't covered yet: no more than that is granted."""
         decision = self.decision(row, plan)
         return decision.needs if isinstance(decision, Ask) else plan.required
+
+    def _as_asked(self, question: str, row: ActionRow, plan: Plan) -> tuple[Need, ...]:
+        """What a standing yes gives: nothing that was granted when it was asked for and was taken back since, of which
+        its words said nothing. Raises Conflict where that is missing now."""
+        asked, decision = self._asked.get(question, ()), self.decision(row, plan)
+        if not isinstance(decision, Ask):
+            return asked
+        if more := [need for need in decision.needs if need not in asked]:
+            names = ", ".join(dict.fromkeys(f"{need.service}:{need.scope}" for need in more))
+            raise Conflict(
+                f"Since it was asked for, {names} isn't granted any more, so a standing yes isn't what it was.",
+                next_step="Allow it once, or deny it and let it be asked anew.",
+            )
+        return decision.needs
 
     def _entries(self, need: Need) -> Mapping[str, str]:
         return entries(self.core.catalog, need)

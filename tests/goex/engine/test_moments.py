@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -11,12 +13,22 @@ from goex.engine.approvals import AlreadySettled
 from goex.engine.giving import Choice
 from goex.journal.states import State
 from policies.actions import Action, Plan
+from policies.errors import Conflict
+from policies.grants import Grant, Width
 from policies.limits import Confinement
 from runtimes.base import Context
 from tests.goex.engine.conftest import Desk, HeldRuntime
 
 NEVER = '@id("never") forbid (principal == Agent::"bot", action, resource);'
 ASKS = '@id("asks") @effect("ask") forbid (principal == Agent::"bot", action, resource);'
+
+
+class TwoNeeds(HeldRuntime):
+    """What it is asked for needs `kept` and `other` as well."""
+
+    def plan(self, action: Action) -> Plan:
+        plan = super().plan(action)
+        return replace(plan, needs=tuple(replace(plan.needs[0], scope=scope) for scope in ("kept", "other")))
 
 
 class SlowRuntime(HeldRuntime):
@@ -36,11 +48,15 @@ class SlowRuntime(HeldRuntime):
         return self.plan(action)
 
 
+def use(desk: Desk, runtime: Any) -> None:
+    desk.core.runtimes = {"files": runtime}
+
+
 @pytest.fixture
 def slow(desk: Desk) -> SlowRuntime:
-    desk.runtime = SlowRuntime()
-    desk.core.runtimes = {"files": desk.runtime}
-    return desk.runtime
+    desk.runtime = made = SlowRuntime()
+    use(desk, made)
+    return made
 
 
 async def test_a_rule_that_comes_while_it_is_looked_at_again_still_forbids(desk: Desk, slow: SlowRuntime) -> None:
@@ -102,3 +118,38 @@ async def test_what_an_agent_had_asked_for_goes_when_it_is_removed(desk: Desk) -
         desk.answer(question, choice=Choice.PERMANENT)
     assert not desk.runtime.ran
     assert desk.core.actions.get(row.id).state is row.state
+
+
+async def granted(desk: Desk, scope: str) -> Grant:
+    now = desk.core.clock()
+    grant = Grant(
+        id=f"g-{scope}", agent="bot", service="files", account="/x", scope=scope, width=Width.PERMANENT, created=now,
+        expires=now + timedelta(days=1), by="the person", why="earlier",
+    )  # fmt: skip
+    with desk.core.ledger.changing() as transaction:
+        desk.core.ledger.grant(transaction, (grant,), by="the person")
+    return grant
+
+
+@pytest.mark.parametrize("choice", [Choice.SESSION, Choice.PERMANENT])
+async def test_a_standing_yes_gives_nothing_back_that_was_revoked_meanwhile(desk: Desk, choice: Choice) -> None:
+    """Its words were of what was missing then; what was revoked since isn't among them."""
+    use(desk, TwoNeeds())
+    kept = await granted(desk, "kept")
+    question = await desk.asked()
+    desk.core.ledger.revoke([kept.id], by="the person")
+    with pytest.raises(Conflict, match="files:kept isn't granted any more"):
+        desk.answer(question, choice=choice)
+    assert not desk.core.ledger.grants()
+    assert desk.core.approvals.get(question.id).state == "pending"
+    desk.answer(question)  # once: that is for what is shown, whatever it needs
+    assert (await desk.until(question.action_id, State.DONE)).state is State.DONE
+    assert not desk.core.ledger.grants()
+
+
+async def test_a_standing_yes_gives_what_was_missing_and_no_more(desk: Desk) -> None:
+    use(desk, TwoNeeds())
+    await granted(desk, "kept")
+    question = await desk.asked()
+    desk.answer(question, choice=Choice.PERMANENT)
+    assert [grant.scope for grant in desk.core.ledger.grants()] == ["other", "kept"]
