@@ -12,6 +12,7 @@ import secrets
 import threading
 from collections import defaultdict
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -49,6 +50,7 @@ from vault.oauth.tokens import PROTOCOL_SCOPES, TokenSet
 from vault.secret import Secret
 
 LONGEST_LOGIN = 600.0  # seconds, in which the person must be done
+MOST_LOGINS = 8  # at once, of all accounts
 _FLOWS = ("code", "device", "client_credentials")
 _KINDS = ("api-key", "bearer", "basic")
 _LONGEST_NAME = 300
@@ -86,6 +88,8 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
         super().__init__(desk)
         self._lending = lending
         self._waiting: dict[str, CodeLogin] = {}
+        # Logins wait for minutes: in threads of their own, so that they take none from the vault and the rest.
+        self._threads = ThreadPoolExecutor(MOST_LOGINS, thread_name_prefix="goex-login")
         self._under_way: dict[tuple[str, str], CodeLogin | DeviceLogin] = {}
         self._locks: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -115,6 +119,8 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
                 f"Another login to {service.name}/{name} is under way.", next_step="Finish it, or end it with Ctrl-C."
             )
         async with lock:
+            if len(self._under_way) >= MOST_LOGINS:
+                raise Conflict(f"{MOST_LOGINS} logins are under way already.", next_step="Finish one, or end it.")
             terms = await self._terms(request, service, name)
             peer = await self._desk.present(context, request.passphrase, "Connecting an account")
             self._note("login-begin", terms, peer)
@@ -291,7 +297,7 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
         self._under_way[terms.key] = login
         left = threading.Event()
         try:
-            waiting = asyncio.create_task(asyncio.to_thread(_wait, login, seconds, left, terms))
+            waiting = asyncio.get_running_loop().run_in_executor(self._threads, _wait, login, seconds, left, terms)
             if isinstance(login, DeviceLogin):
                 yield ab.LoginEvent(
                     code=ab.EnterCode(

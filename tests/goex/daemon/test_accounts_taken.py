@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import grpc
 import pytest
 
+from goex.daemon.accounts_service import MOST_LOGINS
 from goex.rpc import accounts_pb2 as ab
 from tests.goex.daemon.accounts import Person, refuses
 from tests.services.oidc import Browser, OidcServer
-from tests.support.daemon import Daemon
+from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.journey import problem
 
 
@@ -78,3 +79,16 @@ def test_taking_back_takes_the_narrowed_tokens_too(person: Person) -> None:
     assert len(person.server.asked("/token/revocation")) == before + 3
     offer = person.call("Offer", ab.OfferRequest(service="notes", place=ab.AccountPlace(private=True)))
     assert not any(scope.granted for scope in offer.scopes)
+
+
+def test_many_logins_at_once_hold_up_nothing_else(person: Person) -> None:
+    streams = [person.stream(person.request("notes.read", account=f"many-{n}")) for n in range(MOST_LOGINS)]
+    for events in streams:
+        next(event for event in events if event.WhichOneof("what") == "open")
+    with refuses("conflict"):
+        person.login("notes.read", account="one-more")
+    put = ab.PutCredentialRequest(service="notes", account="key", kind="bearer", secret=b"x" * 20)
+    put.place.private, put.passphrase = True, APPROVAL_PASSPHRASE
+    assert person.call("PutCredential", put).account == "key"
+    for events in streams:
+        events.cancel()
