@@ -25,8 +25,9 @@ from policies.actions import Need, Plan
 from policies.catalog import Risk
 from policies.decisions import Allow, Ask, Decision, Deny, Request, decide
 from policies.digest import digest
-from policies.errors import Conflict, ExitStatus, InvalidInput
-from policies.grants import PERSON, Grant
+from policies.errors import Conflict, Denied, ExitStatus, InvalidInput
+from policies.grants import PERSON, Grant, Width
+from policies.rules.facts import Situation
 
 # Who settled a question that no person answered. What a person is called begins otherwise (`Peer.describe`).
 _BY_GRANT, _BY_RULES = "grant ", "the rules"
@@ -53,16 +54,31 @@ class Asking:
     core: Core
     _open: dict[str, tuple[ActionRow, Plan]] = field(default_factory=dict)  # questions whose action is waiting here
     _asked: dict[str, tuple[Need, ...]] = field(default_factory=dict)  # what each of them was asked for
+    _allowed: dict[str, tuple[Allow, Situation]] = field(
+        default_factory=dict
+    )  # actions that wait for their turn to run
 
     def decision(self, row: ActionRow, plan: Plan) -> Decision:
         """What rules and grants say now."""
         situation = self.core.rules.counts.situation(row.agent, row.session)
-        return decide(
-            Request(agent=row.agent, session=row.session, digest=row.digest, plan=plan, situation=situation),
-            held(self.core, row, plan),
-            self.core.rules,
-            self.core.clock(),
-        )
+        return self._decision(row, plan, situation, held(self.core, row, plan))
+
+    def _decision(self, row: ActionRow, plan: Plan, situation: Situation, grants: Iterable[Grant]) -> Decision:
+        request = Request(agent=row.agent, session=row.session, digest=row.digest, plan=plan, situation=situation)
+        return decide(request, grants, self.core.rules, self.core.clock())
+
+    def check_still_allowed(self, row: ActionRow, plan: Plan) -> None:
+        """For an action that was allowed and had to wait for its turn. Raises Denied when the grants and rules that are
+        there now wouldn't allow it. Its own yes was consumed and counts, and it doesn't count against itself."""
+        allowed, situation = self._allowed.pop(row.id)
+        own = [replace(grant, expires=None) for grant in allowed.grants if grant.width is Width.ONCE]
+        now = self._decision(row, plan, situation, (*own, *held(self.core, row, plan)))
+        if not isinstance(now, Allow):
+            raise Denied(f"It was allowed, and isn't any more, so it didn't run. {now.reason}", next_step="Ask again.")
+
+    def forget(self, action_id: str) -> None:
+        """It has ended. Idempotent."""
+        self._allowed.pop(action_id, None)
 
     def presence_due(self, question: str, shown: str, choice: Choice) -> bool:
         """Whether a yes needs the approval passphrase, by the plan that hashes to what was shown: the question's own
@@ -302,11 +318,13 @@ class Asking:
             # A yes that came too late to be used isn't kept for later.
             self.core.ledger.revoke(self.core.ledger.unused(row.id), by="goex", why="it didn't run")
             return row
+        situation = self.core.rules.counts.situation(row.agent, row.session)
         with self.core.ledger.changing() as transaction:
             self.core.ledger.consume(transaction, decision.grants)
             given = {"grants": [grant.id for grant in decision.grants], "rules": list(decision.rules)}
             row = self.core.step(transaction, row, Event.ALLOW, facts={**given, "ledger": self.core.ledger.root()})
         self.core.rules.counts.allowed(row.agent, row.session)
+        self._allowed[row.id] = decision, situation
         return row
 
 

@@ -164,7 +164,9 @@ class Engine:
         """The rest of the path after the decision; returns the answer in words, if there is one."""
         if row.state is not State.ALLOWED:
             return ""
-        outcome = await self.running.carry_out(row, runtime, plan, lambda: self._begun(row.id))
+        outcome = await self.running.carry_out(
+            row, runtime, plan, lambda: self._begun(row.id), lambda: self.asking.check_still_allowed(row, plan)
+        )
         if not (row.intent and outcome.ok):
             return ""
         self.core.hub.publish(row.id, Progressed("putting the result into words"))
@@ -225,6 +227,7 @@ class Engine:
             problem = self._stopped(row.id, Defect("GoEx met a defect of its own.", next_step="See daemon.log."))
         finally:
             self._journeys.pop(row.id, None)
+            self.asking.forget(row.id)
             with suppress(GoexError):
                 self.core.vault.end_leases(row.id)
         if problem is None:

@@ -37,8 +37,11 @@ class Running:
     slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_AT_ONCE))
     _folders: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
-    async def carry_out(self, row: ActionRow, runtime: Runtime, plan: Plan, begun: Callable[[], None]) -> Outcome:
-        """Run an ALLOWED action to its outcome, which is on disk when this returns. `begun` is called at `run`."""
+    async def carry_out(
+        self, row: ActionRow, runtime: Runtime, plan: Plan, begun: Callable[[], None], still: Callable[[], None]
+    ) -> Outcome:
+        """Run an ALLOWED action to its outcome, which is on disk when this returns. `begun` is called at `run`; `still`
+        when its turn has come: it raises when it isn't allowed any more."""
         async with AsyncExitStack() as turn:
             for folder in sorted({need.account for need in plan.needs if need.service == "files"}):
                 await turn.enter_async_context(self._folders.setdefault(folder, asyncio.Lock()))
@@ -47,6 +50,7 @@ class Running:
             if digest(plan, agent=row.agent) != row.digest:
                 raise Conflict("The plan changed after it was decided on.")
             context = self.core.context(row, self.core.subject(plan.action), await self.core.leases(row, plan))
+            still()
             if not isinstance(plan.action, Revert):
                 await runtime.prepare(plan, context)
             row = self.core.stepped(row, Event.PREPARE)

@@ -19,11 +19,11 @@ async def test_only_the_plan_that_was_decided_on_runs(desk: Desk) -> None:
     row, plan = desk.allowed()
     carry_out = desk.engine.running.carry_out
     with pytest.raises(Conflict, match="changed after it was decided on"):
-        await carry_out(row, desk.runtime, replace(plan, lines=("another line",)), lambda: None)
+        await carry_out(row, desk.runtime, replace(plan, lines=("another line",)), lambda: None, lambda: None)
     with pytest.raises(Conflict, match="changed after it was decided on"):
-        await carry_out(replace(row, agent="other"), desk.runtime, plan, lambda: None)
+        await carry_out(replace(row, agent="other"), desk.runtime, plan, lambda: None, lambda: None)
     assert not desk.runtime.ran
-    assert (await carry_out(row, desk.runtime, plan, lambda: None)).ok  # the control
+    assert (await carry_out(row, desk.runtime, plan, lambda: None, lambda: None)).ok  # the control
 
 
 async def test_a_stored_plan_that_was_exchanged_is_not_taken(desk: Desk) -> None:
@@ -40,7 +40,7 @@ async def test_what_was_allowed_before_a_seal_does_not_begin_after_it(desk: Desk
     row, plan = desk.allowed()
     desk.app.custody.seal()
     with pytest.raises(VaultSealed):
-        await desk.engine.running.carry_out(row, desk.runtime, plan, lambda: None)
+        await desk.engine.running.carry_out(row, desk.runtime, plan, lambda: None, lambda: None)
     assert not desk.runtime.ran
 
 

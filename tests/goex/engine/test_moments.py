@@ -153,3 +153,56 @@ async def test_a_standing_yes_gives_what_was_missing_and_no_more(desk: Desk) -> 
     question = await desk.asked()
     desk.answer(question, choice=Choice.PERMANENT)
     assert [grant.scope for grant in desk.core.ledger.grants()] == ["other", "kept"]
+
+
+# ---- between the decision and the turn to run
+
+
+async def waiting_for_their_turn(desk: Desk, count: int) -> list[str]:
+    """So many actions on one folder that were allowed, of which the first runs and is held there."""
+    desk.runtime.running.clear()
+    ids = [desk.ask() for _ in range(count)]
+    await desk.until(ids[0], State.RUNNING)
+    for id in ids[1:]:
+        await desk.until(id, State.ALLOWED)
+    return ids
+
+
+async def test_what_waits_for_its_turn_doesnt_run_on_a_grant_that_was_revoked(desk: Desk) -> None:
+    grant = await granted(desk, "run")
+    first, second, third = await waiting_for_their_turn(desk, 3)
+    desk.core.ledger.revoke([grant.id], by="the person")
+    desk.runtime.running.set()
+    assert (await desk.until(first, State.DONE)).state is State.DONE
+    for id in (second, third):
+        row = await desk.until(id, State.FAILED, State.DONE)
+        assert row.state is State.FAILED
+        assert "isn't any more" in row.problem
+    assert desk.runtime.ran == [first]
+
+
+@pytest.mark.parametrize("rule", [NEVER, ASKS])
+async def test_what_waits_for_its_turn_doesnt_run_against_a_rule_that_came(desk: Desk, rule: str) -> None:
+    await granted(desk, "run")
+    first, second = await waiting_for_their_turn(desk, 2)
+    desk.core.rules.apply({"a.cedar": rule}, by="the person")
+    desk.runtime.running.set()
+    assert (await desk.until(second, State.FAILED, State.DONE)).state is State.FAILED
+    assert desk.runtime.ran == [first]
+
+
+async def test_what_waits_for_its_turn_isnt_counted_against_itself(desk: Desk) -> None:
+    """Nor does its own yes end while it waits: that was used when it was allowed."""
+    desk.core.rules.confinement = Confinement(session_actions=2)
+    first, second = await desk.asked(), await desk.asked()
+    desk.runtime.running.clear()
+    desk.answer(first)
+    await desk.until(first.action_id, State.RUNNING)
+    desk.answer(second)
+    await desk.until(second.action_id, State.ALLOWED)
+    now = desk.core.clock()
+    desk.core.clock = lambda: now + timedelta(minutes=11)
+    desk.runtime.running.set()
+    await desk.until(second.action_id, State.DONE)
+    assert desk.runtime.ran == [first.action_id, second.action_id]
+    assert not desk.engine.asking._allowed
