@@ -86,6 +86,7 @@ def say_done(done: ab.LoginDone, out: Output) -> None:
     out.say(shown(f"Connected {account.service}/{account.account}."), "bold")
     out.fields(
         (
+            ("logged in as", account.subject),
             ("scopes", ", ".join(account.scopes) or "none"),
             ("goes to", ", ".join(account.origins)),
             ("renews", "by itself" if account.renews else "not at all: log in again when it has run out"),

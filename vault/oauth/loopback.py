@@ -1,20 +1,25 @@
 """Where the person's browser comes back to: one address on this machine, for one login (RFC 8252 section 7.3).
 
 Rules: it listens on 127.0.0.1 alone, on a port that the system chose, and nothing that it is sent is trusted: whoever
-runs on this machine can connect. A request is read within small bounds, and only a GET of the one path, for this very
-host and port, is handed on. What the login makes of it is told in plain words, on a page that loads nothing, runs
-nothing and can't be framed. The server's words, and the request's, aren't shown on it.
+runs on this machine can connect. Where the kernel says whose a connection is, other users' aren't even read: they could
+have read the login's address in the browser's command line, and answer with a login of their own. A request is read
+within small bounds, and only a GET of the one path, for this very host and port, is handed on. What the login makes of
+it is told in plain words, on a page that loads nothing, runs nothing and can't be framed. The server's words, and the
+request's, aren't shown on it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import html
+import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import h11
@@ -23,6 +28,8 @@ HOST = "127.0.0.1"
 _MOST_AT_ONCE = 8
 _PATIENCE = 5.0  # seconds for a whole visit: nobody keeps a place by sending a byte now and then
 _LONGEST_HEAD = 16_384
+
+_TABLES = ("/proc/net/tcp", "/proc/net/tcp6") if sys.byteorder == "little" else ()
 
 _HEADERS = (
     ("Content-Type", "text/html; charset=utf-8"),
@@ -57,6 +64,22 @@ class Page:
             '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
             f"<title>{title}</title></head><body><h1>{title}</h1><p>{text}</p></body></html>\n"
         ).encode()
+
+
+def strangers(port: int, ours: int) -> bool:
+    """Whether the loopback connection from `port` to `ours` is another user's: not ours, and not root's. Linux alone
+    says so (proc(5), /proc/net/tcp); a connection whose other end is closed by then is nobody's, and no browser's."""
+    ends = {f"0100007F:{port:04X}", f"0000000000000000FFFF00000100007F:{port:04X}"}
+    into = f"0100007F:{ours:04X}"
+    known = False
+    for table in _TABLES * 3:  # what is being changed while it is read may leave a line out
+        with contextlib.suppress(OSError), Path(table).open(encoding="ascii") as file:
+            for parts in map(str.split, file):
+                known = known or parts[1].endswith(into)  # we ourselves: the table is one to go by
+                if parts[1] in ends and parts[2].endswith(into):
+                    uid, inode = int(parts[7]), int(parts[9])
+                    return inode == 0 or uid not in (0, os.geteuid())
+    return known
 
 
 class Listener:
@@ -111,6 +134,8 @@ class Listener:
     def _serve(self, link: socket.socket) -> None:
         try:
             with contextlib.closing(link), contextlib.suppress(OSError, h11.RemoteProtocolError):
+                if strangers(link.getpeername()[1], self.port):
+                    return
                 self._visit(link, time.monotonic() + _PATIENCE)
         finally:
             with self._lock:

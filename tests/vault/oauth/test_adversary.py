@@ -6,15 +6,19 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import os
 import socket
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from urllib.parse import quote_plus
+from urllib.parse import quote_plus, urlsplit
 
 import pytest
 
+from policies.errors import InvalidInput
 from tests.services.oidc import Browser, OidcServer
 from tests.vault.oauth.support import (
     CANARY,
@@ -129,6 +133,16 @@ def test_the_same_person_may_log_in_again(server: OidcServer) -> None:
         assert login.wait(30).subject == "ada"
 
 
+@pytest.mark.parametrize("elsewhere", ["https://evil.example/callback", "http://127.0.0.1:9/callback", "/callback"])
+def test_an_address_elsewhere_is_not_this_logins_whatever_it_says(hostile: Hostile, elsewhere: str) -> None:
+    hostile.replies["/token"] = answer(tokens())
+    login = CodeLogin.begin(hostile.provider(), GOEX, scopes("notes.read"), http())
+    with pytest.raises(InvalidInput):
+        login.paste(f"{elsewhere}?code=c&state={login._state}")
+    login.paste(f"{login.redirect_uri}?code=c&state={login._state}")
+    assert login.wait(5).granted == scopes("notes.read")
+
+
 # ---- what is left after logging out
 
 
@@ -235,6 +249,40 @@ def test_visitors_that_drip_do_not_keep_the_browser_out() -> None:
         for link, each in zip(held, threads, strict=True):
             link.close()
             each.join(5)
+
+
+_STRANGER = """
+import os, socket, sys
+os.setgid(65534); os.setuid(65534)
+family = socket.AF_INET6 if sys.argv[3] else socket.AF_INET
+with socket.socket(family) as link:
+    link.settimeout(10)
+    link.connect(("::ffff:127.0.0.1" if sys.argv[3] else "127.0.0.1", int(sys.argv[1])))
+    try:
+        link.sendall(sys.argv[2].encode())
+        sys.exit(len(link.recv(10)))
+    except OSError:
+        pass
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or sys.platform != "linux", reason="only root can be somebody else")
+@pytest.mark.parametrize("six", ["", "6"])
+def test_another_user_of_this_machine_cannot_answer_a_login(hostile: Hostile, six: str) -> None:
+    """Not even one who saw the whole address, state and challenge, where the browser was started with it."""
+    hostile.replies["/token"] = answer(tokens())
+    login = CodeLogin.begin(hostile.provider(), GOEX, scopes("notes.read"), http())
+    port = urlsplit(login.redirect_uri).port
+    head = f"GET /callback?code=theirs&state={login._state} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n"
+    done = subprocess.run([sys.executable, "-c", _STRANGER, str(port), head, six], check=False, timeout=20)
+    assert done.returncode == 0, "it was answered"
+    family = socket.AF_INET6 if six else socket.AF_INET
+    with socket.socket(family) as link:
+        link.connect(("::ffff:127.0.0.1" if six else "127.0.0.1", port))
+        link.sendall(head.replace("theirs", "mine").encode())
+        assert link.recv(15).startswith(b"HTTP/1.1 200")
+    assert login.wait(5).granted == scopes("notes.read")
+    assert hostile.asked("/token")[0].form["code"] == "mine"
 
 
 def test_a_life_in_the_past_is_never_leased(hostile: Hostile) -> None:
