@@ -139,8 +139,25 @@ def test_an_address_elsewhere_is_not_this_logins_whatever_it_says(hostile: Hosti
     login = CodeLogin.begin(hostile.provider(), GOEX, scopes("notes.read"), http())
     with pytest.raises(InvalidInput):
         login.paste(f"{elsewhere}?code=c&state={login._state}")
+    with pytest.raises(InvalidInput):
+        login.paste(f"{login.redirect_uri}?code=c&state={login._state}#more")
     login.paste(f"{login.redirect_uri}?code=c&state={login._state}")
     assert login.wait(5).granted == scopes("notes.read")
+
+
+def test_scopes_that_a_login_adds_unasked_do_not_count(hostile: Hostile) -> None:
+    hostile.replies |= {"/token": answer(tokens(scope="notes.read admin")), "/device": answer(code(interval=0))}
+    login = CodeLogin.begin(hostile.provider(), GOEX, scopes("notes.read notes.write"), http())
+    login.paste(f"{login.redirect_uri}?code=c&state={login._state}")
+    for made in (
+        login.wait(5),
+        DeviceLogin.begin(hostile.provider(), GOEX, scopes("notes.read"), http()).wait(10),
+        grants.client_credentials(
+            hostile.provider(), Client(client_id="a", client_secret=Secret("b")), scopes("notes.read"), http()
+        ),
+    ):
+        assert made.granted == scopes("notes.read")
+        assert made.access.scopes == scopes("notes.read admin")  # what its token opens all the same
 
 
 # ---- what is left after logging out
