@@ -196,6 +196,8 @@ def list_accounts(
     )
     for one in reply.accounts:
         label = f"{one.service}/{one.account}"
+        if one.subject:
+            out.say(shown(f"{label} is logged in as {one.subject} at {one.issuer}."))
         if one.refused:
             out.say(shown(f"{label} was asked for more than was granted: {', '.join(one.refused)}."), "yellow")
         if one.trouble:

@@ -222,3 +222,16 @@ def test_without_a_terminal_exec_only_says_what_to_do(inside: Inside, fake: Fake
     assert ran.code == 7
     assert "doesn't cover notes.write" in ran.err
     assert not fake.accounts.requests
+
+
+def test_the_person_is_told_as_whom_they_are_logged_in(env: dict[str, str], fake: Fake) -> None:
+    """Somebody else's login would otherwise pass for theirs."""
+    whose = connected(subject="mallory\x1b[2J")
+    fake.accounts.events[-1] = ab.LoginEvent(done=ab.LoginDone(account=whose))
+    with goex(env, "auth", "login", "notes", "--no-browser") as terminal:
+        terminal.expect(r"logged in as +mallory\\u\{1b\}")
+        assert terminal.wait() == 0
+    fake.accounts.list = [whose]
+    with goex(env, "auth", "list") as terminal:
+        terminal.expect(r"logged in as mallory\\u\{1b\}\[2J at")
+        assert terminal.wait() == 0
