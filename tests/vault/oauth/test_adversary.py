@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from urllib.parse import quote_plus, urlsplit
 
@@ -36,14 +37,15 @@ from tests.vault.oauth.support import (
 )
 from tests.vault.oauth.test_device import code
 from tests.vault.support import protector
-from vault.errors import NoAccount
+from vault.errors import NoAccount, RecordReplaced
 from vault.oauth import deposits, grants
+from vault.oauth.answers import ACCESS_TOKEN_TYPE
 from vault.oauth.code import CodeLogin
 from vault.oauth.device import DeviceLogin
 from vault.oauth.errors import LoginDenied, OAuthError
 from vault.oauth.keeper import Keeper
 from vault.oauth.loopback import Listener, Page
-from vault.oauth.provider import Client, discover
+from vault.oauth.provider import EXCHANGE_GRANT, Client, discover
 from vault.secret import Secret
 from vault.store import Vault
 
@@ -158,6 +160,27 @@ def test_scopes_that_a_login_adds_unasked_do_not_count(hostile: Hostile) -> None
     ):
         assert made.granted == scopes("notes.read")
         assert made.access.scopes == scopes("notes.read admin")  # what its token opens all the same
+
+
+async def test_a_token_of_the_login_before_is_not_leased_for_the_next(hostile: Hostile, live_vault: Vault) -> None:
+    """The person logged in anew while a token was exchanged: what comes is another login's, and perhaps another's."""
+    asked, go = threading.Event(), threading.Event()
+
+    def late(link: socket.socket, visit: object) -> None:
+        asked.set()
+        go.wait(10)
+        answer(tokens(issued_token_type=ACCESS_TOKEN_TYPE))(link, visit)  # type: ignore[arg-type]
+
+    hostile.replies["/token"] = late
+    exchanging = token_set(hostile, provider=hostile.provider(grant_types=(EXCHANGE_GRANT,)), narrows="exchange")
+    live_vault.put(oauth_account(), exchanging.to_secret())
+    keeper = Keeper(live_vault)
+    leasing = asyncio.create_task(keeper.lease("notes", "work", action_id="a1", expires=soon(), scopes=["notes.read"]))
+    assert await asyncio.to_thread(asked.wait, 10)
+    live_vault.put(oauth_account(), replace(exchanging, family="e" * 32).to_secret(), replace=True)
+    go.set()
+    with pytest.raises(RecordReplaced):
+        await leasing
 
 
 # ---- what is left after logging out
