@@ -17,8 +17,8 @@ demo: services ## Set everything up, and show an action asked for, approved, run
 	@$(SIGNALS) $(BIN)/python tests/demo/demo.py $(ARGS)
 
 .PHONY: test
-test: services ## Run the tests (ARGS="-k name" for some of them)
-	@$(SIGNALS) $(BIN)/pytest $(ARGS)
+test: services ## Run the tests, three files at a time (ARGS="-k name" for some of them)
+	@$(SIGNALS) $(BIN)/pytest -n 3 --dist loadfile $(ARGS)
 
 .PHONY: setup
 setup: ## Make the virtual environment .venv from the locks

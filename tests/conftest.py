@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 from collections.abc import Iterator
 
 import pytest
 
+from tests.google import run_folder
 from tests.services.synapse import Synapse, find_python
 
 
@@ -15,6 +18,11 @@ def pytest_configure() -> None:
     for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
+
+
+def pytest_unconfigure() -> None:
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        shutil.rmtree(run_folder(), ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -1,15 +1,17 @@
 """Google's catalog, whole, for the tests that need it at its size: imported once a run, whichever tests ask for it.
 
 It takes half a minute of two busy cores, so it isn't a fixture: one that several modules import is made once for each.
-Whoever changes a file copies it first.
+Processes that share a run's work (pytest-xdist) share it too. Whoever changes a file copies it first.
 """
 
 from __future__ import annotations
 
-import atexit
+import fcntl
+import os
+import pickle
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -26,25 +28,34 @@ from mapper.store.reading import Store
 @cache
 def imported() -> tuple[Path, Report]:
     """The file that an import of the installed package makes, without the search index, and its report."""
-    path = _folder() / "catalog.db"
-    return path, import_google(path, index=False)
+
+    def make(folder: Path) -> None:
+        report = import_google(folder / "catalog.db", index=False)
+        (folder / "report").write_bytes(pickle.dumps(report))
+
+    folder = _once("imported", make)
+    return folder / "catalog.db", pickle.loads((folder / "report").read_bytes())
 
 
 @cache
 def indexed() -> Path:
     """The same with what comes with GoEx and the search index. Don't change it."""
-    path = Path(shutil.copy(imported()[0], _folder() / "catalog.db"))
-    tables.rebuild(path)
-    return path
+
+    def make(folder: Path) -> None:
+        tables.rebuild(Path(shutil.copy(imported()[0], folder / "catalog.db")))
+
+    return _once("indexed", make) / "catalog.db"
 
 
 @cache
 def cached() -> Path:
     """A folder of caches with the catalog in it that the evaluation of scopes maps over."""
-    folder = _folder() / "goex"
-    folder.mkdir(mode=0o700)
-    of_package(folder).__exit__()
-    return folder
+
+    def make(folder: Path) -> None:
+        (folder / "goex").mkdir(mode=0o700)
+        of_package(folder / "goex").__exit__()
+
+    return _once("cached", make) / "goex"
 
 
 @pytest.fixture(scope="session")
@@ -65,7 +76,23 @@ def alone() -> Iterator[Alone]:
         yield opened
 
 
-def _folder() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="goex-google-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+def _once(name: str, make: Callable[[Path], None]) -> Path:
+    """A folder that `make` has filled: once a run, by whichever process comes first."""
+    place = run_folder()
+    place.mkdir(mode=0o700, exist_ok=True)
+    folder = place / name
+    with (place / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            making = place / f"{name}.making"
+            shutil.rmtree(making, ignore_errors=True)
+            making.mkdir(mode=0o700)
+            make(making)
+            making.rename(folder)
     return folder
+
+
+def run_folder() -> Path:
+    """What the processes of one run share; `tests/conftest.py` removes it with the run."""
+    run = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
+    return Path(tempfile.gettempdir()) / f"goex-run-{run}"
