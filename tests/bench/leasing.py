@@ -88,7 +88,9 @@ def _login(scopes: frozenset[str]) -> TokenSet:
         client=Client(client_id="goex"),
         flow="code",
         family="f" * 32,
-        access=Access(token=Secret(b"t" * 900), scopes=scopes, obtained=now, expires=now + timedelta(hours=2)),
+        access=Access(
+            token=Secret(b"t" * 900), scopes=scopes, obtained=now, expires=now + timedelta(hours=2), stated=True
+        ),
         refresh=Secret(b"r" * 400),
         asked=scopes,
         granted=scopes,
