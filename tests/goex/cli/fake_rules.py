@@ -20,7 +20,7 @@ def in_force(**changed: Any) -> pb.InForceReply:
     facts: dict[str, Any] = {
         "rules": [real._view(policy) for policy in default_book().policies[:2]],
         "hash": "ab" * 32,
-        "folder": "/home/ann/.config/goex/rules",
+        "folder": "/home/you/.config/goex/rules",
     }
     return pb.InForceReply(**{**facts, **changed})
 
