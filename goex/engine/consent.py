@@ -149,10 +149,10 @@ def least(now: Opens, before: Opens | None) -> Opens:
     )
 
 
-def wider(told: Opens | None, now: Opens | None) -> bool:
-    """Whether a credential that only the gateway holds opens more than was told, if anything was."""
-    if told is None or now is None:
-        return False
+def wider(told: Opens, now: Opens | None) -> bool:
+    """Whether a credential that only the gateway holds opens more than was told. One that can't be looked at does."""
+    if now is None:
+        return True
     if told.held_by == "token":
         return True
     return told.scopes is not None and (now.scopes is None or not set(now.scopes) <= set(told.scopes))

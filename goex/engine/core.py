@@ -258,7 +258,8 @@ class Core:
                     f"{service}/{name} gave a token for more than this needs, which it didn't do before.",
                     next_step="Ask again: the question then says that only GoEx's gateway holds it.",
                 )
-            if lease.narrowed != "token" and wider(told.get((service, name)), self.opens(plan).get((service, name))):
+            before = told.get((service, name)) if lease.narrowed != "token" else None
+            if before is not None and wider(before, self.opens(plan).get((service, name))):
                 raise Conflict(
                     f"The credential of {service}/{name} opens more now than when you were asked.",
                     next_step="Ask again: the question then says what it opens.",
