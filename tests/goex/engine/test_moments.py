@@ -155,6 +155,15 @@ async def test_a_standing_yes_gives_what_was_missing_and_no_more(desk: Desk) -> 
     assert [grant.scope for grant in desk.core.ledger.grants()] == ["other", "kept"]
 
 
+async def test_a_name_that_is_given_again_has_none_of_the_grants_of_who_had_it(desk: Desk) -> None:
+    desk.core.ledger.add_agent("bot", by="the person")
+    await granted(desk, "run")
+    await desk.engine.remove_agent("bot", by="the person")
+    assert not desk.core.ledger.grants()
+    desk.core.ledger.add_agent("bot", by="the person")
+    await desk.asked()  # it isn't allowed by itself
+
+
 # ---- between the decision and the turn to run
 
 

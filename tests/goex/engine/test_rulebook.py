@@ -213,6 +213,7 @@ def test_the_person_wakes_an_agent_and_never_rests(journal: Journal, clock: Cloc
     for _ in range(50):
         rules.counts.denied(PERSON)
     rules.counts.refuse_resting(PERSON)
+    assert PERSON not in [row.agent for row in journal.rows(kind="breaker")]
     for _ in range(3):
         rules.counts.denied("bot")
     assert not rules.counts.wake("helper", by="ann")

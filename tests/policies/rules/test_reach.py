@@ -80,6 +80,29 @@ def test_nobody_is_reached_past_the_confinement_by_how_they_are_written(value: A
     assert "recipients" in bounds.refusal(request.plan, agent="bot", situation=Situation(), catalog=CATALOG)
 
 
+def test_a_forbid_wins_over_a_rule_that_asks_for_want_of_knowing() -> None:
+    """Who gets it is known only later, so a rule that looks at that asks; another forbids it all the same."""
+    blind = (
+        '@id("blind") @effect("ask") forbid (principal, action, resource) when { context.recipients.contains("x") };'
+    )
+    later = {**POST, "arguments": {"channel": {"$from": {"call": 0, "path": "$.id"}}, "text": "x"}}
+    assert came(blind, later) == ("ask", ("blind",))
+    assert came(f"{blind}\n{NO_CALLS}", later) == ("deny", ("no-posts",))
+
+
+def test_a_permit_of_whole_arguments_isnt_met_by_those_that_are_known_so_far() -> None:
+    whole = '@id("whole") permit (principal, action, resource) when { context.arguments == {"text": "x"} };'
+    later = {"channel": {"$from": {"call": 0, "path": "$.id"}}, "text": "x"}
+    assert came(whole, {**POST, "granted": [], "arguments": {"text": "x"}}) == ("allow", ("whole",))
+    assert came(whole, {**POST, "granted": [], "arguments": later}) == ("ask", ())
+
+
+def test_how_many_get_a_message_isnt_known_before_an_answer_says_it() -> None:
+    later = {"to": {"$from": {"call": 0, "path": "$.everybody"}}, "body": "x"}
+    case = {"call": MAIL, "arguments": later, "undo": "compensating", "scope": "send", "granted": ["send"]}
+    assert came("", case) == ("ask", ("many-recipients-ask",))
+
+
 LISTS = {"call": "slack.users.list"}
 GARBAGE: dict[str, dict[str, Any]] = {
     "a key that means nothing": {**LISTS, "argumnets": {"limit": 1}},
