@@ -160,10 +160,18 @@ def check_socket(socket: Path) -> None:
     _check_owner(socket, found)
 
 
+def make_private(folder: Path) -> None:
+    """Make `folder` and what is missing above it, each 0700: `parents=True` alone leaves those to the umask, and who
+    can write to one of them can put another folder in ours' place. Nothing that is there changes. Raises OSError.
+    """
+    if not folder.parent.exists():
+        make_private(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
+
+
 def _make(folder: Path) -> None:
     try:
-        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700)
+        make_private(folder)
     except FileExistsError:
         pass
     except OSError as error:

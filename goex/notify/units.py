@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 
+from goex.paths import make_private
 from policies.errors import Conflict, Unavailable
 
 _OURS = "# Written by `goex notify --install`."
@@ -57,7 +58,7 @@ def install(env: Mapping[str, str]) -> list[Path]:
     for file in files:
         _check(file)
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        make_private(place)
         for file in files:
             fresh = file.with_name(f".{file.name}.new")
             fresh.write_text(text(file.name, env), encoding="utf-8")

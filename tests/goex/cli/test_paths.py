@@ -71,6 +71,21 @@ def test_folders_are_made_private_whatever_the_umask(tmp_path: Path) -> None:
     made(tmp_path).create()
 
 
+def test_what_is_missing_above_them_is_made_private_too_and_what_is_there_stays(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    home.chmod(0o755)
+    before = os.umask(0)
+    try:
+        Paths.from_env({"HOME": str(home)}).create()
+    finally:
+        os.umask(before)
+    modes = {str(each.relative_to(home)): stat.S_IMODE(each.stat().st_mode) for each in home.glob("**/")}
+    assert modes.pop(".") == 0o755
+    assert {".local", ".local/state", ".config"} <= set(modes)
+    assert set(modes.values()) == {0o700}
+
+
 @pytest.mark.parametrize("mode", [0o755, 0o710, 0o701, 0o770])
 def test_an_open_folder_is_refused_and_the_command_named(tmp_path: Path, mode: int) -> None:
     paths = made(tmp_path)

@@ -49,6 +49,8 @@ def test_they_are_written_and_removed(inside: Inside) -> None:
     assert done.code == 0
     assert "systemctl --user enable --now goex-daemon goex-notify" in done.out
     assert sorted(file.name for file in folder.iterdir()) == sorted(units.NAMES)
+    # Whoever can write there has their programs started as the person.
+    assert [each.stat().st_mode & 0o077 for each in (folder, folder.parent)] == [0, 0]
     assert inside("notify", "--install").code == 0
     wants = folder / "default.target.wants"
     wants.mkdir()
