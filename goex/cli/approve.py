@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goex.cli.output import Json, Output, print_error, shown, to_json
+from goex.cli.output import Json, Output, local, print_error, shown, to_json
 from goex.cli.prompt import Terminal, Verdict, decide
 from goex.cli.wording import summary
 from policies.errors import Denied, GoexError, InvalidInput
@@ -262,6 +262,12 @@ def _ask(
 
 
 def _list(out: Output, pending: Sequence[pb.Approval]) -> None:
+    if out.on_terminal:
+        now = datetime.now(UTC)
+        for approval in pending:
+            for line in summary(approval, out.console.width, now):
+                out.say(line.text, line.style)
+        return
     out.table(
         ("approval", "place", "agent", "risk", "undo", "times", "what", "until"),
         [
@@ -273,7 +279,7 @@ def _list(out: Output, pending: Sequence[pb.Approval]) -> None:
                 a.undo_class,
                 str(max(a.count, 1)),
                 "\n".join(a.lines[:1]) or a.intent,
-                a.deadline,
+                local(a.deadline),
             )
             for a in pending
         ],

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from goex.cli.output import Json, Output, shown
+from goex.cli.output import Json, Output, counted, shown
 
 if TYPE_CHECKING:
     from goex.rpc import goex_pb2 as pb
@@ -56,7 +56,8 @@ def list_services(every: All = False, as_json: Json = False) -> None:
     if imported:
         total = sum(s.method_count for s in reply.services)
         out.progress(f"{len(reply.services)} services, {total:,} methods. Find one: goex catalog search WORDS")
-    out.progress("What one can do: goex catalog show SERVICE; connect one: goex vault put SERVICE")
+    out.progress("What one can do: goex catalog show SERVICE")
+    out.progress("Connect one by logging in: goex auth login SERVICE; by a token: goex vault put SERVICE")
 
 
 @app.command("show")
@@ -256,7 +257,8 @@ def report(out: Output, done: Report) -> None:
     facts = done.to_json()
     size = _path().stat().st_size / 1e6
     out.say(
-        f"Imported {facts['documents']} documents: {facts['services']} services, {facts['methods']:,} methods, in "
+        f"Imported {counted(facts['documents'], 'document')}: {counted(facts['services'], 'service')}, "
+        f"{counted(facts['methods'], 'method')}, in "
         f"{done.seconds:.0f} s; problems: {len(done.problems)}. The catalog is {size:.1f} MB."
     )
 

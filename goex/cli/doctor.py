@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goex.cli.output import Json, Output, shown
+from goex.cli.output import Json, Output, fold, shown
 from policies.errors import ExitStatus, GoexError
 
 if TYPE_CHECKING:
@@ -337,7 +337,10 @@ def _print(out: Output, found: list[Check]) -> None:
         mark, style = ("ok", "green") if check.ok else ("missing", "bold red") if check.needed else ("note", "yellow")
         line = Text(f"{check.name:<{width}}  ")
         line.append(f"{mark:<7}", style=style)
-        line.append("  " + shown(check.says))
+        first, *rest = fold(shown(check.says), max(out.console.width - width - 11, 20))
+        line.append("  " + first)
         out.say(line)
+        for piece in rest:
+            out.say(" " * (width + 11) + piece)
         if check.mend:
             out.block(f"mend it: {check.mend}", indent=width + 11, style="")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import grpc
 
-from goex.cli.output import Output, fold, shown
+from goex.cli.output import Output, fold
 from goex.cli.wording import Line, Style
 from policies.errors import ExitStatus, GoexError
 from policies.text import escape
@@ -97,7 +97,7 @@ def _say(out: Output, plan: Sequence[str], done: pb.DryRunReply) -> None:
     if plan:
         out.say("What would run", "bold")
         for text in plan:
-            out.say("  │ " + shown(text))
+            out.barred(text)
         out.say("")
     styles = {"added": "green", "removed": "red", "warn": "bold yellow"}
     width = out.console.width if out.on_terminal else 100_000

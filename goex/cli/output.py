@@ -58,6 +58,11 @@ def fold(text: str, width: int) -> list[str]:
     return [*pieces, line] if line or not pieces else pieces
 
 
+def counted(number: int, word: str) -> str:
+    """The number and its noun, as in `1 record` and `1,000 records`."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
 def local(stamp: str) -> str:
     """A stored time (UTC) as this machine's local time, to the second; what isn't a time stays as it is."""
     try:
@@ -117,6 +122,12 @@ class Output:
         width = max(self.console.width - indent, 20) if self.on_terminal else 100_000
         for line in fold(shown(text), width):
             self.say(" " * indent + line, style)
+
+    def barred(self, text: str) -> None:
+        """A line of foreign text behind its bar: escaped, and on a terminal folded so that no piece leaves the bar."""
+        width = max(self.console.width - 4, 20) if self.on_terminal else 100_000
+        for index, piece in enumerate(fold(shown(text), width)):
+            self.say(f"  {'┊' if index else '│'} {piece}")
 
     def fields(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Names and values, one a line. Values are escaped here; empty ones are left out."""

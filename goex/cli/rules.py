@@ -272,7 +272,7 @@ def _changes(out: Output, reply: pb.CheckRulesReply) -> None:
     if not reply.changes:
         out.say("Nothing differs from what is in force.")
     styles = {"added": "green", "removed": "red"}
-    for text, style in _difference(reply):
+    for text, style in _folded(reply, out.console.width) if out.on_terminal else _difference(reply):
         out.say(text, styles.get(style, style))
 
 
@@ -281,9 +281,16 @@ def _agreed(terminal: Terminal, reply: pb.CheckRulesReply) -> bool:
     from goex.cli.prompt import Line
 
     width = terminal.size[0]
-    if not terminal.show([Line(part, style) for text, style in _difference(reply) for part in fold(text, width)]):
+    if not terminal.show([Line(text, style) for text, style in _folded(reply, width)]):
         return False
     return (terminal.ask("Put this in force? [y/N] ") or "").lower() in ("y", "yes")
+
+
+def _folded(reply: pb.CheckRulesReply, width: int) -> Iterator[tuple[str, Style]]:
+    """The difference on a screen: what a rule's line goes on with never begins where ours do."""
+    for text, style in _difference(reply):
+        for index, part in enumerate(fold(text, width - 4)):
+            yield ("  ┊ " if index else "") + part, style
 
 
 def _difference(reply: pb.CheckRulesReply) -> Iterator[tuple[str, Style]]:

@@ -57,7 +57,7 @@ def show(action_id: ActionArgument = LAST, as_json: Json = False) -> None:
         )
     )
     for line in action.lines:
-        out.say("  │ " + shown(line))
+        out.barred(line)
     if story.exchanges:
         out.say("Requests through the gateway:")
         _exchanges(out, story)

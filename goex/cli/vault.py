@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goex.cli.output import Json, Output, local, shown
+from goex.cli.output import Json, Output, counted, local, shown
 from policies.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -220,7 +220,9 @@ def remove(service: Service, account: AccountName = DEFAULT_ACCOUNT, as_json: Js
 def say_status(out: Output, reply: pb.VaultStatus) -> None:
     out.message(reply)
     if not out.as_json:
-        out.say(shown(f"The vault is {reply.state}, keyed by {reply.keyed_by}, with {reply.records} records."))
+        out.say(
+            shown(f"The vault is {reply.state}, keyed by {reply.keyed_by}, with {counted(reply.records, 'record')}.")
+        )
         for damage in reply.damage:
             out.say(shown(f"Altered outside of GoEx, and unusable until it is put again or removed: {damage}"))
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goex.cli.output import Json, Output, local, shown
+from goex.cli.output import Json, Output, counted, local, shown
 from goex.cli.vault import PassphraseFd, app, say_status
 from policies.errors import InvalidInput
 
@@ -180,7 +180,8 @@ def backup(
         reply = with_presence(send)
     out.message(reply)
     if not as_json:
-        out.say(shown(f"Backed up: {reply.path} ({reply.records} records, {reply.bytes} bytes), read back and opened."))
+        size = f"{counted(reply.records, 'record')}, {counted(reply.bytes, 'byte')}"
+        out.say(shown(f"Backed up: {reply.path} ({size}), read back and opened."))
 
 
 @app.command("restore")
@@ -236,7 +237,7 @@ def restore(
     vault = reply.vault
     out.say(
         shown(
-            f"Restored the backup of {local(reply.made)}: {vault.records} records. "
+            f"Restored the backup of {local(reply.made)}: {counted(vault.records, 'record')}. "
             f"The vault is {vault.state}, keyed by {vault.keyed_by}."
         )
     )

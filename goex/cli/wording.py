@@ -123,7 +123,8 @@ def summary(approval: pb.Approval, width: int, now: datetime) -> list[Line]:
         facts.append(f"{approval.count} times")
     facts.append(f"{left(approval.deadline, now)} left")
     place = f"{approval.place}." if approval.place else "-"
-    lines = [Line(piece, "bold") for piece in _fold(escape(f"{place:<4}{approval.id}  {', '.join(facts)}"), width)]
+    pieces = _fold(escape(f"{approval.id}  {', '.join(facts)}"), width - 4)
+    lines = [Line(("" if index else place).ljust(4) + piece, "bold") for index, piece in enumerate(pieces)]
     for text in (*([f"“{approval.intent}”"] if approval.intent else []), *approval.lines):
         lines += _block(text, width)
     return lines

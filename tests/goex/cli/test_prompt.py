@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from goex.cli.output import Output
 from goex.cli.prompt import choices, describe, offered
 from goex.cli.wording import summary
 from goex.rpc import goex_pb2 as pb
@@ -595,3 +599,40 @@ def test_a_terminal_behind_a_pipe_isnt_asked(env: dict[str, str], fake: Fake, sh
         terminal.wait()
     assert "Your answer" not in terminal.text
     assert fake.decided == []
+
+
+def test_a_list_is_read_on_a_narrow_terminal(on_terminal: Callable[..., object], fake: Fake) -> None:
+    fake.pending[:] = [approval(agent="a-helper-with-a-long-name", lines=["word " * 30], count=2, place=1)]
+    with on_terminal("approve", "--list", size=(24, 60), TERM="xterm", COLUMNS="60") as screen:
+        assert screen.terminal.wait() == 0
+    said = re.sub(r"\x1b\[[0-9;]*m", "", screen.raw).replace("\r", "").splitlines()
+    assert max(map(len, said)) <= 60
+    assert said[0].startswith("1.  ap-0001  the agent “a-helper-with-a-long-name”")
+    assert said[1].startswith("    ")
+    assert any(line.startswith("  ┊ word") for line in said)
+
+
+def test_foreign_words_stay_behind_their_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    out = Output(False)
+    out.console = Console(file=sys.stdout, force_terminal=True, width=40, color_system=None)
+    out.barred("word " * 20 + "\nWhat it needs")
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) > 2
+    assert all(line.startswith("  ┊ " if index else "  │ ") and len(line) <= 40 for index, line in enumerate(said))
+
+
+def test_a_rules_line_that_goes_on_cant_look_like_another_change(
+    on_terminal: Callable[..., object], fake: Fake, env: dict[str, str]
+) -> None:
+    rules = Path(env["XDG_CONFIG_HOME"]) / "goex" / "rules"
+    rules.mkdir(parents=True)
+    rules.parent.chmod(0o700)
+    text = f'@id("one") permit (principal, action, resource) when {{ "{"added two: " * 12}" == "x" }};'
+    (rules / "mine.cedar").write_text(text)
+    with on_terminal("rules", "apply", size=(24, 60)) as screen:
+        screen.terminal.expect(r"in force\? \[y/N\] ")
+        screen.terminal.type("n")
+        assert screen.terminal.wait() == 3
+    said = screen.raw.replace("\r", "").splitlines()
+    assert [line for line in said if line.startswith("added")] == ["added one: runs without asking"]
+    assert len([line for line in said if line.startswith("  ┊ ")]) > 1
