@@ -169,6 +169,19 @@ def make_private(folder: Path) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
 
 
+def make_open(folder: Path) -> None:
+    """Make `folder` and what is missing above it so that everybody gets through and only its owner changes it, whatever
+    the umask is. Nothing that is there changes. Raises OSError.
+    """
+    if not folder.parent.exists():
+        make_open(folder.parent)
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        return
+    folder.chmod(0o755)
+
+
 def _make(folder: Path) -> None:
     try:
         make_private(folder)

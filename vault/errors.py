@@ -233,7 +233,9 @@ def no_account(service: str, name: str = "", others: tuple[str, ...] = ()) -> No
     said = escape(service[:100])
     what = f"{said} has no account {escape(name[:100])!r}" if name else f"There is no account for {said}"
     there = f" (there is: {', '.join(others)})" if others else ""
-    return NoAccount(f"{what} in the vault{there}.", next_step=f"Add it: goex vault put {pasteable(service)}")
+    put = f"goex vault put {pasteable(service)}"
+    add = f"Add it: {put}" if service == "model" else f"Connect it: goex auth login {pasteable(service)}, or {put}"
+    return NoAccount(f"{what} in the vault{there}.", next_step=add)
 
 
 def pasteable(word: str) -> str:

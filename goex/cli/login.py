@@ -294,7 +294,7 @@ def _agreed(client: Client, request: ab.LoginRequest, out: Output, terminal: Ter
         offer_scopes(offer, out)
         raise InvalidInput(
             "Which scopes should be asked for?",
-            next_step=f"Name them: goex auth login {offer.service} --scope {offer.scopes[0].name}; "
+            next_step=f"Name them in the same command: --scope {offer.scopes[0].name}; "
             "or run what you want to have done, and GoEx asks for what that needs.",
         )
     return offer

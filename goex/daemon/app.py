@@ -47,7 +47,7 @@ from goex.engine.peers import Presence, Sessions
 from goex.engine.recovery import recover
 from goex.journal.chain import Journal, utc_now
 from goex.journal.states import State
-from goex.paths import Paths
+from goex.paths import Paths, make_open
 from goex.rpc import accounts_pb2_grpc as accounts_rpc
 from goex.rpc import audit_pb2_grpc as audit_rpc
 from goex.rpc import goex_pb2 as pb
@@ -279,7 +279,7 @@ class App:
             Acceptor(self.paths.user_socket, "user", own, user_backend, self.registry, self._turned_away)
         )
         for extra in self.config.agent_sockets:
-            extra.path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            make_open(extra.path.parent)  # the socket is for other users, also under a unit's strict umask
             # The mode lets everybody try; whom the socket is for is checked by what the kernel says of the peer.
             mode = 0o666 if extra.uids - own else 0o600
             self._acceptors.append(

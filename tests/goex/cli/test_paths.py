@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from goex.paths import Paths, UnsafePlace, cache_folder, check_folder, check_socket
+from goex.paths import Paths, UnsafePlace, cache_folder, check_folder, check_socket, make_open
 from policies.errors import Unavailable
 
 
@@ -179,3 +179,16 @@ def test_the_folder_for_caches_is_made_private_and_refused_when_open(tmp_path: P
         cache_folder({"HOME": str(tmp_path)})
     with pytest.raises(Unavailable):
         cache_folder({"HOME": "/proc/nowhere", "XDG_CACHE_HOME": "relative"})
+
+
+@pytest.mark.parametrize("umask", [0o077, 0o002, 0o022])
+def test_a_folder_for_other_users_lets_them_through_and_no_more(tmp_path: Path, umask: int) -> None:
+    """An agent's socket lies in it, and a unit's umask may be strict."""
+    before = os.umask(umask)
+    try:
+        make_open(tmp_path / "a" / "b")
+        (tmp_path / "closed").mkdir(mode=0o700)
+        make_open(tmp_path / "closed")
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("a", "a/b", "closed")] == [0o755, 0o755, 0o700]
