@@ -18,7 +18,8 @@ demo: services ## Set everything up, and show an action asked for, approved, run
 
 .PHONY: test
 test: services ## Run the tests, three files at a time (ARGS="-k name" for some of them)
-	@$(SIGNALS) $(BIN)/pytest -n 3 --dist loadfile $(ARGS)
+	@base=$$(mktemp -d /tmp/goXXXX) && trap 'rm -rf "$$base"' EXIT && \
+	    $(SIGNALS) $(BIN)/pytest -n 3 --dist loadfile --basetemp="$$base" $(ARGS) # sockets want short paths
 
 .PHONY: setup
 setup: ## Make the virtual environment .venv from the locks

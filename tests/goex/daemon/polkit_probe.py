@@ -50,29 +50,22 @@ def main() -> None:
     if rule in ("YES", "NO", "AUTH_SELF"):
         Path("/etc/polkit-1/rules.d/10-goex.rules").write_text(RULE % f"polkit.Result.{rule}")
     readable(Path(sys.base_prefix))
-    started = []
     if rule != "no bus":
         (folder / "bus.conf").write_text(CONFIG.format(socket=BUS))
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        started.append(
-            subprocess.Popen(["dbus-daemon", f"--config-file={folder}/bus.conf", "--nofork", "--nopidfile"], **quiet)
-        )  # type: ignore[call-overload]
+        command = ["dbus-daemon", f"--config-file={folder}/bus.conf", "--nofork", "--nopidfile"]
+        subprocess.Popen(command, **quiet)  # type: ignore[call-overload]  # ends with the namespace
         waited(BUS.exists)
         if rule != "no polkit":
-            started.append(subprocess.Popen([POLKITD, "--no-debug"], **quiet))  # type: ignore[call-overload]
+            polkit = subprocess.Popen([POLKITD, "--no-debug"], **quiet)  # type: ignore[call-overload]
             waited(lambda: b"PolicyKit1" in names())
             if rule == "stopped":
-                os.kill(started[-1].pid, 19)
-    try:
-        os.chown(folder, USER, USER)
-        os.setgroups([])
-        os.setgid(USER)
-        os.setuid(USER)
-        print(json.dumps(asked(mode)))
-    finally:
-        if os.geteuid() == 0:
-            for each in started:
-                each.kill()
+                os.kill(polkit.pid, 19)
+    os.chown(folder, USER, USER)
+    os.setgroups([])
+    os.setgid(USER)
+    os.setuid(USER)
+    print(json.dumps(asked(mode)))
 
 
 def names() -> bytes:

@@ -43,7 +43,8 @@ def probe(tmp_path: Path, mode: str, rule: str) -> dict[str, Any]:
     for folder in (tmp_path, *tmp_path.parents):
         if str(folder) != "/" and folder.stat().st_uid == 0 and folder != Path("/tmp"):
             folder.chmod(folder.stat().st_mode | 0o005)
-    alone = ["unshare", "-m", "--propagation", "private"]
+    # In a process namespace too: what the probe started ends with it, though it isn't root any more by then.
+    alone = ["unshare", "-m", "--propagation", "private", "-p", "-f", "--kill-child", "--mount-proc"]
     done = subprocess.run(
         [*alone, sys.executable, "-m", "tests.goex.daemon.polkit_probe", str(tmp_path), mode, rule],
         capture_output=True,

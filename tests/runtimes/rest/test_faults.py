@@ -137,7 +137,12 @@ async def test_what_is_sent_is_noted_before_it_leaves(
     assert outcome.ok, outcome.summary
     assert order == ["request", "hit", "answer"]
     (facts,) = [facts for _, kind, facts in slack_bench.notes if kind == "request"]
-    assert facts == {"request": "call-0", "method": "POST", "url": f"{slack.url}/chat.postMessage"}
+    assert facts == {
+        "request": "call-0",
+        "call": "slack.chat.postMessage",
+        "method": "POST",
+        "url": f"{slack.url}/chat.postMessage",
+    }
 
 
 async def test_a_gateway_that_dies_after_sending_leaves_it_unknown(
