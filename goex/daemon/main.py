@@ -9,6 +9,7 @@ import os
 import resource
 import signal
 import sys
+import time
 from pathlib import Path
 
 from goex.config import Config, load
@@ -19,6 +20,7 @@ from vault.hardening import harden_process
 log = logging.getLogger("goex.daemon")
 
 DESCRIPTORS = 4096  # each connection takes three
+LINGERING_SECONDS = 3.0  # for the lock of a daemon that was killed
 
 
 class AlreadyRunning(Unavailable):
@@ -30,18 +32,35 @@ class AlreadyRunning(Unavailable):
 def lock(path: Path) -> int:
     """Hold the daemon's lock for as long as this process lives. Raises AlreadyRunning."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        pid = os.pread(handle, 20, 0).decode("ascii", "replace").strip()
-        os.close(handle)
-        raise AlreadyRunning(
-            f"A daemon runs already for this state folder (process {pid}).",
-            next_step="Look at it with: goex daemon status",
-        ) from None
+    until = time.monotonic() + LINGERING_SECONDS
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except OSError:
+            pid = os.pread(handle, 20, 0).decode("ascii", "replace").strip()
+            if _runs(pid) or time.monotonic() > until:
+                os.close(handle)
+                raise AlreadyRunning(
+                    f"A daemon runs already for this state folder (process {pid}).",
+                    next_step="Look at it with: goex daemon status",
+                ) from None
+        time.sleep(0.05)
     os.ftruncate(handle, 0)
     os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
     return handle
+
+
+def _runs(pid: str) -> bool:
+    """Whether the process that holds the lock is there. One that was killed while it started another leaves the lock to
+    that one for a moment, until it is another program."""
+    if not pid.isdigit():
+        return True
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return False
+    return state not in ("Z", "X")
 
 
 def main() -> None:

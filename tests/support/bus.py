@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import socket
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +55,8 @@ class Bus:
             stderr=subprocess.DEVNULL,
         )
         for _ in range(200):
-            if self.socket.exists():
+            with socket.socket(socket.AF_UNIX) as trying, suppress(OSError):
+                trying.connect(str(self.socket))  # it is there before anybody listens
                 return
             time.sleep(0.02)
         raise AssertionError("the bus didn't come up")
