@@ -244,7 +244,7 @@ def _confinement(section: _Section) -> Confinement:
     folders = section.texts("folders")
     for folder in folders:
         if not Path(folder).is_absolute() or ".." in Path(folder).parts:
-            raise section.wrong("folders", f"must hold absolute folders, like /home/you/work, not {folder[:60]!r}")
+            raise section.wrong("folders", f"must hold absolute folders, like /home/you/docs, not {folder[:60]!r}")
     return Confinement(
         folders=folders,
         hosts=tuple(host.lower() for host in section.texts("hosts")),

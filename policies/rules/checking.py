@@ -108,7 +108,7 @@ def _names(policy: Policy, catalog: Catalogued, agents: Collection[str]) -> Iter
                     yield _found(policy, f"There is no method {escape(id)!r}, {never}.", step, at=id, error=False)
             case "Folder" if not id.startswith("/") or (id != "/" and id.rstrip("/") != id) or "/../" in f"{id}/":
                 says = f"{escape(id)!r} isn't a folder's whole path, {never}."
-                yield _found(policy, says, "Write it like /home/you/work.", at=id, error=False)
+                yield _found(policy, says, "Write it like /home/you/docs.", at=id, error=False)
     how, kind, id = policy.head.resource
     if kind == "Service" and how == "eq":
         yield _found(

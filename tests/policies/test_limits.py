@@ -14,7 +14,7 @@ from policies.rules.cases import read
 from policies.rules.facts import Situation
 
 CATALOG = Catalog.bundled()
-FOLDERS = Confinement(folders=("/home/you/work", "/srv/"))
+FOLDERS = Confinement(folders=("/home/you/docs", "/srv/"))
 HOSTS = Confinement(hosts=("slack.com", "*.example.org"))
 PEOPLE = Confinement(recipients=("*@example.org", "#ops"))
 DATA = Confinement(databases=("app", "test_*"), tables=("orders",), rows=100)
@@ -22,8 +22,8 @@ MAIL = "gmail.users.messages.send"
 
 WITHIN: dict[str, tuple[Confinement, dict[str, Any]]] = {
     "no confinement": (NOT_CONFINED, {"folder": "/etc"}),
-    "the folder itself": (FOLDERS, {"folder": "/home/you/work"}),
-    "below it": (FOLDERS, {"folder": "/home/you/work/a/b"}),
+    "the folder itself": (FOLDERS, {"folder": "/home/you/docs"}),
+    "below it": (FOLDERS, {"folder": "/home/you/docs/a/b"}),
     "below one with a slash": (FOLDERS, {"folder": "/srv/x"}),
     "a call, where folders are confined": (FOLDERS, {"call": "slack.users.list"}),
     "everything below /": (Confinement(folders=("/",)), {"folder": "/etc"}),
@@ -43,7 +43,7 @@ WITHIN: dict[str, tuple[Confinement, dict[str, Any]]] = {
 }
 OUTSIDE: dict[str, tuple[Confinement, dict[str, Any], str]] = {
     "another folder": (FOLDERS, {"folder": "/home/you"}, "isn't one of those"),
-    "one that begins alike": (FOLDERS, {"folder": "/home/you/workshop"}, "isn't one of those"),
+    "one that begins alike": (FOLDERS, {"folder": "/home/you/docsshop"}, "isn't one of those"),
     "the person, too": (FOLDERS, {"folder": "/etc", "agent": PERSON}, "isn't one of those"),
     "an agent takes back": (FOLDERS, {"folder": "/etc", "kind": "undo"}, "isn't one of those"),
     "the person does it again": (FOLDERS, {"folder": "/etc", "kind": "redo", "agent": PERSON}, "isn't one of those"),

@@ -136,8 +136,8 @@ def test_a_wrong_key_deep_inside_is_found() -> None:
 
 
 CONFINED = {
-    '[confine]\nfolders = ["/home/you/work"]\nhosts = ["Slack.com"]\nrows = 5\nsession_actions = 9\n': (
-        ("/home/you/work",), ("slack.com",), 5, 9,
+    '[confine]\nfolders = ["/home/you/docs"]\nhosts = ["Slack.com"]\nrows = 5\nsession_actions = 9\n': (
+        ("/home/you/docs",), ("slack.com",), 5, 9,
     ),
     "": ((), (), 0, 0),
 }  # fmt: skip

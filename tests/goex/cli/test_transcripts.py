@@ -112,7 +112,7 @@ def _empty(fake: Fake) -> None:
 
 def _rules_differ(fake: Fake) -> None:
     fake.rules.reply.drafts.add(change="added", name="ops", effect="permit", after="permit (…);")
-    fake.rules.reply.confined.add(what="folders", to="/home/you/work")
+    fake.rules.reply.confined.add(what="folders", to="/home/you/docs")
     fake.rules.reply.resting.add(agent="bot", until="2026-01-02T03:04:05+00:00")
 
 

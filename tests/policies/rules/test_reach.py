@@ -42,7 +42,7 @@ def test_a_permit_to_call_permits_no_doing_again() -> None:
 
 def test_programs_that_are_forbidden_say_nothing_of_putting_their_files_back() -> None:
     """A redo of files runs no program: it brings back what was there."""
-    case = {"folder": "/home/you/work", "kind": "redo", "granted": ["files.write"]}
+    case = {"folder": "/home/you/docs", "kind": "redo", "granted": ["files.write"]}
     assert came(NO_FILES, case) == ("allow", ())
 
 
