@@ -175,7 +175,9 @@ def _within(seconds: float, work: Callable[[], list[str]]) -> list[str] | Except
 
 
 def _adapter(line: _Line) -> HTTPAdapter:
-    class Plain(HTTPConnection):
+    class Pinned(HTTPConnection):
+        """Goes through the line, and tells it when something was sent."""
+
         def _new_conn(self) -> socket.socket:
             return line.connect(self.host, self.port)
 
@@ -185,21 +187,14 @@ def _adapter(line: _Line) -> HTTPAdapter:
             line.sent = True
             super().send(data)
 
-    class Secure(HTTPSConnection):
-        def _new_conn(self) -> socket.socket:
-            return line.connect(self.host, self.port)
-
-        def send(self, data: Any) -> None:
-            if self.sock is None:
-                self.connect()
-            line.sent = True
-            super().send(data)
+    class PinnedSecurely(Pinned, HTTPSConnection):
+        pass
 
     class PlainPool(HTTPConnectionPool):
-        ConnectionCls = Plain
+        ConnectionCls = Pinned
 
     class SecurePool(HTTPSConnectionPool):
-        ConnectionCls = Secure
+        ConnectionCls = PinnedSecurely
 
     class Adapter(HTTPAdapter):
         def init_poolmanager(self, *_: Any, **__: Any) -> None:
