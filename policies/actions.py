@@ -89,6 +89,49 @@ class Files:
         }
 
 
+# How a change of a database is taken back. "versioning": its transaction is held open, durably, until it is committed
+# or undone; "reversal": it is committed at once, with the rows as they were before kept; "pairs": taken back by the
+# undo that was proposed with it, tested beforehand. "": as the database's entry says.
+UndoPolicy = Literal["", "versioning", "reversal", "pairs"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sql:
+    """Statements on one database, all in one transaction. Untrusted text: only what is made anew from its checked
+    tree ever runs (`runtimes.sql.checking`)."""
+
+    database: str  # the name of its entry
+    statements: str
+    policy: UndoPolicy = ""
+    undo: str = ""  # statements that a model claims take it back; only for "pairs"
+    kind: Literal["sql"] = "sql"
+
+    def to_json(self) -> JsonValue:
+        return {
+            "kind": self.kind,
+            "database": self.database,
+            "statements": self.statements,
+            "policy": self.policy,
+            "undo": self.undo,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mongo:
+    """Operations on one MongoDB database, in order. Each is an object in MongoDB's Extended JSON (`runtimes.mongo`)."""
+
+    database: str  # the name of its entry
+    operations: tuple[JsonObject, ...]
+    kind: Literal["mongo"] = "mongo"
+
+    def to_json(self) -> JsonValue:
+        return {
+            "kind": self.kind,
+            "database": self.database,
+            "operations": [dict(operation) for operation in self.operations],
+        }
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revert:
     """Undo, redo or commit of an earlier action: an action itself, on the same path."""
@@ -101,7 +144,7 @@ class Revert:
         return {"kind": self.kind, "verb": self.verb, "target": self.target}
 
 
-Action = ApiCalls | Files | Revert
+Action = ApiCalls | Files | Sql | Mongo | Revert
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +216,7 @@ class Outcome:
     stdout: str = ""
     stderr: str = ""
     cut: int = 0  # bytes of output left out
-    changes: tuple[str, ...] = ()  # files: "created a.txt", ...
+    changes: tuple[str, ...] = ()  # files: "created a.txt", ...; databases: "orders: 3 rows updated", ...
     changes_cut: int = 0
     touched: bool = True  # False only when it is known that nothing was changed
 

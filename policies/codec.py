@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
-from policies.actions import Action, ApiCalls, Call, Files, Need, Plan, Revert, UndoClass
+from policies.actions import Action, ApiCalls, Call, Files, Mongo, Need, Plan, Revert, Sql, UndoClass, UndoPolicy
 from policies.catalog import Risk
 from policies.errors import InvalidInput
 
@@ -31,6 +31,23 @@ def action_from_json(value: Any) -> Action:
                         f"{value['language']!r} isn't a language that runs on files.", next_step="Use shell or python."
                     )
                 return Files(folder=_text(value["folder"]), language=value["language"], program=_text(value["program"]))
+            case "sql":
+                if value["policy"] not in get_args(UndoPolicy):
+                    raise InvalidInput(
+                        f"{value['policy']!r} isn't a way to take back.",
+                        next_step="versioning, reversal and pairs are.",
+                    )
+                return Sql(
+                    database=_text(value["database"]),
+                    statements=_text(value["statements"]),
+                    policy=value["policy"],
+                    undo=_text(value["undo"]),
+                )
+            case "mongo":
+                return Mongo(
+                    database=_text(value["database"]),
+                    operations=tuple(dict(operation) for operation in value["operations"]),
+                )
             case "revert":
                 if value["verb"] not in ("undo", "redo", "commit"):
                     raise InvalidInput(f"{value['verb']!r} can't be asked for.", next_step="undo, redo or commit can.")

@@ -60,6 +60,18 @@ class Settlement:
     evidence: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Footprint:
+    """What an action that has run read and wrote, to tell whether two actions are independent.
+
+    Each is a path of names: `files/home/you/docs`, `db/shop/orders`, `db/shop/orders/id=5`, `calls/slack/work/C042`;
+    one that is above or below another meets it. What isn't known is said by the wider name.
+    """
+
+    reads: frozenset[str]
+    writes: frozenset[str]
+
+
 DryKind = Literal["note", "warning", "change", "hunk", "same", "added", "removed", "output", "errors"]
 
 
@@ -135,6 +147,10 @@ class Runtime(Protocol):
         """
         ...
 
+    async def footprint(self, plan: Plan, context: Context) -> Footprint:
+        """What the action of `plan` read and wrote, from the plan and the records alone; `context` is its own."""
+        ...
+
     async def forget(self, plan: Plan, context: Context) -> None:
-        """Commit: drop what undo would need. Idempotent."""
+        """Drop what undo would need, of an action that never ran or was committed. Idempotent."""
         ...

@@ -34,6 +34,26 @@ class FilesProgram(_message.Message):
     program: str
     def __init__(self, folder: _Optional[str] = ..., language: _Optional[str] = ..., program: _Optional[str] = ...) -> None: ...
 
+class SqlProgram(_message.Message):
+    __slots__ = ("database", "statements", "policy", "undo")
+    DATABASE_FIELD_NUMBER: _ClassVar[int]
+    STATEMENTS_FIELD_NUMBER: _ClassVar[int]
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    UNDO_FIELD_NUMBER: _ClassVar[int]
+    database: str
+    statements: str
+    policy: str
+    undo: str
+    def __init__(self, database: _Optional[str] = ..., statements: _Optional[str] = ..., policy: _Optional[str] = ..., undo: _Optional[str] = ...) -> None: ...
+
+class MongoProgram(_message.Message):
+    __slots__ = ("database", "operations_json")
+    DATABASE_FIELD_NUMBER: _ClassVar[int]
+    OPERATIONS_JSON_FIELD_NUMBER: _ClassVar[int]
+    database: str
+    operations_json: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, database: _Optional[str] = ..., operations_json: _Optional[_Iterable[str]] = ...) -> None: ...
+
 class MapRequest(_message.Message):
     __slots__ = ("intent", "explain")
     INTENT_FIELD_NUMBER: _ClassVar[int]
@@ -85,11 +105,15 @@ class MapReply(_message.Message):
     def __init__(self, candidates: _Optional[_Iterable[_Union[Candidate, _Mapping]]] = ..., agreement: _Optional[float] = ..., samples: _Optional[int] = ..., rejected: _Optional[_Iterable[_Union[Rejection, _Mapping]]] = ..., proposer: _Optional[str] = ..., sure: _Optional[bool] = ..., notes: _Optional[_Iterable[str]] = ..., explanation: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ExecuteRequest(_message.Message):
-    __slots__ = ("intent", "calls", "files", "proposal", "detach", "ask_seconds", "choice")
+    __slots__ = ("intent", "calls", "files", "proposal", "sql", "mongo", "database", "folder", "detach", "ask_seconds", "choice")
     INTENT_FIELD_NUMBER: _ClassVar[int]
     CALLS_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
     PROPOSAL_FIELD_NUMBER: _ClassVar[int]
+    SQL_FIELD_NUMBER: _ClassVar[int]
+    MONGO_FIELD_NUMBER: _ClassVar[int]
+    DATABASE_FIELD_NUMBER: _ClassVar[int]
+    FOLDER_FIELD_NUMBER: _ClassVar[int]
     DETACH_FIELD_NUMBER: _ClassVar[int]
     ASK_SECONDS_FIELD_NUMBER: _ClassVar[int]
     CHOICE_FIELD_NUMBER: _ClassVar[int]
@@ -97,10 +121,14 @@ class ExecuteRequest(_message.Message):
     calls: Calls
     files: FilesProgram
     proposal: str
+    sql: SqlProgram
+    mongo: MongoProgram
+    database: str
+    folder: str
     detach: bool
     ask_seconds: int
     choice: int
-    def __init__(self, intent: _Optional[str] = ..., calls: _Optional[_Union[Calls, _Mapping]] = ..., files: _Optional[_Union[FilesProgram, _Mapping]] = ..., proposal: _Optional[str] = ..., detach: _Optional[bool] = ..., ask_seconds: _Optional[int] = ..., choice: _Optional[int] = ...) -> None: ...
+    def __init__(self, intent: _Optional[str] = ..., calls: _Optional[_Union[Calls, _Mapping]] = ..., files: _Optional[_Union[FilesProgram, _Mapping]] = ..., proposal: _Optional[str] = ..., sql: _Optional[_Union[SqlProgram, _Mapping]] = ..., mongo: _Optional[_Union[MongoProgram, _Mapping]] = ..., database: _Optional[str] = ..., folder: _Optional[str] = ..., detach: _Optional[bool] = ..., ask_seconds: _Optional[int] = ..., choice: _Optional[int] = ...) -> None: ...
 
 class RevertRequest(_message.Message):
     __slots__ = ("action_id", "verb", "detach", "ask_seconds")

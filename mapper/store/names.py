@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 # What the engine and the vault have of their own under a service's name: a permission, a credential, a kind of action.
-RESERVED = frozenset({"goex", "model", "files", "code", "sql", "mongo"})
+RESERVED = frozenset({"goex", "model", "files", "code", "db", "sql", "mongo"})
 
 SERVICE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,59}")
 METHOD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_][A-Za-z0-9_-]*)*")

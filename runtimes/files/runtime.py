@@ -19,7 +19,7 @@ from pathlib import Path
 
 from policies.actions import Action, Files, Outcome, Plan, Revert
 from policies.errors import Conflict, GoexError, InvalidInput, Unsupported
-from runtimes.base import Context, DryLine, DryRun, Records, Settlement
+from runtimes.base import Context, DryLine, DryRun, Footprint, Records, Settlement
 from runtimes.files import notes, plans, words, workcopy
 from runtimes.files.desk import Desk, Halted, refuse_difference, refuse_unrestorable, stopped
 from runtimes.files.difference import Difference
@@ -233,6 +233,11 @@ class FilesRuntime:
             changes_cut=cut,
             touched=True,
         )
+
+    async def footprint(self, plan: Plan, context: Context) -> Footprint:
+        """See `Runtime.footprint`: a program may have read all of its folder."""
+        folder = frozenset({f"files{plan.resolved['folder']}"})
+        return Footprint(reads=folder, writes=folder)
 
     async def forget(self, plan: Plan, context: Context) -> None:
         """See `Runtime.forget`. Deletes the snapshots of this action and what no other snapshot needs."""

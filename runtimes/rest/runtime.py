@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 
 from mapper.catalog import Catalog
 from policies.actions import Action, ApiCalls, Outcome, Plan, Revert
+from policies.catalog import Risk
 from policies.errors import ExitStatus, GoexError, InvalidInput, Unsupported
 from policies.jsonvalue import canonical
-from runtimes.base import Context, DryRun, Settlement
+from runtimes.base import Context, DryRun, Footprint, Settlement
 from runtimes.gateway.contract import Gateway
 from runtimes.rest import answers as record
 from runtimes.rest.answers import Ledger
@@ -128,6 +129,12 @@ class RestRuntime:
                 if unknown:
                     return Outcome(ok=False, summary=f"It can't be known how far it came. {' '.join(unknown)}")
                 return await redo(self._runner, revert_plan, own, target, context)
+
+    async def footprint(self, plan: Plan, context: Context) -> Footprint:
+        """See `Runtime.footprint`: the account as a whole, since what a service's names stand for isn't known."""
+        reads = {f"calls/{need.service}/{need.account}" for need in plan.required}
+        writes = {f"calls/{need.service}/{need.account}" for need in plan.required if need.risk > Risk.READ}
+        return Footprint(reads=frozenset(reads), writes=frozenset(writes))
 
     async def forget(self, plan: Plan, context: Context) -> None:
         """Drop the recorded answers: there is no undo any more. Idempotent."""
