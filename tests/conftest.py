@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.google import run_folder
+from tests.services.postgres import Postgres, find_binaries
 from tests.services.synapse import Synapse, find_python
 
 
@@ -40,4 +41,13 @@ def synapse() -> Iterator[Synapse]:
     if python is None:
         pytest.skip("no homeserver: set GOEX_SYNAPSE_PYTHON, or run make setup")
     with Synapse(python) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A running PostgreSQL, one for the whole run: tests make databases of their own in it, and never kill it."""
+    if find_binaries() is None:
+        pytest.skip("no PostgreSQL: run make services")
+    with Postgres() as server:
         yield server
