@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from policies.errors import InvalidInput
 
-Format = Literal["string", "file", "basic", "oauth"]
+Format = Literal["string", "file", "basic", "oauth", "database"]
 
 _DEFAULT_PORTS = {"https": 443, "http": 80}
 _HOSTS = "Write it like chat.example.org."
@@ -78,8 +78,10 @@ class Account:
     """One account of one service: everything about a credential but the secret itself.
 
     `format` is `string` (a token), `file` (a credential file; the thesis's two formats), `basic` (a user name and
-    password) or `oauth` (a login, whose tokens are sealed with the server that renews them). `private` allows
-    addresses that aren't public for exactly these origins; `ca_pem` is trusted for them instead of the system's.
+    password), `oauth` (a login, whose tokens are sealed with the server that renews them) or `database`, which has no
+    origins: its `base_url` is the database's own, without a password. `private` allows addresses that aren't public
+    for exactly these origins, and such a database a connection without TLS; `ca_pem` is trusted for them instead of
+    the system's.
     """
 
     service: str
@@ -91,6 +93,9 @@ class Account:
     ca_pem: str = ""
 
     def __post_init__(self) -> None:
+        if self.format == "database":
+            self._check_database()
+            return
         if not self.origins:
             raise InvalidInput("An account without an origin could never be used.")
         if Origin.parse(self.base_url) not in self.origins:
@@ -101,6 +106,14 @@ class Account:
             raise InvalidInput(
                 "Plain http would show the credential to the network.",
                 next_step="Use https, or --private for a server on this machine or network.",
+            )
+
+    def _check_database(self) -> None:
+        from policies.databases import SERVICE, Address  # which stands on this module
+
+        if self.service != SERVICE or self.origins or Address.parse(self.base_url)[0].url != self.base_url:
+            raise InvalidInput(
+                "This isn't the entry of a database.", next_step="Add one with: goex db add NAME URL"
             )
 
     @property

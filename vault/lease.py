@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Literal
 
 from policies.accounts import Account
+from policies.databases import Terms
 from vault.secret import Secret
 
 
@@ -20,7 +21,7 @@ class Lease:
     `narrowed`: who holds the credential to what the action needs. "token": the service itself, since the token opens
     `scopes` alone, as its server stated. "gateway": GoEx, since the credential opens more (`scopes` is then what it is
     known to open, () where that isn't known). `redact` is what else must never come back, such as the password within
-    a basic credential.
+    a basic credential. Of a database `secret` is its password, and `terms` say how changes there are taken back.
     """
 
     action_id: str
@@ -30,3 +31,4 @@ class Lease:
     narrowed: Literal["token", "gateway"] = "gateway"
     scopes: tuple[str, ...] = ()
     redact: tuple[Secret, ...] = ()
+    terms: Terms | None = None

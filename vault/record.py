@@ -21,6 +21,7 @@ from policies.errors import GoexError, InvalidInput
 from policies.jsonvalue import canonical, parse
 from policies.text import escape
 from vault.basic import Basic
+from vault.database import DatabaseSecret
 from vault.errors import AccountUnclear, RecordAltered, no_account, pasteable
 from vault.header import Entry, row_digest
 from vault.oauth.tokens import TokenSet
@@ -263,7 +264,8 @@ def check_account(account: Account) -> None:
             f"An account has a base URL of at most {_LONGEST_URL} characters, and at most {_MOST_ORIGINS} origins.",
             next_step="Give the service's own address alone.",
         )
-    if any(mark in account.base_url for mark in "?#") or escape(account.base_url) != account.base_url:
+    marks = "#" if account.format == "database" else "?#"
+    if any(mark in account.base_url for mark in marks) or escape(account.base_url) != account.base_url:
         raise InvalidInput(
             "A base URL has no query, no fragment and no hidden characters.",
             next_step="Give the part that all of the service's addresses begin with.",
@@ -301,6 +303,8 @@ def check_secret(account: Account, secret: Secret) -> None:
         TokenSet.from_secret(secret)
     elif account.format == "basic":
         Basic.from_secret(secret).check()
+    elif account.format == "database":
+        DatabaseSecret.from_secret(secret)
     if len(secret) > LONGEST_STRING:
         raise InvalidInput(
             f"The secret is longer than {LONGEST_STRING} bytes.", next_step="Is it a file? Then use --file."

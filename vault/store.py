@@ -25,6 +25,7 @@ from policies.accounts import Account
 from policies.errors import GoexError, InvalidInput
 from vault import errors, schema
 from vault.backup import Kept, restore
+from vault.database import DatabaseSecret
 from vault.errors import AccountExists
 from vault.keeping import Clock, utc_now
 from vault.keys import Cost, KeyedBy, Protector
@@ -247,14 +248,13 @@ class Vault(Renewing):
             if expires.tzinfo is None or expires <= at:
                 raise InvalidInput("A lease must end in the future, at a time with a zone.")
             record = now.fetch(service, name)
-            if record.account.format not in ("string", "file"):
+            if record.account.format not in ("string", "file", "database"):
                 raise InvalidInput(f"The secret of {record.account.id} isn't a credential by itself.")
-            lease = Lease(
-                action_id=action_id,
-                account=record.account,
-                secret=record.open(now.master, now.header.vault_id),
-                expires=expires,
-            )
+            secret, terms = record.open(now.master, now.header.vault_id), None
+            if record.account.format == "database":
+                opened = DatabaseSecret.from_secret(secret)
+                secret, terms = opened.password, opened.terms
+            lease = Lease(action_id=action_id, account=record.account, secret=secret, expires=expires, terms=terms)
             now.uses[record.id] = at
             now.leases.append(LiveLease(action_id=action_id, service=service, name=name, expires=expires))
             return lease
