@@ -118,30 +118,46 @@ class Sql:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mongo:
-    """Operations on one MongoDB database, in order. Each is an object in MongoDB's Extended JSON (`runtimes.mongo`)."""
+    """Operations on one MongoDB database, in order. Each is an object in MongoDB's Extended JSON, as text: the order of
+    its keys has a meaning there, which parsed JSON doesn't keep in the journal (`runtimes.mongo`)."""
 
     database: str  # the name of its entry
-    operations: tuple[JsonObject, ...]
+    operations: tuple[str, ...]
     kind: Literal["mongo"] = "mongo"
 
     def to_json(self) -> JsonValue:
         return {
             "kind": self.kind,
             "database": self.database,
-            "operations": [dict(operation) for operation in self.operations],
+            "operations": list(self.operations),
         }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revert:
-    """Undo, redo or commit of an earlier action: an action itself, on the same path."""
+    """Undo, redo or commit of an earlier action: an action itself, on the same path.
+
+    A commit may be of several: `also` are the others, oldest first. `regardless`: the person wants it although later
+    actions stand on what the target did; what is there is compared all the same.
+    """
 
     verb: Literal["undo", "redo", "commit"]
     target: str  # the earlier action's id
+    also: tuple[str, ...] = ()
+    regardless: bool = False
     kind: Literal["revert"] = "revert"
 
+    @property
+    def targets(self) -> tuple[str, ...]:
+        return (*self.also, self.target)
+
     def to_json(self) -> JsonValue:
-        return {"kind": self.kind, "verb": self.verb, "target": self.target}
+        made: dict[str, JsonValue] = {"kind": self.kind, "verb": self.verb, "target": self.target}
+        if self.also:
+            made["also"] = list(self.also)
+        if self.regardless:
+            made["regardless"] = True
+        return made
 
 
 Action = ApiCalls | Files | Sql | Mongo | Revert

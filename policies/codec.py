@@ -46,12 +46,20 @@ def action_from_json(value: Any) -> Action:
             case "mongo":
                 return Mongo(
                     database=_text(value["database"]),
-                    operations=tuple(dict(operation) for operation in value["operations"]),
+                    operations=tuple(_text(operation) for operation in value["operations"]),
                 )
             case "revert":
                 if value["verb"] not in ("undo", "redo", "commit"):
                     raise InvalidInput(f"{value['verb']!r} can't be asked for.", next_step="undo, redo or commit can.")
-                return Revert(verb=value["verb"], target=_text(value["target"]))
+                also = tuple(_text(id) for id in value.get("also", ()))
+                if also and value["verb"] != "commit":
+                    raise InvalidInput("Only a commit is of several actions at once.", next_step="Name one.")
+                return Revert(
+                    verb=value["verb"],
+                    target=_text(value["target"]),
+                    also=also,
+                    regardless=value.get("regardless", False) is True,
+                )
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidInput(f"This isn't an action: {error!r}.") from error
     raise InvalidInput(f"{str(value['kind'])[:40]!r} isn't a kind of action.")
