@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from goex.daemon.views import log_row
-from goex.engine.engine import REVERTIBLE
+from goex.engine.reverting import REVERTIBLE
 from goex.journal.actions import ActionRow
 from goex.journal.chain import Row
 from goex.journal.states import State

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from goex.engine.engine import REVERTIBLE
 from goex.engine.events import Problem
+from goex.engine.reverting import REVERTIBLE
 from goex.journal.actions import ActionRow
 from goex.journal.chain import Row, Verification, stamp
 from goex.rpc import goex_pb2 as pb

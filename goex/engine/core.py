@@ -185,8 +185,12 @@ class Core:
             raise
 
     def target_of(self, revert: Revert) -> ActionRow:
-        """The action that a revert is about. Raises for one that can't be reverted at all."""
-        target = self.actions.get(revert.target)
+        """The action that a revert is about (of several the last). Raises for one that can't be reverted at all."""
+        return self.reverted(revert.target)
+
+    def reverted(self, id: str) -> ActionRow:
+        """The action of that id, as a target. Raises for one that can't be reverted at all."""
+        target = self.actions.get(id)
         if target.kind == "revert":
             raise Unsupported(
                 f"{target.id} is itself an undo, redo or commit.",

@@ -20,7 +20,7 @@ from policies.actions import Plan, Revert
 from policies.digest import digest
 from policies.errors import Conflict, Denied, GoexError
 from policies.jsonvalue import JsonObject
-from runtimes.base import Context, DryRun
+from runtimes.base import Context, DryLine, DryRun
 
 Progress = Callable[[str], None]
 
@@ -101,6 +101,9 @@ class DryRuns:
         core = self._ready()  # it may have been sealed while this waited
         runtime = core.runtime_of(core.subject(plan.action))
         if isinstance(plan.action, Revert):
+            if plan.action.also:
+                lines = tuple(DryLine("note", line) for line in plan.lines)
+                return DryRun(ok=True, summary="What undo would need of them would be dropped.", lines=lines)
             target = core.target_of(plan.action)
             context = replace(core.context(target), progress=progress)
             return await runtime.dry_revert(plan.action, plan, target.the_plan(), context)

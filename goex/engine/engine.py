@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,23 +21,18 @@ from goex.engine.asking import Asking
 from goex.engine.core import Asker, Core, Lost, Wish
 from goex.engine.events import Finished, Problem, Progressed
 from goex.engine.mapping import Mappings
+from goex.engine.reverting import Reverting
 from goex.engine.running import Running
-from goex.engine.trust import confirmed
+from goex.engine.timeline import Timeline
 from goex.journal.actions import ActionRow
 from goex.journal.chain import JournalFailed
 from goex.journal.states import BEFORE_DECISION, UNDER_WAY, Event, State
 from policies.actions import Action, ApiCalls, Plan, Revert
-from policies.errors import Conflict, Denied, ExitStatus, GoexError, InvalidInput
+from policies.errors import Denied, ExitStatus, GoexError, InvalidInput
 from policies.jsonvalue import parse
 from runtimes.base import Runtime
 
 log = logging.getLogger("goex.engine")
-
-REVERTIBLE: Mapping[str, frozenset[State]] = {
-    "undo": frozenset({State.DONE, State.PARTIAL, State.UNKNOWN}),
-    "redo": frozenset({State.UNDONE}),
-    "commit": frozenset({State.DONE, State.PARTIAL, State.UNDONE, State.UNKNOWN}),
-}
 
 
 class Defect(GoexError):
@@ -60,12 +55,16 @@ class Engine:
     mapping: Mappings
     asking: Asking = field(init=False)
     running: Running = field(init=False)
+    timeline: Timeline = field(init=False)
+    reverting: Reverting = field(init=False)
     draining: bool = False
     _journeys: dict[str, _Journey] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.asking = Asking(self.core)
-        self.running = Running(self.core)
+        self.timeline = Timeline(self.core)
+        self.reverting = Reverting(self.core, self.timeline)
+        self.running = Running(self.core, self.reverting)
 
     # ---- in
 
@@ -97,7 +96,7 @@ class Engine:
         if action is None and not wish.intent.strip():
             raise InvalidInput("There is nothing to do in this request.", next_step='goex exec "send …"')
         if isinstance(action, Revert):
-            self._check_revertible(action, asker)
+            self.reverting.check(action, asker)
         return action
 
     def start(self, row: ActionRow, journey: Coroutine[Any, Any, str]) -> None:
@@ -177,15 +176,7 @@ class Engine:
     async def assess(self, row: ActionRow, action: Action) -> tuple[Runtime, Plan]:
         """What it will touch and need. Has no effect, and is done again after an approval."""
         if isinstance(action, Revert):
-            target = self.core.target_of(action)
-            if target.id not in await asyncio.to_thread(confirmed, self.core.journal, (target,)):
-                raise Conflict(
-                    f"Action {target.id} isn't what the journal says of it, so it isn't touched.",
-                    next_step="goex log --verify",
-                )
-            plan = target.the_plan()
-            runtime = self.core.runtime_of(plan.action)
-            return runtime, await runtime.assess_revert(action, plan, self.core.context(target))
+            return await self.reverting.plan(action)
         runtime = self.core.runtime_of(action)
         action = self.core.resolved(action)
         return runtime, await runtime.assess(action, self.core.context(row, action))
@@ -196,19 +187,6 @@ class Engine:
     def _begun(self, id: str) -> None:
         if id in self._journeys:
             self._journeys[id].effect = True
-
-    def _check_revertible(self, revert: Revert, asker: Asker) -> None:
-        if not asker.owns(self.core.actions.get(revert.target)):
-            raise InvalidInput(f"There is no action {revert.target[:60]!r}.", next_step="goex log lists them.")
-        target = self.core.target_of(revert)
-        if target.state not in REVERTIBLE[revert.verb]:
-            raise Conflict(
-                f"Action {target.id} is {target.state}, so {revert.verb} isn't possible.",
-                next_step=f"See it with: goex show {target.id}",
-            )
-        for other in self.core.actions.reverts_of(target.id):
-            if self.is_under_way(other.id) or other.state in UNDER_WAY:
-                raise Conflict(f"Action {target.id} is being taken through {other.id} already.")
 
     # ---- ends
 
@@ -265,7 +243,7 @@ class Engine:
                     self.core.approvals.settle(transaction, question, "withdrawn", by="goex")
                 self.core.step(transaction, row, event, facts={"by": "goex"}, problem=problem.to_json())
                 if row.plan:
-                    self.running.step_target(transaction, row.the_plan(), event, row.id)
+                    self.reverting.step_target(transaction, row.the_plan(), event, row.id)
             # A yes that came before this end, and wasn't used, isn't kept for later.
             self.core.ledger.revoke(self.core.ledger.unused(row.id), by="goex", why="it didn't run")
         except GoexError as error:

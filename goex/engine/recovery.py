@@ -129,10 +129,9 @@ async def _probe(engine: Engine, row: ActionRow, plan: Plan) -> None:
 
 
 async def _finish_revert(engine: Engine, row: ActionRow, plan: Plan) -> None:
-    runtime = engine.core.runtime_of(engine.core.subject(plan.action))
     try:
         context = engine.core.context(row, engine.core.subject(plan.action), await engine.core.leases(row, plan))
-        outcome = await engine.running.effect(runtime, plan, context)
+        outcome = await engine.reverting.effect(row, plan, context)
     except GoexError as error:
         evidence = (str(error), *getattr(error, "difference", ()))
         engine.end(row, Problem.of(Lost("The daemon stopped while this ran.", evidence)), Event.LOSE)

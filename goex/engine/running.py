@@ -16,9 +16,9 @@ from weakref import WeakValueDictionary
 
 from goex.engine.core import Core, Lost
 from goex.engine.events import Problem
+from goex.engine.reverting import Reverting
 from goex.journal.actions import ActionRow
-from goex.journal.chain import Transaction
-from goex.journal.states import Event, State
+from goex.journal.states import Event
 from policies.actions import Outcome, Plan, Revert
 from policies.digest import digest
 from policies.errors import Conflict, GoexError
@@ -34,6 +34,7 @@ class Running:
     """Carries out what was allowed."""
 
     core: Core
+    reverting: Reverting
     slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_AT_ONCE))
     _folders: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
@@ -57,7 +58,10 @@ class Running:
             row = self.core.stepped(row, Event.RUN)
             begun()
             try:
-                outcome = await self.effect(runtime, plan, context)
+                if isinstance(plan.action, Revert):
+                    outcome = await self.reverting.effect(row, plan, context)
+                else:
+                    outcome = await runtime.execute(plan, context)
             except asyncio.CancelledError:
                 outcome = await self._look(runtime, plan, context, "It was cancelled while it ran")
             except GoexError:
@@ -67,18 +71,6 @@ class Running:
                 outcome = await self._look(runtime, plan, context, "GoEx met a defect of its own while it ran")
             self.finish(row, plan, outcome)
             return outcome
-
-    async def effect(self, runtime: Runtime, plan: Plan, context: Context) -> Outcome:
-        """The effect itself; for a revert also after a crash, since reverts finish what they began."""
-        if not isinstance(plan.action, Revert):
-            return await runtime.execute(plan, context)
-        target = self.core.target_of(plan.action)
-        target_context = self.core.context(target)
-        if plan.action.verb == "commit":
-            await runtime.forget(target.the_plan(), target_context)
-            self.core.records(target).forget()
-            return Outcome(ok=True, summary=f"Committed {target.id}: what undo would need is gone.")
-        return await runtime.execute_revert(plan.action, plan, target.the_plan(), target_context, context)
 
     def finish(self, row: ActionRow, plan: Plan, outcome: Outcome) -> ActionRow:
         """Write the outcome, and in the same transaction what it does to a revert's target."""
@@ -90,20 +82,8 @@ class Running:
             problem = Problem(code="failed", message=outcome.summary, next_step=undo).to_json()
         with self.core.journal.transaction() as transaction:
             row = self.core.step(transaction, row, event, outcome=outcome, problem=problem)
-            self.step_target(transaction, plan, event, row.id)
+            self.reverting.step_target(transaction, plan, event, row.id)
         return row
-
-    def step_target(self, transaction: Transaction, plan: Plan, event: Event, by: str) -> None:
-        """What the end of a revert does to its target: its success steps it, a doubtful end makes it unknown, and a
-        failure that touched nothing leaves it as it is."""
-        if not isinstance(plan.action, Revert):
-            return
-        target = self.core.target_of(plan.action)
-        if event is Event.FINISH:
-            done = {"undo": Event.UNDO, "redo": Event.REDO, "commit": Event.COMMIT}[plan.action.verb]
-            self.core.step(transaction, target, done, facts={"by": by})
-        elif event in (Event.PART, Event.LOSE) and target.state is not State.UNKNOWN:
-            self.core.step(transaction, target, Event.LOSE, facts={"by": by})
 
     async def _look(self, runtime: Runtime, plan: Plan, context: Context, why: str) -> Outcome:
         """Find out what an effect did that ended otherwise than it should, as after a crash. Raises Lost."""

@@ -20,7 +20,7 @@ from goex.journal.states import Event, State
 from goex.paths import Paths
 from policies.actions import Action, Files, Need, Outcome, Plan, Revert, UndoClass
 from policies.catalog import Risk
-from runtimes.base import Context, Settlement
+from runtimes.base import Context, Footprint, Settlement
 from vault.secret import Secret
 
 VAULT, APPROVAL = "the vault's passphrase here", "another one for approving"
@@ -36,6 +36,9 @@ class HeldRuntime:
     def __init__(self) -> None:
         self.risk = Risk.WRITE
         self.ran: list[str] = []
+        self.footprints: dict[str, Footprint] = {}  # by action; without one: all of its folder, read and written
+        self.undo_class = UndoClass.COMPENSATING
+        self.failing: set[str] = set()  # targets whose revert doesn't succeed
         self.running, self.looking = asyncio.Event(), asyncio.Event()
         self.running.set()
         self.looking.set()
@@ -46,7 +49,7 @@ class HeldRuntime:
         return Plan(
             action=action,
             needs=(need,),
-            undo_class=UndoClass.COMPENSATING,
+            undo_class=self.undo_class,
             undo_text="takes it back",
             resolved={},
             bounds={},
@@ -78,7 +81,13 @@ class HeldRuntime:
         self, revert: Revert, revert_plan: Plan, plan: Plan, target: Context, context: Context
     ) -> Outcome:
         self.ran.append(context.action_id)
+        if revert.target in self.failing:
+            return Outcome(ok=False, summary="It stayed.", touched=False)
         return Outcome(ok=True, summary="It was taken back.")
+
+    async def footprint(self, plan: Plan, context: Context) -> Footprint:
+        folder = frozenset({f"files{plan.needs[0].account}"})
+        return self.footprints.get(context.action_id, Footprint(reads=folder, writes=folder))
 
     async def forget(self, plan: Plan, context: Context) -> None:
         pass

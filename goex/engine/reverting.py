@@ -1,0 +1,165 @@
+"""Undo, redo and commit, as actions: what may be taken back, its plan, its effect, and what its end does to targets.
+
+Rules: a target that the journal doesn't confirm isn't touched; one that later actions stand on isn't taken back by
+itself (`goex.engine.timeline`); a commit may be of several, each of which is kept for good as soon as it is its turn,
+so that one that was interrupted goes on with the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from goex.engine.core import Asker, Core
+from goex.engine.timeline import MOST_STEPS, Timeline
+from goex.engine.trust import confirmed
+from goex.journal.actions import ActionRow
+from goex.journal.chain import Transaction
+from goex.journal.states import UNDER_WAY, Event, State
+from policies.actions import Need, Outcome, Plan, Revert, UndoClass
+from policies.errors import Conflict, Denied, InvalidInput
+from runtimes.base import Context, Runtime
+
+REVERTIBLE: Mapping[str, frozenset[State]] = {
+    "undo": frozenset({State.DONE, State.PARTIAL, State.UNKNOWN}),
+    "redo": frozenset({State.UNDONE}),
+    "commit": frozenset({State.DONE, State.PARTIAL, State.UNDONE, State.UNKNOWN}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reverting:
+    """Plans and carries out what takes actions back, brings them back, or keeps them for good."""
+
+    core: Core
+    timeline: Timeline
+
+    def check(self, revert: Revert, asker: Asker) -> None:
+        """Raise unless each target is the asker's own, is in a fitting state, and isn't being reverted already."""
+        if revert.regardless and not asker.owns_all:
+            raise Denied("Only the person takes back what later actions stand on.", next_step="Take those back first.")
+        if len(revert.targets) > MOST_STEPS or len(set(revert.targets)) != len(revert.targets):
+            raise InvalidInput(f"One commit is of at most {MOST_STEPS} actions, each once.", next_step="Name fewer.")
+        busy = self._busy()
+        for id in revert.targets:
+            if not asker.owns(self.core.actions.get(id)):
+                raise InvalidInput(f"There is no action {id[:60]!r}.", next_step="goex log lists them.")
+            target = self.core.reverted(id)
+            if target.state not in REVERTIBLE[revert.verb]:
+                raise Conflict(
+                    f"Action {target.id} is {target.state}, so {revert.verb} isn't possible.",
+                    next_step=f"See it with: goex show {target.id}",
+                )
+            if target.id in busy:
+                raise Conflict(f"Action {target.id} is being taken through {busy[target.id]} already.")
+
+    async def plan(self, revert: Revert) -> tuple[Runtime, Plan]:
+        """What it will do. Has no effect. Raises Conflict, Unsupported."""
+        rows = self._rows(revert)
+        believed = await asyncio.to_thread(confirmed, self.core.journal, rows)
+        for row in rows:
+            if row.id not in believed:
+                raise Conflict(
+                    f"Action {row.id} isn't what the journal says of it, so it isn't touched.",
+                    next_step="goex log --verify",
+                )
+        await self.timeline.refuse_dependent(revert, rows[-1])
+        plans = []
+        for row in rows:
+            runtime, plan = self._of(row)
+            one = replace(revert, target=row.id, also=())
+            plans.append(await runtime.assess_revert(one, plan, self.core.context(row)))
+        made = plans[0] if len(plans) == 1 else _together(revert, plans)
+        if revert.regardless:
+            said = "Later actions may stand on what it did; that is disregarded."
+            made = replace(made, lines=(*made.lines, said))
+        return self._of(rows[-1])[0], made
+
+    async def effect(self, row: ActionRow, plan: Plan, context: Context) -> Outcome:
+        """Carry it out, also after a crash, since reverts finish what they began. Raises Conflict, having touched
+        nothing, when the state changed since."""
+        assert isinstance(plan.action, Revert)
+        revert = plan.action
+        if revert.verb == "commit":
+            done = [await self._kept(id, revert, plan, context, row.id) for id in revert.targets]
+            failed = [each for each in done if not each.ok]
+            if len(done) == 1 or failed:
+                worst = (failed or done)[0]
+                return replace(worst, touched=worst.touched or len(failed) < len(done))
+            summary = f"{len(done)} actions are kept for good."
+            return replace(done[-1], summary=summary, changes=tuple(each.summary for each in done))
+        target = self.core.target_of(revert)
+        runtime, target_plan = self._of(target)
+        return await runtime.execute_revert(revert, plan, target_plan, self.core.context(target), context)
+
+    def step_target(self, transaction: Transaction, plan: Plan, event: Event, by: str) -> None:
+        """What the end of a revert does to its target: its success steps it, a doubtful end makes it unknown, and a
+        failure that touched nothing leaves it as it is."""
+        if not isinstance(plan.action, Revert):
+            return
+        target = self.core.target_of(plan.action)
+        if event is Event.FINISH:
+            done = {"undo": Event.UNDO, "redo": Event.REDO, "commit": Event.COMMIT}[plan.action.verb]
+            if target.state is not State.COMMITTED:  # a commit steps its targets as it goes
+                self.core.step(transaction, target, done, facts={"by": by})
+        elif event in (Event.PART, Event.LOSE) and target.state not in (State.UNKNOWN, State.COMMITTED):
+            self.core.step(transaction, target, Event.LOSE, facts={"by": by})
+
+    async def _kept(self, id: str, revert: Revert, plan: Plan, context: Context, by: str) -> Outcome:
+        """Commit one target, for good as soon as it is done."""
+        target = self.core.reverted(id)
+        if target.state is State.COMMITTED:  # before an interruption
+            return Outcome(ok=True, summary=f"Committed {id}.")
+        runtime, target_plan = self._of(target)
+        of_target = self.core.context(target)
+        context = replace(context, accounts=of_target.accounts)
+        one = replace(revert, target=id, also=())
+        outcome = await runtime.execute_revert(one, plan, target_plan, of_target, context)
+        if outcome.ok:
+            self.core.records(target).forget()
+            self.core.stepped(target, Event.COMMIT, facts={"by": by})
+        return outcome
+
+    def _busy(self) -> dict[str, str]:
+        """What is being reverted now, and by which action."""
+        found: dict[str, str] = {}
+        for row in self.core.actions.in_states(UNDER_WAY):
+            if row.kind == "revert" and isinstance(action := row.action(), Revert):
+                found |= dict.fromkeys(action.targets, row.id)
+        return found
+
+    def _rows(self, revert: Revert) -> tuple[ActionRow, ...]:
+        return tuple(self.core.reverted(id) for id in revert.targets)
+
+    def _of(self, row: ActionRow) -> tuple[Runtime, Plan]:
+        plan = row.the_plan()
+        return self.core.runtime_of(plan.action), plan
+
+
+def _together(revert: Revert, plans: list[Plan]) -> Plan:
+    """One plan of several commits."""
+    ids = revert.targets
+    lines = [f"Keep {len(plans)} actions for good, {ids[0]} to {ids[-1]}:"]
+    for id, plan in zip(ids, plans, strict=True):
+        lines += [f"{id}: {line}" for line in plan.lines]
+    return replace(
+        plans[-1],
+        action=revert,
+        needs=_distinct(need for plan in plans for need in plan.needs),
+        undo_class=UndoClass.IRREVERSIBLE,
+        undo_text="None of them can be undone or redone after this.",
+        resolved={"verb": "commit", "each": {one: dict(plan.resolved) for one, plan in zip(ids, plans, strict=True)}},
+        bounds={},
+        lines=tuple(lines),
+        undo={},
+    )
+
+
+def _distinct(needs: Iterable[Need]) -> tuple[Need, ...]:
+    """Each need once; they hold JSON, which can't be hashed."""
+    kept: list[Need] = []
+    for need in needs:
+        if need not in kept:
+            kept.append(need)
+    return tuple(kept)

@@ -1,0 +1,244 @@
+"""What came after what: whether an action can be taken back by itself, and what it takes to go back to a point.
+
+Rules: an action's place in time is where its effect began: its last `run`, or the `redo` that brought it back. A
+later action depends on an earlier one when it changed something, and read or wrote what the earlier one wrote, as far
+as their footprints say (`Runtime.footprint`; what can't be known counts as dependent). Then the earlier one isn't
+taken back alone, unless the person says so: the comparison before an undo wouldn't see what was only read. What is
+taken back is compared all the same, whatever is decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlalchemy import func, select
+
+from goex.journal.actions import ActionRow
+from goex.journal.schema import journal, touched
+from goex.journal.states import State
+from policies.actions import Plan, Revert, UndoClass
+from policies.errors import Conflict, GoexError, InvalidInput
+from runtimes.base import Footprint
+
+if TYPE_CHECKING:
+    from goex.engine.core import Core
+
+IN_EFFECT = frozenset({State.DONE, State.PARTIAL, State.UNKNOWN, State.COMMITTED})
+MOST_STEPS = 500
+_NAMED = 5  # dependents that a refusal names
+_EFFECTS = ("run", "redo")
+
+
+@dataclass(frozen=True, slots=True)
+class Dependent:
+    """A later action that stands on an earlier one, and why, in words."""
+
+    row: ActionRow
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One action on the way to a point. `why` says why it can't be taken, or, of one that belongs to others than were
+    asked for, why it has to be."""
+
+    row: ActionRow
+    undo_class: UndoClass
+    can: bool
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Looks at actions in the order of their effects. Nothing here changes anything."""
+
+    core: Core
+
+    async def refuse_dependent(self, revert: Revert, target: ActionRow) -> None:
+        """Raise Conflict when a later action depends on the target of an undo or redo."""
+        if revert.verb == "commit" or revert.regardless:
+            return
+        found = await self.dependents(target, revert.verb)
+        if not found:
+            return
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        names = ", ".join(each.row.id for each in found[:_NAMED])
+        back = "taken back" if revert.verb == "undo" else "brought back"
+        can = all(each.row.state is not State.COMMITTED for each in found)
+        raise Conflict(
+            f"{target.id} can't be {back} by itself: {names}{more} came after it and stood on it.",
+            next_step=f"Take them back, too: goex undo --to {target.id}"
+            if can and revert.verb == "undo"
+            else f"If it is to be all the same: goex {revert.verb} {target.id} --regardless",
+            difference=tuple(f"{each.row.id}: {each.why}" for each in found),
+        )
+
+    async def dependents(self, row: ActionRow, verb: str = "undo") -> tuple[Dependent, ...]:
+        """The actions in effect that came after `row` (for redo: after its undo) and depend on it, newest first."""
+        own = await self._footprint(row)
+        if own is None:
+            return ()  # its own runtime says so when it is asked to take it back
+        since = self._last(row.id, _EFFECTS if verb == "undo" else ("undo",))
+        found = []
+        for other in self._after(since, {need.service for need in row.the_plan().needs}):
+            if other.id != row.id and (why := await self._stands_on(other, own, row)):
+                found.append(Dependent(other, why))
+        return tuple(found)
+
+    async def back(self, chosen: Iterable[ActionRow]) -> tuple[Step, ...]:
+        """The way back over `chosen` and whatever else depends on one of them, newest effect first. Raises InvalidInput
+        for more than `MOST_STEPS`."""
+        wanted = {row.id: row for row in chosen if _takes_back(row)}
+        others: dict[str, str] = {}  # ids of those that weren't asked for, and why they have to go
+        blocked: dict[str, str] = {}
+        queue = list(wanted.values())
+        while queue:
+            row = queue.pop()
+            if len(wanted) > MOST_STEPS:
+                raise InvalidInput(
+                    f"More than {MOST_STEPS} actions would have to be taken back.", next_step="Choose a later point."
+                )
+            for each in await self.dependents(row):
+                if each.row.id in wanted:
+                    continue
+                if _takes_back(each.row) and _class(each.row) is not UndoClass.IRREVERSIBLE:
+                    wanted[each.row.id] = each.row
+                    others[each.row.id] = f"it stood on {row.id}: {each.why}"
+                    queue.append(each.row)
+                else:
+                    kept = "was kept for good" if each.row.state is State.COMMITTED else "can't be taken back"
+                    blocked.setdefault(row.id, f"{each.row.id}, which {kept}, stood on it: {each.why}")
+        order = sorted(wanted.values(), key=lambda row: self._last(row.id, _EFFECTS), reverse=True)
+        steps = []
+        for row in order:
+            kind = _class(row)
+            if kind is UndoClass.IRREVERSIBLE:
+                steps.append(Step(row, kind, can=False, why="it can't be taken back"))
+            elif row.id in blocked:
+                steps.append(Step(row, kind, can=False, why=blocked[row.id]))
+            else:
+                steps.append(Step(row, kind, can=True, why=others.get(row.id, "")))
+        return tuple(steps)
+
+    def again(self, chosen: Iterable[ActionRow]) -> tuple[Step, ...]:
+        """What was taken back of `chosen`, in the order in which it is brought back: undone last comes first."""
+        undone = [row for row in chosen if row.state is State.UNDONE]
+        undone.sort(key=lambda row: self._last(row.id, ("undo",)), reverse=True)
+        return tuple(Step(row, _class(row), can=True) for row in undone[:MOST_STEPS])
+
+    def kept(self, chosen: Iterable[ActionRow]) -> tuple[Step, ...]:
+        """What a commit of `chosen` keeps for good, oldest first."""
+        able = [row for row in chosen if row.state in (State.DONE, State.PARTIAL, State.UNDONE, State.UNKNOWN)]
+        able.sort(key=lambda row: row.number)
+        return tuple(Step(row, _class(row), can=True) for row in able if row.kind != "revert")
+
+    def since(self, row: ActionRow) -> tuple[ActionRow, ...]:
+        """`row` and every action whose effect began after its own, that is in effect or was taken back since."""
+        start = self._last(row.id, _EFFECTS)
+        return (*self._after(start), row)
+
+    def after(self, moment: str) -> tuple[ActionRow, ...]:
+        """Every action whose effect began at or after that moment (a stamp)."""
+        query = select(func.min(journal.c.number)).where(journal.c.at >= moment)
+        with self.core.journal.read() as connection:
+            number = connection.execute(query).scalar()
+        return tuple(self._after(number - 1)) if number is not None else ()
+
+    # ---- inside
+
+    def _last(self, id: str, kinds: tuple[str, ...]) -> int:
+        """The number of the action's newest row of these kinds; 0 when it has none."""
+        query = select(func.max(journal.c.number)).where(journal.c.action_id == id, journal.c.kind.in_(kinds))
+        with self.core.journal.read() as connection:
+            return int(connection.execute(query).scalar() or 0)
+
+    def _after(self, number: int, services: Iterable[str] = ()) -> Iterator[ActionRow]:
+        """The actions whose effect began after that row, newest first: all that ran, or those in effect that touched
+        one of the services. Two actions without a service in common can't meet."""
+        newest = func.max(journal.c.number)
+        query = (
+            select(journal.c.action_id)
+            .where(journal.c.kind.in_(_EFFECTS), journal.c.number > number)
+            .group_by(journal.c.action_id)
+            .order_by(newest.desc())
+        )
+        if services:
+            query = query.where(
+                journal.c.action_id.in_(select(touched.c.action_id).where(touched.c.service.in_(services)))
+            )
+        with self.core.journal.read() as connection:
+            ids = list(connection.execute(query).scalars())
+        rows = self.core.actions.those(ids)
+        for id in ids:
+            row = rows.get(id)
+            if row is not None and row.kind != "revert" and (not services or row.state in IN_EFFECT):
+                yield row
+
+    async def _stands_on(self, other: ActionRow, own: Footprint, row: ActionRow) -> str:
+        """Why `other`, which is later, depends on what `own` wrote; "" when it doesn't."""
+        if _class(other) is UndoClass.NOTHING:
+            return ""
+        footprint = await self._footprint(other)
+        if footprint is None:
+            return "what it read and wrote isn't known"
+        if not footprint.writes:
+            return ""
+        if place := meeting(footprint.writes, own.writes):
+            return f"both changed {_words(place)}"
+        if place := meeting(footprint.reads, own.writes):
+            return f"it could read {_words(place)}, which {row.id} changed"
+        return ""
+
+    async def _footprint(self, row: ActionRow) -> Footprint | None:
+        try:
+            plan = row.the_plan()
+            return await self.core.runtime_of(plan.action).footprint(plan, self.core.context(row))
+        except GoexError:
+            return None
+
+
+def meeting(some: Set[str], others: Set[str]) -> str:
+    """A path of one side that is at, above or below a path of the other, the deeper of the two; "" when none is."""
+    some, others = ({path.rstrip("/") for path in paths} for paths in (some, others))
+    for one, other in ((some, others), (others, some)):
+        for path in sorted(one):
+            if any(above in other for above in _upwards(path)):
+                return path
+    return ""
+
+
+def _upwards(path: str) -> Iterator[str]:
+    """The path itself, and each one above it."""
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
+
+
+def _words(path: str) -> str:
+    """A footprint's path as a person reads it."""
+    kind, _, rest = path.partition("/")
+    if kind == "files":
+        return f"/{rest}"
+    if kind == "db":
+        database, _, table = rest.partition("/")
+        return f"{table} in {database}" if table else database
+    return rest
+
+
+def _takes_back(row: ActionRow) -> bool:
+    """Whether there is something that an undo could take back, or would have to."""
+    return row.state in (State.DONE, State.PARTIAL, State.UNKNOWN) and _class(row) is not UndoClass.NOTHING
+
+
+def _class(row: ActionRow) -> UndoClass:
+    plan = _plan(row)
+    return plan.undo_class if plan is not None else UndoClass.IRREVERSIBLE
+
+
+def _plan(row: ActionRow) -> Plan | None:
+    try:
+        return row.the_plan()
+    except GoexError:
+        return None
