@@ -1,0 +1,81 @@
+"""Walks a tree and refuses whatever isn't listed in `nodes` and `functions`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sqlglot import exp
+
+from policies.errors import Unsupported
+from runtimes.sql.checking.functions import FUNCTIONS, TYPES
+from runtimes.sql.checking.nodes import NODES, WORDS
+from runtimes.sql.contract import Dialect, Schema
+
+MAX_REPEAT = 10_000  # characters that repeat() and lpad() may make
+_TEXT = {"Literal", "Identifier", "National", "HexString", "BitString", "RawString"}
+_TIMES = {"repeat": 1, "space": 0, "lpad": 1, "rpad": 1}
+_STATEMENTS = {
+    exp.Transaction: "BEGIN", exp.Commit: "COMMIT", exp.Rollback: "ROLLBACK", exp.Set: "SET", exp.Copy: "COPY",
+    exp.Pragma: "PRAGMA", exp.Attach: "ATTACH", exp.Detach: "DETACH", exp.Use: "USE", exp.Grant: "GRANT",
+    exp.Merge: "MERGE", exp.LoadData: "LOAD DATA", exp.Kill: "KILL", exp.Describe: "DESCRIBE", exp.Show: "SHOW",
+    exp.Analyze: "ANALYZE", exp.Comment: "COMMENT",
+}  # fmt: skip
+
+
+def allow(tree: exp.Expr, schema: Schema) -> None:
+    """Raises Unsupported, naming the first thing that isn't allowed."""
+    kept = {column.type.casefold() for table in schema.tables.values() for column in table.columns}
+    for node in tree.walk():
+        name = type(node).__name__
+        if isinstance(node, exp.Command):
+            raise refused(str(node.this).upper() or "This statement")
+        if name not in NODES:
+            raise refused(_STATEMENTS.get(type(node), "") or _readable(name))
+        for part, value in node.args.items():
+            if value is None or value is False or value == []:
+                continue
+            if part not in NODES[name]:
+                raise refused(f"{_readable(name)} with {part.strip('_').replace('_', ' ')}")
+            for text in value if isinstance(value, list) else [value]:
+                if isinstance(text, str) and name not in _TEXT and not (name == "Anonymous" and part == "this"):
+                    _word(text)
+        if isinstance(node, exp.Anonymous):
+            _function(node, schema.dialect)
+        elif isinstance(node, exp.DataType):
+            _type(node, kept)
+
+
+def refused(what: str) -> Unsupported:
+    return Unsupported(f"{what} isn't on the list of what GoEx runs on a database.")
+
+
+def _word(text: str) -> None:
+    if text.upper() not in WORDS and not re.fullmatch(r"[0-9]{1,6}", text):
+        raise refused(f"“{text[:60]}”")
+
+
+def _function(node: exp.Anonymous, dialect: Dialect) -> None:
+    name = node.this
+    if not isinstance(name, str) or name.casefold() not in FUNCTIONS[dialect]:
+        raise refused(f"The function {str(node.name)[:60]}")
+    place = _TIMES.get(name.casefold())
+    if place is not None:
+        arguments: list[Any] = node.expressions
+        count = arguments[place] if len(arguments) > place else None
+        if not (isinstance(count, exp.Literal) and str(count.this).isdigit() and int(count.this) <= MAX_REPEAT):
+            raise refused(f"{name} with anything but a number up to {MAX_REPEAT}")
+
+
+def _type(node: exp.DataType, kept: set[str]) -> None:
+    kind = node.this
+    if isinstance(kind, exp.DataType.Type) and kind.name in TYPES:
+        return
+    spelled = str(node.args.get("kind") or "")
+    if kind == exp.DataType.Type.USERDEFINED and spelled.casefold() in kept:
+        return
+    raise refused(f"The type {spelled[:60] or getattr(kind, 'value', kind)}")
+
+
+def _readable(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).upper()

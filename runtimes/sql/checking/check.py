@@ -1,0 +1,64 @@
+"""The one way from SQL text to what may run: read it, refuse what isn't listed, name every table, make it anew."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from policies.errors import InvalidInput
+from runtimes.sql.checking import definitions, statements
+from runtimes.sql.checking.allowing import allow, refused
+from runtimes.sql.checking.reading import read, write
+from runtimes.sql.checking.statements import Found
+from runtimes.sql.checking.using import Reads
+from runtimes.sql.contract import Program, Schema, Statement
+
+
+def check(text: str, schema: Schema, *, database: str) -> Program:
+    """What `text` would run on the database of that `schema`. `database` is its own name on the server: a table named
+    with another one is refused.
+
+    Each `Statement.sql` is made from the checked tree and runs alone, as it is: it has no parameters, so `%` and `:`
+    in it mean nothing (psycopg: no parameters at all; SQLAlchemy: `exec_driver_sql`). In PostgreSQL tables are named
+    with their schema. Raises InvalidInput (can't be read, unknown name) and Unsupported (read, but not allowed).
+    """
+    try:
+        return Program(
+            dialect=schema.dialect,
+            statements=tuple(_statement(tree, schema, database) for tree in read(text, schema.dialect)),
+        )
+    except RecursionError:
+        raise InvalidInput("The SQL is nested too deep.", next_step="Send less at a time.") from None
+
+
+def _statement(tree: exp.Expr, schema: Schema, database: str) -> Statement:
+    allow(tree, schema)
+    found = _found(tree, Reads(schema, database))
+    return Statement(
+        sql=write(tree, schema.dialect),
+        verb=found.verb,
+        table=found.table,
+        uses=found.uses,
+        everywhere=found.everywhere,
+        count_sql=write(found.count, schema.dialect) if found.count is not None else "",
+        returns_rows=found.returns_rows,
+    )
+
+
+def _found(tree: exp.Expr, reads: Reads) -> Found:
+    if isinstance(tree, exp.Insert):
+        return statements.insert(tree, reads)
+    if isinstance(tree, exp.Update):
+        return statements.update(tree, reads)
+    if isinstance(tree, exp.Delete):
+        return statements.delete(tree, reads)
+    if isinstance(tree, exp.TruncateTable):
+        return definitions.truncate(tree, reads)
+    if isinstance(tree, exp.Drop):
+        return definitions.drop(tree, reads)
+    if isinstance(tree, exp.Create):
+        return definitions.create(tree, reads)
+    if isinstance(tree, exp.Alter):
+        return definitions.alter(tree, reads)
+    if isinstance(tree, exp.Select | exp.SetOperation | exp.Subquery):
+        return statements.select(tree, reads)
+    raise refused(type(tree).__name__.upper())

@@ -1,0 +1,177 @@
+"""CREATE, ALTER, DROP and TRUNCATE. Whether they can be taken back is the engine's survey to say."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from policies.errors import InvalidInput, Unsupported
+from runtimes.sql.checking.allowing import refused
+from runtimes.sql.checking.statements import Found, read_uses
+from runtimes.sql.checking.using import Reads, Scope, Source
+from runtimes.sql.contract import Dialect, Table, Use
+
+_KINDS = {"TABLE", "VIEW", "INDEX"}
+_ONE = "Write one statement for each."
+
+
+def truncate(tree: exp.TruncateTable, reads: Reads) -> Found:
+    if len(tree.expressions) != 1:
+        raise Unsupported("One statement writes one table.", next_step=_ONE)
+    table = reads.table(tree.expressions[0])
+    return Found(
+        verb="truncate",
+        table=table.name,
+        uses=(Use(table=table.name, verb="truncate"),),
+        everywhere=True,
+        count=_rows_of(tree.expressions[0]),
+    )
+
+
+def drop(tree: exp.Drop, reads: Reads) -> Found:
+    kind = str(tree.args.get("kind") or "").upper()
+    if kind not in _KINDS:
+        raise refused(f"DROP {kind}")
+    if len(tree.args["tables"]) != 1:
+        raise Unsupported("One statement writes one table.", next_step=_ONE)
+    node = tree.args["tables"][0]
+    if kind == "INDEX":
+        return _drop_index(tree, node, reads)
+    table = reads.table(node)
+    if (table.kind == "view") != (kind == "VIEW"):
+        raise InvalidInput(f"{table.name} is a {table.kind}.")
+    return Found(
+        verb="drop",
+        table=table.name,
+        uses=(Use(table=table.name, verb="drop"),),
+        everywhere=True,
+        count=_rows_of(node) if kind == "TABLE" else None,
+    )
+
+
+def _drop_index(tree: exp.Drop, node: exp.Expr, reads: Reads) -> Found:
+    raise refused("DROP INDEX")
+
+
+def _rows_of(node: exp.Expr) -> exp.Select:
+    return exp.Select(
+        expressions=[exp.Anonymous(this="count", expressions=[exp.Star()])], from_=exp.From(this=node.copy())
+    )
+
+
+def create(tree: exp.Create, reads: Reads) -> Found:
+    kind = str(tree.args.get("kind") or "").upper()
+    if kind not in _KINDS:
+        raise refused(f"CREATE {kind}")
+    if kind == "INDEX":
+        return _create_index(tree, reads)
+    schema = tree.this if isinstance(tree.this, exp.Schema) else None
+    node = schema.this if schema is not None else tree.this
+    name = _new(node, reads)
+    if tree.args.get("expression") is not None:
+        reads.query(tree.expression, None, {})
+    if schema is not None and kind == "TABLE":
+        _definitions(schema.expressions, None, name, reads)
+    replaced = kind == "VIEW" and tree.args.get("replace") and name in reads.schema.tables
+    if tree.args.get("replace") and not replaced and name in reads.schema.tables:
+        raise refused("CREATE OR REPLACE TABLE")
+    use = Use(table=name, verb="create")
+    return Found(verb="create", table=name, uses=(use, *read_uses(reads)))
+
+
+def _new(node: exp.Expr, reads: Reads) -> str:
+    """The name that a new table will have; the node is made to say just that."""
+    if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
+        raise refused("That name for a table")
+    name, db = reads.fold(node.this), node.args.get("db")
+    if reads.dialect is not Dialect.POSTGRESQL:
+        name = str(node.this.name)
+    home = reads.fold(db) if db is not None else ""
+    if reads.dialect is Dialect.POSTGRESQL:
+        known = {"public"} | {table.rpartition(".")[0] for table in reads.schema.tables if "." in table}
+        if home and home not in known:
+            raise Unsupported(f"There is no schema {home[:60]} in this database that GoEx may write.")
+        node.set("this", exp.to_identifier(name, quoted=True))
+        node.set("db", exp.to_identifier(home or "public", quoted=True))
+        return name if home in ("", "public") else f"{home}.{name}"
+    if home and home != (reads.database.lower() if reads.dialect is Dialect.MARIADB else "main"):
+        raise Unsupported(f"{home[:60]} isn't this database.")
+    node.set("db", None)
+    if reads.dialect is Dialect.SQLITE and name.lower().startswith("sqlite_"):
+        raise refused("A name that begins with sqlite_")
+    return name
+
+
+def _definitions(nodes: list[exp.Expr], table: Table | None, name: str, reads: Reads) -> None:
+    """Columns and constraints: what they refer to has to be there, and expressions name their own table's columns."""
+    columns = [column.name for column in table.columns] if table is not None else []
+    columns += [str(node.this.name) for node in nodes if isinstance(node, exp.ColumnDef)]
+    own = Source(tuple(reads.fold_column(column) if table else column.lower() for column in columns))
+    own = Source(tuple({*own.columns, *columns} if own.columns else columns))  # as written, and folded
+    scope = Scope({name: own})
+    for node in nodes:
+        _refer(node, name, reads)
+        for part in node.find_all(exp.CheckColumnConstraint, exp.ComputedColumnConstraint, exp.DefaultColumnConstraint):
+            reads.expressions([part.this], scope, {})
+        if node.find(exp.Query):
+            raise refused("A query in a definition")
+
+
+def _refer(node: exp.Expr, name: str, reads: Reads) -> None:
+    for reference in node.find_all(exp.Reference):
+        target = reference.this.this if isinstance(reference.this, exp.Schema) else reference.this
+        if isinstance(target, exp.Table) and reads.fold(target.this) == name.lower() and not target.args.get("db"):
+            _new(target, reads)
+            continue
+        table = reads.table(target)
+        reads.columns.setdefault(table.name, set())
+
+
+def _create_index(tree: exp.Create, reads: Reads) -> Found:
+    index = tree.this
+    table = reads.table(index.args["table"])
+    if index.this is None:
+        raise InvalidInput("The index needs a name.")
+    params = index.args.get("params")
+    scope = Scope({"": Source(tuple(reads.fold_column(column.name) for column in table.columns), table)})
+    if params is not None:
+        reads.expressions([params], scope, {})
+    if tree.find(exp.Query):
+        raise refused("A query in a definition")
+    return Found(verb="alter", table=table.name, uses=(Use(table=table.name, verb="alter"), *read_uses(reads)))
+
+
+def alter(tree: exp.Alter, reads: Reads) -> Found:
+    if str(tree.args.get("kind") or "").upper() != "TABLE":
+        raise refused(f"ALTER {tree.args.get('kind')}")
+    table = reads.table(tree.this)
+    if table.kind != "table":
+        raise InvalidInput(f"{table.name} is a {table.kind}.")
+    written: list[str] = []
+    for action in tree.args["actions"]:
+        if isinstance(action, exp.Drop):
+            if str(action.args.get("kind")).upper() not in ("COLUMN", "CONSTRAINT", "INDEX", "FOREIGN KEY", "PRIMARY KEY"):
+                raise refused(f"ALTER TABLE DROP {action.args.get('kind')}")
+            if str(action.args.get("kind")).upper() == "COLUMN":
+                written += [reads.target_column(table, column.this) for column in action.args["tables"]]
+        elif isinstance(action, exp.AlterRename):
+            _new(action.this, reads)
+            if reads.dialect is Dialect.POSTGRESQL:
+                action.this.set("db", None)
+        elif isinstance(action, exp.RenameColumn):
+            written.append(reads.target_column(table, action.this.this))
+        elif isinstance(action, exp.AlterColumn):
+            written.append(reads.target_column(table, action.this))
+            scope = Scope({"": Source(tuple(reads.fold_column(c.name) for c in table.columns), table)})
+            reads.expressions([action.args.get("default") or None, action.args.get("using") or None], scope, {})
+        elif isinstance(action, exp.ModifyColumn):
+            old = action.args.get("rename_from") or action.this.this
+            written.append(reads.target_column(table, old.this if isinstance(old, exp.Column) else old))
+            _definitions([action.this], table, table.name, reads)
+        elif isinstance(action, exp.ColumnDef):
+            _definitions([action], table, table.name, reads)
+        elif isinstance(action, exp.AddConstraint):
+            _definitions(action.expressions, table, table.name, reads)
+        else:
+            raise refused(f"ALTER TABLE with {type(action).__name__}")
+    use = Use(table=table.name, verb="alter", columns=tuple(dict.fromkeys(written)))
+    return Found(verb="alter", table=table.name, uses=(use, *read_uses(reads)))

@@ -1,0 +1,94 @@
+"""Which functions and types a statement may name, by dialect. A name that isn't listed is refused.
+
+Listed functions compute from their arguments, the session or the clock. None reads files, other databases or the
+catalog, waits, locks, signals, sets anything, opens a connection, runs text as SQL, or moves a sequence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from runtimes.sql.contract import Dialect
+
+_EVERYWHERE = """
+    count sum avg min max abs coalesce nullif lower upper length replace round row_number rank dense_rank percent_rank
+    cume_dist ntile lag lead first_value last_value nth_value ltrim rtrim trim sign substr concat concat_ws
+    sqrt power exp ln log log10 mod floor ceil ceiling sin cos tan asin acos atan atan2 degrees radians pi
+"""
+_POSTGRES = """
+    char_length character_length octet_length bit_length btrim split_part strpos left right reverse initcap
+    translate ascii chr to_char to_number to_date to_timestamp starts_with substring
+    regexp_replace regexp_match regexp_matches regexp_count regexp_like regexp_substr regexp_instr
+    regexp_split_to_array regexp_split_to_table string_to_array string_to_table array_to_string format quote_literal
+    quote_ident quote_nullable md5 sha224 sha256 sha384 sha512 encode decode to_hex get_byte get_bit normalize
+    unistr trunc div cbrt gcd lcm factorial random width_bucket scale trim_scale min_scale greatest least num_nulls
+    num_nonnulls now clock_timestamp statement_timestamp transaction_timestamp timeofday age date_part date_trunc
+    date_bin extract make_date make_time make_timestamp make_timestamptz make_interval justify_days justify_hours
+    justify_interval isfinite date to_jsonb to_json row_to_json json_build_object json_build_array jsonb_build_object
+    jsonb_build_array json_object jsonb_object json_array_length jsonb_array_length json_array_elements
+    jsonb_array_elements json_array_elements_text jsonb_array_elements_text json_each jsonb_each json_each_text
+    jsonb_each_text json_object_keys jsonb_object_keys json_typeof jsonb_typeof jsonb_set jsonb_set_lax jsonb_insert
+    json_strip_nulls jsonb_strip_nulls jsonb_pretty json_extract_path json_extract_path_text jsonb_extract_path
+    jsonb_extract_path_text jsonb_path_exists jsonb_path_match jsonb_path_query jsonb_path_query_array
+    jsonb_path_query_first array_to_json string_agg array_agg json_agg jsonb_agg json_object_agg jsonb_object_agg
+    bool_and bool_or every bit_and bit_or bit_xor stddev stddev_pop stddev_samp variance var_pop var_samp corr
+    covar_pop covar_samp regr_slope regr_intercept regr_r2 regr_count mode percentile_cont percentile_disc grouping
+    array_append array_cat array_dims array_fill array_length array_lower array_ndims array_position array_positions
+    array_prepend array_remove array_replace array_upper cardinality trim_array unnest generate_series
+    generate_subscripts to_tsvector to_tsquery plainto_tsquery phraseto_tsquery websearch_to_tsquery ts_rank ts_rank_cd
+    ts_headline setweight gen_random_uuid host masklen network family abbrev broadcast netmask lower_inc upper_inc
+    lower_inf upper_inf isempty int4range int8range numrange tsrange tstzrange daterange range_agg row
+    numeric_inc ascii overlay position
+"""
+_MARIADB = """
+    char_length character_length octet_length bit_length lcase ucase left right mid substring substring_index locate
+    instr position lpad rpad repeat reverse space strcmp field elt find_in_set format ascii ord char hex unhex bin oct
+    conv md5 sha sha1 sha2 crc32 to_base64 from_base64 insert quote soundex concat make_set export_set if ifnull isnull
+    nvl nvl2 greatest least interval truncate pow log2 rand cot now curdate curtime sysdate current_timestamp
+    localtime localtimestamp utc_date utc_time utc_timestamp unix_timestamp from_unixtime date time timestamp year
+    quarter month monthname week weekofyear weekday yearweek day dayname dayofmonth dayofweek dayofyear hour minute
+    second microsecond date_add date_sub adddate subdate addtime subtime datediff timediff timestampdiff timestampadd
+    date_format time_format str_to_date get_format makedate maketime last_day to_days from_days to_seconds
+    sec_to_time time_to_sec period_add period_diff convert_tz add_months months_between group_concat bit_and bit_or
+    bit_xor bit_count std stddev stddev_pop stddev_samp variance var_pop var_samp median any_value json_array
+    json_object json_array_append json_array_insert json_arrayagg json_objectagg json_contains json_contains_path
+    json_depth json_extract json_insert json_keys json_length json_merge_patch json_merge_preserve json_query
+    json_quote json_remove json_replace json_search json_set json_type json_unquote json_valid json_value json_exists
+    regexp_replace regexp_substr regexp_instr uuid inet_aton inet_ntoa inet6_aton inet6_ntoa is_ipv4 is_ipv6 values
+    value percentile_cont percentile_disc to_char trim_oracle mod row
+"""
+_SQLITE = """
+    char hex unhex instr iif ifnull typeof unicode trunc acosh asinh atanh cosh sinh tanh random date time datetime
+    julianday strftime unixepoch timediff total group_concat string_agg like glob likely unlikely likelihood quote
+    json json_array json_array_length json_error_position json_extract json_insert json_object json_patch json_pretty
+    json_quote json_remove json_replace json_set json_type json_valid json_group_array json_group_object json_each
+    json_tree soundex nullif octet_length if
+"""
+
+FUNCTIONS: Mapping[Dialect, frozenset[str]] = {
+    Dialect.POSTGRESQL: frozenset((_EVERYWHERE + _POSTGRES).split()),
+    Dialect.MARIADB: frozenset((_EVERYWHERE + _MARIADB).split()),
+    Dialect.SQLITE: frozenset((_EVERYWHERE + _SQLITE).split()),
+}
+
+# Functions that give rows: they may stand where a table does, and read none.
+ROW_FUNCTIONS: Mapping[Dialect, frozenset[str]] = {
+    Dialect.POSTGRESQL: frozenset(
+        """generate_series generate_subscripts unnest json_array_elements jsonb_array_elements json_array_elements_text
+        jsonb_array_elements_text json_each jsonb_each json_each_text jsonb_each_text json_object_keys
+        jsonb_object_keys jsonb_path_query regexp_matches regexp_split_to_table string_to_table""".split()
+    ),
+    Dialect.MARIADB: frozenset(),
+    Dialect.SQLITE: frozenset({"json_each", "json_tree"}),
+}
+
+# sqlglot's names of types (exp.DataType.Type). Others may be named where a column of the schema has them.
+TYPES: frozenset[str] = frozenset(
+    """
+    BIGINT BIGSERIAL BINARY BIT BLOB BOOLEAN CHAR DATE DATERANGE DATETIME DATETIME2 DECIMAL DOUBLE ENUM FLOAT INET
+    INT INT4RANGE INT8RANGE INTERVAL JSON JSONB LONGBLOB LONGTEXT MEDIUMBLOB MEDIUMINT MEDIUMTEXT MONEY NCHAR NUMRANGE
+    NVARCHAR SERIAL SET SMALLINT SMALLSERIAL TEXT TIME TIMETZ TIMESTAMP TIMESTAMPNTZ TIMESTAMPTZ TINYBLOB TINYINT
+    TINYTEXT TSRANGE TSTZRANGE UBIGINT UINT UMEDIUMINT USMALLINT UTINYINT UDECIMAL UDOUBLE UUID VARBINARY VARCHAR XML
+    YEAR ARRAY CIDR MACADDR TSVECTOR TSQUERY HSTORE VARBIT
+    """.split()
+)

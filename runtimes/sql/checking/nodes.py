@@ -1,0 +1,184 @@
+"""What a tree may be made of: every kind of node with the parts that it may have, and every bare word in it.
+
+A kind, a part or a word that isn't here is refused, also one that a later sqlglot adds. Names are sqlglot's classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_BINARY = """
+    Add Sub Mul Div Mod IntDiv EQ NEQ GT GTE LT LTE NullSafeEQ NullSafeNEQ And Or Xor Is DPipe BitwiseAnd BitwiseOr
+    BitwiseXor BitwiseLeftShift BitwiseRightShift Escape Glob Collate Pow RegexpLike RegexpILike SimilarTo Overlaps
+    ArrayContainsAll ArrayContainedBy ArrayOverlaps JSONBContainsTopKey JSONBContainsAllTopKeys
+    JSONBContainsAnyTopKeys JSONBDeleteAtPath JSONBExtract JSONBExtractScalar Filter WithinGroup
+""".split()
+_QUERY = "with_ joins laterals where group having windows order limit offset"
+
+NODES: Mapping[str, frozenset[str]] = {
+    **{name: frozenset({"this", "expression"}) for name in _BINARY},
+    **{
+        name: frozenset(parts.split())
+        for name, parts in {
+            # literals and names
+            "Literal": "this is_string",
+            "National": "this",
+            "HexString": "this is_integer",
+            "BitString": "this",
+            "RawString": "this",
+            "Null": "",
+            "Boolean": "this",
+            "Identifier": "this quoted",
+            "Column": "this table",
+            "Star": "",
+            "Var": "this",
+            "Alias": "this alias",
+            # operators
+            "Not": "this",
+            "Neg": "this",
+            "BitwiseNot": "this",
+            "Paren": "this",
+            "Tuple": "expressions",
+            "Between": "this low high symmetric",
+            "In": "this expressions query",
+            "Like": "this expression negate",
+            "ILike": "this expression negate",
+            "Exists": "this",
+            "Any": "this",
+            "All": "this",
+            "Case": "this ifs default",
+            "If": "this true false",
+            "Cast": "this to",
+            "DataType": "this expressions nested values kind",
+            "DataTypeParam": "this",
+            "Interval": "this unit",
+            "IntervalSpan": "this expression",
+            "Bracket": "this expressions offset",
+            "Slice": "this expression",
+            "Array": "expressions bracket_notation",
+            "AtTimeZone": "this zone",
+            "JSONExtract": "this expression only_json_types",
+            "JSONExtractScalar": "this expression only_json_types",
+            "MatchAgainst": "this expressions modifier",
+            "Introducer": "this expression",
+            # functions: those named in `functions`, and those with a grammar of their own
+            "Anonymous": "this expressions",
+            "Kwarg": "this expression",
+            "Distinct": "expressions on",
+            "Order": "this expressions",
+            "Ordered": "this desc nulls_first",
+            "GroupConcat": "this separator",
+            "Extract": "this expression",
+            "Substring": "this start length",
+            "Trim": "this expression position",
+            "StrPosition": "this substr position",
+            "Overlay": "this expression from_ for_",
+            "CastToStrType": "this to",
+            "CurrentDate": "this",
+            "CurrentTime": "this",
+            "CurrentTimestamp": "this",
+            "Localtime": "this",
+            "Localtimestamp": "this",
+            "Window": "this partition_by order spec alias over first",
+            "WindowSpec": "kind start start_side end end_side exclude",
+            # queries
+            "Select": f"{_QUERY} expressions distinct from_",
+            "Union": f"{_QUERY} this expression distinct",
+            "Intersect": f"{_QUERY} this expression distinct",
+            "Except": f"{_QUERY} this expression distinct",
+            "Subquery": f"{_QUERY} this alias",
+            "Values": "expressions alias order limit offset",
+            "With": "expressions recursive",
+            "CTE": "this alias materialized",
+            "From": "this",
+            "Join": "this on side kind using method",
+            "Table": "this alias db joins laterals ordinality",
+            "TableAlias": "this columns",
+            "Lateral": "this alias ordinality",
+            "Unnest": "expressions alias offset",
+            "Where": "this",
+            "Group": "expressions grouping_sets cube rollup",
+            "GroupingSets": "expressions",
+            "Cube": "expressions",
+            "Rollup": "expressions",
+            "Having": "this",
+            "Limit": "this expression offset",
+            "Offset": "this expression",
+            "Fetch": "direction count limit_options",
+            "LimitOptions": "rows with_ties",
+            # writes
+            "Insert": "with_ this expression conflict returning alternative ignore default",
+            "Update": "with_ this expressions from_ where returning order limit",
+            "Delete": "with_ this using where returning order limit tables",
+            "OnConflict": "duplicate expressions action conflict_keys index_predicate constraint where",
+            "Returning": "expressions",
+            "Schema": "this expressions",
+            # definitions
+            "TruncateTable": "expressions identity option",
+            "Drop": "kind tables exists cascade restrict cluster",
+            "Create": "this kind expression exists replace unique properties",
+            "Alter": "this kind exists actions",
+            "OnProperty": "this",
+            "ColumnDef": "this kind constraints exists position",
+            "ColumnPosition": "this position",
+            "ColumnConstraint": "this kind",
+            "Constraint": "this expressions",
+            "AddConstraint": "expressions",
+            "NotNullColumnConstraint": "allow_null",
+            "PrimaryKeyColumnConstraint": "desc",
+            "UniqueColumnConstraint": "this nulls",
+            "CheckColumnConstraint": "this",
+            "DefaultColumnConstraint": "this",
+            "CollateColumnConstraint": "this",
+            "CharacterSetColumnConstraint": "this",
+            "CommentColumnConstraint": "this",
+            "OnUpdateColumnConstraint": "this",
+            "AutoIncrementColumnConstraint": "",
+            "GeneratedAsIdentityColumnConstraint": "this",
+            "ComputedColumnConstraint": "this persisted",
+            "IndexColumnConstraint": "this expressions kind",
+            "PrimaryKey": "this expressions",
+            "ForeignKey": "expressions reference delete update",
+            "Reference": "this expressions options",
+            "Index": "this table unique params",
+            "IndexParameters": "using columns where include",
+            "AlterColumn": "this dtype default drop using allow_null",
+            "RenameColumn": "this to exists",
+            "AlterRename": "this",
+            "ModifyColumn": "this rename_from",
+            "Properties": "expressions",
+            "EngineProperty": "this",
+            "CharacterSetProperty": "this default",
+            "CollateProperty": "this default",
+            "SchemaCommentProperty": "this",
+            "AutoIncrementProperty": "this",
+            "StrictProperty": "",
+        }.items()
+    },
+}
+
+_UNITS = """
+    MICROSECOND MICROSECONDS MILLISECOND MILLISECONDS SECOND SECONDS MINUTE MINUTES HOUR HOURS DAY DAYS WEEK WEEKS
+    MONTH MONTHS QUARTER QUARTERS YEAR YEARS DECADE CENTURY MILLENNIUM DOW DOY ISODOW ISOYEAR EPOCH JULIAN TIMEZONE
+    TIMEZONE_HOUR TIMEZONE_MINUTE SECOND_MICROSECOND MINUTE_MICROSECOND MINUTE_SECOND HOUR_MICROSECOND HOUR_SECOND
+    HOUR_MINUTE DAY_MICROSECOND DAY_SECOND DAY_MINUTE DAY_HOUR YEAR_MONTH
+""".split()
+
+# Every bare word that a node may hold as text or as a Var, in capitals.
+WORDS: frozenset[str] = frozenset(
+    _UNITS
+    + """
+    LEFT RIGHT FULL INNER OUTER CROSS NATURAL ROWS RANGE GROUPS UNBOUNDED PRECEDING FOLLOWING OVER
+    BOTH LEADING TRAILING TABLE VIEW INDEX COLUMN CONSTRAINT CASCADE RESTRICT REPLACE IGNORE ABORT FAIL ROLLBACK
+    DEFAULT UPDATE NOTHING RESTART CONTINUE FIRST LAST NEXT AFTER BTREE HASH GIN GIST BRIN SPGIST INNODB ARIA MYISAM
+    UTF8 UTF8MB3 UTF8MB4 LATIN1 ASCII BINARY _UTF8MB4 _UTF8 _BINARY _LATIN1 NOCASE RTRIM KEY UNIQUE PRIMARY FULLTEXT
+    FOREIGN
+""".split()
+    + ["CURRENT ROW", "DO UPDATE", "DO NOTHING", "FOREIGN KEY", "PRIMARY KEY", "NO ACTION", "SET NULL", "SET DEFAULT"]
+    + ["IN BOOLEAN MODE", "IN NATURAL LANGUAGE MODE", "WITH QUERY EXPANSION", "NO OTHERS", "CURRENT_TIMESTAMP"]
+    + [
+        f"ON {event} {action}"
+        for event in ("DELETE", "UPDATE")
+        for action in ("CASCADE", "RESTRICT", "NO ACTION", "SET NULL", "SET DEFAULT")
+    ]
+)

@@ -1,0 +1,326 @@
+"""SELECT, INSERT, UPDATE and DELETE: what each uses, and how the rows that it would write are counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from policies.errors import InvalidInput, Unsupported
+from runtimes.sql.checking.allowing import refused
+from runtimes.sql.checking.using import Reads, Scope, Source
+from runtimes.sql.contract import Dialect, Table, Use, Verb
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a tree turned out to do. `count` is a tree of a SELECT of one number."""
+
+    verb: Verb
+    table: str
+    uses: tuple[Use, ...]
+    everywhere: bool = False
+    count: exp.Expr | None = None
+    returns_rows: bool = False
+
+
+_ROWS = "goex_rows"
+
+
+def select(tree: exp.Expr, reads: Reads) -> Found:
+    reads.query(tree, None, {})
+    return Found(verb="select", table="", uses=read_uses(reads), returns_rows=True)
+
+
+def read_uses(reads: Reads) -> tuple[Use, ...]:
+    found = []
+    for name in sorted(reads.columns):
+        order = [column.name for column in reads.schema.tables[name].columns]
+        columns = tuple(column for column in order if column in reads.columns[name])
+        found.append(Use(table=name, verb="select", columns=() if len(columns) == len(order) else columns))
+    return tuple(found)
+
+
+def _target(reads: Reads, node: exp.Expr | None) -> tuple[Table, str]:
+    if not isinstance(node, exp.Table):
+        raise refused("Writing to anything but a table")
+    own = reads.fold(node.this) if isinstance(node.this, exp.Identifier) else ""
+    alias = node.args.get("alias")
+    table = reads.table(node)
+    if alias is not None and alias.args.get("columns"):
+        raise refused("Renaming a table's columns")
+    return table, reads.fold(alias.this) if alias is not None else own
+
+
+def _scope(reads: Reads, table: Table, name: str) -> Scope:
+    columns = tuple(reads.fold_column(column.name) for column in table.columns)
+    return Scope({name: Source(columns, table)})
+
+
+def _returning(tree: exp.Expr, reads: Reads, scope: Scope, ctes: dict[str, Source]) -> bool:
+    returning = tree.args.get("returning")
+    if returning is None:
+        return False
+    reads.expressions(returning.expressions, scope, ctes)
+    return True
+
+
+def _assigned(nodes: list[exp.Expr], table: Table, name: str, reads: Reads, scope: Scope, ctes: dict[str, Source]) -> tuple[str, ...]:
+    """The columns that `a = b` and `(a, b) = (…)` write; what they read is collected."""
+    written: list[str] = []
+    for node in nodes:
+        if not isinstance(node, exp.EQ):
+            raise refused("This kind of assignment")
+        left = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
+        for column in left:
+            if not isinstance(column, exp.Column):
+                raise refused("Assigning to anything but a column")
+            owner = column.args.get("table")
+            if owner is not None and reads.fold(owner) != name:
+                raise Unsupported(
+                    f"One statement writes one table, and this one writes {table.name} and {reads.fold(owner)[:60]}.",
+                    next_step="Write one statement for each.",
+                )
+            written.append(reads.target_column(table, column.this))
+        if not (isinstance(node.expression, exp.Var) and str(node.expression.this).upper() == "DEFAULT"):
+            reads.expressions([node.expression], scope, ctes)
+    if len(set(written)) != len(written):
+        raise InvalidInput("A column is written twice.")
+    order = [column.name for column in table.columns]
+    return tuple(sorted(written, key=order.index))
+
+
+# ---- insert
+
+
+def insert(tree: exp.Insert, reads: Reads) -> Found:
+    ctes = reads.with_(tree, None, {})
+    node, columns = tree.this, ()
+    if isinstance(node, exp.Schema):
+        node = node.this
+    table, name = _target(reads, node)
+    if isinstance(tree.this, exp.Schema):
+        columns = tuple(reads.target_column(table, column) for column in tree.this.expressions)
+        if len(set(columns)) != len(columns):
+            raise InvalidInput("A column is written twice.")
+    source, count = tree.expression, None
+    if isinstance(source, exp.Values):
+        reads.expressions([_value for row in source.expressions for _value in _row(row)], Scope(), ctes)
+        count = _select_number(len(source.expressions))
+    elif isinstance(source, exp.Query):
+        reads.query(source, None, ctes)
+        count = _count_of(source, columns or tuple(c.name for c in table.columns if not c.generated), tree.args.get("with_"))
+    elif tree.args.get("default"):
+        count = _select_number(1)
+    else:
+        raise refused("An INSERT from that")
+    scope = _scope(reads, table, name)
+    verbs: list[Use] = [Use(table=table.name, verb="insert", columns=columns)]
+    conflict = tree.args.get("conflict")
+    if conflict is not None:
+        verbs += _conflict(conflict, table, name, reads, scope, ctes)
+    if str(tree.args.get("alternative") or "").upper() == "REPLACE":
+        verbs.append(Use(table=table.name, verb="delete"))
+    returns = _returning(tree, reads, scope, ctes)
+    return Found(verb="insert", table=table.name, uses=(*verbs, *read_uses(reads)), count=count, returns_rows=returns)
+
+
+def _row(row: exp.Expr) -> list[exp.Expr]:
+    values = row.expressions if isinstance(row, exp.Tuple) else [row]
+    return [value for value in values if not (isinstance(value, exp.Var) and str(value.this).upper() == "DEFAULT")]
+
+
+def _conflict(
+    node: exp.OnConflict, table: Table, name: str, reads: Reads, scope: Scope, ctes: dict[str, Source]
+) -> list[Use]:
+    if not node.expressions:
+        return []
+    both = Scope(dict(scope.sources))
+    if not node.args.get("duplicate"):
+        both.sources["excluded"] = Source(tuple(reads.fold_column(column.name) for column in table.columns))
+    # VALUES(column) of ON DUPLICATE KEY names a column of the target by itself.
+    for call in list(node.find_all(exp.Anonymous)):
+        if str(call.this).upper() in ("VALUES", "VALUE"):
+            for argument in call.expressions:
+                reads.target_column(table, argument.this if isinstance(argument, exp.Column) else argument)
+    columns = _assigned(node.expressions, table, name, reads, both, ctes)
+    reads.expressions([node.args.get("where"), node.args.get("index_predicate")], both, ctes)
+    return [Use(table=table.name, verb="update", columns=columns)]
+
+
+# ---- update, delete
+
+
+def update(tree: exp.Update, reads: Reads) -> Found:
+    ctes = reads.with_(tree, None, {})
+    node = tree.this
+    table, name = _target(reads, node)
+    joins = list(node.args.get("joins") or ())
+    if joins and reads.dialect is Dialect.MARIADB:
+        table, name = _written(tree, reads, node, joins)
+    scope = _scope(reads, *_target(reads, node))
+    for join in joins:
+        reads.join(join, scope, ctes)
+    if tree.args.get("from_"):
+        _more(tree.args["from_"].this, reads, scope, ctes)
+    columns = _assigned(tree.expressions, table, name, reads, scope, ctes)
+    reads.expressions([tree.args.get("where"), tree.args.get("order"), tree.args.get("limit")], scope, ctes)
+    returns = _returning(tree, reads, scope, ctes)
+    others = [tree.args["from_"].this] if tree.args.get("from_") else []
+    return Found(
+        verb="update",
+        table=table.name,
+        uses=(Use(table=table.name, verb="update", columns=columns), *read_uses(reads)),
+        everywhere=tree.args.get("where") is None,
+        count=_count_rows(tree, node, others, table, name),
+        returns_rows=returns,
+    )
+
+
+def _written(tree: exp.Update, reads: Reads, node: exp.Table, joins: list[exp.Join]) -> tuple[Table, str]:
+    """The one table of a MariaDB join that its assignments write."""
+    tables: dict[str, Table] = {}
+    for part in [node, *(join.this for join in joins)]:
+        if not isinstance(part, exp.Table) or not isinstance(part.this, exp.Identifier):
+            continue
+        alias = part.args.get("alias")
+        tables[reads.fold(alias.this) if alias is not None else reads.fold(part.this)] = reads.table(part)
+    names = set()
+    for item in tree.expressions:
+        column = item.this
+        owner = column.args.get("table") if isinstance(column, exp.Column) else None
+        if owner is not None:
+            names.add(reads.fold(owner))
+        else:
+            having = [n for n, t in tables.items() if any(c.name.lower() == reads.fold(column.this) for c in t.columns)]
+            if len(having) != 1:
+                raise InvalidInput(f"It isn't clear which table {column.name[:60]} is of.", next_step="Name it.")
+            names.add(having[0])
+    if len(names) != 1 or not names <= set(tables):
+        raise Unsupported("One statement writes one table.", next_step="Write one statement for each.")
+    name = names.pop()
+    return tables[name], name
+
+
+def _more(node: exp.Expr, reads: Reads, scope: Scope, ctes: dict[str, Source]) -> None:
+    reads.source(node, scope, ctes)
+
+
+def delete(tree: exp.Delete, reads: Reads) -> Found:
+    ctes = reads.with_(tree, None, {})
+    using = list(tree.args.get("using") or ())
+    named = list(tree.args.get("tables") or ())
+    base = tree.this
+    if reads.dialect is Dialect.MARIADB and using:  # DELETE FROM a USING a JOIN b
+        if len(using) != 1:
+            raise refused("USING with several tables")
+        named, base, using = [base], using[0], []
+    scope = Scope()
+    reads_before = dict(reads.columns)
+    reads.source(base, scope, ctes)
+    for other in using:
+        reads.source(other, scope, ctes)
+    if len(named) > 1:
+        raise Unsupported("One statement writes one table.", next_step="Write one statement for each.")
+    name = reads.fold(named[0].this) if named else next(iter(scope.sources))
+    source = scope.sources.get(name)
+    if source is None or source.table is None:
+        raise InvalidInput(f"The statement has no table {name[:60]}.")
+    table = source.table
+    if named:
+        named[0].set("db", None)
+        if len(scope.sources) > 1 or base.args.get("alias"):
+            named[0].set("this", exp.to_identifier(_alias_of(base, name, reads), quoted=True))
+        else:
+            reads.table(named[0])
+    if not reads.columns.get(table.name) and table.name not in reads_before:
+        reads.columns.pop(table.name, None)
+    reads.expressions([tree.args.get("where"), tree.args.get("order"), tree.args.get("limit")], scope, ctes)
+    returns = _returning(tree, reads, scope, ctes)
+    return Found(
+        verb="delete",
+        table=table.name,
+        uses=(Use(table=table.name, verb="delete"), *read_uses(reads)),
+        everywhere=tree.args.get("where") is None,
+        count=_count_rows(tree, base, using, table, name),
+        returns_rows=returns,
+    )
+
+
+def _alias_of(base: exp.Expr, name: str, reads: Reads) -> str:
+    for node in base.find_all(exp.Table):
+        alias = node.args.get("alias")
+        if alias is not None and reads.fold(alias.this) == name:
+            return str(alias.this.name)
+        if alias is None and isinstance(node.this, exp.Identifier) and reads.fold(node.this) == name:
+            return str(node.this.name)
+    return name
+
+
+# ---- counting
+
+
+def _number() -> exp.Anonymous:
+    return exp.Anonymous(this="count", expressions=[exp.Star()])
+
+
+def _select_number(number: int) -> exp.Select:
+    return exp.Select(expressions=[exp.Literal.number(number)])
+
+
+def _count_of(query: exp.Expr, columns: tuple[str, ...], with_: exp.Expr | None) -> exp.Select:
+    """How many rows a query gives. Its columns are named, since two of them may have one name."""
+    rows = exp.to_identifier(_ROWS)
+    alias = exp.TableAlias(this=rows, columns=[exp.to_identifier(f"c{i}") for i in range(len(columns))])
+    made = exp.With(expressions=[exp.CTE(this=query.copy(), alias=alias)])
+    if with_ is not None:
+        made = with_.copy()
+        made.append("expressions", exp.CTE(this=query.copy(), alias=alias))
+    return exp.Select(
+        with_=made, expressions=[_number()], from_=exp.From(this=exp.Table(this=exp.to_identifier(_ROWS)))
+    )
+
+
+def _count_rows(tree: exp.Expr, base: exp.Expr, others: list[exp.Expr], table: Table, name: str) -> exp.Expr | None:
+    """How many rows of `table` an UPDATE or DELETE would write, each once."""
+    where, with_ = tree.args.get("where"), tree.args.get("with_")
+    joined = bool(others or base.args.get("joins"))
+    if not joined:
+        inner = exp.Select(
+            expressions=[exp.Literal.number(1)],
+            from_=exp.From(this=base.copy()),
+            where=where.copy() if where is not None else None,
+            order=tree.args["order"].copy() if tree.args.get("order") else None,
+            limit=tree.args["limit"].copy() if tree.args.get("limit") else None,
+        )
+    else:
+        if not table.key or tree.args.get("limit"):
+            return None
+        columns: list[exp.Expr] = [
+            exp.Column(this=exp.to_identifier(column, quoted=True), table=exp.to_identifier(name, quoted=True))
+            for column in table.key
+        ]
+        present: exp.Expr = exp.Not(this=exp.Is(this=columns[0].copy(), expression=exp.Null()))
+        if where is not None:
+            present = exp.And(this=exp.Paren(this=where.this.copy()), expression=present)
+        inner = exp.Select(
+            expressions=columns,
+            distinct=exp.Distinct(),
+            from_=exp.From(this=base.copy()),
+            joins=[exp.Join(this=other.copy(), kind="CROSS") for other in others],
+            where=exp.Where(this=present),
+        )
+    if joined or tree.args.get("limit"):
+        counted = exp.Select(
+            expressions=[_number()],
+            from_=exp.From(
+                this=exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(_ROWS)))
+            ),
+        )
+    else:
+        inner.set("expressions", [_number()])
+        inner.set("order", None)
+        counted = inner
+    if with_ is not None:
+        counted.set("with_", with_.copy())
+    return counted

@@ -1,0 +1,321 @@
+"""Which tables and columns a tree reads and writes. Every name has to be the schema's, or the statement's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from policies.errors import InvalidInput, Unsupported
+from runtimes.sql.checking.allowing import refused
+from runtimes.sql.checking.functions import ROW_FUNCTIONS
+from runtimes.sql.contract import Dialect, Schema, Table
+
+_ROWID = {"rowid", "oid", "_rowid_"}
+
+
+@dataclass(slots=True)
+class Source:
+    """What FROM offers under one name. `columns` None: they aren't known (a function's)."""
+
+    columns: tuple[str, ...] | None
+    table: Table | None = None
+
+
+@dataclass(slots=True)
+class Scope:
+    sources: dict[str, Source] = field(default_factory=dict)
+    parent: Scope | None = None
+    aliases: frozenset[str] = frozenset()  # output names that ORDER BY and its like may use
+
+
+class Reads:
+    """Collects the columns that are read, by table, while it walks."""
+
+    def __init__(self, schema: Schema, database: str) -> None:
+        self.schema, self.database, self.dialect = schema, database, schema.dialect
+        self.columns: dict[str, set[str]] = {}
+        self._folded: dict[str, list[str]] = {}
+        for name in schema.tables:
+            self._folded.setdefault(name.casefold(), []).append(name)
+
+    # ---- names
+
+    def fold(self, name: exp.Expr | str) -> str:
+        """How a name is compared in this scope: PostgreSQL folds what isn't quoted, the others take any case."""
+        if isinstance(name, str):
+            return name.lower()
+        text = str(name.name)
+        if self.dialect is Dialect.POSTGRESQL and name.args.get("quoted"):
+            return text
+        return text.lower()
+
+    def table(self, node: exp.Table) -> Table:
+        """The schema's table of that name. The node is renamed to what it is called there."""
+        if not isinstance(node.this, exp.Identifier) or node.args.get("catalog"):
+            raise refused(f"The table {node.sql()[:60]}")
+        name, db = self.fold(node.this), node.args.get("db")
+        wanted = name
+        if db is not None:
+            home = self.fold(db)
+            if self.dialect is Dialect.POSTGRESQL:
+                wanted = name if home == "public" else f"{home}.{name}"
+            elif home != (self.database.lower() if self.dialect is Dialect.MARIADB else "main"):
+                raise Unsupported(f"{home}.{name} isn't in this database.")
+        found = self._find(wanted, str(node.name))
+        if found is None:
+            raise InvalidInput(f"There is no table {wanted[:80]} in this database.", next_step="goex db show")
+        table = self.schema.tables[found]
+        schema, _, last = found.rpartition(".") if self.dialect is Dialect.POSTGRESQL else ("", "", found)
+        node.set("this", exp.to_identifier(last, quoted=True))
+        node.set("db", exp.to_identifier(schema or "public", quoted=True) if self.dialect is Dialect.POSTGRESQL else None)
+        return table
+
+    def _find(self, wanted: str, written: str) -> str | None:
+        if self.dialect is Dialect.POSTGRESQL:
+            return wanted if wanted in self.schema.tables else None
+        if written in self.schema.tables:
+            return written
+        near = self._folded.get(wanted.casefold(), [])
+        return near[0] if len(near) == 1 else None
+
+    # ---- queries
+
+    def query(self, node: exp.Expr, parent: Scope | None, ctes: dict[str, Source]) -> tuple[str, ...] | None:
+        """Walks a query; gives its output columns where they are known."""
+        ctes = self.with_(node, parent, ctes)
+        if isinstance(node, exp.Select):
+            return self._select(node, parent, ctes)
+        if isinstance(node, exp.SetOperation):
+            left = self.query(node.this, parent, ctes)
+            self.query(node.expression, parent, ctes)
+            scope = Scope({"": Source(left)}, parent, frozenset(self.fold(name) for name in left or ()))
+            self._parts(node, scope, ctes, ("order", "limit", "offset"))
+            return left
+        if isinstance(node, exp.Subquery):
+            inner = self.query(node.this, parent, ctes)
+            if any(node.args.get(part) for part in ("joins", "where", "group", "having", "laterals", "windows")):
+                raise refused("A bracketed query with more behind it")
+            self._parts(node, Scope({"": Source(inner)}, parent), ctes, ("order", "limit", "offset"))
+            return inner
+        if isinstance(node, exp.Values):
+            self.expressions(node.expressions, Scope(parent=parent), ctes)
+            return None
+        raise refused(f"{type(node).__name__} as a query")
+
+    def with_(self, node: exp.Expr, parent: Scope | None, ctes: dict[str, Source]) -> dict[str, Source]:
+        with_ = node.args.get("with_")
+        if with_ is None:
+            return ctes
+        known = dict(ctes)
+        for cte in with_.expressions:
+            if not isinstance(cte.this, exp.Query | exp.Values):
+                raise Unsupported(
+                    "A statement that writes inside of WITH isn't allowed.",
+                    next_step="Write two statements: they run in one transaction.",
+                )
+            name = self.fold(cte.args["alias"].this)
+            named = tuple(self.fold(column) for column in cte.args["alias"].args.get("columns") or ())
+            if with_.args.get("recursive"):
+                known[name] = Source(named or None)
+            columns = self.query(cte.this, parent, known)
+            known[name] = Source(named or columns)
+        return known
+
+    def _select(self, node: exp.Select, parent: Scope | None, ctes: dict[str, Source]) -> tuple[str, ...] | None:
+        scope = Scope(parent=parent)
+        if node.args.get("from_"):
+            self.source(node.args["from_"].this, scope, ctes)
+        for join in node.args.get("joins") or ():
+            self.join(join, scope, ctes)
+        for lateral in node.args.get("laterals") or ():
+            self.source(lateral, scope, ctes)
+        outputs: list[str] | None = []
+        for item in node.expressions:
+            names = self._output(item, scope)
+            outputs = None if outputs is None or names is None else [*outputs, *names]
+        aliases = frozenset(self.fold(item.args["alias"]) for item in node.expressions if isinstance(item, exp.Alias))
+        self._check_windows(node)
+        if self.dialect is Dialect.SQLITE:
+            scope.aliases = aliases
+        self.expressions(node.expressions, scope, ctes)
+        self._parts(node, scope, ctes, ("distinct", "where", "windows", "limit", "offset"))
+        scope.aliases = aliases
+        self._parts(node, scope, ctes, ("group", "having", "order"))
+        return None if outputs is None else tuple(outputs)
+
+    def _check_windows(self, node: exp.Select) -> None:
+        return None
+
+    def _output(self, item: exp.Expr, scope: Scope) -> list[str] | None:
+        if isinstance(item, exp.Alias):
+            return [self.fold(item.args["alias"])]
+        if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
+            sources: Iterable[Source | None] = (
+                scope.sources.values()
+                if isinstance(item, exp.Star)
+                else [scope.sources.get(self.fold(item.args["table"]))]
+            )
+            found: list[str] = []
+            for source in sources:
+                if source is None or source.columns is None:
+                    return None
+                found += source.columns
+            return found
+        if isinstance(item, exp.Column):
+            return [self.fold(item.this)]
+        return [""]
+
+    # ---- what FROM offers
+
+    def source(self, node: exp.Expr, scope: Scope, ctes: dict[str, Source]) -> None:
+        alias = node.args.get("alias")
+        name = self.fold(alias.this) if alias is not None and alias.this is not None else ""
+        named = tuple(self.fold(column) for column in (alias.args.get("columns") or ())) if alias is not None else ()
+        if isinstance(node, exp.Table):
+            if isinstance(node.this, exp.Anonymous):
+                called = str(node.this.this).lower()
+                if called not in ROW_FUNCTIONS[self.dialect]:
+                    raise refused(f"The function {called[:60]} as a table")
+                self.expressions([node.this], scope, ctes)
+                self._add(scope, name or called, Source(named or None))
+            elif node.args.get("db") is None and self.fold(node.this) in ctes:
+                source = ctes[self.fold(node.this)]
+                self._add(scope, name or self.fold(node.this), Source(named or source.columns))
+            else:
+                own = self.fold(node.this)
+                table = self.table(node)
+                self.columns.setdefault(table.name, set())
+                columns = tuple(self.fold_column(column.name) for column in table.columns)
+                if named:
+                    raise refused("Renaming a table's columns")
+                self._add(scope, name or own, Source(columns, table))
+            for join in node.args.get("joins") or ():
+                self.join(join, scope, ctes)
+        elif isinstance(node, exp.Subquery):
+            if isinstance(node.this, exp.Table):  # a bracketed join
+                self.source(node.this, scope, ctes)
+                for join in node.args.get("joins") or ():
+                    self.join(join, scope, ctes)
+            else:
+                columns_ = self.query(node.this, scope.parent, ctes)
+                self._add(scope, name, Source(named or columns_))
+                for join in node.args.get("joins") or ():
+                    self.join(join, scope, ctes)
+        elif isinstance(node, exp.Lateral):
+            if isinstance(node.this, exp.Subquery):
+                self._add(scope, name, Source(named or self.query(node.this.this, scope, ctes)))
+            else:
+                self.expressions([node.this], scope, ctes)
+                self._add(scope, name or str(node.this.name).lower(), Source(named or None))
+        elif isinstance(node, exp.Unnest):
+            self.expressions(node.expressions, scope, ctes)
+            self._add(scope, name or "unnest", Source(named or None))
+        elif isinstance(node, exp.Values):
+            self.expressions(node.expressions, scope, ctes)
+            self._add(scope, name, Source(named or None))
+        else:
+            raise refused(f"{type(node).__name__} in FROM")
+
+    def join(self, node: exp.Join, scope: Scope, ctes: dict[str, Source]) -> None:
+        self.source(node.this, scope, ctes)
+        if node.args.get("on") is not None:
+            self.expressions([node.args["on"]], scope, ctes)
+        for column in node.args.get("using") or ():
+            self._column(self.fold(column), "", scope)
+        if str(node.args.get("method") or "").upper() == "NATURAL":
+            for source in scope.sources.values():
+                if source.table is not None:
+                    self.everything(source.table)
+
+    def _add(self, scope: Scope, name: str, source: Source) -> None:
+        if name in scope.sources and name:
+            raise InvalidInput(f"The name {name[:60]} is given to two tables.", next_step="Give each an alias.")
+        scope.sources[name or f" {len(scope.sources)}"] = source
+
+    # ---- expressions
+
+    def expressions(self, nodes: Iterable[exp.Expr | None], scope: Scope, ctes: dict[str, Source]) -> None:
+        waiting = [node for node in nodes if node is not None]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, exp.Column):
+                self._reference(node, scope)
+            elif isinstance(node, exp.Query):
+                self.query(node, scope, ctes)
+            elif isinstance(node, exp.Table | exp.DML):
+                raise refused(f"{type(node).__name__} inside of an expression")
+            elif isinstance(node, exp.Star):
+                if not isinstance(node.parent, exp.Anonymous):
+                    for source in scope.sources.values():
+                        if source.table is not None:
+                            self.everything(source.table)
+            else:
+                waiting += [child for child in node.iter_expressions()]
+
+    def _parts(self, node: exp.Expr, scope: Scope, ctes: dict[str, Source], names: tuple[str, ...]) -> None:
+        for name in names:
+            value = node.args.get(name)
+            self.expressions(value if isinstance(value, list) else [value], scope, ctes)
+
+    def _reference(self, node: exp.Column, scope: Scope) -> None:
+        table = node.args.get("table")
+        if isinstance(node.this, exp.Star):
+            found = self._scope_of(self.fold(table), scope)
+            if found.table is not None:
+                self.everything(found.table)
+            return
+        self._column(self.fold(node.this), self.fold(table) if table is not None else "", scope)
+
+    def _scope_of(self, alias: str, scope: Scope) -> Source:
+        at: Scope | None = scope
+        while at is not None:
+            if alias in at.sources:
+                return at.sources[alias]
+            at = at.parent
+        raise InvalidInput(f"The statement has no table {alias[:60]}.")
+
+    def _column(self, name: str, alias: str, scope: Scope) -> None:
+        if alias:
+            source = self._scope_of(alias, scope)
+            if not self._take(source, name):
+                raise InvalidInput(f"{alias[:60]} has no column {name[:60]}.", next_step="goex db show")
+            return
+        at: Scope | None = scope
+        while at is not None:
+            taken = [self._take(source, name) for source in at.sources.values()]
+            if any(taken) or name in at.aliases:
+                return
+            if self.dialect is Dialect.POSTGRESQL and name in at.sources:  # the whole row
+                whole = at.sources[name].table
+                if whole is not None:
+                    self.everything(whole)
+                return
+            at = at.parent
+        raise InvalidInput(f"There is no column {name[:60]} in the statement's tables.", next_step="goex db show")
+
+    def _take(self, source: Source, name: str) -> bool:
+        if source.table is None:
+            return source.columns is None or name in source.columns
+        for column in source.table.columns:
+            if self.fold_column(column.name) == name:
+                self.columns.setdefault(source.table.name, set()).add(column.name)
+                return True
+        if self.dialect is Dialect.SQLITE and name in _ROWID and source.table.kind == "table":
+            return True
+        return False
+
+    def fold_column(self, name: str) -> str:
+        return name if self.dialect is Dialect.POSTGRESQL else name.lower()
+
+    def everything(self, table: Table) -> None:
+        self.columns.setdefault(table.name, set()).update(column.name for column in table.columns)
+
+    def target_column(self, table: Table, node: exp.Expr) -> str:
+        """The schema's name of a column that is written. Raises InvalidInput."""
+        name = self.fold(node)
+        for column in table.columns:
+            if self.fold_column(column.name) == name:
+                return column.name
+        raise InvalidInput(f"{table.name} has no column {name[:60]}.", next_step="goex db show")
