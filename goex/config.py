@@ -17,11 +17,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from policies.databases import LONGEST_HOLD
 from policies.errors import InvalidInput
 from policies.limits import BREAKER, NOT_CONFINED, Breaker, Confinement
 from runtimes.sandbox.contract import Limits, Profile
+from runtimes.sql.contract import Limits as DatabaseLimits
 
 MAX_BYTES = 1_000_000
+LONGEST_RESULT = 500_000  # bytes of rows in one outcome: it travels, and is kept, as one message
 LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -109,6 +112,27 @@ class Files:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Databases:
+    """What one action on a database may take: seconds, MB of kept rows, rows handed back. `hold_hours` is how long a
+    held transaction waits for commit or undo, in an entry that doesn't say it itself."""
+
+    hold_hours: int = 24
+    lock_seconds: float = 3.0
+    seconds: float = 60.0
+    image_mb: int = 512
+    result_rows: int = 1000
+
+    def limits(self) -> DatabaseLimits:
+        return DatabaseLimits(
+            lock_seconds=self.lock_seconds,
+            seconds=self.seconds,
+            image_bytes=self.image_mb * 2**20,
+            result_rows=self.result_rows,
+            result_bytes=LONGEST_RESULT,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Notify:
     """`terminal`: the words that `goex approve ID` is put after, to open a window; empty: found. `most`: how many
     questions are shown at once; the rest is summed up."""
@@ -134,6 +158,7 @@ class Config:
     sandbox: Sandbox = field(default_factory=Sandbox)
     agent_sockets: tuple[AgentSocket, ...] = ()
     files: Files = field(default_factory=Files)
+    databases: Databases = field(default_factory=Databases)
     grants: Grants = field(default_factory=Grants)
     notify: Notify = field(default_factory=Notify)
     confine: Confinement = NOT_CONFINED
@@ -172,7 +197,7 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
     ask, model, sandbox = top.section("ask"), top.section("model"), top.section("sandbox")
     grants = top.section("grants")
     files, log, notify = top.section("files"), top.section("log"), top.section("notify")
-    confine, breaker = top.section("confine"), top.section("breaker")
+    confine, breaker, databases = top.section("confine"), top.section("breaker"), top.section("databases")
     limits = Limits()
     made = Config(
         vault=Sealing(
@@ -213,6 +238,13 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
             max_bytes=files.size("max_bytes", Files().max_bytes, 2**20),
             max_entries=files.integer("max_entries", Files().max_entries, 100, 10_000_000),
         ),
+        databases=Databases(
+            hold_hours=databases.integer("hold_hours", Databases().hold_hours, 1, LONGEST_HOLD),
+            lock_seconds=databases.number("lock_seconds", Databases().lock_seconds, 0.1, 600.0),
+            seconds=databases.number("seconds", Databases().seconds, 1.0, 86_400.0),
+            image_mb=databases.integer("image_mb", Databases().image_mb, 1, 1_000_000),
+            result_rows=databases.integer("result_rows", Databases().result_rows, 1, 100_000),
+        ),
         notify=Notify(terminal=notify.words("terminal"), most=notify.integer("most", Notify().most, 1, 20)),
         grants=Grants(unused_days=grants.integer("unused_days", Grants().unused_days, 0, 3650)),
         confine=_confinement(confine),
@@ -223,7 +255,7 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
         ),
         log_level=log.choice("level", "info", LEVELS),
     )
-    for section in (top, vault, ask, model, sandbox, files, grants, log, notify, confine, breaker):
+    for section in (top, vault, ask, model, sandbox, files, databases, grants, log, notify, confine, breaker):
         section.refuse_unknown()
     if made.model.method.removesuffix("+scopes") != "adaptive":
         for key in ("samples", "adaptive", "confidence"):

@@ -235,6 +235,8 @@ def no_account(service: str, name: str = "", others: tuple[str, ...] = ()) -> No
     there = f" (there is: {', '.join(others)})" if others else ""
     put = f"goex vault put {pasteable(service)}"
     add = f"Add it: {put}" if service == "model" else f"Connect it: goex auth login {pasteable(service)}, or {put}"
+    if service == "db":
+        what, add = f"There is no database {escape(name[:60])!r}", "See which there are: goex db list"
     return NoAccount(f"{what} in the vault{there}.", next_step=add)
 
 

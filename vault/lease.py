@@ -5,6 +5,8 @@ Plain data, so that a runtime can hold one without being able to reach the store
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -32,3 +34,7 @@ class Lease:
     scopes: tuple[str, ...] = ()
     redact: tuple[Secret, ...] = ()
     terms: Terms | None = None
+
+
+# A database's credential by the name of its entry, for what the action of this id looks at before it is decided on.
+Lend = Callable[[str, str], AbstractContextManager[Lease]]

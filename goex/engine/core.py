@@ -33,7 +33,8 @@ from goex.journal.chain import Journal, Transaction
 from goex.journal.states import Event
 from mapper.catalog import Catalog
 from policies.accounts import Account
-from policies.actions import Action, ApiCalls, Plan, Revert
+from policies.actions import Action, ApiCalls, Mongo, Plan, Revert, Sql
+from policies.databases import SERVICE
 from policies.errors import Conflict, ExitStatus, GoexError, InvalidInput, Unsupported
 from policies.grants import ANONYMOUS, PERSON
 from policies.jsonvalue import JsonObject, parse
@@ -91,6 +92,8 @@ class Wish:
     choice: int = 0
     detach: bool = False
     ask_seconds: float = 0
+    database: str = ""  # of words: the only one that they are about
+    folder: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,6 +280,12 @@ class Core:
             }
             self.journal.append("lease", action_id=row.id, agent=row.agent, facts=facts)
             made.append(lease)
+        for name in sorted({need.account for need in plan.required if need.service == SERVICE}):
+            lease = await self.lender.lease(SERVICE, name, action_id=row.id, expires=expires, scopes=())
+            scopes = sorted({need.scope for need in plan.required if (need.service, need.account) == (SERVICE, name)})
+            facts = {"service": SERVICE, "account": name, "narrowed": lease.narrowed, "scopes": [], "needed": scopes}
+            self.journal.append("lease", action_id=row.id, agent=row.agent, facts=facts)
+            made.append(lease)
         return tuple(made)
 
     def _connected(self, service: str, name: str) -> bool:
@@ -298,6 +307,8 @@ class Core:
             for call in subject.calls:
                 account = self.account(call.service, call.account)
                 accounts[account.service, account.name] = account
+        elif isinstance(subject, Sql | Mongo):
+            accounts[SERVICE, subject.database] = self.vault.resolve(SERVICE, subject.database)
         loop = asyncio.get_running_loop()
 
         def note(kind: str, facts: JsonObject) -> None:

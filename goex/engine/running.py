@@ -21,7 +21,7 @@ from goex.journal.actions import ActionRow
 from goex.journal.states import Event
 from policies.actions import Outcome, Plan, Revert
 from policies.digest import digest
-from policies.errors import Conflict, GoexError
+from policies.errors import Conflict, ExitStatus, GoexError
 from runtimes.base import Context, Runtime
 
 log = logging.getLogger("goex.engine")
@@ -64,8 +64,10 @@ class Running:
                     outcome = await runtime.execute(plan, context)
             except asyncio.CancelledError:
                 outcome = await self._look(runtime, plan, context, "It was cancelled while it ran")
-            except GoexError:
-                raise
+            except GoexError as error:
+                if error.exit_status is not ExitStatus.UNKNOWN:
+                    raise
+                outcome = await self._look(runtime, plan, context, error.message.rstrip("."))
             except Exception:
                 log.exception("action %s met a defect", row.id)
                 outcome = await self._look(runtime, plan, context, "GoEx met a defect of its own while it ran")

@@ -173,9 +173,11 @@ class Actions:
                 found |= {row.id: action_row(row) for row in connection.execute(query)}
         return found
 
-    def in_states(self, states: Iterable[State]) -> tuple[ActionRow, ...]:
-        """Oldest first."""
+    def in_states(self, states: Iterable[State], *, kind: str = "") -> tuple[ActionRow, ...]:
+        """Oldest first; of one kind, or all."""
         query = select(actions).where(actions.c.state.in_([*states])).order_by(actions.c.number)
+        if kind:
+            query = query.where(actions.c.kind == kind)
         with self._journal.read() as connection:
             return tuple(action_row(found) for found in connection.execute(query))
 

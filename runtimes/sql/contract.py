@@ -94,6 +94,7 @@ class Schema:
     version: str
     tables: Mapping[str, Table]
     hash: str
+    notes: tuple[str, ...] = ()  # what can be done there and what can't, for the person who adds it; not hashed
 
 
 # ---- what was checked

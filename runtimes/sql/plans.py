@@ -1,0 +1,348 @@
+"""Plans of statements: needs, bounds, what is digested; and their programs back from them. Pure.
+
+Rules: every table that is read or written is a need of its own, those too that only a cascade or a trigger reaches; a
+write without a WHERE counts as deleting. What runs later is the program in the plan, which the digest binds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast, get_args
+
+from policies.actions import Need, Plan, Revert, Sql, UndoClass
+from policies.catalog import Risk
+from policies.databases import SERVICE
+from policies.errors import InvalidInput
+from policies.jsonvalue import JsonObject, JsonValue
+from runtimes.sql import words
+from runtimes.sql.bounds import stepped
+from runtimes.sql.contract import (
+    WRITES,
+    Dialect,
+    Limits,
+    Place,
+    Policy,
+    Program,
+    Reached,
+    Schema,
+    Statement,
+    Survey,
+    Use,
+    Verb,
+)
+from runtimes.sql.place import facts
+
+PAIRS = "pairs"  # the scope that taking back by a model's statements needs
+_RISKS: Mapping[str, Risk] = {
+    "select": Risk.READ,
+    "insert": Risk.WRITE,
+    "update": Risk.WRITE,
+    "delete": Risk.DELETE,
+    "truncate": Risk.DELETE,
+    "drop": Risk.DELETE,
+    "create": Risk.ADMIN,
+    "alter": Risk.ADMIN,
+}
+_BACK: Mapping[str, Verb] = {
+    "insert": "delete",
+    "delete": "insert",
+    "truncate": "insert",
+    "update": "update",
+    "create": "drop",
+    "drop": "create",
+    "alter": "alter",
+}
+
+
+def written(program: Program) -> frozenset[str]:
+    """The tables that a program says it writes."""
+    return frozenset(use.table for one in program.statements for use in one.uses if use.verb in WRITES)
+
+
+def plan(
+    action: Sql,
+    place: Place,
+    schema: Schema,
+    program: Program,
+    policy: Policy,
+    survey: Survey,
+    *,
+    hold_hours: int,
+    limits: Limits,
+    pair: JsonObject | None = None,
+    pair_lines: Iterable[str] = (),
+) -> Plan:
+    """The plan of a program that was checked and surveyed."""
+    reads = program.reads_only
+    reached = () if reads else survey.reached
+    bound = 0 if reads else stepped(sum(one.rows for one in reached))
+    needs = _needs(action.database, program, reached, policy)
+    if reads:
+        undo_class, undo_text = UndoClass.NOTHING, "It only reads: there is nothing to take back."
+    else:
+        undo_class = UndoClass.COMPENSATING if policy == "pairs" else UndoClass.EXACT
+        undo_text = words.undo_text(policy, hold_hours, survey, place.dialect)
+    undo: dict[str, JsonValue] = {"policy": "" if reads else policy, "strategy": dict(survey.strategy)}
+    if not reads and policy == "versioning" and place.dialect is not Dialect.SQLITE:
+        undo["hold_hours"] = hold_hours
+    if pair is not None:
+        undo["pair"] = dict(pair)
+    return Plan(
+        action=action,
+        needs=needs,
+        undo_class=undo_class,
+        undo_text=undo_text,
+        resolved={
+            "database": action.database,
+            "databases": [action.database],
+            "tables": sorted({*(use.table for one in program.statements for use in one.uses), *_names(reached)}),
+            "policy": undo["policy"],
+            "place": dict(facts(place)),
+            "program": program_to_json(program),
+            "schema_hash": schema.hash,
+            "reached": [
+                {"table": one.table, "verb": one.verb, "rows": stepped(one.rows), "why": one.why} for one in reached
+            ],
+            "counters": list(survey.counters),
+        },
+        bounds={"rows": bound},
+        catalog_hash="",
+        image_id="",
+        limits=limits_to_json(limits),
+        lines=(
+            f"Database: {words.where(action.database, place)}",
+            *words.program_lines(program),
+            *(words.survey_lines(survey, schema, bound) if not reads else ()),
+            *pair_lines,
+        ),
+        undo=undo,
+    )
+
+
+def _needs(database: str, program: Program, reached: Iterable[Reached], policy: Policy) -> tuple[Need, ...]:
+    """One for each table and verb."""
+    statements: dict[tuple[str, str], dict[str, None]] = {}
+    risks: dict[tuple[str, str], Risk] = {}
+    for statement in program.statements:
+        for use in statement.uses:
+            key = use.table, use.verb
+            risk = _RISKS[use.verb]
+            if statement.everywhere and use.table == statement.table and use.verb in WRITES:
+                risk = max(risk, Risk.DELETE)
+            statements.setdefault(key, {})[statement.sql] = None
+            risks[key] = max(risks.get(key, risk), risk)
+    everything = dict.fromkeys(one.sql for one in program.statements)
+    for one in reached:
+        key = one.table, one.verb
+        if key not in statements:  # only a cascade or a trigger does it
+            statements[key], risks[key] = dict(everything), _RISKS[one.verb]
+    needs = [
+        Need(
+            service=SERVICE,
+            account=database,
+            scope=f"{table}:{verb}",
+            risk=risks[table, verb],
+            methods=(verb,),
+            arguments=tuple({"statement": sql} for sql in texts),
+        )
+        for (table, verb), texts in statements.items()
+    ]
+    if policy == "pairs" and not program.reads_only:
+        needs.append(
+            Need(
+                service=SERVICE,
+                account=database,
+                scope=PAIRS,
+                risk=Risk.DELETE,
+                methods=(PAIRS,),
+                arguments=tuple({"statement": sql} for sql in everything),
+            )
+        )
+    return tuple(needs)
+
+
+def revert_plan(revert: Revert, target: Plan, place: Place, lines: Iterable[str], *, held: bool) -> Plan:
+    """The plan of an undo or a redo. `held`: its transaction still waits, and is rolled back."""
+    undo = revert.verb == "undo"
+    action = cast(Sql, target.action)
+    bound = target.bounds.get("rows", 0)
+    rows = f"{bound} row{'s' if bound != 1 else ''}"
+    if held:
+        says = "Its transaction, which is held, is rolled back. Nobody else has seen what it did."
+    else:
+        says = (
+            f"At most {rows} become as they were {'before' if undo else 'after'} the action. No statement runs again."
+        )
+    needs = {
+        (one["table"], _BACK[one["verb"]] if undo and not held else one["verb"]): None
+        for one in target.resolved["reached"]
+    }
+    return _reverting(
+        revert,
+        target,
+        needs=tuple(
+            Need(
+                service=SERVICE,
+                account=action.database,
+                scope=f"{table}:{verb}",
+                risk=_RISKS[verb],
+                methods=(verb,),
+                arguments=({"verb": revert.verb, "target": revert.target},),
+            )
+            for table, verb in needs
+        ),
+        lines=(f"Database: {words.where(action.database, place)}", says, *lines),
+        undo_class=UndoClass.IRREVERSIBLE if held else UndoClass.EXACT,
+        undo_text="What is rolled back is gone: to have it again, ask for the action anew."
+        if held
+        else f"{'Redo' if undo else 'Undo'} of the same action takes this back, as exactly.",
+    )
+
+
+def commit_plan(revert: Revert, target: Plan, place: Place, *, held: bool) -> Plan:
+    """The plan of a commit: of a held transaction it is the change itself."""
+    action = cast(Sql, target.action)
+    if held:
+        return _reverting(
+            revert,
+            target,
+            needs=tuple(
+                Need(
+                    service=SERVICE,
+                    account=action.database,
+                    scope=f"{one['table']}:{one['verb']}",
+                    risk=_RISKS[one["verb"]],
+                    methods=(one["verb"],),
+                    arguments=({"verb": "commit", "target": revert.target},),
+                )
+                for one in target.resolved["reached"]
+            ),
+            lines=(
+                f"Database: {words.where(action.database, place)}",
+                f"The transaction of {revert.target}, which is held, is committed: everybody sees what it did.",
+            ),
+            undo_class=UndoClass.IRREVERSIBLE,
+            undo_text="Nothing is kept of it: it can't be undone after this.",
+        )
+    need = Need(
+        service="goex",
+        account=revert.target,
+        scope="commit",
+        risk=Risk.WRITE,
+        methods=("commit",),
+        arguments=({"action": revert.target},),
+    )
+    return _reverting(
+        revert,
+        target,
+        needs=(need,),
+        lines=(
+            f"Database: {words.where(action.database, place)}",
+            f"The rows that undo of {revert.target} would need are dropped; the database isn't touched.",
+        ),
+        undo_class=UndoClass.IRREVERSIBLE,
+        undo_text="The action can't be undone or redone after this.",
+    )
+
+
+def _reverting(
+    revert: Revert,
+    target: Plan,
+    *,
+    needs: tuple[Need, ...],
+    lines: tuple[str, ...],
+    undo_class: UndoClass,
+    undo_text: str,
+) -> Plan:
+    kept = ("database", "databases", "tables", "place", "schema_hash", "policy")
+    return Plan(
+        action=revert,
+        needs=needs,
+        undo_class=undo_class,
+        undo_text=undo_text,
+        resolved={**{name: target.resolved[name] for name in kept}, "verb": revert.verb, "target": revert.target},
+        bounds=target.bounds,
+        catalog_hash="",
+        image_id="",
+        limits=target.limits,
+        lines=lines,
+        undo={"policy": target.undo.get("policy", "")},
+    )
+
+
+def _names(reached: Iterable[Reached]) -> set[str]:
+    return {one.table for one in reached}
+
+
+# ---- programs and limits, as a plan holds them
+
+
+def program_to_json(program: Program) -> JsonObject:
+    return {
+        "dialect": program.dialect.value,
+        "statements": [
+            {
+                "sql": one.sql,
+                "verb": one.verb,
+                "table": one.table,
+                "uses": [{"table": use.table, "verb": use.verb, "columns": list(use.columns)} for use in one.uses],
+                "everywhere": one.everywhere,
+                "count_sql": one.count_sql,
+                "returns_rows": one.returns_rows,
+            }
+            for one in program.statements
+        ],
+    }
+
+
+def program_of(plan: Plan) -> Program:
+    """The program that a plan holds. Raises InvalidInput for what `plan` didn't make."""
+    try:
+        made = plan.resolved["program"]
+        return Program(
+            dialect=Dialect(made["dialect"]), statements=tuple(_statement(one) for one in made["statements"])
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidInput("This plan holds no program.", next_step="goex log --verify") from error
+
+
+def _statement(made: Any) -> Statement:
+    return Statement(
+        sql=str(made["sql"]),
+        verb=_verb(made["verb"]),
+        table=str(made["table"]),
+        uses=tuple(
+            Use(table=str(use["table"]), verb=_verb(use["verb"]), columns=tuple(map(str, use["columns"])))
+            for use in made["uses"]
+        ),
+        everywhere=bool(made["everywhere"]),
+        count_sql=str(made["count_sql"]),
+        returns_rows=bool(made["returns_rows"]),
+    )
+
+
+def _verb(value: Any) -> Verb:
+    if value not in get_args(Verb):
+        raise ValueError(value)
+    return cast(Verb, value)
+
+
+def limits_to_json(limits: Limits) -> JsonObject:
+    return {
+        "lock_seconds": limits.lock_seconds,
+        "seconds": limits.seconds,
+        "image_bytes": limits.image_bytes,
+        "result_rows": limits.result_rows,
+        "result_bytes": limits.result_bytes,
+    }
+
+
+def limits_of(plan: Plan) -> Limits:
+    made = plan.limits
+    return Limits(
+        lock_seconds=float(made["lock_seconds"]),
+        seconds=float(made["seconds"]),
+        image_bytes=int(made["image_bytes"]),
+        result_rows=int(made["result_rows"]),
+        result_bytes=int(made["result_bytes"]),
+    )

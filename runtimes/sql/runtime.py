@@ -1,0 +1,377 @@
+"""SQL: statements on a person's database, checked, bounded, in one transaction, taken back exactly or refused.
+
+Rules: only text that was made anew from the checked tree runs, and it is in the plan that was decided on. The schema,
+the place and the bounds of the plan are compared again where it runs. A connection that breaks while it commits is
+looked after at once: what became of it is found out, or said to be unknown. Errors and plans show no row to an agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeVar, cast
+from urllib.parse import quote
+
+from policies.accounts import Account
+from policies.actions import Action, Outcome, Plan, Revert, Sql
+from policies.databases import SERVICE
+from policies.errors import Conflict, InvalidInput, Unavailable, Unsupported
+from runtimes.base import Context, DryLine, DryRun, Footprint, Settlement
+from runtimes.looking import Seen
+from runtimes.sql import plans, words
+from runtimes.sql.contract import (
+    WRITES,
+    Dialect,
+    Doubtful,
+    Driver,
+    Job,
+    Limits,
+    Policy,
+    Program,
+    Ran,
+    Schema,
+    Session,
+    Settled,
+    Survey,
+)
+from runtimes.sql.drivers import driver_of
+from runtimes.sql.place import facts, place_of, reachable
+from runtimes.sql.threads import in_session
+from vault.lease import Lease, Lend
+
+T = TypeVar("T")
+_LONGEST = 200_000  # characters of statements
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What assessing found in a database."""
+
+    schema: Schema
+    program: Program
+    policy: Policy
+    survey: Survey
+
+
+@dataclass(frozen=True, slots=True)
+class SqlRuntime:
+    """`runtimes.base.Runtime` for `Sql`. `lend` gives the credential for what isn't decided on yet: reading the schema,
+    counting, dry runs. `protected` are GoEx's own folders, in which no database of a person's is."""
+
+    lend: Lend
+    limits: Limits = field(default_factory=Limits)
+    protected: tuple[Path, ...] = ()
+    driver: Callable[[Dialect], Driver] = driver_of
+    kind: str = "sql"
+
+    # ---- the action
+
+    async def assess(self, action: Action, context: Context) -> Plan:
+        """See `Runtime.assess`. Raises InvalidInput, Unsupported (with the reason), Unavailable."""
+        if not isinstance(action, Sql):
+            raise InvalidInput(f"An action of kind {action.kind!r} isn't SQL.")
+        if not action.statements.strip():
+            raise InvalidInput("There is no statement in this request.", next_step='goex exec --db NAME --sql "…"')
+        if len(action.statements) > _LONGEST:
+            raise InvalidInput(
+                f"The statements are {len(action.statements)} characters long; at most {_LONGEST} are read.",
+                next_step="Make several actions of them.",
+            )
+        with self.lend(action.database, context.action_id) as lease:
+            place = place_of(lease.account)
+            found = await self._in(lease, lambda session: self._look(session, action, lease))
+            terms = lease.terms
+        assert terms is not None
+        return plans.plan(
+            action,
+            place,
+            found.schema,
+            found.program,
+            found.policy,
+            found.survey,
+            hold_hours=terms.hold_hours,
+            limits=self.limits,
+        )
+
+    def _look(self, session: Session, action: Sql, lease: Lease) -> Found:
+        from runtimes.sql.checking.check import check  # its parser takes a while to load
+
+        schema = session.schema()
+        program = check(action.statements, schema, database=action.database)
+        if not program.statements:
+            raise InvalidInput("There is no statement in this request.", next_step='goex exec --db NAME --sql "…"')
+        policy = self._policy(action, program, lease)
+        return Found(schema=schema, program=program, policy=policy, survey=session.survey(program, policy, self.limits))
+
+    @staticmethod
+    def _policy(action: Sql, program: Program, lease: Lease) -> Policy:
+        if action.undo and action.policy != "pairs":
+            raise InvalidInput(
+                "Statements that take it back belong to the policy pairs.", next_step="Add --policy pairs."
+            )
+        if program.reads_only:
+            return "reversal"
+        assert lease.terms is not None
+        policy = action.policy or lease.terms.applies(plans.written(program))
+        if policy == "pairs":
+            raise Unsupported(
+                "Taking back by a pair of statements isn't built in yet.", next_step="Use --policy reversal."
+            )
+        return policy
+
+    async def prepare(self, plan: Plan, context: Context) -> None:
+        """See `Runtime.prepare`: what undo needs is made in the statement's own transaction, before it is committed.
+        What is looked at here is that the entry is still the one that was planned with."""
+        self._lease(plan, context)
+
+    async def execute(self, plan: Plan, context: Context) -> Outcome:
+        """See `Runtime.execute`. Raises Conflict, Unsupported, Unavailable: nothing was touched then; `Doubtful` when
+        it can't be known."""
+        lease = self._lease(plan, context)
+        job = self._job(plan, context)
+        try:
+            ran = await self._in(lease, lambda session: session.run(job))
+        except Doubtful as doubt:
+            settlement = await self._settled(plan, context, lease)
+            if settlement.outcome is None:
+                raise Doubtful(" ".join((doubt.message, *settlement.evidence)), next_step=doubt.next_step) from None
+            return settlement.outcome
+        return _outcome(plan, ran)
+
+    async def settle(self, plan: Plan, context: Context) -> Settlement:
+        """See `Runtime.settle`."""
+        if context.leases:
+            return await self._settled(plan, context, self._lease(plan, context))
+        with self.lend(_database(plan), context.action_id) as lease:
+            return await self._settled(plan, context, lease)
+
+    async def _settled(self, plan: Plan, context: Context, lease: Lease) -> Settlement:
+        job = self._job(plan, context)
+        if not isinstance(plan.action, Sql):
+            return Settlement(
+                outcome=None, evidence=("It stopped on its way; running it again finishes what was begun.",)
+            )
+        if job.program.reads_only:
+            said = "It was stopped; it only read, and nothing was changed."
+            return Settlement(outcome=Outcome(ok=False, summary=said, touched=False))
+        try:
+            found = await self._in(lease, lambda session: session.settle(job))
+        except Unavailable as error:
+            return Settlement(outcome=None, evidence=(f"The database can't be asked: {error.message}",))
+        match found.state:
+            case "nothing":
+                said = "It was stopped before anything was changed for good: its transaction was rolled back."
+                return Settlement(outcome=Outcome(ok=False, summary=said, touched=False))
+            case "undone":
+                said = "What it changed is as it was before."
+                return Settlement(outcome=Outcome(ok=False, summary=said, touched=False))
+            case "unknown":
+                return Settlement(outcome=None, evidence=found.evidence or ("The database doesn't say.",))
+            case "held" | "done":
+                return Settlement(outcome=_outcome(plan, found.ran or Ran(reached=())))
+
+    # ---- dry runs
+
+    async def dry_run(self, plan: Plan, context: Context) -> DryRun:
+        """See `Runtime.dry_run`: it is run in a transaction that is rolled back. Raises as `execute` does."""
+        with self.lend(_database(plan), context.action_id) as lease:
+            self._same_place(plan, lease.account)
+            job = self._job(plan, context)
+            ran = await self._in(lease, lambda session: session.trial(job))
+        return DryRun(
+            ok=True,
+            summary=f"It would do this, and was rolled back: {words.tally(ran)}.",
+            lines=tuple(words.dry_lines(ran)),
+        )
+
+    async def dry_revert(self, revert: Revert, revert_plan: Plan, plan: Plan, target: Context) -> DryRun:
+        """See `Runtime.dry_revert`. Raises Conflict with the rows that aren't as recorded."""
+        if revert.verb == "commit":
+            return DryRun(
+                ok=True,
+                summary="Nothing of it would be kept for an undo.",
+                lines=tuple(DryLine("note", line) for line in revert_plan.lines),
+            )
+        verb = revert.verb
+        with self.lend(_database(plan), target.action_id) as lease:
+            self._same_place(plan, lease.account)
+            job = self._job(plan, target)
+            ran = await self._in(lease, lambda session: session.compare(job, verb))
+        state = "before" if verb == "undo" else "after"
+        return DryRun(
+            ok=True,
+            summary=f"It would be as it was {state} the action: {words.tally(ran)}.",
+            lines=tuple(words.dry_lines(ran)),
+        )
+
+    async def reap(self) -> None:
+        """See `Runtime.reap`: a dry run's transaction ends with its connection."""
+
+    # ---- taking back
+
+    async def assess_revert(self, revert: Revert, plan: Plan, context: Context) -> Plan:
+        """See `Runtime.assess_revert`. Raises Unsupported, Conflict (with the rows that aren't as recorded)."""
+        if not plan.undo.get("policy"):
+            raise Unsupported("This action only read, so there is nothing to take back.")
+        verb = revert.verb
+        with self.lend(_database(plan), context.action_id) as lease:
+            self._same_place(plan, lease.account)
+            place = place_of(lease.account)
+            job = self._job(plan, context)
+            if verb == "commit":
+                held = job.policy == "versioning" and (await self._state(lease, job)).state == "held"
+                return plans.commit_plan(revert, plan, place, held=held)
+
+            def look(session: Session) -> tuple[Settled, Ran]:
+                found = session.settle(job)
+                _refuse_pointless(verb, found)
+                return found, session.compare(job, verb)
+
+            found, ran = await self._in(lease, look)
+        held = found.state == "held" and place.dialect is not Dialect.SQLITE
+        return plans.revert_plan(revert, plan, place, () if held else words.changes_bounded(ran), held=held)
+
+    async def execute_revert(
+        self, revert: Revert, revert_plan: Plan, plan: Plan, target: Context, context: Context
+    ) -> Outcome:
+        """See `Runtime.execute_revert`. Raises Conflict, having touched nothing; `Doubtful` when it can't be known:
+        run again, it finishes."""
+        job = self._job(plan, target)
+        verb = revert.verb
+        if verb == "commit":
+            return await self._commit(revert, plan, job, context)
+        lease = self._lease(plan, context)
+        ran = await self._in(lease, lambda session: session.revert(job, verb))
+        state = "before" if verb == "undo" else "after"
+        return Outcome(
+            ok=True,
+            summary=f"{_database(plan)} is as it was {state} the action: {words.tally(ran)}.",
+            changes=words.changes(ran),
+        )
+
+    async def _commit(self, revert: Revert, plan: Plan, job: Job, context: Context) -> Outcome:
+        if job.policy == "versioning" and any(lease.account.name == _database(plan) for lease in context.leases):
+            lease = self._lease(plan, context)
+
+            def commit(session: Session) -> bool:
+                held = session.settle(job).state == "held"
+                session.commit(job)
+                return held
+
+            if await self._in(lease, commit):
+                return Outcome(ok=True, summary=f"Committed {revert.target}: what it did is there for good.")
+        return Outcome(ok=True, summary=f"Committed {revert.target}: what undo would need is gone.")
+
+    async def footprint(self, plan: Plan, context: Context) -> Footprint:
+        """See `Runtime.footprint`: whole tables."""
+        program, database = plans.program_of(plan), _database(plan)
+        uses = [use for one in program.statements for use in one.uses]
+        wrote = {use.table for use in uses if use.verb in WRITES} | {
+            str(one["table"]) for one in plan.resolved["reached"]
+        }
+        return Footprint(
+            reads=frozenset(_path(database, use.table) for use in uses),
+            writes=frozenset(_path(database, table) for table in wrote),
+        )
+
+    async def forget(self, plan: Plan, context: Context) -> None:
+        """See `Runtime.forget`: what undo needs is in the records alone."""
+
+    # ---- the person's own looking
+
+    async def look(self, lease: Lease) -> Seen:
+        """See `Looks.look`; the entry may not be in the vault yet."""
+        schema = await self._in(lease, lambda session: session.schema())
+        return Seen(
+            version=schema.version,
+            tables=tuple(words.seen(table) for table in schema.tables.values()),
+            can=schema.notes,
+        )
+
+    async def state(self, plan: Plan, context: Context) -> Settled:
+        """What became of an action's transaction, for `goex db list`."""
+        with self.lend(_database(plan), context.action_id) as lease:
+            self._same_place(plan, lease.account)
+            return await self._state(lease, self._job(plan, context))
+
+    # ---- inside
+
+    async def _state(self, lease: Lease, job: Job) -> Settled:
+        return await self._in(lease, lambda session: session.settle(job))
+
+    async def _in(self, lease: Lease, work: Callable[[Session], T]) -> T:
+        place = place_of(lease.account)
+
+        def opened() -> Session:
+            return self.driver(place.dialect).open(reachable(place, self.protected), lease.secret, self.limits)
+
+        return await in_session(opened, work)
+
+    def _job(self, plan: Plan, context: Context) -> Job:
+        policy = str(plan.undo.get("policy") or "reversal")
+        return Job(
+            id=context.action_id,
+            program=plans.program_of(plan),
+            policy=cast(Policy, policy),
+            rows=plan.bounds.get("rows", 0),
+            limits=plans.limits_of(plan),
+            records=context.records,
+            schema_hash=str(plan.resolved["schema_hash"]),
+            strategy=dict(plan.undo.get("strategy") or {}),
+            progress=context.progress,
+        )
+
+    def _lease(self, plan: Plan, context: Context) -> Lease:
+        """The lease on the plan's database. Raises Conflict when its entry leads elsewhere now."""
+        name = _database(plan)
+        for lease in context.leases:
+            if (lease.account.service, lease.account.name) == (SERVICE, name):
+                self._same_place(plan, lease.account)
+                return lease
+        raise Conflict(f"Nothing was lent for the database {name}.", next_step="Ask again.")
+
+    @staticmethod
+    def _same_place(plan: Plan, account: Account) -> None:
+        if dict(facts(place_of(account))) != dict(plan.resolved["place"]):
+            raise Conflict(
+                f"The entry {account.name} leads to another place than when this was planned: nothing was touched.",
+                next_step="See it with: goex db list",
+            )
+
+
+def _outcome(plan: Plan, ran: Ran) -> Outcome:
+    name = _database(plan)
+    if plan.undo.get("policy") == "versioning":
+        hours = plan.undo.get("hold_hours")
+        rest = f", for {hours} hours at most" if hours else ""
+        summary = f"Held in {name} until you commit or undo it{rest}: {words.tally(ran)}."
+    else:
+        summary = f"Done in {name}: {words.tally(ran)}."
+    return Outcome(
+        ok=True,
+        summary=summary,
+        results=tuple(
+            {"columns": list(result.columns), "rows": [list(row) for row in result.rows], "cut": result.cut}
+            for result in ran.results
+        ),
+        changes=words.changes(ran),
+        touched=bool(plan.undo.get("policy")),
+    )
+
+
+def _refuse_pointless(verb: Literal["undo", "redo"], found: Settled) -> None:
+    if found.state == "nothing":
+        raise Unsupported("This action changed nothing, so there is nothing to take back.")
+    if verb == "undo" and found.state == "undone":
+        raise Unsupported("This action is undone already.")
+    if verb == "redo" and found.state in ("held", "done"):
+        raise Unsupported("This action isn't undone, so there is nothing to do again.")
+
+
+def _database(plan: Plan) -> str:
+    return str(plan.resolved["database"])
+
+
+def _path(database: str, table: str) -> str:
+    return f"db/{quote(database, safe='')}/{quote(table, safe='.')}"

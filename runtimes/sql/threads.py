@@ -1,0 +1,55 @@
+"""A database's session in a thread of its own: calls block there, and cancelling interrupts them.
+
+Rules: work that has begun is waited for, also when its task is cancelled, since it may hold a transaction; it is
+interrupted until it ends, and then rolls back by itself. Each session is closed by the thread that opened it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from policies.errors import Conflict
+from runtimes.sql.contract import Session
+
+T = TypeVar("T")
+_AT_ONCE = 16
+_AGAIN = 0.2  # seconds until what was interrupted is interrupted once more
+
+_threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="goex-db")
+
+
+async def in_session(opened: Callable[[], Session], work: Callable[[Session], T]) -> T:
+    """Run `work` on a session of its own. Raises what opening and the work raise."""
+    running: list[Session] = []
+    given_up = threading.Event()
+
+    def run() -> T:
+        session = opened()
+        try:
+            running.append(session)
+            if given_up.is_set():
+                raise Conflict("It was cancelled before it began.")
+            return work(session)
+        finally:
+            running.clear()
+            session.close()
+
+    task = asyncio.wrap_future(_threads.submit(run))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        given_up.set()
+        while not task.done():
+            for session in tuple(running):
+                session.interrupt()
+            try:
+                await asyncio.wait({task}, timeout=_AGAIN)
+            except asyncio.CancelledError:
+                continue
+        if not task.cancelled():
+            task.exception()
+        raise
