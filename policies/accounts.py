@@ -112,9 +112,7 @@ class Account:
         from policies.databases import SERVICE, Address  # which stands on this module
 
         if self.service != SERVICE or self.origins or Address.parse(self.base_url)[0].url != self.base_url:
-            raise InvalidInput(
-                "This isn't the entry of a database.", next_step="Add one with: goex db add NAME URL"
-            )
+            raise InvalidInput("This isn't the entry of a database.", next_step="Add one with: goex db add NAME URL")
 
     @property
     def id(self) -> str:

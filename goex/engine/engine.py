@@ -166,7 +166,8 @@ class Engine:
         outcome = await self.running.carry_out(
             row, runtime, plan, lambda: self._begun(row.id), lambda: self.asking.check_still_allowed(row, plan)
         )
-        if not (row.intent and outcome.ok):
+        # What stands in a person's database is never told to a model: it gets names and types alone.
+        if not (row.intent and outcome.ok) or plan.action.kind in ("sql", "mongo"):
             return ""
         self.core.hub.publish(row.id, Progressed("putting the result into words"))
         with suppress(GoexError):  # the action is done; a model that can't be reached doesn't change that
@@ -228,7 +229,7 @@ class Engine:
             State.ASSESSED: Event.DENY,
             State.ASKING: Event.DENY,
             # A runtime raises while it runs only when nothing was touched. These say nothing of the kind.
-            State.RUNNING: Event.LOSE if isinstance(error, Lost | Defect | JournalFailed) else Event.FAIL,
+            State.RUNNING: Event.LOSE if _says_nothing(error) else Event.FAIL,
         }
         return self.end(row, Problem.of(error), by_state.get(row.state, Event.FAIL))
 
@@ -252,3 +253,8 @@ class Engine:
         if question:
             self.core.approvals.announce(question)
         return problem
+
+
+def _says_nothing(error: GoexError) -> bool:
+    """Whether an error leaves open what was touched."""
+    return error.exit_status is ExitStatus.UNKNOWN or isinstance(error, Lost | Defect | JournalFailed)
