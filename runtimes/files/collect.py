@@ -1,8 +1,11 @@
 """Deleting what no snapshot needs, without ever needing twice the space.
 
-Objects lie in packs, one for each snapshot, whole (no deltas between them). A pack of which nothing is needed is
-deleted; one that is mostly waste is written anew without it, one pack at a time. What is written anew is always the
-smaller part, so a collection needs at most half of one pack more, and only while it runs.
+Objects lie in packs, one or two for each snapshot, whole (no deltas between them). A pack of which nothing is needed
+is deleted; one that is mostly waste is written anew without it, one pack at a time. What is written anew is always the
+smaller part, so a collection needs at most half of one pack more, and only while it runs. Large contents are files of
+their own, deleted one by one.
+
+Needed are the commits that labels reach, with the manifests in them, and the contents that the labels' manifests name.
 """
 
 from __future__ import annotations
@@ -10,20 +13,33 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
+from runtimes.files.large import Large
+from runtimes.files.tree import LARGE, Manifest
+
 _HASH = 64  # hexadecimal digits
+_MANY = 48  # packs; from there on the small ones become one
+_SMALL = 4 << 20
 
 
 class Git(Protocol):
     """What a collection needs of a repository."""
 
     path: Path
+    lfs: Large
 
     def run(self, *arguments: str, data: bytes = b"") -> bytes: ...
 
+    def load(self, oid: str) -> Manifest: ...
+
 
 def collect(repository: Git) -> None:
-    """Delete unneeded objects. A crash half way leaves an object twice at most; the next collection mends that."""
-    needed = set(_listed(repository.run("rev-list", "--all", "--objects")))
+    """Delete unneeded objects. A crash half way leaves an object twice at most; the next collection mends that.
+
+    Raises Unavailable, having deleted nothing, when a manifest can't be read: what it needs isn't known then.
+    """
+    contents = _contents(repository)
+    needed = set(_listed(repository.run("rev-list", "--all", "--objects"))) | contents
+    repository.lfs.keep_only({oid for oid in contents if oid[:1] == LARGE})
     for pack in sorted((repository.path / "objects" / "pack").glob("*.pack"), key=_age, reverse=True):
         sizes = _sizes(repository, pack)
         live = needed & sizes.keys()
@@ -31,10 +47,39 @@ def collect(repository: Git) -> None:
         if not live:
             _delete(pack)
         elif sum(sizes[oid] for oid in live) * 2 <= pack.stat().st_size:
-            names = "".join(f"{oid}\n" for oid in sorted(live)).encode("ascii")
-            # Written beside, under the name that its contents give it.
-            repository.run("pack-objects", "--quiet", "--window=0", str(pack.with_name("pack")), data=names)
+            _write(repository, live)
             _delete(pack)
+
+
+def tidy(repository: Git) -> None:
+    """Make one pack of many small ones: each git process opens all of them. Crash-safe as `collect`."""
+    packs = list((repository.path / "objects" / "pack").glob("*.pack"))
+    if len(packs) < _MANY:
+        return
+    small = [pack for pack in packs if pack.stat().st_size <= _SMALL]
+    if len(small) > _MANY // 2:
+        made = _write(repository, {oid for pack in small for oid in _sizes(repository, pack)})
+        for pack in small:
+            if pack.stem.encode("ascii") != b"pack-" + made:
+                _delete(pack)
+
+
+def _write(repository: Git, oids: set[str]) -> bytes:
+    """A pack of these objects, beside the others, under the name that it gets from its contents."""
+    names = "".join(f"{oid}\n" for oid in sorted(oids)).encode("ascii")
+    beside = str(repository.path / "objects" / "pack" / "pack")
+    return repository.run("pack-objects", "--quiet", "--window=0", beside, data=names).strip()
+
+
+def _contents(repository: Git) -> set[str]:
+    """What the labels' manifests name."""
+    needed: set[str] = set()
+    asked = repository.run("for-each-ref", "--format=%(objectname):manifest")
+    if asked:
+        for line in repository.run("cat-file", "--batch-check=%(objectname)", data=asked).decode("ascii").splitlines():
+            manifest = repository.load(line)
+            needed.update(entry.oid for entry in manifest.entries.values() if entry.oid)
+    return needed
 
 
 def _listed(output: bytes) -> list[str]:

@@ -19,7 +19,7 @@ from runtimes.files.folder import Folder
 from runtimes.files.restore import Restore, Steps, steps
 from runtimes.files.snapshot import Repository
 from runtimes.files.threads import in_thread, teller
-from runtimes.files.tree import Bounds, Manifest, Walk, hash_file
+from runtimes.files.tree import Bounds, Manifest, Walk
 from runtimes.files.words import shown
 
 
@@ -73,7 +73,7 @@ class Desk:
     ) -> Walk:
         return Walk(
             bounds=self.bounds.grown() if force else self.bounds,
-            read=hash_file,
+            read=self.repository.hash,
             known=known,
             skip=skip.encode("ascii"),
             force=force,
@@ -116,6 +116,7 @@ class Desk:
             goal=goal,
             name=name.encode("ascii"),
             contents=self.repository.contents,
+            clone=self.repository.clone,
             progress=tell,
         )
         if todo or resumed:

@@ -7,20 +7,15 @@ the one that the walk saw.
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import hashlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from runtimes.files.handles import Handles, Moved
+from runtimes.files.large import share
 from runtimes.files.restore import Copy
-from runtimes.files.tree import CHUNK, KINDS, Entry, Manifest, moving, object_id, reading
-
-# linux/fs.h: make a file share another one's blocks.
-_FICLONE = 0x40049409
-_NO_CLONES = {errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL, errno.ENOTTY, errno.ENOSYS, errno.EPERM, errno.EBADF}
+from runtimes.files.tree import CHUNK, KINDS, Entry, Manifest, hasher, moving, named, reading
 
 
 class Untouched(Handles):
@@ -55,7 +50,7 @@ class Original:
                 path = self._where[oid]
                 with self._opened(handles, path) as file:
                     left = self._manifest.entries[path].size
-                    digest = hashlib.sha256(b"blob %d\0" % left)
+                    digest = hasher(oid, left)
                     while left > 0:
                         chunk = os.read(file, min(CHUNK, left))
                         if not chunk:
@@ -63,7 +58,7 @@ class Original:
                         digest.update(chunk)
                         write(chunk)
                         left -= len(chunk)
-                if digest.hexdigest() != oid:
+                if not named(oid, digest):
                     raise moving(path)
 
             yield copy
@@ -75,11 +70,7 @@ class Original:
         path = self._where[oid]
         entry = self._manifest.entries[path]
         with self._handles() as handles, self._opened(handles, path) as source:
-            try:
-                fcntl.ioctl(file, _FICLONE, source)
-            except OSError as error:
-                if error.errno not in _NO_CLONES:
-                    raise
+            if not share(source, file):
                 self.clones = False
                 return False
             at = os.fstat(source)  # what was shared is what was hashed if nothing has moved until now
@@ -94,18 +85,21 @@ class Original:
             data = b""
             while len(data) <= entry.size and (chunk := os.read(file, CHUNK)):
                 data += chunk
-        if object_id(data) != entry.oid:
+        digest = hasher(entry.oid, len(data))
+        digest.update(data)
+        if not named(entry.oid, digest):
             raise moving(path)
         return data
 
     def sha256(self, path: bytes) -> str:
         """The plain SHA-256 of a file, as other tools say it. Raises Conflict as `read`."""
-        plain, digest = hashlib.sha256(), hashlib.sha256(b"blob %d\0" % self._manifest.entries[path].size)
+        entry = self._manifest.entries[path]
+        plain, digest = hashlib.sha256(), hasher(entry.oid, entry.size)
         with self._handles() as handles, self._opened(handles, path) as file:
             while chunk := os.read(file, CHUNK):
                 plain.update(chunk)
                 digest.update(chunk)
-        if digest.hexdigest() != self._manifest.entries[path].oid:
+        if not named(entry.oid, digest):
             raise moving(path)
         return plain.hexdigest()
 

@@ -28,7 +28,7 @@ from runtimes.files.folder import Folder, open_pinned, resolve
 from runtimes.files.handles import remove_path
 from runtimes.files.original import Kept, Original
 from runtimes.files.running import Run, interrupted
-from runtimes.files.snapshot import Repository, plain
+from runtimes.files.snapshot import LARGE_FROM, Cache, Repository, plain
 from runtimes.files.threads import FolderLocks, in_thread, teller
 from runtimes.files.tree import Bounds, Manifest, Walk
 from runtimes.sandbox.contract import Profile, Sandbox
@@ -52,6 +52,7 @@ class FilesRuntime:
         protected: Sequence[Path] = (),
         bounds: Bounds | None = None,
         room: Room | None = None,
+        large: int = LARGE_FROM,
     ) -> None:
         self._sandbox = sandbox
         self._snapshots = snapshots
@@ -59,6 +60,8 @@ class FilesRuntime:
         self._protected = (snapshots, snapshots.parent, *protected)
         self._bounds = bounds or Bounds()
         self._room = room or Room()
+        self._large = large
+        self._cache = Cache()
         self._locks = FolderLocks()
 
     # ---- the action ----
@@ -176,6 +179,9 @@ class FilesRuntime:
             if state.at == "running" or (state.at == "between" and state.was == "running"):
                 notes.write_state(context.records, notes.State(at="after"))
             return Settlement(outcome=noted[1])
+        path = str(plan.resolved["folder"])
+        async with self._locks.hold(path):
+            await in_thread(self._repository(path).clean)
         if state.at == "prepared":
             await in_thread(lambda: remove_path(self._work(context.action_id)))  # a copy that was being removed
             return Settlement(outcome=interrupted())
@@ -235,9 +241,11 @@ class FilesRuntime:
         )
 
     async def footprint(self, plan: Plan, context: Context) -> Footprint:
-        """See `Runtime.footprint`: a program may have read all of its folder."""
+        """See `Runtime.footprint`: a program may have read all of its folder, and changed it if it isn't as before."""
         folder = frozenset({f"files{plan.resolved['folder']}"})
-        return Footprint(reads=folder, writes=folder)
+        after = notes.read_manifest(context.records, "after")
+        same = after is not None and after[1] is not None and not after[1].touched
+        return Footprint(reads=folder, writes=frozenset() if same else folder)
 
     async def forget(self, plan: Plan, context: Context) -> None:
         """See `Runtime.forget`. Deletes the snapshots of this action and what no other snapshot needs."""
@@ -298,7 +306,8 @@ class FilesRuntime:
             ) from error
 
     def _repository(self, path: str) -> Repository:
-        return Repository(self._snapshots / f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:32]}.git")
+        name = hashlib.sha256(os.fsencode(path)).hexdigest()[:32]
+        return Repository(self._snapshots / f"{name}.git", cache=self._cache, large=self._large)
 
     @property
     def _dry(self) -> Path:

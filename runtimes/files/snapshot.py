@@ -2,10 +2,15 @@
 
 Rules:
 
-* `git fast-import` writes, `git cat-file` reads; git never sees the person's folder, their names, their `.git`, their
-  attributes or configuration: contents come in by a pipe and are filed under their own hash.
+* Contents are laid into packs (`packs`), large ones beside them (`large`); `git fast-import` adds the manifest and
+  moves the label, `git cat-file` reads. git never sees the person's folder, their names, their `.git`, their
+  attributes or configuration: contents are filed under their own hash.
 * git runs with an empty environment but for PATH, without system or user configuration, hooks or filters.
-* What `save` returns is on disk. A process that dies half way leaves temporary files only; the next use removes them.
+* What `save` returns is on disk: contents before the manifest that names them, that before its label. A process that
+  dies half way leaves temporary files only, or contents that nothing names; the next use removes them.
+* A manifest says what differs from the one before it where that is little (`manifest`); its commit then has that one's
+  commit as its parent, so that a label keeps all that its manifest is made of. What contents are needed is read from
+  the labels' manifests (`collect`), not from trees; the repository forbids git to clean it up by itself.
 * A content is checked against its hash whenever it is read.
 """
 
@@ -17,6 +22,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,9 +30,11 @@ from typing import IO
 
 from policies.errors import GoexError, Unavailable
 from runtimes.files import manifest as manifests
-from runtimes.files.collect import collect
+from runtimes.files.collect import collect, tidy
+from runtimes.files.large import ATTRIBUTES, POINTER, Large
+from runtimes.files.packs import PackWriter, stored
 from runtimes.files.threads import translated
-from runtimes.files.tree import CHUNK, Manifest, Walk, object_id
+from runtimes.files.tree import CHUNK, LARGE, Manifest, Reader, Walk, hash_file, hasher, named, object_id
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _SETTINGS = (
@@ -40,15 +48,56 @@ _SETTINGS = (
 )
 _OPTIONS = tuple(part for setting in _SETTINGS for part in ("-c", setting))
 _SMALL = 8 << 20
+_DEEPEST = 30  # manifests that one is made of
+_CACHED = 300_000  # entries
+LARGE_FROM = 200 * 10**6  # bytes
 _LITTLE = 1 << 18  # bytes free on a disk that is as good as full
 
 
-class Repository:
-    """The snapshots of one folder. One user at a time: whoever uses it holds the folder's lock."""
+class Cache:
+    """Manifests that were read or written last, by their object ids, up to a number of entries in all."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, most: int = _CACHED) -> None:
+        self._most = most
+        self._held: OrderedDict[str, tuple[Manifest, int]] = OrderedDict()
+
+    def get(self, oid: str) -> tuple[Manifest, int] | None:
+        """A manifest, and how many it is made of."""
+        found = self._held.get(oid)
+        if found is not None:
+            self._held.move_to_end(oid)
+        return found
+
+    def put(self, oid: str, manifest: Manifest, depth: int) -> None:
+        self._held[oid] = manifest, depth
+        self._held.move_to_end(oid)
+        while sum(len(kept.entries) for kept, _ in self._held.values()) > self._most:
+            self._held.popitem(last=False)
+
+
+class Repository:
+    """The snapshots of one folder. One user at a time: whoever uses it holds the folder's lock.
+
+    `large` is the size from which contents are kept as Git LFS does; a repository stays with that of its beginning.
+    """
+
+    def __init__(self, path: Path, *, cache: Cache | None = None, large: int = LARGE_FROM) -> None:
         self.path = path
-        self._objects: set[str] | None = None
+        self.lfs = Large(path / "lfs")
+        self._cache = cache or Cache()
+        self._large = large
+
+    @property
+    def large(self) -> int:
+        """From how many bytes on a content is large, in this repository."""
+        try:
+            return int((self.path / "large").read_text("ascii"))
+        except (OSError, ValueError):
+            return self._large
+
+    def hash(self, fd: int, at: os.stat_result, path: bytes) -> str:
+        """A `Reader` that only hashes."""
+        return hash_file(fd, at, path, large=self.large)
 
     # ---- writing ----
 
@@ -58,41 +107,98 @@ class Repository:
         Returns the manifest's object id and the manifest. Raises Unavailable (disk full, git missing) and what a
         walk raises; then nothing is kept.
         """
+        made = self.store(walk, root)
+        return self._commit(label, made), made
+
+    def store(self, walk: Walk, root: int) -> Manifest:
+        """Keep the contents of the folder open as `root` until the next collection. Durable on return."""
         self._open()
-        with self._import() as pipe:
-            sent: set[str] = set()
-
-            def read(fd: int, at: os.stat_result, path: bytes) -> str:
-                return _stream(pipe, sent, fd, at)
-
-            walk.read = read
+        with PackWriter(self._pack_folder) as pack:
+            walk.read = self._reader(pack)
             made = walk.run(root)
-            oid = self._commit(pipe, label, made)
-        (self.path / "latest").write_text(oid, "ascii")
-        return oid, made
+            pack.finish()
+        return made
 
     def keep(self, label: str, manifest: Manifest) -> str:
         """Keep a manifest whose contents are all stored already. Durable on return; returns its object id."""
         self._open()
-        with self._import() as pipe:
-            return self._commit(pipe, label, manifest)
+        return self._commit(label, manifest)
 
-    def _commit(self, pipe: IO[bytes], label: str, manifest: Manifest) -> str:
-        written = manifests.encode(manifest)
+    def _reader(self, pack: PackWriter) -> Reader:
+        """A `Reader` that keeps what isn't kept yet."""
+        there: set[bytes] | None = None
+        large = self.large
+
+        def known(oid: str) -> bool:
+            nonlocal there
+            if there is None:
+                there = stored(self._pack_folder)
+            name = bytes.fromhex(oid)
+            if name in there:
+                return True
+            there.add(name)
+            return False
+
+        def read(fd: int, at: os.stat_result, path: bytes) -> str:
+            size = at.st_size
+            if size >= large:
+                return self.lfs.store(fd, size)
+            if size > _SMALL:
+                oid = pack.stream(size, lambda most: os.read(fd, most))
+                if oid and known(oid):
+                    pack.drop_last()
+                return oid
+            data = os.read(fd, size) if size else b""
+            while len(data) < size and (more := os.read(fd, size - len(data))):
+                data += more
+            if len(data) != size:
+                return ""
+            oid = object_id(data)
+            if not known(oid):
+                pack.add(oid, data)
+            return oid
+
+        return read
+
+    def _commit(self, label: str, manifest: Manifest) -> str:
+        base = self._latest()
+        depth, parent, written = 0, "", None
+        if base is not None:
+            oid, parent = base
+            with suppress(GoexError):
+                there, depth = self._loaded(oid)
+                if depth < _DEEPEST:
+                    written = manifests.encode_on(manifest, there, oid, depth + 1)
+        lines = [f"commit {self._ref(label)}\ncommitter GoEx <goex@localhost> 0 +0000\ndata 0\n"]
+        if written is None:
+            depth, written = 0, manifests.encode(manifest)
+        else:
+            depth += 1
+            lines.append(f"from {parent}\ndeleteall\n")
         oid = object_id(written)
-        contents = sorted({entry.oid for entry in manifest.entries.values() if entry.oid})
-        pipe.write(b"blob\ndata %d\n%b\n" % (len(written), written))
-        lines = [
-            f"commit {self._ref(label)}\ncommitter GoEx <goex@localhost> 0 +0000\ndata 0\n",
-            f"M 100644 {oid} manifest\n",
-            *(f"M 100644 {content} contents/{content[:2]}/{content[2:]}\n" for content in contents),
-            "\ndone\n",
-        ]
-        pipe.write("".join(lines).encode("ascii"))
+        lines.append(f"M 100644 {oid} manifest\n")
+        blobs = [written]
+        large = {
+            entry.oid.removeprefix(LARGE): entry.size for entry in manifest.entries.values() if entry.oid[:1] == LARGE
+        }
+        if large:  # so that git-lfs knows them too
+            blobs.append(ATTRIBUTES)
+            lines.append(f"M 100644 {object_id(ATTRIBUTES)} .gitattributes\n")
+            for name, size in sorted(large.items()):
+                blobs.append(POINTER.format(oid=name, size=size).encode("ascii"))
+                lines.append(f"M 100644 {object_id(blobs[-1])} large/{name[:2]}/{name}\n")
+        with self._import(label) as pipe:
+            for blob in blobs:
+                pipe.write(b"blob\ndata %d\n%b\n" % (len(blob), blob))
+            pipe.write("".join((*lines, "\ndone\n")).encode("ascii"))
+        self._cache.put(oid, manifest, depth)
+        commit = (self.path / self._ref(label)).read_text("ascii").strip()
+        (self.path / "latest").write_text(f"{oid} {commit}", "ascii")
+        tidy(self)
         return oid
 
     @contextmanager
-    def _import(self) -> Iterator[IO[bytes]]:
+    def _import(self, label: str) -> Iterator[IO[bytes]]:
         before = set(self._pack_folder.iterdir())
         process = self._git("fast-import", "--done", "--quiet", "--force", "--depth=0", "--big-file-threshold=8m")
         pipe = _stream_of(process.stdin)
@@ -113,17 +219,41 @@ class Repository:
             _ended(process)
         for made in set(self._pack_folder.iterdir()) - before:
             fsync(made)
-        for folder in (self._pack_folder, *_folders(self.path / "refs"), self.path):
+        ref = self.path / self._ref(label)
+        for folder in (self._pack_folder, *(above for above in ref.parents if above.is_relative_to(self.path))):
             fsync(folder)
 
     # ---- reading ----
 
     def load(self, oid: str) -> Manifest:
         """A manifest by its object id. Raises Unavailable when it is missing or isn't what was written."""
-        found: list[bytes] = []
+        return self._loaded(oid)[0]
+
+    def _loaded(self, oid: str) -> tuple[Manifest, int]:
+        """A manifest, and how many it is made of."""
+        found = self._cache.get(oid)
+        if found is not None and self.path.is_dir():
+            return found
+        chain: list[tuple[str, manifests.Written]] = []
+        base = None
         with self.contents() as copy:
-            copy(oid, found.append)
-        return manifests.decode(b"".join(found))
+            while base is None:
+                parts: list[bytes] = []
+                copy(oid, parts.append)
+                chain.append((oid, manifests.decode(b"".join(parts))))
+                oid = chain[-1][1].base
+                if not oid:
+                    break
+                if len(chain) > _DEEPEST + 1:
+                    raise Unavailable("A snapshot's manifest can't be read: it goes back too far.")
+                base = self._cache.get(oid)
+        made = None if base is None else base[0]
+        for name, written in reversed(chain):
+            made = written.on(made)
+            self._cache.put(name, made, written.depth)
+        if made is None:
+            raise Unavailable("A snapshot's manifest can't be read.")
+        return made, chain[0][1].depth
 
     @contextmanager
     def contents(self) -> Iterator[Callable[[str, Callable[[bytes], object]], None]]:
@@ -135,13 +265,16 @@ class Repository:
         asking, answering = _stream_of(process.stdin), _stream_of(process.stdout)
 
         def copy(oid: str, write: Callable[[bytes], object]) -> None:
+            if oid[:1] == LARGE:
+                self.lfs.copy(oid, write)
+                return
             asking.write(oid.encode("ascii") + b"\n")
             asking.flush()
             head = answering.readline().split()
             if len(head) != 3 or head[1] != b"blob":
                 raise Unavailable(f"The snapshot lacks the content {oid[:16]}….")
             left = int(head[2])
-            digest = hashlib.sha256(b"blob %d\0" % left)
+            digest = hasher(oid, left)
             while left > 0:
                 chunk = answering.read(min(CHUNK, left))
                 if not chunk:
@@ -150,7 +283,7 @@ class Repository:
                 write(chunk)
                 left -= len(chunk)
             answering.read(1)
-            if digest.hexdigest() != oid:
+            if not named(oid, digest):
                 raise Unavailable(f"The snapshot's content {oid[:16]}… is damaged.")
 
         try:
@@ -160,16 +293,24 @@ class Repository:
         finally:
             _ended(process)
 
+    def clone(self, oid: str, file: int) -> bool:
+        """Make `file` share the blocks of that content. False where it can't. Raises Unavailable as `contents`."""
+        return oid[:1] == LARGE and self.lfs.clone(oid, file)
+
     def missing(self, oids: set[str]) -> set[str]:
         """Those of `oids` that aren't stored."""
         if not oids:
             return set()
         if not self.path.is_dir():
             return set(oids)
+        gone = {oid for oid in oids if oid[:1] == LARGE and not self.lfs.there(oid)}
+        oids = {oid for oid in oids if oid[:1] != LARGE}
+        if not oids:
+            return gone
         asked = "".join(f"{oid}\n" for oid in sorted(oids)).encode("ascii")
         answer = self.run("cat-file", "--batch-check=%(objectname) %(objecttype)", data=asked)
         there = {line.split()[0] for line in answer.decode().splitlines() if line.endswith(" blob")}
-        return oids - there
+        return gone | (oids - there)
 
     # ---- upkeep ----
 
@@ -180,9 +321,17 @@ class Repository:
         return tuple(self.run("for-each-ref", "--format=%(refname)").decode().split())
 
     def latest(self) -> Manifest | None:
-        """The manifest that was saved last, for its hashes; None when there is none that can be used."""
+        """The manifest that was kept last, for its hashes; None when there is none that can be used."""
+        noted = self._latest()
         with suppress(OSError, GoexError):
-            return self.load((self.path / "latest").read_text("ascii").strip())
+            return None if noted is None else self.load(noted[0])
+        return None
+
+    def _latest(self) -> tuple[str, str] | None:
+        """The manifest that was kept last, and its commit."""
+        with suppress(OSError, ValueError):
+            oid, commit = (self.path / "latest").read_text("ascii").split()
+            return oid, commit
         return None
 
     def drop(self, action_id: str) -> None:
@@ -190,7 +339,7 @@ class Repository:
         if self.path.is_dir():
             self.clean()
             (self.path / "latest").unlink(missing_ok=True)
-            for state in ("before", "after", "left"):
+            for state in ("before", "after"):
                 self.run("update-ref", "-d", f"refs/goex/{plain(action_id)}/{state}")
 
     def collect(self) -> None:
@@ -208,6 +357,7 @@ class Repository:
                 left.unlink(missing_ok=True)
         for left in (self.path / "refs").rglob("*.lock"):
             left.unlink(missing_ok=True)
+        self.lfs.clean()
 
     def destroy(self) -> None:
         """Remove the repository. Idempotent; a crash half way leaves nothing that looks like one."""
@@ -249,6 +399,9 @@ class Repository:
             new = self.path.with_name(f"{self.path.name}.tmp-new")
             self.run("init", "--quiet", "--bare", "--object-format=sha256", "--template=", str(new), here=False)
             new.chmod(0o700)
+            (new / "large").write_text(str(self._large), "ascii")
+            with (new / "config").open("a", encoding="ascii") as file:
+                file.write("[extensions]\n\tpreciousObjects = true\n")  # git itself deletes nothing
             new.rename(self.path)
             fsync(self.path.parent)
         self.clean()
@@ -290,40 +443,6 @@ def _ended(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _stream(pipe: IO[bytes], sent: set[str], fd: int, at: os.stat_result) -> str:
-    """Send one file to fast-import. Returns its object id, "" when it isn't as long as it was."""
-    size = at.st_size
-    if size <= _SMALL:
-        data = os.read(fd, size + 1) if size else b""
-        while 0 < len(data) < size:
-            more = os.read(fd, size - len(data))
-            if not more:
-                return ""
-            data += more
-        if len(data) != size:
-            return ""
-        oid = object_id(data)
-        if oid not in sent:
-            sent.add(oid)
-            pipe.write(b"blob\ndata %d\n" % size)
-            pipe.write(data)
-            pipe.write(b"\n")
-        return oid
-    digest = hashlib.sha256(b"blob %d\0" % size)
-    pipe.write(b"blob\ndata %d\n" % size)
-    left, whole = size, True
-    while left > 0:
-        chunk = os.read(fd, min(CHUNK, left)) if whole else b"\0" * min(CHUNK, left)
-        if not chunk:
-            whole = False  # it has shrunk: what was promised to git is filled up, and never named
-            continue
-        digest.update(chunk)
-        pipe.write(chunk)
-        left -= len(chunk)
-    pipe.write(b"\n")
-    return digest.hexdigest() if whole else ""
-
-
 def plain(action_id: str) -> str:
     """An action's id as a file name."""
     return action_id if _PLAIN.fullmatch(action_id) else hashlib.sha256(action_id.encode()).hexdigest()
@@ -343,12 +462,6 @@ def fsync(path: Path) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
-
-
-def _folders(top: Path) -> list[Path]:
-    return [Path(folder) for folder, _, _ in os.walk(top)] + [
-        Path(folder) / name for folder, _, names in os.walk(top) for name in names
-    ]
 
 
 _NO_GIT = Unavailable("git isn't installed, and snapshots are kept by it.", next_step="Install it: apt-get install git")

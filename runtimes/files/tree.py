@@ -6,7 +6,8 @@ Rules:
   half way leads nowhere, a FIFO doesn't block.
 * Another file system is never entered. A folder that holds one is refused.
 * Names are bytes; a path is names joined by "/", the root is b"".
-* Contents are named by git's SHA-256 object id, so that a manifest is also the list of what a snapshot stores.
+* Contents are named by git's SHA-256 object id, so that a manifest is also the list of what a snapshot stores; those
+  of `large` bytes and more, which Git LFS keeps, by "L" and their plain SHA-256.
 * A content hash is taken from an earlier manifest only where the inode, both times, size, mode, owner and link count
   are the same *and* the change time was well past when that manifest was taken. The change time can't be set by
   anybody, so only file systems that are known to keep it are trusted.
@@ -20,6 +21,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -30,6 +32,8 @@ from policies.errors import Conflict, InvalidInput
 from runtimes.files.words import shown
 
 CHUNK = 1 << 20
+LARGE = "L"
+_ENCODING, _ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 _SETTLED_NS = 2_000_000_000  # a change within the clock's grain after the walk would leave the same change time
 PROC = "/proc/self/fd"
 _HASHED_ATTRIBUTES = ("security.ima", "security.evm", "trusted.overlay.")  # made by the kernel from the rest
@@ -139,11 +143,16 @@ class Walk:
     _inodes: dict[tuple[int, int], list[bytes]] = field(default_factory=dict)
     _bytes: int = 0
     _device: int = 0
+    _old: Mapping[bytes, Entry] = field(default_factory=dict)
+    _until: int = 0  # a change time before this one can be trusted
 
     def run(self, root: int) -> Manifest:
         """Walk the folder open as `root`. Raises TooLarge, InvalidInput (unreadable, another file system in it),
         Conflict (something changed while it was read)."""
         taken = time.time_ns()
+        if self.known is not None:
+            self._old = self.known.entries
+            self._until = self.known.taken - _SETTLED_NS if self.known.settled and self.trusted else 0
         at = os.fstat(root)
         self._device = at.st_dev
         self._entries[b""] = self._entry(at, xattrs=read_xattrs(f"{PROC}/{root}"))
@@ -154,26 +163,52 @@ class Walk:
                 first = min(paths)
                 for path in paths:
                     self._entries[path] = self._entries[path]._replace(group=first)
-        entries = dict(sorted(self._entries.items()))
+        old = self._old
+        # What is as it was is the very same object: two manifests share it, and are compared fast.
+        entries = {
+            path: was if (was := old.get(path)) == entry else entry for path, entry in sorted(self._entries.items())
+        }
         return Manifest(entries=entries, taken=taken, settled=self.trusted)
 
     def _folder(self, fd: int, prefix: bytes, depth: int) -> None:
         if depth > self.bounds.depth:
             raise TooLarge(f"{shown(prefix)} lies deeper than {self.bounds.depth} levels.")
+        above = prefix + b"/" if prefix else b""
+        old, until, entries = self._old, self._until, self._entries
+        look = os.stat  # this loop is most of what a small change costs in a large folder
         for listed in os.listdir(fd):
-            name = os.fsencode(listed)
+            name = listed.encode(_ENCODING, _ERRORS)
+            path = above + name
             if not prefix and name == self.skip:
                 continue
-            path = prefix + b"/" + name if prefix else name
             try:
-                self._one(fd, name, path, depth)
+                at = look(listed, dir_fd=fd, follow_symlinks=False)
+                was = old.get(path)
+                # Whatever changes a file moves its change time, which nobody can set.
+                if (
+                    was is not None
+                    and was[12] <= until
+                    and was[12] == at.st_ctime_ns
+                    and was[11] == at.st_ino
+                    and was[5] == at.st_size
+                    and was[4] == at.st_mtime_ns
+                    and was[1] | stat.S_IFREG == at.st_mode
+                    and was[2] == at.st_uid
+                    and was[3] == at.st_gid
+                    and was[13] == at.st_nlink == 1
+                    and was[6]
+                    and not (self.strip is not None and at.st_mode & 0o6000)
+                ):
+                    self._count(path, at)
+                    entries[path] = was
+                    continue
+                self._one(fd, name, path, depth, at)
             except FileNotFoundError as error:
                 raise moving(path) from error
             except PermissionError as error:
                 raise _unreadable(path) from error
 
-    def _one(self, fd: int, name: bytes, path: bytes, depth: int) -> None:
-        at = os.stat(name, dir_fd=fd, follow_symlinks=False)
+    def _one(self, fd: int, name: bytes, path: bytes, depth: int, at: os.stat_result) -> None:
         self._count(path, at)
         kind = KINDS[stat.S_IFMT(at.st_mode)]
         if kind == "d":
@@ -183,7 +218,7 @@ class Walk:
                     next_step="Unmount it, or choose another folder.",
                 )
             with reading(fd, name, at, path, os.O_DIRECTORY, self.force) as inner:
-                self._entries[path] = self._entry(at, xattrs=read_xattrs(f"{PROC}/{inner}"))
+                self._entries[path] = self._entry(at, xattrs=read_xattrs(inner))
                 self._folder(inner, path, depth + 1)
             return
         if at.st_nlink > 1:
@@ -211,11 +246,14 @@ class Walk:
                 raise _unreadable(path)
             return self._entry(at, size=at.st_size)
         for _ in range(3):
-            with reading(fd, name, at, path, 0, self.force) as file:
+            file, lifted = _readable(fd, name, at, path, 0, self.force)
+            try:
                 oid = self.read(file, at, path)
-                xattrs = read_xattrs(f"{PROC}/{file}")
+                xattrs = read_xattrs(file)
                 after = os.fstat(file)
-            if self.force and not at.st_mode & 0o400:  # lifting a mode has moved the change time
+            finally:
+                _close(file, lifted, at)
+            if lifted >= 0:  # lifting a mode has moved the change time
                 after = os.stat(name, dir_fd=fd, follow_symlinks=False)
                 if _key(after)[:3] == _key(at)[:3] and after.st_mode == at.st_mode:
                     at = after
@@ -225,11 +263,8 @@ class Walk:
         raise moving(path)
 
     def _cached(self, path: bytes, at: os.stat_result) -> Entry | None:
-        known = self.known
-        if known is None or not (known.settled and self.trusted):
-            return None
-        entry = known.entries.get(path)
-        if entry is None or not entry.oid or entry.ctime > known.taken - _SETTLED_NS:
+        entry = self._old.get(path)
+        if entry is None or not entry.oid or entry.ctime > self._until:
             return None
         same = (entry.inode, entry.size, entry.mtime, entry.ctime, entry.mode, entry.uid, entry.gid, entry.links)
         if same != (*_key(at), stat.S_IMODE(at.st_mode), at.st_uid, at.st_gid, at.st_nlink):
@@ -275,17 +310,34 @@ class Walk:
         )
 
 
-def hash_file(fd: int, at: os.stat_result, path: bytes) -> str:
-    """A `Reader` that only hashes. Returns "" when the file isn't as long as it was."""
-    digest = hashlib.sha256(b"blob %d\0" % at.st_size)
+def hash_file(fd: int, at: os.stat_result, path: bytes, *, large: int = 0) -> str:
+    """A `Reader` that only hashes; from `large` bytes on (0: never) by the plain SHA-256. Returns "" when the file
+    isn't as long as it was."""
+    by_name = bool(large) and at.st_size >= large
     left = at.st_size
+    if left <= CHUNK and not by_name:
+        data = os.read(fd, left) if left else b""
+        if len(data) == left:
+            return object_id(data)
+        os.lseek(fd, 0, os.SEEK_SET)
+    digest = hasher(LARGE if by_name else "", left)
     while left > 0:
         chunk = os.read(fd, min(CHUNK, left))
         if not chunk:
             return ""
         digest.update(chunk)
         left -= len(chunk)
-    return digest.hexdigest()
+    return (LARGE if by_name else "") + digest.hexdigest()
+
+
+def hasher(oid: str, size: int) -> hashlib._Hash:
+    """What hashes a content of so many bytes as `oid` does; `named` compares."""
+    return hashlib.sha256() if oid[:1] == LARGE else hashlib.sha256(b"blob %d\0" % size)
+
+
+def named(oid: str, digest: hashlib._Hash) -> bool:
+    """Whether that is the content's name."""
+    return digest.hexdigest() == oid.removeprefix(LARGE)
 
 
 def object_id(data: bytes) -> str:
@@ -293,11 +345,13 @@ def object_id(data: bytes) -> str:
     return hashlib.sha256(b"blob %d\0" % len(data) + data).hexdigest()
 
 
-def read_xattrs(path: str | bytes, *, follow: bool = True) -> tuple[tuple[str, bytes], ...]:
-    """The extended attributes of what a descriptor's path names, sorted; () where the file system has none."""
+def read_xattrs(path: int | str | bytes, *, follow: bool = True) -> tuple[tuple[str, bytes], ...]:
+    """The extended attributes of what a descriptor, or its path, names, sorted; () where the file system has none."""
     try:
         names = os.listxattr(path, follow_symlinks=follow)
     except OSError:
+        return ()
+    if not names:
         return ()
     found = []
     for name in sorted(names):
@@ -332,27 +386,46 @@ def reading(fd: int, name: bytes, at: os.stat_result, path: bytes, flags: int, f
 
     With `force`, a mode that keeps its own user out is lifted meanwhile, by a descriptor that reads nothing.
     """
+    found, lifted = _readable(fd, name, at, path, flags, force)
+    try:
+        yield found
+    finally:
+        _close(found, lifted, at)
+
+
+def _readable(fd: int, name: bytes, at: os.stat_result, path: bytes, flags: int, force: bool) -> tuple[int, int]:
+    """What `reading` gives, and the descriptor whose mode was lifted for it (-1: none was)."""
     bits = 0o500 if flags & os.O_DIRECTORY else 0o400
     euid = os.geteuid()
     if not force or euid == 0 or at.st_uid != euid or at.st_mode & bits == bits:
         found = _quietly(fd, name, flags, euid in (0, at.st_uid))
         try:
             _same(os.fstat(found), at, path)
-            yield found
-        finally:
+        except BaseException:
             os.close(found)
-        return
-    with opened(fd, name, flags | os.O_PATH) as handle:
+            raise
+        return found, -1
+    handle = os.open(name, flags | os.O_PATH | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
+    try:
         _same(os.fstat(handle), at, path)
         os.chmod(f"{PROC}/{handle}", stat.S_IMODE(at.st_mode) | bits)
         try:
-            found = os.open(f"{PROC}/{handle}", flags | os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            try:
-                yield found
-            finally:
-                os.close(found)
-        finally:
+            return os.open(f"{PROC}/{handle}", flags | os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), handle
+        except BaseException:
             os.chmod(f"{PROC}/{handle}", stat.S_IMODE(at.st_mode))
+            raise
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def _close(found: int, lifted: int, at: os.stat_result) -> None:
+    os.close(found)
+    if lifted >= 0:
+        try:
+            os.chmod(f"{PROC}/{lifted}", stat.S_IMODE(at.st_mode))
+        finally:
+            os.close(lifted)
 
 
 def _quietly(fd: int, name: bytes, flags: int, own: bool) -> int:

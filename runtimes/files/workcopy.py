@@ -122,7 +122,7 @@ def take_in(
     """
     with opened_path(work / "tree") as root:
         walk = Walk(bounds=bounds.grown(), force=True)
-        _, left = repository.save(f"{action_id}/left", walk, root)
+        left = repository.store(walk, root)
     made, refused = target(before, handed, left)
     return repository.keep(f"{action_id}/after", made), made, refused
 

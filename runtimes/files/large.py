@@ -1,0 +1,182 @@
+"""Large contents, kept as Git LFS keeps them: beside git's packs, one file each, under their plain SHA-256.
+
+Rules: a content is streamed, in constant memory, and hashed in the same pass; where the file system can, it shares the
+blocks of the person's file instead, and the share is what is hashed. It counts once it is under its name, and is on
+disk by then. There must be room for it before the first byte is written.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from policies.errors import Unavailable
+from runtimes.files.tree import CHUNK, LARGE
+
+# linux/fs.h: make a file share another one's blocks.
+_FICLONE = 0x40049409
+NO_CLONES = {errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL, errno.ENOTTY, errno.ENOSYS, errno.EPERM, errno.EBADF}
+_MARGIN = 16 << 20  # bytes that stay free
+_ZEROS = bytes(CHUNK)
+_NAME = re.compile(r"[0-9a-f]{64}")
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {size}\n"
+ATTRIBUTES = b"large/** filter=lfs diff=lfs merge=lfs -text\n"
+
+
+def share(source: int, file: int) -> bool:
+    """Make `file` share the blocks of `source`. False where the file system can't."""
+    try:
+        fcntl.ioctl(file, _FICLONE, source)
+    except OSError as error:
+        if error.errno not in NO_CLONES:
+            raise
+        return False
+    return True
+
+
+class Large:
+    """The large contents of one repository, below `folder` (`lfs`, as git-lfs calls it)."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._objects = folder / "objects"
+
+    def path(self, oid: str) -> Path:
+        """Where that content lies, or would."""
+        plain = oid.removeprefix(LARGE)
+        if not _NAME.fullmatch(plain):
+            raise Unavailable("A snapshot names a content that can't be one.")
+        return self._objects / plain[:2] / plain[2:4] / plain
+
+    def store(self, source: int, size: int) -> str:
+        """Keep what the open file holds. Durable on return. Returns its name, "" when it isn't as long as it was.
+
+        Raises Unavailable when there is no room for it.
+        """
+        temporary = self._folder / "tmp"
+        temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = temporary / f"{os.getpid()}-{os.urandom(6).hex()}"
+        file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            if share(source, file):
+                digest, whole = hashlib.sha256(), os.fstat(file).st_size == size
+                for chunk in _pieces(file, size):
+                    digest.update(chunk)
+            else:
+                self._require_room(size)
+                digest, whole = self._copied(source, file, size)
+            if not whole:
+                return ""
+            oid = LARGE + digest.hexdigest()
+            goal = self.path(oid)
+            if goal.exists():
+                return oid
+            os.fchmod(file, 0o400)
+            os.fsync(file)
+            goal.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.rename(goal)
+            for above in (goal.parent, goal.parent.parent, self._objects, self._folder, self._folder.parent):
+                _sync(above)
+            return oid
+        finally:
+            os.close(file)
+            path.unlink(missing_ok=True)
+
+    def _copied(self, source: int, file: int, size: int) -> tuple[hashlib._Hash, bool]:
+        digest, left = hashlib.sha256(), size
+        for chunk in _pieces(source, size):
+            digest.update(chunk)
+            left -= len(chunk)
+            if chunk == _ZEROS:  # stays a hole
+                os.lseek(file, len(chunk), os.SEEK_CUR)
+                continue
+            view = memoryview(chunk)
+            while view:
+                view = view[os.write(file, view) :]
+        os.ftruncate(file, size)
+        return digest, not left
+
+    def copy(self, oid: str, write: Callable[[bytes], object]) -> None:
+        """Hand a content on piece by piece. Raises Unavailable when it is missing or, at the end, damaged."""
+        file = self._open(oid)
+        try:
+            digest = hashlib.sha256()
+            for chunk in _pieces(file, os.fstat(file).st_size):
+                digest.update(chunk)
+                write(chunk)
+        finally:
+            os.close(file)
+        self._check(oid, digest)
+
+    def clone(self, oid: str, file: int) -> bool:
+        """Make `file` share that content's blocks. False where it can't. Raises Unavailable as `copy`."""
+        source = self._open(oid)
+        try:
+            if not share(source, file):
+                return False
+            digest = hashlib.sha256()
+            for chunk in _pieces(file, os.fstat(source).st_size):
+                digest.update(chunk)
+            os.lseek(file, 0, os.SEEK_SET)
+        finally:
+            os.close(source)
+        self._check(oid, digest)
+        return True
+
+    def there(self, oid: str) -> bool:
+        """Whether it is kept."""
+        return self.path(oid).is_file()
+
+    def keep_only(self, needed: set[str]) -> None:
+        """Delete every other content, one at a time. Idempotent."""
+        if self._objects.is_dir():
+            for path in self._objects.glob("??/??/*"):
+                if LARGE + path.name not in needed:
+                    path.unlink(missing_ok=True)
+                    for above in (path.parent, path.parent.parent):
+                        with suppress(OSError):
+                            above.rmdir()
+
+    def clean(self) -> None:
+        """Remove what a process that was killed has left."""
+        for left in (self._folder / "tmp").glob("*"):
+            left.unlink(missing_ok=True)
+
+    def _open(self, oid: str) -> int:
+        try:
+            return os.open(self.path(oid), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError as error:
+            raise Unavailable(f"The snapshot lacks the content {oid[:17]}….") from error
+
+    def _check(self, oid: str, digest: hashlib._Hash) -> None:
+        if LARGE + digest.hexdigest() != oid:
+            raise Unavailable(f"The snapshot's content {oid[:17]}… is damaged.")
+
+    def _require_room(self, size: int) -> None:
+        at = os.statvfs(self._folder)
+        if at.f_bavail * at.f_frsize < size + _MARGIN:
+            raise Unavailable(
+                f"The disk is full: a file of {size} bytes has to be kept.",
+                next_step="Free some space, then try again.",
+            )
+
+
+def _pieces(file: int, size: int) -> Iterator[bytes]:
+    """At most `size` bytes from where the file stands."""
+    while size > 0 and (chunk := os.read(file, min(CHUNK, size))):
+        size -= len(chunk)
+        yield chunk
+
+
+def _sync(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
