@@ -12,6 +12,8 @@ from runtimes.sql.checking.functions import FUNCTIONS, TYPES
 from runtimes.sql.checking.nodes import NODES, WORDS
 from runtimes.sql.contract import Dialect, Schema
 
+MAX_NAME = 128  # characters
+_NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?")
 MAX_REPEAT = 10_000  # characters that repeat() and lpad() may make
 _TEXT = {"Literal", "Identifier", "National", "HexString", "BitString", "RawString"}
 _TIMES = {"repeat": 1, "space": 0, "lpad": 1, "rpad": 1}
@@ -44,6 +46,14 @@ def allow(tree: exp.Expr, schema: Schema) -> None:
             _function(node, schema.dialect)
         elif isinstance(node, exp.DataType):
             _type(node, kept)
+        elif isinstance(node, exp.EngineProperty) and not isinstance(node.this, exp.Var):
+            raise refused(f"ENGINE {node.name[:60]}")
+        elif isinstance(node, exp.Literal) and not node.is_string and not _NUMBER.fullmatch(str(node.this)):
+            raise refused(f"The number {str(node.this)[:60]}")
+        elif isinstance(node, exp.HexString | exp.BitString) and not re.fullmatch("[0-9A-Fa-f]*", str(node.this)):
+            raise refused("That value in hexadecimal")
+        elif isinstance(node, exp.Identifier) and not 0 < len(str(node.this)) <= MAX_NAME:
+            raise refused("A name that is empty, or that long,")
 
 
 def refused(what: str) -> Unsupported:

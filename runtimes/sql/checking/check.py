@@ -7,7 +7,7 @@ from sqlglot import exp
 from policies.errors import InvalidInput
 from runtimes.sql.checking import definitions, statements
 from runtimes.sql.checking.allowing import allow, refused
-from runtimes.sql.checking.reading import read, write
+from runtimes.sql.checking.reading import read, remade, write
 from runtimes.sql.checking.statements import Found
 from runtimes.sql.checking.using import Reads
 from runtimes.sql.contract import Program, Schema, Statement
@@ -33,13 +33,18 @@ def check(text: str, schema: Schema, *, database: str) -> Program:
 def _statement(tree: exp.Expr, schema: Schema, database: str) -> Statement:
     allow(tree, schema)
     found = _found(tree, Reads(schema, database))
+    count = ""
+    if found.count is not None:
+        counting = remade(found.count, schema.dialect)
+        allow(counting, schema)
+        count = write(counting, schema.dialect)
     return Statement(
         sql=write(tree, schema.dialect),
         verb=found.verb,
         table=found.table,
         uses=found.uses,
         everywhere=found.everywhere,
-        count_sql=write(found.count, schema.dialect) if found.count is not None else "",
+        count_sql=count,
         returns_rows=found.returns_rows,
     )
 

@@ -49,7 +49,30 @@ def drop(tree: exp.Drop, reads: Reads) -> Found:
 
 
 def _drop_index(tree: exp.Drop, node: exp.Expr, reads: Reads) -> Found:
-    raise refused("DROP INDEX")
+    """MariaDB names the table; elsewhere the table's `facts["indexes"]` says whose it is."""
+    on = tree.args.get("cluster")
+    if isinstance(on, exp.OnProperty):
+        table = reads.table(on.this)
+    else:
+        name = reads.fold(node.this)
+        owners = [
+            table
+            for table in reads.schema.tables.values()
+            if name in [str(index).lower() for index in _listed(table.facts.get("indexes"))]
+        ]
+        if len(owners) != 1:
+            raise InvalidInput(f"There is no index {name[:60]} in this database.", next_step="goex db show")
+        table = owners[0]
+        if reads.dialect is Dialect.POSTGRESQL:
+            home = table.name.rpartition(".")[0] or "public"
+            if node.args.get("db") is not None and reads.fold(node.args["db"]) != home:
+                raise InvalidInput(f"There is no index {name[:60]} there.")
+            node.set("db", exp.to_identifier(home, quoted=True))
+    return Found(verb="alter", table=table.name, uses=(Use(table=table.name, verb="alter"),))
+
+
+def _listed(value: object) -> list[object]:
+    return list(value) if isinstance(value, list | tuple) else []
 
 
 def _rows_of(node: exp.Expr) -> exp.Select:

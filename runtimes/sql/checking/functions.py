@@ -38,7 +38,7 @@ _POSTGRES = """
     generate_subscripts to_tsvector to_tsquery plainto_tsquery phraseto_tsquery websearch_to_tsquery ts_rank ts_rank_cd
     ts_headline setweight gen_random_uuid host masklen network family abbrev broadcast netmask lower_inc upper_inc
     lower_inf upper_inf isempty int4range int8range numrange tsrange tstzrange daterange range_agg row
-    numeric_inc ascii overlay position
+    overlay position all any some lpad rpad repeat
 """
 _MARIADB = """
     char_length character_length octet_length bit_length lcase ucase left right mid substring substring_index locate
@@ -55,7 +55,7 @@ _MARIADB = """
     json_depth json_extract json_insert json_keys json_length json_merge_patch json_merge_preserve json_query
     json_quote json_remove json_replace json_search json_set json_type json_unquote json_valid json_value json_exists
     regexp_replace regexp_substr regexp_instr uuid inet_aton inet_ntoa inet6_aton inet6_ntoa is_ipv4 is_ipv6 values
-    value percentile_cont percentile_disc to_char trim_oracle mod row
+    value percentile_cont percentile_disc to_char mod row
 """
 _SQLITE = """
     char hex unhex instr iif ifnull typeof unicode trunc acosh asinh atanh cosh sinh tanh random date time datetime

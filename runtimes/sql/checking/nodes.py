@@ -16,7 +16,7 @@ _BINARY = """
 _QUERY = "with_ joins laterals where group having windows order limit offset"
 
 NODES: Mapping[str, frozenset[str]] = {
-    **{name: frozenset({"this", "expression"}) for name in _BINARY},
+    **{name: frozenset({"this", "expression", "safe", "typed", "negate"}) for name in _BINARY},
     **{
         name: frozenset(parts.split())
         for name, parts in {
@@ -25,7 +25,6 @@ NODES: Mapping[str, frozenset[str]] = {
             "National": "this",
             "HexString": "this is_integer",
             "BitString": "this",
-            "RawString": "this",
             "Null": "",
             "Boolean": "this",
             "Identifier": "this quoted",
@@ -57,8 +56,8 @@ NODES: Mapping[str, frozenset[str]] = {
             "Slice": "this expression",
             "Array": "expressions bracket_notation",
             "AtTimeZone": "this zone",
-            "JSONExtract": "this expression only_json_types",
-            "JSONExtractScalar": "this expression only_json_types",
+            "JSONExtract": "this expression",
+            "JSONExtractScalar": "this expression",
             "MatchAgainst": "this expressions modifier",
             "Introducer": "this expression",
             # functions: those named in `functions`, and those with a grammar of their own
@@ -125,8 +124,8 @@ NODES: Mapping[str, frozenset[str]] = {
             "Constraint": "this expressions",
             "AddConstraint": "expressions",
             "NotNullColumnConstraint": "allow_null",
-            "PrimaryKeyColumnConstraint": "desc",
-            "UniqueColumnConstraint": "this nulls",
+            "PrimaryKeyColumnConstraint": "desc include",
+            "UniqueColumnConstraint": "this nulls include",
             "CheckColumnConstraint": "this",
             "DefaultColumnConstraint": "this",
             "CollateColumnConstraint": "this",
@@ -137,7 +136,7 @@ NODES: Mapping[str, frozenset[str]] = {
             "GeneratedAsIdentityColumnConstraint": "this",
             "ComputedColumnConstraint": "this persisted",
             "IndexColumnConstraint": "this expressions kind",
-            "PrimaryKey": "this expressions",
+            "PrimaryKey": "this expressions include",
             "ForeignKey": "expressions reference delete update",
             "Reference": "this expressions options",
             "Index": "this table unique params",
@@ -171,7 +170,7 @@ WORDS: frozenset[str] = frozenset(
     LEFT RIGHT FULL INNER OUTER CROSS NATURAL ROWS RANGE GROUPS UNBOUNDED PRECEDING FOLLOWING OVER
     BOTH LEADING TRAILING TABLE VIEW INDEX COLUMN CONSTRAINT CASCADE RESTRICT REPLACE IGNORE ABORT FAIL ROLLBACK
     DEFAULT UPDATE NOTHING RESTART CONTINUE FIRST LAST NEXT AFTER BTREE HASH GIN GIST BRIN SPGIST INNODB ARIA MYISAM
-    UTF8 UTF8MB3 UTF8MB4 LATIN1 ASCII BINARY _UTF8MB4 _UTF8 _BINARY _LATIN1 NOCASE RTRIM KEY UNIQUE PRIMARY FULLTEXT
+    UTF8 UTF8MB3 UTF8MB4 LATIN1 ASCII BINARY _UTF8MB4 _UTF8 _BINARY NOCASE RTRIM KEY UNIQUE PRIMARY FULLTEXT
     FOREIGN
 """.split()
     + ["CURRENT ROW", "DO UPDATE", "DO NOTHING", "FOREIGN KEY", "PRIMARY KEY", "NO ACTION", "SET NULL", "SET DEFAULT"]

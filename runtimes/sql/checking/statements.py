@@ -82,7 +82,7 @@ def _assigned(nodes: list[exp.Expr], table: Table, name: str, reads: Reads, scop
                     next_step="Write one statement for each.",
                 )
             written.append(reads.target_column(table, column.this))
-        if not (isinstance(node.expression, exp.Var) and str(node.expression.this).upper() == "DEFAULT"):
+        if not _is_default(node.expression):
             reads.expressions([node.expression], scope, ctes)
     if len(set(written)) != len(written):
         raise InvalidInput("A column is written twice.")
@@ -118,6 +118,8 @@ def insert(tree: exp.Insert, reads: Reads) -> Found:
     verbs: list[Use] = [Use(table=table.name, verb="insert", columns=columns)]
     conflict = tree.args.get("conflict")
     if conflict is not None:
+        if reads.dialect is Dialect.MARIADB and isinstance(source, exp.Select):
+            _also(source, reads, scope, ctes)
         verbs += _conflict(conflict, table, name, reads, scope, ctes)
     if str(tree.args.get("alternative") or "").upper() == "REPLACE":
         verbs.append(Use(table=table.name, verb="delete"))
@@ -125,9 +127,27 @@ def insert(tree: exp.Insert, reads: Reads) -> Found:
     return Found(verb="insert", table=table.name, uses=(*verbs, *read_uses(reads)), count=count, returns_rows=returns)
 
 
+def _also(query: exp.Select, reads: Reads, scope: Scope, ctes: dict[str, Source]) -> None:
+    """ON DUPLICATE KEY may name what the SELECT reads from."""
+    again = Scope()
+    if query.args.get("from_"):
+        reads.source(query.args["from_"].this, again, ctes)
+    for join in query.args.get("joins") or ():
+        reads.join(join, again, ctes)
+    for name, source in again.sources.items():
+        scope.sources.setdefault(name, source)
+
+
+def _is_default(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Var):
+        return str(node.this).upper() == "DEFAULT"
+    plain = isinstance(node, exp.Column) and not node.args.get("table") and not node.this.args.get("quoted")
+    return plain and node.name.upper() == "DEFAULT"
+
+
 def _row(row: exp.Expr) -> list[exp.Expr]:
     values = row.expressions if isinstance(row, exp.Tuple) else [row]
-    return [value for value in values if not (isinstance(value, exp.Var) and str(value.this).upper() == "DEFAULT")]
+    return [value for value in values if not _is_default(value)]
 
 
 def _conflict(
@@ -303,11 +323,13 @@ def _count_rows(tree: exp.Expr, base: exp.Expr, others: list[exp.Expr], table: T
         present: exp.Expr = exp.Not(this=exp.Is(this=columns[0].copy(), expression=exp.Null()))
         if where is not None:
             present = exp.And(this=exp.Paren(this=where.this.copy()), expression=present)
+        first = base.copy()
+        joins = first.args.pop("joins", None) or []
         inner = exp.Select(
             expressions=columns,
             distinct=exp.Distinct(),
-            from_=exp.From(this=base.copy()),
-            joins=[exp.Join(this=other.copy(), kind="CROSS") for other in others],
+            from_=exp.From(this=first),
+            joins=[*joins, *(exp.Join(this=other.copy(), kind="CROSS") for other in others)],
             where=exp.Where(this=present),
         )
     if joined or tree.args.get("limit"):
