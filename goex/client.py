@@ -237,6 +237,10 @@ class Client:
     def revert(self, request: pb.RevertRequest) -> Events:
         return Events(self, "Actions/Revert", request)
 
+    def way_back(self, request: pb.WayBackRequest) -> tuple[pb.WayStep, ...]:
+        """What going back to a point would take, in order."""
+        return tuple(self.call("Actions/WayBack", request, pb.WayBackReply).steps)
+
     def watch(self, action_id: str) -> Events:
         return Events(self, "Actions/Watch", pb.ActionId(id=action_id))
 

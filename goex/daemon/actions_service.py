@@ -7,17 +7,20 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from goex import __version__
+from goex.daemon.agent_views import shown_action, shown_event
 from goex.daemon.approval_views import approval_view, brief_view
 from goex.daemon.calls import Callers, streaming, unary
 from goex.daemon.views import action_view, mapping_view, problem_view
+from goex.daemon.way_back import way_back
 from goex.engine.core import Asker, Wish
 from goex.engine.engine import Engine
 from goex.engine.events import Approval, Asked, Event, Finished, Mapped, Printed, Progressed, Stepped
+from goex.engine.timeline import MOST_STEPS
 from goex.journal.actions import ActionRow
 from goex.journal.states import UNDER_WAY, State
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
-from policies.actions import Action, ApiCalls, Call
+from policies.actions import Action, ApiCalls, Call, Mongo
 from policies.codec import action_from_json
 from policies.errors import InvalidInput
 from policies.grants import ANONYMOUS
@@ -61,6 +64,11 @@ class ActionsService(rpc.ActionsServicer):
         async for event in self._journey(revert_wish(request), asker):
             yield event
 
+    @unary
+    async def WayBack(self, request: pb.WayBackRequest, context: Any) -> pb.WayBackReply:
+        asker = self._callers.asker(context)
+        return await way_back(self._engine, asker, request)
+
     @streaming
     async def Watch(self, request: pb.ActionId, context: Any) -> AsyncIterator[pb.Event]:
         asker = self._callers.asker(context)
@@ -70,7 +78,8 @@ class ActionsService(rpc.ActionsServicer):
 
     @unary
     async def Get(self, request: pb.ActionId, context: Any) -> pb.ActionView:
-        return action_view(self._owned(request.id, self._callers.asker(context)))
+        asker = self._callers.asker(context)
+        return shown_action(self._engine.core, self._owned(request.id, asker), asker)
 
     @unary
     async def List(self, request: pb.ListRequest, context: Any) -> pb.ListReply:
@@ -82,12 +91,14 @@ class ActionsService(rpc.ActionsServicer):
         rows = self._engine.core.actions.newest(
             agent=agent, session=session, before=request.before, limit=min(request.limit or 50, MOST_LISTED)
         )
-        return pb.ListReply(actions=[action_view(row) for row in rows])
+        return pb.ListReply(actions=[shown_action(self._engine.core, row, asker) for row in rows])
 
     @unary
     async def Cancel(self, request: pb.ActionId, context: Any) -> pb.ActionView:
-        row = self._owned(request.id, self._callers.asker(context))
-        return action_view(await self._engine.cancel(row.id, why="cancelled by who asked"))
+        asker = self._callers.asker(context)
+        row = self._owned(request.id, asker)
+        ended = await self._engine.cancel(row.id, why="cancelled by who asked")
+        return shown_action(self._engine.core, ended, asker)
 
     @unary
     async def Whoami(self, request: pb.WhoamiRequest, context: Any) -> pb.WhoamiReply:
@@ -121,7 +132,7 @@ class ActionsService(rpc.ActionsServicer):
             change = pb.StateChange(event="receive" if first else "", to=row.state)
             yield pb.Event(action_id=id, state=change)
             if not self._engine.is_under_way(id) and row.state not in UNDER_WAY:
-                yield self._event(id, Finished(action_id=id, problem=self._engine.problem(row)))
+                yield self._told(id, Finished(action_id=id, problem=self._engine.problem(row)), asker)
                 return
             if row.state is State.ASKING:
                 for question in self._engine.core.approvals.of_action(id):
@@ -139,12 +150,9 @@ class ActionsService(rpc.ActionsServicer):
             task.add_done_callback(self._leaving.discard)
 
     def _told(self, id: str, event: Event, asker: Asker) -> pb.Event:
-        """An event for whoever follows: an agent isn't told how many others wait."""
-        made = self._event(id, event)
-        if made.HasField("asking") and not asker.owns_all:
-            made.asking.ClearField("place")
-            made.asking.ClearField("waiting")
-        return made
+        """An event for whoever follows."""
+        core = self._engine.core
+        return shown_event(core, self._event(id, event), core.actions.get(id), asker)
 
     def _event(self, id: str, event: Event) -> pb.Event:
         made = pb.Event(action_id=id)
@@ -197,7 +205,18 @@ def _intent(text: str) -> str:
 def revert_wish(request: pb.RevertRequest) -> Wish:
     """Parse an undo, redo or commit. Raises InvalidInput."""
     _short(request.verb, request.action_id)
-    action = action_from_json({"kind": "revert", "verb": request.verb, "target": request.action_id})
+    if len(request.also) > MOST_STEPS:
+        raise InvalidInput(f"One commit is of at most {MOST_STEPS} actions.", next_step="Name fewer.")
+    _short(*request.also)
+    action = action_from_json(
+        {
+            "kind": "revert",
+            "verb": request.verb,
+            "target": request.action_id,
+            "also": list(request.also),
+            "regardless": request.regardless,
+        }
+    )
     return Wish(action=action, detach=request.detach, ask_seconds=request.ask_seconds)
 
 
@@ -223,6 +242,10 @@ def wish(request: pb.ExecuteRequest) -> Wish:
             action = ApiCalls(calls=tuple(_call(call) for call in request.calls.calls))
         case "files":
             action = _files(request.files)
+        case "sql":
+            action = _sql(request.sql)
+        case "mongo":
+            action = _mongo(request.mongo)
         case "proposal":
             proposal = request.proposal
             if len(proposal) > LONGEST_PROPOSAL:
@@ -231,7 +254,16 @@ def wish(request: pb.ExecuteRequest) -> Wish:
                     next_step="Make it shorter.",
                 )
         case _:
-            raise InvalidInput("The request asks for nothing.", next_step="Set intent, calls, files or proposal.")
+            raise InvalidInput(
+                "The request asks for nothing.", next_step="Set intent, calls, files, sql, mongo or proposal."
+            )
+    _short(request.database)
+    if (request.database or request.folder) and not (intent and bool(request.database) != bool(request.folder)):
+        raise InvalidInput(
+            "`database` and `folder` belong to words, one of them at most.", next_step="Leave the other one out."
+        )
+    if len(request.folder) > LONGEST_FOLDER or "\0" in request.folder:
+        raise InvalidInput("The folder's name is too long, or holds a NUL.", next_step="Name a folder that is there.")
     return Wish(
         intent=intent,
         action=action,
@@ -239,6 +271,8 @@ def wish(request: pb.ExecuteRequest) -> Wish:
         choice=request.choice,
         detach=request.detach,
         ask_seconds=request.ask_seconds,
+        database=request.database,
+        folder=request.folder,
     )
 
 
@@ -281,3 +315,32 @@ def _files(files: pb.FilesProgram) -> Action:
         raise InvalidInput("The program is empty.", next_step="Say what is to be run.")
     made: dict[str, str] = {"kind": "files", "folder": files.folder, "language": files.language}
     return action_from_json({**made, "program": files.program})
+
+
+def _sql(program: pb.SqlProgram) -> Action:
+    _short(program.database)
+    if not program.database:
+        raise InvalidInput("On which database?", next_step="Name its entry: goex db list")
+    for text, what in ((program.statements, "statements"), (program.undo, "statements that take it back")):
+        if len(text) > LONGEST_PROGRAM:
+            raise InvalidInput(
+                f"The {what} are {len(text)} characters long; at most {LONGEST_PROGRAM} are read.",
+                next_step="Make several actions of them.",
+            )
+        if "\0" in text:
+            raise InvalidInput(f"There is a NUL character in the {what}.", next_step="Remove it.")
+    made: dict[str, str] = {"kind": "sql", "database": program.database, "statements": program.statements}
+    return action_from_json({**made, "policy": program.policy, "undo": program.undo})
+
+
+def _mongo(program: pb.MongoProgram) -> Action:
+    _short(program.database)
+    if not program.database:
+        raise InvalidInput("On which database?", next_step="Name its entry: goex db list")
+    size = sum(len(text) for text in program.operations_json)
+    if not program.operations_json or size > LONGEST_PROPOSAL:
+        raise InvalidInput(
+            f"The operations are {size} characters long together: 1 to {LONGEST_PROPOSAL} are read.",
+            next_step="Make several actions of them." if size else "Name one.",
+        )
+    return Mongo(database=program.database, operations=tuple(program.operations_json))

@@ -26,7 +26,7 @@ LONGEST_OUTCOME = 300
 def logged(row: ActionRow, decided: Decided, reverts: tuple[ActionRow, ...]) -> audit.LoggedAction:
     """One action in a line. `reverts`: what took it back, or tried to, oldest first."""
     plan = _object(row.plan)
-    what, cut = shorten(_what(row), LONGEST_WHAT)
+    said, cut = shorten(what(row), LONGEST_WHAT)
     undo_class = str(plan.get("undo_class", ""))
     takes_back = undo_class in (UndoClass.EXACT, UndoClass.COMPENSATING) and row.kind != "revert"
     undone = [revert.id for revert in reverts if revert.state is State.DONE and _verb(revert) == "undo"]
@@ -39,7 +39,7 @@ def logged(row: ActionRow, decided: Decided, reverts: tuple[ActionRow, ...]) -> 
         session=row.session,
         kind=row.kind,
         state=row.state,
-        what=what,
+        what=said,
         what_cut=cut,
         risk=Risk(row.risk).word if row.risk in set(Risk) else "",
         services=sorted({str(need.get("service", "")) for need in _objects(plan.get("needs"))}),
@@ -119,7 +119,7 @@ def _exchange(exchange: Exchanged) -> audit.Exchanged:
     )
 
 
-def _what(row: ActionRow) -> str:
+def what(row: ActionRow) -> str:
     """What an action is about: the words that asked for it, and what they became."""
     request = _object(row.request)
     if row.kind == "revert":

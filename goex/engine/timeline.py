@@ -76,23 +76,28 @@ class Timeline:
         )
 
     async def dependents(self, row: ActionRow, verb: str = "undo") -> tuple[Dependent, ...]:
-        """The actions in effect that came after `row` (for redo: after its undo) and depend on it, newest first."""
+        """The actions in effect that came after `row` and depend on it, newest first. For redo: those that came after
+        its undo, unless they were in effect when it ran: what it then saw was only brought back."""
         own = await self._footprint(row)
         if own is None:
             return ()  # its own runtime says so when it is asked to take it back
-        since = self._last(row.id, _EFFECTS if verb == "undo" else ("undo",))
+        ran = self._last(row.id, _EFFECTS)
+        since = ran if verb == "undo" else self._last(row.id, ("undo",))
         found = []
         for other in self._after(since, {need.service for need in row.the_plan().needs}):
-            if other.id != row.id and (why := await self._stands_on(other, own, row)):
+            if other.id == row.id or (verb == "redo" and self._was_in_effect(other.id, ran)):
+                continue
+            if why := await self._stands_on(other, own, row):
                 found.append(Dependent(other, why))
         return tuple(found)
 
     async def back(self, chosen: Iterable[ActionRow]) -> tuple[Step, ...]:
         """The way back over `chosen` and whatever else depends on one of them, newest effect first. Raises InvalidInput
         for more than `MOST_STEPS`."""
-        wanted = {row.id: row for row in chosen if _takes_back(row)}
+        wanted = {row.id: row for row in chosen if _takes_back(row) and await self._wrote(row)}
         others: dict[str, str] = {}  # ids of those that weren't asked for, and why they have to go
-        blocked: dict[str, str] = {}
+        stays = {row.id: "it can't be taken back" for row in wanted.values() if not _reversible(row)}
+        standing: dict[str, tuple[Dependent, ...]] = {}
         queue = list(wanted.values())
         while queue:
             row = queue.pop()
@@ -100,27 +105,22 @@ class Timeline:
                 raise InvalidInput(
                     f"More than {MOST_STEPS} actions would have to be taken back.", next_step="Choose a later point."
                 )
-            for each in await self.dependents(row):
-                if each.row.id in wanted:
-                    continue
-                if _takes_back(each.row) and _class(each.row) is not UndoClass.IRREVERSIBLE:
+            standing[row.id] = await self.dependents(row)
+            for each in standing[row.id]:
+                if each.row.id not in wanted and _takes_back(each.row) and _reversible(each.row):
                     wanted[each.row.id] = each.row
                     others[each.row.id] = f"it stood on {row.id}: {each.why}"
                     queue.append(each.row)
-                else:
-                    kept = "was kept for good" if each.row.state is State.COMMITTED else "can't be taken back"
-                    blocked.setdefault(row.id, f"{each.row.id}, which {kept}, stood on it: {each.why}")
         order = sorted(wanted.values(), key=lambda row: self._last(row.id, _EFFECTS), reverse=True)
-        steps = []
-        for row in order:
-            kind = _class(row)
-            if kind is UndoClass.IRREVERSIBLE:
-                steps.append(Step(row, kind, can=False, why="it can't be taken back"))
-            elif row.id in blocked:
-                steps.append(Step(row, kind, can=False, why=blocked[row.id]))
-            else:
-                steps.append(Step(row, kind, can=True, why=others.get(row.id, "")))
-        return tuple(steps)
+        for row in order:  # newest first: what stands on a row was looked at before it
+            held = [each for each in standing[row.id] if each.row.id in stays or each.row.id not in wanted]
+            if held and row.id not in stays:
+                kept = "was kept for good" if held[0].row.state is State.COMMITTED else "stays"
+                stays[row.id] = f"{held[0].row.id}, which {kept}, stood on it: {held[0].why}"
+        return tuple(
+            Step(row, _class(row), can=row.id not in stays, why=stays.get(row.id) or others.get(row.id, ""))
+            for row in order
+        )
 
     def again(self, chosen: Iterable[ActionRow]) -> tuple[Step, ...]:
         """What was taken back of `chosen`, in the order in which it is brought back: undone last comes first."""
@@ -153,6 +153,17 @@ class Timeline:
         query = select(func.max(journal.c.number)).where(journal.c.action_id == id, journal.c.kind.in_(kinds))
         with self.core.journal.read() as connection:
             return int(connection.execute(query).scalar() or 0)
+
+    def _was_in_effect(self, id: str, number: int) -> bool:
+        """Whether the action was in effect when that row was written."""
+        query = (
+            select(journal.c.kind)
+            .where(journal.c.action_id == id, journal.c.kind.in_((*_EFFECTS, "undo")), journal.c.number < number)
+            .order_by(journal.c.number.desc())
+            .limit(1)
+        )
+        with self.core.journal.read() as connection:
+            return connection.execute(query).scalar() in _EFFECTS
 
     def _after(self, number: int, services: Iterable[str] = ()) -> Iterator[ActionRow]:
         """The actions whose effect began after that row, newest first: all that ran, or those in effect that touched
@@ -190,6 +201,10 @@ class Timeline:
         if place := meeting(footprint.reads, own.writes):
             return f"it could read {_words(place)}, which {row.id} changed"
         return ""
+
+    async def _wrote(self, row: ActionRow) -> bool:
+        footprint = await self._footprint(row)
+        return footprint is None or bool(footprint.writes)
 
     async def _footprint(self, row: ActionRow) -> Footprint | None:
         try:
@@ -230,6 +245,10 @@ def _words(path: str) -> str:
 def _takes_back(row: ActionRow) -> bool:
     """Whether there is something that an undo could take back, or would have to."""
     return row.state in (State.DONE, State.PARTIAL, State.UNKNOWN) and _class(row) is not UndoClass.NOTHING
+
+
+def _reversible(row: ActionRow) -> bool:
+    return _class(row) is not UndoClass.IRREVERSIBLE
 
 
 def _class(row: ActionRow) -> UndoClass:

@@ -131,16 +131,52 @@ class ExecuteRequest(_message.Message):
     def __init__(self, intent: _Optional[str] = ..., calls: _Optional[_Union[Calls, _Mapping]] = ..., files: _Optional[_Union[FilesProgram, _Mapping]] = ..., proposal: _Optional[str] = ..., sql: _Optional[_Union[SqlProgram, _Mapping]] = ..., mongo: _Optional[_Union[MongoProgram, _Mapping]] = ..., database: _Optional[str] = ..., folder: _Optional[str] = ..., detach: _Optional[bool] = ..., ask_seconds: _Optional[int] = ..., choice: _Optional[int] = ...) -> None: ...
 
 class RevertRequest(_message.Message):
-    __slots__ = ("action_id", "verb", "detach", "ask_seconds")
+    __slots__ = ("action_id", "verb", "detach", "ask_seconds", "also", "regardless")
     ACTION_ID_FIELD_NUMBER: _ClassVar[int]
     VERB_FIELD_NUMBER: _ClassVar[int]
     DETACH_FIELD_NUMBER: _ClassVar[int]
     ASK_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    ALSO_FIELD_NUMBER: _ClassVar[int]
+    REGARDLESS_FIELD_NUMBER: _ClassVar[int]
     action_id: str
     verb: str
     detach: bool
     ask_seconds: int
-    def __init__(self, action_id: _Optional[str] = ..., verb: _Optional[str] = ..., detach: _Optional[bool] = ..., ask_seconds: _Optional[int] = ...) -> None: ...
+    also: _containers.RepeatedScalarFieldContainer[str]
+    regardless: bool
+    def __init__(self, action_id: _Optional[str] = ..., verb: _Optional[str] = ..., detach: _Optional[bool] = ..., ask_seconds: _Optional[int] = ..., also: _Optional[_Iterable[str]] = ..., regardless: _Optional[bool] = ...) -> None: ...
+
+class WayBackRequest(_message.Message):
+    __slots__ = ("verb", "action_id", "moment", "everyone", "agent")
+    VERB_FIELD_NUMBER: _ClassVar[int]
+    ACTION_ID_FIELD_NUMBER: _ClassVar[int]
+    MOMENT_FIELD_NUMBER: _ClassVar[int]
+    EVERYONE_FIELD_NUMBER: _ClassVar[int]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    verb: str
+    action_id: str
+    moment: str
+    everyone: bool
+    agent: str
+    def __init__(self, verb: _Optional[str] = ..., action_id: _Optional[str] = ..., moment: _Optional[str] = ..., everyone: _Optional[bool] = ..., agent: _Optional[str] = ...) -> None: ...
+
+class WayStep(_message.Message):
+    __slots__ = ("action", "can", "why", "what")
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    CAN_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    WHAT_FIELD_NUMBER: _ClassVar[int]
+    action: ActionView
+    can: bool
+    why: str
+    what: str
+    def __init__(self, action: _Optional[_Union[ActionView, _Mapping]] = ..., can: _Optional[bool] = ..., why: _Optional[str] = ..., what: _Optional[str] = ...) -> None: ...
+
+class WayBackReply(_message.Message):
+    __slots__ = ("steps",)
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    steps: _containers.RepeatedCompositeFieldContainer[WayStep]
+    def __init__(self, steps: _Optional[_Iterable[_Union[WayStep, _Mapping]]] = ...) -> None: ...
 
 class ActionId(_message.Message):
     __slots__ = ("id",)

@@ -49,6 +49,11 @@ class ActionsStub:
                 request_serializer=goex_dot_v1_dot_goex__pb2.RevertRequest.SerializeToString,
                 response_deserializer=goex_dot_v1_dot_goex__pb2.Event.FromString,
                 _registered_method=True)
+        self.WayBack = channel.unary_unary(
+                '/goex.v1.Actions/WayBack',
+                request_serializer=goex_dot_v1_dot_goex__pb2.WayBackRequest.SerializeToString,
+                response_deserializer=goex_dot_v1_dot_goex__pb2.WayBackReply.FromString,
+                _registered_method=True)
         self.Watch = channel.unary_stream(
                 '/goex.v1.Actions/Watch',
                 request_serializer=goex_dot_v1_dot_goex__pb2.ActionId.SerializeToString,
@@ -96,6 +101,13 @@ class ActionsServicer:
 
     def Revert(self, request, context):
         """Proposes undo, redo or commit of an earlier action. The same path, the same events.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WayBack(self, request, context):
+        """What going back to a point would take: which actions, in which order, and what stays. Has no effect.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -151,6 +163,11 @@ def add_ActionsServicer_to_server(servicer, server):
                     servicer.Revert,
                     request_deserializer=goex_dot_v1_dot_goex__pb2.RevertRequest.FromString,
                     response_serializer=goex_dot_v1_dot_goex__pb2.Event.SerializeToString,
+            ),
+            'WayBack': grpc.unary_unary_rpc_method_handler(
+                    servicer.WayBack,
+                    request_deserializer=goex_dot_v1_dot_goex__pb2.WayBackRequest.FromString,
+                    response_serializer=goex_dot_v1_dot_goex__pb2.WayBackReply.SerializeToString,
             ),
             'Watch': grpc.unary_stream_rpc_method_handler(
                     servicer.Watch,
@@ -259,6 +276,33 @@ class Actions:
             '/goex.v1.Actions/Revert',
             goex_dot_v1_dot_goex__pb2.RevertRequest.SerializeToString,
             goex_dot_v1_dot_goex__pb2.Event.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WayBack(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/goex.v1.Actions/WayBack',
+            goex_dot_v1_dot_goex__pb2.WayBackRequest.SerializeToString,
+            goex_dot_v1_dot_goex__pb2.WayBackReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -171,6 +171,12 @@ class Fake(audit_rpc.AuditServicer, rpc.ActionsServicer, rpc.PersonServicer):
         self.failure: grpc.StatusCode | None = None
         self.metadata: list[dict[str, Any]] = []
         self.list: list[pb.ActionView] = [view()]
+        self.way: list[pb.WayStep] = [
+            pb.WayStep(action=view(id="ac-0002"), can=True, what="shell in /home/you/docs: echo \x1b[2J up"),
+            pb.WayStep(action=view(id="ac-0003"), can=True, why="it stood on ac-0001: both changed /home/you/docs"),
+            pb.WayStep(action=view(id="ac-0004", undo_class="irreversible"), can=False, why="it can't be taken back"),
+            pb.WayStep(action=view(), can=True),
+        ]
         self.logged: list[audit.LoggedAction] = [logged()]
         self.exported: list[audit.ExportChunk] = [audit.ExportChunk(lines=b'{"goex":"journal"}\n', rows=0, of=7)]
         self.verify = pb.VerifyLogReply(good=True, rows=7, head="ab" * 32, authenticated=True)
@@ -183,6 +189,9 @@ class Fake(audit_rpc.AuditServicer, rpc.ActionsServicer, rpc.PersonServicer):
         yield from self._play(context)
 
     Revert = Execute
+
+    def WayBack(self, request: Any, context: Any) -> pb.WayBackReply:
+        return pb.WayBackReply(steps=self.way)
 
     def Watch(self, request: Any, context: Any) -> Iterator[pb.Event]:
         self.requests.append(request)

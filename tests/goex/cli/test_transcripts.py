@@ -53,6 +53,18 @@ def _unsure(fake: Fake) -> None:
     fake.events = [mapped(), finished(action=view(can_undo=False, outcome_json=""), problem=problem("ambiguous", 5))]
 
 
+def _nothing_since(fake: Fake) -> None:
+    fake.way.clear()
+
+
+def _stays(fake: Fake) -> None:
+    fake.way = fake.way[2:3]
+
+
+def _stops(fake: Fake) -> None:
+    fake.scripts = [[finished()], [finished(action=view(state="failed"), problem=problem("conflict", 6))]]
+
+
 def _altered(fake: Fake) -> None:
     fake.verify = pb.VerifyLogReply(good=False, rows=7, problem="Row 3 isn't what was written.")
 
@@ -152,6 +164,9 @@ SCENES: dict[str, Callable[[Fake], None]] = {
     "fails": _fails,
     "waits": _waits,
     "unsure": _unsure,
+    "nothing since": _nothing_since,
+    "what stays": _stays,
+    "one that fails": _stops,
     "altered": _altered,
     "sealed": _sealed,
     "absent": _absent,
@@ -221,7 +236,7 @@ def test_transcript(file: Path, inside: Inside, fake: Fake) -> None:
     for scene, command, stdin in commands(kept):
         # A scene lasts for one command.
         pristine = Fake()
-        for name in ("events", "scripts", "pending", "list", "logged", "verify", "status"):
+        for name in ("events", "scripts", "pending", "list", "way", "logged", "verify", "status"):
             setattr(fake, name, getattr(pristine, name))
         vars(fake.accounts).update(vars(pristine.accounts))
         vars(fake.rules).update(vars(pristine.rules))

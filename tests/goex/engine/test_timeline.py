@@ -93,6 +93,28 @@ async def test_bringing_back_counts_as_the_later_moment(desk: Desk) -> None:
     assert second in said
 
 
+async def test_two_are_brought_back_in_the_order_in_which_they_ran(desk: Desk) -> None:
+    ids = [await desk.done(on("/x")) for _ in range(2)]
+    for id in reversed(ids):
+        await taken_back(desk, id)
+    for id in ids:
+        question = await desk.asked(Revert(verb="redo", target=id), THE_PERSON)
+        desk.answer(question)
+        await desk.until(question.action_id, State.DONE)
+    assert [desk.core.actions.get(id).state for id in ids] == [State.DONE] * 2
+
+
+async def test_what_was_not_there_when_it_ran_stands_in_the_way_of_a_redo(desk: Desk) -> None:
+    other = await desk.done(on("/x"))
+    await taken_back(desk, other)
+    late = await desk.done(on("/x"))
+    await taken_back(desk, late)
+    question = await desk.asked(Revert(verb="redo", target=other), THE_PERSON)
+    desk.answer(question)
+    await desk.until(question.action_id, State.DONE)
+    assert other in await refused(desk, Revert(verb="redo", target=late))
+
+
 async def test_what_cannot_be_known_stands_in_the_way(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = await desk.done(on("/x")), await desk.done(on("/y"))
     told = desk.runtime.footprint
@@ -149,11 +171,26 @@ async def test_what_cannot_be_taken_back_stays_and_blocks_what_it_stood_on(desk:
     first = await desk.done(on("/x"))
     desk.runtime.undo_class = UndoClass.IRREVERSIBLE
     sent, elsewhere = await desk.done(on("/x")), await desk.done(on("/y"))
-    way = await desk.engine.timeline.back([desk.core.actions.get(id) for id in (first, sent, elsewhere)])
-    assert {step.row.id: step.can for step in way} == {first: True, sent: False, elsewhere: False}
-    only_first = await desk.engine.timeline.back([desk.core.actions.get(first)])
-    assert [(step.row.id, step.can) for step in only_first] == [(first, False)]
-    assert sent in only_first[0].why
+    rows = [desk.core.actions.get(id) for id in (first, sent, elsewhere)]
+    for chosen in (rows, rows[:1]):  # whether it was asked for or not
+        way = {step.row.id: step for step in await desk.engine.timeline.back(chosen)}
+        assert not way[first].can and sent in way[first].why
+    way = {step.row.id: step for step in await desk.engine.timeline.back(rows)}
+    assert [way[id].why for id in (sent, elsewhere)] == ["it can't be taken back"] * 2
+
+
+async def test_what_stands_on_something_that_stays_stays_with_all_below_it(desk: Desk) -> None:
+    low, middle = await desk.done(on("/x")), await desk.done(on("/x"))
+    desk.runtime.undo_class = UndoClass.IRREVERSIBLE
+    sent = await desk.done(on("/x"))
+    desk.runtime.footprints |= {
+        low: steps("files/a"),
+        middle: steps("files/a", "files/b"),
+        sent: steps("r:files/b", "w:files/c"),
+    }
+    way = {step.row.id: step for step in await desk.engine.timeline.back([desk.core.actions.get(low)])}
+    assert sent in way[middle].why and middle in way[low].why
+    assert not way[low].can and not way[middle].can
 
 
 async def test_reads_are_no_step_of_the_way(desk: Desk) -> None:
