@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,6 +42,17 @@ def run(
     shell: Annotated[str, typer.Option(metavar="COMMAND", help="A shell command to run on --folder.")] = "",
     python: Annotated[Path | None, typer.Option(metavar="FILE", help="A Python file to run on --folder.")] = None,
     folder: Annotated[Path | None, typer.Option(metavar="DIR", help="The one folder that the program sees.")] = None,
+    database: Annotated[str, typer.Option("--db", metavar="NAME", help="The database that it is about.")] = "",
+    sql: Annotated[str, typer.Option(metavar="STATEMENTS", help="SQL to run on --db, in one transaction.")] = "",
+    policy: Annotated[
+        str, typer.Option(metavar="POLICY", help="How --sql is taken back: versioning, reversal or pairs.")
+    ] = "",
+    undo_sql: Annotated[
+        str, typer.Option(metavar="STATEMENTS", help="With --policy pairs: what is said to take --sql back.")
+    ] = "",
+    mongo: Annotated[
+        str, typer.Option(metavar="JSON", help="An operation on --db, or several in a list; @FILE reads them.")
+    ] = "",
     proposal: Annotated[
         Path | None, typer.Option(metavar="FILE", help="What a model wrote (JSON), from FILE or - for stdin.")
     ] = None,
@@ -52,12 +64,13 @@ def run(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Have something done: in words, as calls, or as a program on one folder.
+    """Have something done: in words, as calls, as a program on one folder, or as statements on one database.
 
     With --json each event is one JSON object on a line of its own; the last one holds "finished".
     """
     out = Output(as_json)
-    request = build(words or [], call or [], shell, python, folder, proposal, account)
+    on_database = Statements(database, sql, policy, undo_sql, mongo)
+    request = build(words or [], call or [], shell, python, folder, proposal, account, on_database)
     request.detach, request.ask_seconds = detach, ask
     if dry_run and (detach or ask):
         raise InvalidInput(
@@ -119,16 +132,18 @@ def build(
     folder: Path | None,
     proposal: Path | None,
     account: str,
+    statements: Statements,
 ) -> pb.ExecuteRequest:
     """The request that the options describe. Raises InvalidInput unless they describe exactly one."""
     from goex.rpc import goex_pb2 as pb
 
     kinds = [bool(words), bool(call), bool(shell), python is not None, proposal is not None]
+    kinds += [bool(statements.sql), bool(statements.mongo)]
     if sum(kinds) != 1:
         raise InvalidInput(
-            "Say one thing to do: words, --call, --shell, --python or --proposal."
+            "Say one thing to do: words, --call, --shell, --python, --sql, --mongo or --proposal."
             if not any(kinds)
-            else "Words, --call, --shell, --python and --proposal exclude each other.",
+            else "Words, --call, --shell, --python, --sql, --mongo and --proposal exclude each other.",
             next_step='For example: goex exec "send slack msg hi to #ops"',
         )
     if (folder is not None) != (bool(shell) or python is not None):
@@ -138,8 +153,11 @@ def build(
         )
     if account and not call:
         raise InvalidInput("--account belongs to --call.", next_step="Leave it out, or write the calls.")
+    statements.check(words=bool(words))
     if words:
-        return pb.ExecuteRequest(intent=_text(" ".join(words), "The request"))
+        return pb.ExecuteRequest(intent=_text(" ".join(words), "The request"), database=statements.database)
+    if statements.sql or statements.mongo:
+        return statements.request()
     if call:
         made = [
             pb.Call(
@@ -162,6 +180,61 @@ def build(
             program=program,
         )
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """What the options say of a database."""
+
+    database: str = ""
+    sql: str = ""
+    policy: str = ""
+    undo: str = ""
+    mongo: str = ""
+
+    def check(self, *, words: bool) -> None:
+        """Raises InvalidInput for options that don't belong together."""
+        if bool(self.database) != bool(self.sql or self.mongo) and not (self.database and words):
+            raise InvalidInput(
+                "--sql and --mongo need --db; beside them --db goes with words alone.",
+                next_step='For example: goex exec --db shop --sql "SELECT …"',
+            )
+        if (self.policy or self.undo) and not self.sql:
+            raise InvalidInput("--policy and --undo-sql belong to --sql.", next_step="Leave them out.")
+        if self.policy not in ("", "versioning", "reversal", "pairs"):
+            raise InvalidInput(
+                f"{self.policy[:40]!r} isn't a way to take back.", next_step="versioning, reversal and pairs are."
+            )
+        if self.undo and self.policy != "pairs":
+            raise InvalidInput("--undo-sql belongs to --policy pairs.", next_step="Add that, or leave it out.")
+
+    def request(self) -> pb.ExecuteRequest:
+        from goex.rpc import goex_pb2 as pb
+
+        if self.mongo:
+            operations = [_text(text, "The operation") for text in _operations(self.mongo)]
+            return pb.ExecuteRequest(mongo=pb.MongoProgram(database=self.database, operations_json=operations))
+        return pb.ExecuteRequest(
+            sql=pb.SqlProgram(
+                database=self.database,
+                statements=_text(self.sql, "The statements"),
+                policy=self.policy,
+                undo=_text(self.undo, "The statements that take it back"),
+            )
+        )
+
+
+def _operations(text: str) -> list[str]:
+    """One operation as it is written, or those of a list. Their keys keep their order, which has a meaning there."""
+    if text.startswith("@"):
+        text = read_text(Path(text[1:]), "The operations")
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise InvalidInput(f"The operations aren't JSON: {error}.", next_step="Write one object, or a list.") from error
+    if isinstance(value, list):
+        return [json.dumps(one, ensure_ascii=False) for one in value]
+    return [text]
 
 
 def _absolute(folder: Path) -> str:

@@ -20,6 +20,7 @@ from goex.cli import (
     auth,
     catalog,
     daemon,
+    db,
     doctor,
     eval,
     exec,
@@ -147,6 +148,7 @@ app.add_typer(agents.app, name="agents")
 app.add_typer(rules.app, name="rules")
 app.add_typer(auth.app, name="auth")
 app.add_typer(vault.app, name="vault")
+app.add_typer(db.app, name="db")
 app.add_typer(daemon.app, name="daemon")
 app.add_typer(catalog.app, name="catalog")
 app.add_typer(images.app, name="images")

@@ -20,10 +20,10 @@ def run(
     """Show which calls your words become, with which scopes, and how sure that is. Runs nothing."""
     out = Output(as_json)
     from goex.cli.connect import connect
-    from goex.cli.exec import build
+    from goex.cli.exec import Statements, build
     from goex.cli.follow import show_candidates
 
-    intent = build(words, [], "", None, None, None, "").intent
+    intent = build(words, [], "", None, None, None, "", Statements()).intent
     with connect(out) as client:
         out.progress("Mapping.")
         reply = client.map(intent, explain=explain)

@@ -11,8 +11,8 @@ import importlib
 import logging
 import os
 import secrets
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ from goex.daemon.audit_service import AuditService
 from goex.daemon.autoseal import WORDS, AutoSeal, Why
 from goex.daemon.calls import Callers, Readable
 from goex.daemon.custody import Custody
+from goex.daemon.databases_service import DatabasesService
 from goex.daemon.desk import Daemon, Desk
 from goex.daemon.lending import Lending
 from goex.daemon.opening import open_at_start
@@ -41,27 +42,33 @@ from goex.daemon.rules_service import RulesService
 from goex.daemon.vault_service import VaultService
 from goex.engine.core import Core, Settings
 from goex.engine.engine import Engine
+from goex.engine.holds import Holds
 from goex.engine.ledger import Ledger, LedgerAltered
 from goex.engine.mapping import Mappings
 from goex.engine.peers import Presence, Sessions
 from goex.engine.recovery import recover
+from goex.engine.reversions import Reversions
 from goex.journal.chain import Journal, utc_now
 from goex.journal.states import State
 from goex.paths import Paths, make_open
 from goex.rpc import accounts_pb2_grpc as accounts_rpc
 from goex.rpc import audit_pb2_grpc as audit_rpc
+from goex.rpc import databases_pb2_grpc as databases_rpc
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
 from goex.rpc import rules_pb2_grpc as rules_rpc
 from goex.rpc import vault_pb2_grpc as vault_rpc
 from mapper.catalog import Catalog
 from policies.accounts import Origin
+from policies.databases import SERVICE
 from policies.errors import Denied, GoexError
 from runtimes.files.runtime import FilesRuntime
 from runtimes.files.tree import Bounds
 from runtimes.gateway.client import GatewayClient
 from runtimes.rest.runtime import RestRuntime
 from runtimes.sandbox.docker import DockerSandbox
+from runtimes.sql.runtime import SqlRuntime
+from vault.lease import Lease
 
 if TYPE_CHECKING:
     from mapper.mapper import Mapper
@@ -71,6 +78,7 @@ log = logging.getLogger("goex.daemon")
 LARGEST_MESSAGE = 32 * 2**20  # bytes; requests have limits of their own below it, with a clearer error
 DRAIN_SECONDS = 60.0
 SWEEP_SECONDS = 30.0
+LOOKING_SECONDS = 600.0  # that a credential is lent for at most, to look at a database
 
 
 @dataclass(slots=True)
@@ -89,6 +97,8 @@ class App:
     sandbox: DockerSandbox = field(init=False)
     gateway: GatewayClient = field(init=False)
     engine: Engine = field(init=False)
+    reversions: Reversions = field(init=False)
+    holds: Holds = field(init=False)
     sessions: Sessions = field(init=False)
     presence: Presence = field(init=False)
     registry: Registry = field(init=False)
@@ -121,6 +131,7 @@ class App:
         self.sandbox = DockerSandbox(_state_id(self.paths), scratch_dir=self.paths.state_dir / "sandbox")
         self.gateway = GatewayClient(self.paths.run_dir / "gateway")
         profile = self.config.sandbox.profile()
+        self.reversions = Reversions(self.journal, self.clock, self.catalog)
         core = Core(
             journal=self.journal,
             ledger=self.ledger,
@@ -128,13 +139,18 @@ class App:
             vault=self.custody,
             lender=self.lending,
             runtimes={
-                "calls": RestRuntime(self.sandbox, self.gateway, self.catalog, profile),
+                "calls": RestRuntime(self.sandbox, self.gateway, self.catalog, profile, self.reversions),
                 "files": FilesRuntime(
                     self.sandbox,
                     self.paths.snapshots,
                     profile,
                     protected=(self.paths.config_dir, self.paths.run_dir),
                     bounds=Bounds(files=self.config.files.max_entries, bytes=self.config.files.max_bytes),
+                ),
+                "sql": SqlRuntime(
+                    self._lend_database,
+                    self.config.databases.limits(),
+                    protected=(self.paths.config_dir, self.paths.run_dir, self.paths.state_dir),
                 ),
             },
             settings=Settings(
@@ -143,6 +159,7 @@ class App:
             clock=self.clock,
         )
         self.engine = Engine(core, Mappings(core, self._the_mapper, self.custody.connected))
+        self.holds = Holds(self.engine)
 
     # ---- life
 
@@ -232,6 +249,9 @@ class App:
             log.error("no grant is believed: %s", error)
             self.journal.append("ledger-altered", facts={"problem": error.message})
             self.ledger.distrust(vault.derive("ledger"))
+        self.reversions.load(vault.derive("reversions"))
+        if self.reversions.trouble:
+            log.error("no added undo pair is believed: %s", self.reversions.trouble)
         self.engine.core.rules.load(vault.derive("rules"))
         if self.engine.core.rules.trouble:
             log.error("no rule permits anything: %s", self.engine.core.rules.trouble)
@@ -267,6 +287,9 @@ class App:
                 ),
                 "Rules": lambda server: rules_rpc.add_RulesServicer_to_server(
                     RulesService(desk, self.paths.rules), server
+                ),
+                "Databases": lambda server: databases_rpc.add_DatabasesServicer_to_server(
+                    DatabasesService(desk, self._lend_database, self.holds, self.config.databases.hold_hours), server
                 ),
                 "Audit": lambda server: audit_rpc.add_AuditServicer_to_server(AuditService(desk), server),
             },
@@ -349,6 +372,16 @@ class App:
             )
         return self._mapper
 
+    @contextmanager
+    def _lend_database(self, name: str, action_id: str) -> Iterator[Lease]:
+        """A database's credential while somebody looks at it: nothing is decided on yet, and nothing is changed."""
+        label = f"{action_id} (looking)"
+        expires = self.clock() + timedelta(seconds=LOOKING_SECONDS)
+        try:
+            yield self.custody.lease(SERVICE, name, action_id=label, expires=expires)
+        finally:
+            self.custody.end_leases(label)
+
     def _model_key(self) -> str:
         """The model's key, from the vault, each time that it is needed. Raises Denied for a place that the record
         doesn't name: config.toml says which model is used, and only the person's record where its key may go."""
@@ -412,6 +445,7 @@ class App:
             with suppress(GoexError):
                 if self.journal.unlocked:
                     self.ledger.forget_unused()
+                    await self.holds.end_overdue()
                 await asyncio.to_thread(self.custody.flush_uses)
 
 

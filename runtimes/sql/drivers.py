@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from runtimes.sql.contract import Dialect, Driver
 
 
-def driver_of(dialect: Dialect) -> Driver:
-    """The driver of one kind of database."""
+def driver_of(dialect: Dialect, protected: tuple[Path, ...] = ()) -> Driver:
+    """The driver of one kind of database. `protected` are folders in which no file of a database is opened."""
     match dialect:
         case Dialect.POSTGRESQL:
             from runtimes.sql.postgres.driver import PostgresDriver
@@ -19,4 +21,4 @@ def driver_of(dialect: Dialect) -> Driver:
         case Dialect.SQLITE:
             from runtimes.sql.sqlite.driver import SqliteDriver
 
-            return SqliteDriver()
+            return SqliteDriver(protected)

@@ -1,16 +1,13 @@
-"""Where an entry's database is, as a driver is told: addresses looked up and checked, files pinned.
+"""Where an entry's database is, as a driver is told: addresses looked up and checked.
 
 Rules: without TLS only this machine and private addresses are connected to, by the address that was looked at; cloud
-metadata and link-local addresses never, unless the entry names that very address; SQLite's file is a regular one that
-no symbolic link leads to, and never one of GoEx's own. All of it blocks: call it from a thread.
+metadata and link-local addresses never, unless the entry names that very address. Looking up blocks: call it from a
+thread. SQLite's files are its driver's to check.
 """
 
 from __future__ import annotations
 
-import os
 import socket
-import stat
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -58,11 +55,8 @@ def facts(place: Place) -> JsonObject:
     }
 
 
-def reachable(place: Place, protected: Iterable[Path]) -> Place:
-    """The same place, with what may be connected to. Raises Unsupported, Unavailable, InvalidInput."""
-    if place.path:
-        _check_file(place.path, protected)
-        return place
+def reachable(place: Place) -> Place:
+    """The same place, with what may be connected to. Raises Unsupported, Unavailable."""
     if not place.host:
         return place
     try:
@@ -92,17 +86,3 @@ def real_file(path: str) -> str:
         return str(Path(path).resolve(strict=True))
     except (OSError, RuntimeError):
         raise InvalidInput(f"There is no file {path[:300]!r}.", next_step="Name the database's file.") from None
-
-
-def _check_file(path: str, protected: Iterable[Path]) -> None:
-    try:
-        found = os.lstat(path)
-    except OSError as error:
-        raise Unavailable(f"{path} can't be opened: {error.strerror}.", next_step="Is it where it was?") from None
-    if not stat.S_ISREG(found.st_mode) or os.path.realpath(path) != path:
-        raise Unsupported(
-            f"{path} isn't a file of its own: a symbolic link leads there, or it is something else.",
-            next_step="Add the database again, under its own path.",
-        )
-    if any(Path(path).is_relative_to(Path(os.path.realpath(folder))) for folder in protected):
-        raise Unsupported(f"{path} is one of GoEx's own files.", next_step="Name another database.")

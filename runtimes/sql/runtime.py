@@ -62,7 +62,7 @@ class SqlRuntime:
     lend: Lend
     limits: Limits = field(default_factory=Limits)
     protected: tuple[Path, ...] = ()
-    driver: Callable[[Dialect], Driver] = driver_of
+    driver: Callable[[Dialect, tuple[Path, ...]], Driver] = driver_of
     kind: str = "sql"
 
     # ---- the action
@@ -304,7 +304,7 @@ class SqlRuntime:
         place = place_of(lease.account)
 
         def opened() -> Session:
-            return self.driver(place.dialect).open(reachable(place, self.protected), lease.secret, self.limits)
+            return self.driver(place.dialect, self.protected).open(reachable(place), lease.secret, self.limits)
 
         return await in_session(opened, work)
 

@@ -1,0 +1,291 @@
+"""`goex.v1.Databases`, on user.sock alone: which databases there are, and how changes there are taken back.
+
+Rules: an entry is sealed only after it was connected to as it says, by a user whom the engine's own driver takes;
+adding, replacing, changing and removing needs presence; a password goes in and never comes out; nothing here shows a
+row. What is held by an entry keeps it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+from goex.daemon.calls import unary
+from goex.daemon.desk import Desk, DeskCalls
+from goex.daemon.entries import end_grants, end_users, known, records
+from goex.engine.holds import Held, Holds
+from goex.journal.chain import stamp
+from goex.rpc import databases_pb2 as db
+from goex.rpc import databases_pb2_grpc as rpc
+from policies.accounts import Account
+from policies.databases import SERVICE, Address, DefaultPolicy, Terms
+from policies.errors import Conflict, GoexError, InvalidInput, Unsupported
+from policies.jsonvalue import JsonObject
+from runtimes.looking import Looks, Seen, SeenTable
+from runtimes.sql.place import real_file
+from vault.database import DatabaseSecret
+from vault.errors import AccountExists, pasteable
+from vault.lease import Lease, Lend
+from vault.record import Record
+from vault.secret import Secret
+
+_LOOKING = "db"  # what a lease for looking is listed as
+_LONGEST_URL = 2000
+_MOST_TABLES = 1000  # with a policy of their own
+
+
+class DatabasesService(DeskCalls, rpc.DatabasesServicer):
+    """The entries."""
+
+    def __init__(self, desk: Desk, lend: Lend, holds: Holds, hold_hours: int) -> None:
+        super().__init__(desk)
+        self._lend = lend
+        self._holds = holds
+        self._hold_hours = hold_hours
+
+    @unary
+    async def AddDatabase(self, request: db.AddDatabaseRequest, context: Any) -> db.DatabaseView:
+        peer = await self._desk.present(context, request.passphrase, "Adding a database")
+        custody = self._desk.custody
+        custody.require_open()
+        there = known(self._desk, SERVICE, request.name)
+        if there is not None and not request.replace:
+            raise AccountExists(
+                f"There is a database {request.name} already.", next_step="Use --replace, or another name."
+            )
+        if there is not None:
+            self._refuse_held(request.name, "replaced")
+        account, password = await asyncio.to_thread(_entry, request)
+        sealed = DatabaseSecret(password=password, terms=self._terms(request.terms))
+        secret = sealed.to_secret()
+        now = datetime.now(UTC)
+        lease = Lease(
+            action_id=_LOOKING,
+            account=account,
+            secret=password,
+            expires=now + timedelta(minutes=5),
+            terms=sealed.terms,
+        )
+        seen = await self._looks(account).look(lease)
+        if there is not None:
+            end_grants(self._desk, SERVICE, account.name, peer.describe())
+            await end_users(self._desk, SERVICE, account.name, "its database's entry was replaced")
+        await asyncio.to_thread(custody.vault.put, account, secret, replace=there is not None)
+        facts = {
+            "database": account.name,
+            "url": account.base_url,
+            "private": account.private,
+            "terms": sealed.terms.to_json(),
+            "replaced": there is not None,
+            "by": peer.describe(),
+            **custody.noted(),
+        }
+        self._desk.engine.core.journal.append("database-add", facts=facts)
+        return self._view(self._record(account.name), sealed.terms, seen)
+
+    @unary
+    async def ListDatabases(self, request: db.ListDatabasesRequest, context: Any) -> db.ListDatabasesReply:
+        self._desk.callers.peer(context)
+        found = [one for one in records(self._desk) if one.account.service == SERVICE]
+        return db.ListDatabasesReply(databases=[self._view(one, self._known_terms(one.account.name)) for one in found])
+
+    @unary
+    async def ShowDatabase(self, request: db.ShowDatabaseRequest, context: Any) -> db.ShowDatabaseReply:
+        self._desk.callers.peer(context)
+        record = self._record(request.name)
+        with self._lend(request.name, _LOOKING) as lease:
+            seen = await self._looks(lease.account).look(lease)
+            terms = lease.terms or Terms()
+        return db.ShowDatabaseReply(
+            database=self._view(record, terms, seen), tables=[_table(table, terms) for table in seen.tables]
+        )
+
+    @unary
+    async def SetPolicy(self, request: db.SetPolicyRequest, context: Any) -> db.DatabaseView:
+        peer = await self._desk.present(context, request.passphrase, "Changing how changes are taken back")
+        self._desk.custody.require_open()
+        account = self._record(request.name).account
+        with self._lend(account.name, _LOOKING) as lease:
+            before, password = lease.terms or Terms(), lease.secret
+        terms = _changed(before, request)
+        secret = DatabaseSecret(password=password, terms=terms).to_secret()
+        await asyncio.to_thread(self._desk.custody.vault.put, account, secret, replace=True)
+        facts = {
+            "database": account.name,
+            "terms": terms.to_json(),
+            "before": before.to_json(),
+            "by": peer.describe(),
+            **self._desk.custody.noted(),
+        }
+        self._desk.engine.core.journal.append("database-policy", facts=facts)
+        return self._view(self._record(account.name), terms)
+
+    @unary
+    async def RemoveDatabase(self, request: db.RemoveDatabaseRequest, context: Any) -> db.RemoveDatabaseReply:
+        peer = await self._desk.present(context, request.passphrase, "Removing a database's entry")
+        custody = self._desk.custody
+        custody.require_open()
+        name = self._record(request.name).account.name
+        self._refuse_held(name, "removed")
+        await end_users(self._desk, SERVICE, name, "its database's entry was removed")
+        await asyncio.to_thread(custody.vault.remove, SERVICE, name)
+        end_grants(self._desk, SERVICE, name, peer.describe())
+        facts: JsonObject = {"database": name, "by": peer.describe(), **custody.noted()}
+        self._desk.engine.core.journal.append("database-remove", facts=facts)
+        return db.RemoveDatabaseReply()
+
+    # ---- inside
+
+    def _looks(self, account: Account) -> Looks:
+        """The runtime of that kind of database. Raises Unsupported."""
+        kind = "mongo" if Address.parse(account.base_url)[0].engine == "mongodb" else "sql"
+        runtime = self._desk.engine.core.runtimes.get(kind)
+        if runtime is None:
+            raise Unsupported("GoEx can't drive this kind of database yet.")
+        return cast(Looks, runtime)
+
+    def _record(self, name: str) -> Record:
+        for one in records(self._desk):
+            if (one.account.service, one.account.name) == (SERVICE, name):
+                return one
+        raise InvalidInput(f"There is no database {name[:60]!r}.", next_step="See which there are: goex db list")
+
+    def _known_terms(self, name: str) -> Terms | None:
+        """None while the vault is sealed: they are sealed with the password."""
+        if self._desk.custody.state != "unsealed":
+            return None
+        try:
+            with self._lend(name, _LOOKING) as lease:
+                return lease.terms
+        except GoexError:
+            return None
+
+    def _terms(self, said: db.Terms) -> Terms:
+        if len(said.tables) > _MOST_TABLES:
+            raise InvalidInput(f"At most {_MOST_TABLES} tables can have a policy of their own.")
+        return Terms(
+            policy=cast(DefaultPolicy, said.policy or Terms().policy),
+            hold_hours=said.hold_hours or self._hold_hours,
+            tables={one.table: cast(DefaultPolicy, one.policy) for one in said.tables},
+        )
+
+    def _refuse_held(self, name: str, what: str) -> None:
+        held = self._holds.held(name)
+        if held:
+            ids = ", ".join(each.row.id for each in held[:3]) + (f" and {len(held) - 3} more" if len(held) > 3 else "")
+            raise Conflict(
+                f"Its entry can't be {what}: the database holds the transaction of {ids}.",
+                next_step=f"Commit or undo it first: goex commit {held[0].row.id}, goex undo {held[0].row.id}",
+            )
+
+    def _view(self, record: Record, terms: Terms | None, seen: Seen | None = None) -> db.DatabaseView:
+        account = record.account
+        address = Address.parse(account.base_url)[0]
+        local = bool(address.path or address.socket)
+        tls = "local" if local else "none" if account.private else "own CA" if account.ca_pem else "verified"
+        return db.DatabaseView(
+            name=account.name,
+            url=account.base_url,
+            engine=address.engine,
+            tls=tls,
+            terms=_terms_view(terms) if terms is not None else None,
+            created=stamp(record.created),
+            last_used=stamp(record.last_used) if record.last_used else "",
+            held=[_held(each) for each in self._holds.held(account.name)],
+            version=seen.version if seen is not None else "",
+            tables=len(seen.tables) if seen is not None else 0,
+            can=seen.can if seen is not None else (),
+        )
+
+
+def _entry(request: db.AddDatabaseRequest) -> tuple[Account, Secret]:
+    """The account of a request, and its password. Raises InvalidInput. Blocks: it looks at SQLite's file."""
+    if len(request.url) > _LONGEST_URL:
+        raise InvalidInput(f"The URL is longer than {_LONGEST_URL} characters.", next_step="Make it shorter.")
+    address, inside = Address.parse(request.url)
+    if inside and request.password:
+        raise InvalidInput("There are two passwords: one in the URL, and one beside it.", next_step="Leave one out.")
+    if address.path:
+        address = replace(address, path=real_file(address.path))
+    if request.no_tls and request.ca_pem:
+        raise InvalidInput("--no-tls and --ca exclude each other.", next_step="Leave one of them out.")
+    account = Account(
+        service=SERVICE,
+        name=request.name,
+        origins=(),
+        base_url=address.url,
+        format="database",
+        private=request.no_tls or (address.on_this_machine and not request.ca_pem),
+        ca_pem=request.ca_pem,
+    )
+    return account, Secret(inside) if inside else Secret(request.password)
+
+
+def _changed(terms: Terms, request: db.SetPolicyRequest) -> Terms:
+    """Raises InvalidInput."""
+    if request.unset:
+        if request.table not in terms.tables:
+            raise InvalidInput(
+                f"{request.table[:60]!r} has no policy of its own.",
+                next_step=f"See which have: goex db show {pasteable(request.name)}",
+            )
+        left = {table: policy for table, policy in terms.tables.items() if table != request.table}
+        return replace(terms, tables=left)
+    if not request.policy and not request.hold_hours:
+        raise InvalidInput("There is nothing to change.", next_step="Name a policy, or --hold-hours.")
+    policy = cast(DefaultPolicy, request.policy)
+    if request.policy and request.table:
+        if len(terms.tables) >= _MOST_TABLES:
+            raise InvalidInput(f"At most {_MOST_TABLES} tables can have a policy of their own.")
+        terms = replace(terms, tables={**terms.tables, request.table: policy})
+    elif request.policy:
+        terms = replace(terms, policy=policy)
+    return replace(terms, hold_hours=request.hold_hours) if request.hold_hours else terms
+
+
+def _terms_view(terms: Terms) -> db.Terms:
+    return db.Terms(
+        policy=terms.policy,
+        hold_hours=terms.hold_hours,
+        tables=[db.TablePolicy(table=table, policy=policy) for table, policy in sorted(terms.tables.items())],
+    )
+
+
+def _held(held: Held) -> db.HeldView:
+    return db.HeldView(
+        action_id=held.row.id,
+        agent=held.row.agent,
+        since=stamp(held.since),
+        until=stamp(held.until),
+        what=" ".join(_statements(held)),
+        trouble=held.trouble,
+    )
+
+
+def _statements(held: Held) -> Iterator[str]:
+    for one in held.plan.resolved["program"]["statements"]:
+        yield f"{one['sql']};"
+
+
+def _table(table: SeenTable, terms: Terms) -> db.TableView:
+    return db.TableView(
+        name=table.name,
+        kind=table.kind,
+        columns=[
+            db.ColumnView(
+                name=column.name,
+                type=column.type,
+                nullable=column.nullable,
+                generated=column.generated,
+                counter=column.counter,
+            )
+            for column in table.columns
+        ],
+        key=table.key,
+        references=table.references,
+        triggers=table.triggers,
+        policy=terms.tables.get(table.name, terms.policy),
+    )

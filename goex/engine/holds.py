@@ -1,0 +1,119 @@
+"""Held transactions: which there are, and their end when nobody asks for it in time.
+
+Rules: the plan that was allowed said how long it would be held and what happens then, so nobody is asked again; it is
+journaled before it is done; it is rolled back, never committed. What can't be rolled back now is tried again, and said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from goex.engine.engine import Engine
+from goex.engine.trust import confirmed
+from goex.journal.actions import ActionRow
+from goex.journal.chain import moment
+from goex.journal.states import UNDER_WAY, Event, State
+from policies.actions import Plan, Revert
+from policies.errors import GoexError, Unsupported
+
+log = logging.getLogger("goex.engine")
+
+_IN_EFFECT = (State.DONE, State.PARTIAL, State.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A transaction that waits for commit or undo."""
+
+    row: ActionRow
+    plan: Plan
+    database: str
+    since: datetime
+    until: datetime
+    trouble: str = ""  # why it couldn't be rolled back when its time was over
+
+
+@dataclass(slots=True)
+class Holds:
+    """Looks after what is held."""
+
+    engine: Engine
+    _trouble: dict[str, str] = field(default_factory=dict)
+    _ending: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def held(self, database: str = "") -> tuple[Held, ...]:
+        """What is held (in one database, or in all), oldest first."""
+        return tuple(each for each in self._held() if database in ("", each.database))
+
+    async def end_overdue(self) -> None:
+        """Roll back what was held for as long as it was to be. Never raises for what can't be rolled back."""
+        core = self.engine.core
+        async with self._ending:
+            overdue = [each for each in self._held() if core.clock() >= each.until and not self._is_reverted(each.row)]
+            if not overdue:
+                return
+            core.vault.require_open()
+            believed = await asyncio.to_thread(confirmed, core.journal, tuple(each.row for each in overdue))
+            for each in overdue:
+                if each.row.id in believed:
+                    await self._end(each)
+
+    async def _end(self, held: Held) -> None:
+        core, row = self.engine.core, held.row
+        why = f"it was held for {held.plan.undo['hold_hours']} hours"
+        try:
+            revert = Revert(verb="undo", target=row.id)
+            target = core.context(row)
+            runtime = core.runtime_of(held.plan.action)
+            try:
+                plan = await runtime.assess_revert(revert, held.plan, target)
+            except Unsupported:  # there is nothing to roll back any more: somebody else did, at the server
+                self._stepped(row, f"{why}, and was rolled back at the server already")
+                return
+            if row.id not in self._trouble:
+                facts = {"by": "goex", "why": why, "database": held.database}
+                core.journal.append("hold-over", action_id=row.id, agent=row.agent, facts=facts)
+            leases = await core.leases(row, plan)
+            context = core.context(row, held.plan.action, leases)
+            await runtime.execute_revert(revert, plan, held.plan, target, context)
+            self._stepped(row, why)
+        except GoexError as error:
+            if self._trouble.get(row.id) != error.message:
+                log.error("action %s is still held: %s", row.id, error)
+                said = {"code": error.code, "message": error.message}
+                core.journal.append(
+                    "hold-stays", action_id=row.id, agent=row.agent, facts={"by": "goex", "problem": said}
+                )
+            self._trouble[row.id] = error.message
+        finally:
+            core.vault.end_leases(row.id)
+
+    def _stepped(self, row: ActionRow, why: str) -> None:
+        self._trouble.pop(row.id, None)
+        self.engine.core.stepped(row, Event.UNDO, facts={"by": "goex", "why": why})
+
+    def _held(self) -> Iterator[Held]:
+        for row in self.engine.core.actions.in_states(_IN_EFFECT, kind="sql"):
+            try:
+                plan = row.the_plan()
+                hours = plan.undo.get("hold_hours")
+                if not isinstance(hours, int):
+                    continue
+                since = moment(row.updated)
+                until = since + timedelta(hours=hours)
+            except (GoexError, ValueError):
+                continue  # a row that was altered is verifying's to tell
+            database = str(plan.resolved.get("database", ""))
+            trouble = self._trouble.get(row.id, "")
+            yield Held(row=row, plan=plan, database=database, since=since, until=until, trouble=trouble)
+
+    def _is_reverted(self, row: ActionRow) -> bool:
+        """Whether somebody is at it already."""
+        return any(
+            self.engine.is_under_way(other.id) or other.state in UNDER_WAY
+            for other in self.engine.core.actions.reverts_of(row.id)
+        )
