@@ -13,7 +13,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -198,6 +198,7 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
     grants = top.section("grants")
     files, log, notify = top.section("files"), top.section("log"), top.section("notify")
     confine, breaker, databases = top.section("confine"), top.section("breaker"), top.section("databases")
+    undo = top.section("undo")
     limits = Limits()
     made = Config(
         vault=Sealing(
@@ -247,7 +248,9 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
         ),
         notify=Notify(terminal=notify.words("terminal"), most=notify.integer("most", Notify().most, 1, 20)),
         grants=Grants(unused_days=grants.integer("unused_days", Grants().unused_days, 0, 3650)),
-        confine=_confinement(confine),
+        confine=replace(
+            _confinement(confine), strict=undo.boolean("strict", False), strict_agents=undo.texts("strict_agents")
+        ),
         breaker=Breaker(
             denials=breaker.integer("denials", BREAKER.denials, 0, 100_000),
             seconds=60 * breaker.integer("minutes", BREAKER.seconds // 60, 1, 1440),
@@ -255,7 +258,7 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
         ),
         log_level=log.choice("level", "info", LEVELS),
     )
-    for section in (top, vault, ask, model, sandbox, files, databases, grants, log, notify, confine, breaker):
+    for section in (top, vault, ask, model, sandbox, files, databases, grants, log, notify, confine, breaker, undo):
         section.refuse_unknown()
     if made.model.method.removesuffix("+scopes") != "adaptive":
         for key in ("samples", "adaptive", "confidence"):

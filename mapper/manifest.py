@@ -22,6 +22,7 @@
     words = ["send a message"]
     defaults = { priority = "low" }                 # used when the caller leaves it out
     fixed = { nonce = "$action.key" }               # the caller can't set these at all; fixed_query: in the query
+    idempotency = "nonce"                           # what makes a repetition harmless: a fixed argument, or a header
     irreversible = "…"                              # why, for a method that changes something and has no undo
 
     [methods."messages.send".parameters]            # [location] type[:format][[]][!] words; "!" is required
@@ -65,6 +66,7 @@ _SERVICE_NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 _METHOD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)*")
 _PARAMETER_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
+_NEVER_A_KEY = frozenset({"authorization", "host", "cookie", "content-type", "content-length", "connection", "accept"})
 _HTTP = re.compile(r"(GET|HEAD|POST|PUT|PATCH|DELETE) (/\S*)")
 _SEGMENT = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.\-]*)\}|[A-Za-z0-9._~:@!$&'()*+,;=%-]*")
 _LOCATIONS: tuple[Location, ...] = ("path", "query", "repeat", "body", "header", "mail")
@@ -205,6 +207,7 @@ def _method(
     properties, required, locations = _parameters(table.table("parameters"), places, default_place, shared)
     mail = _mail(table, properties, locations)
     defaults = _defaults(table, properties, required, places, locations, default_place)
+    idempotency = _idempotency(table, properties, defaults, locations)
     for place in places:
         if place not in locations:
             table.fail(f"the path names {{{place}}}, which is no parameter and not fixed", "http")
@@ -235,6 +238,7 @@ def _method(
         mail=mail,
         words=table.texts("words"),
         defaults=defaults,
+        idempotency=idempotency,
     )
     if (verb in ("GET", "HEAD")) != (made.risk is Risk.READ) and verb != "POST":
         table.fail(f"{verb} and a risk of {made.risk.word} don't go together", "risk")
@@ -345,6 +349,24 @@ def _defaults(
                     table.fail(f"{reference} isn't known before the call; $action.key is", kind, name)
             made[name] = value
     return made
+
+
+def _idempotency(
+    table: Table, properties: dict[str, Any], defaults: dict[str, Any], locations: dict[str, Location]
+) -> str:
+    """The name of the key, which is a header of its own where it isn't an argument; "" where there is none."""
+    name = table.take("idempotency", str, "")
+    if not name:
+        return ""
+    if name in properties:
+        table.fail("is a parameter, so whoever calls could choose it", "idempotency")
+    if name not in defaults:
+        if not _HEADER.fullmatch(name) or name.lower() in _NEVER_A_KEY:
+            table.fail("isn't a fixed argument, and can't be a header", "idempotency")
+        defaults[name], locations[name] = "$action.key", "header"
+    if defaults[name] != "$action.key":
+        table.fail("must be fixed to $action.key", "idempotency")
+    return name
 
 
 def _references(value: Any) -> list[Reference]:

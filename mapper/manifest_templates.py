@@ -44,9 +44,17 @@ def read(
     if has_undo:
         if method.risk is Risk.READ:
             undo.fail("a read has nothing to take back")
+        restores, answered = undo.take("restores", str, ""), undo.take("answered", bool, False)
+        found = undo.take("calls", list)
         calls = tuple(
-            _template(method, methods, Table(undo.file, _as_table(undo, item), (*undo.path, "calls")), after)
-            for item in undo.take("calls", list)
+            _template(
+                method,
+                methods,
+                Table(undo.file, _as_table(undo, item), (*undo.path, "calls")),
+                after,
+                (restores,) if place == len(found) else (),
+            )
+            for place, item in enumerate(found, 1)
         )
         if not calls:
             undo.fail("needs a call", "calls")
@@ -54,12 +62,27 @@ def read(
             calls=calls,
             pre=pre,
             guard=_optional(method, methods, undo, "guard", after),
-            verify=_optional(method, methods, undo, "verify", after),
+            verify=_optional(method, methods, undo, "verify", (*after, "undo")),
             note=undo.take("note", str, ""),
+            restores=restores,
+            answered=answered,
         )
+        _check_restores(method, methods, made, undo)
         undo.done()
     known = tuple(source for source in after if source != "response")
     return made, _optional(method, methods, table, "probe", known)
+
+
+def _check_restores(method: Method, methods: Mapping[str, Method], made: UndoTemplate, undo: Table) -> None:
+    name, last = made.restores, made.calls[-1]
+    if not name:
+        return
+    if made.pre is None or made.guard is None or made.verify is None:
+        undo.fail("needs pre, guard and verify: old fields are read, compared and read back", "restores")
+    if name not in method.parameters["properties"] or name not in methods[last.method].parameters["properties"]:
+        undo.fail(f"{name!r} must be a parameter of {method.name} and of {last.method}", "restores")
+    if name in last.arguments:
+        undo.fail(f"{name!r} is filled with the old fields, so it can't be given, too", "restores")
 
 
 def expects(table: Table, key: str, known: tuple[Source, ...] = (), method: Method | None = None) -> tuple[Expect, ...]:
@@ -113,7 +136,9 @@ def _optional(
     return made
 
 
-def _template(method: Method, methods: Mapping[str, Method], table: Table, known: tuple[Source, ...]) -> CallTemplate:
+def _template(
+    method: Method, methods: Mapping[str, Method], table: Table, known: tuple[Source, ...], given: tuple[str, ...] = ()
+) -> CallTemplate:
     name = table.take("method", str)
     target = methods.get(name)
     if target is None:
@@ -124,7 +149,7 @@ def _template(method: Method, methods: Mapping[str, Method], table: Table, known
             table.fail(f"{name} has no parameter {argument!r}", "arguments", argument)
         _check_references(table, ("arguments", argument), value, known, method)
     for needed in target.parameters["required"]:
-        if needed not in arguments:
+        if needed not in arguments and needed not in given:
             table.fail(f"{name} needs {needed!r}", "arguments")
     expect = expects(table, "expect", known, method)
     table.done()

@@ -1,10 +1,10 @@
 """Template references: how a manifest says "the value from there".
 
-Rules: a string that starts with `$request.`, `$response.` or `$pre.`, or that equals `$action.key`, is a reference;
-`$$` at the start stands for a literal `$`; any other string that starts with `$` is a mistake and refused, so that a
-typing error never goes out as text. A `?` at a reference's end says that it may lead nowhere. Everything else is a
-literal. Only manifests hold templates: what a person, a model or a service wrote is never parsed here, however much it
-looks like a reference.
+Rules: a string that starts with `$request.`, `$response.`, `$pre.` or `$undo.`, or that equals `$action.key`, is a
+reference; `$$` at the start stands for a literal `$`; any other string that starts with `$` is a mistake and refused,
+so that a typing error never goes out as text. A `?` at a reference's end says that it may lead nowhere, `?-` that it
+is left out then. Everything else is a literal. Only manifests and undo pairs hold templates: what a caller or a service
+wrote is never parsed here, however much it looks like a reference.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from policies.catalog import CallTemplate, Expect, Method, Service
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue, MissingValue, find, steps
 
-Source = OneOf["request", "response", "pre", "action"]
+Source = OneOf["request", "response", "pre", "undo", "action"]
 
-SOURCES: tuple[Source, ...] = ("request", "response", "pre", "action")
+SOURCES: tuple[Source, ...] = ("request", "response", "pre", "undo", "action")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +35,17 @@ class Reference:
     """The value at `path` (as `policies.jsonvalue.find` reads it) of a source.
 
     `request`: the arguments of the action's call, defaults filled in; `response`: the answer to it; `pre`: the answer
-    to its pre-read; `action`: facts of this action, of which there is one, `$.key`, unique to it. `optional`: nothing
-    need be there.
+    to its pre-read; `undo`: the answer to the last call of its undo; `action`: facts of this action, of which there is
+    one, `$.key`, unique to it. `optional`: nothing need be there; `omitted`: what isn't there is then left out.
     """
 
     source: Source
     path: str
     optional: bool = False
+    omitted: bool = False
 
     def __str__(self) -> str:
-        return f"${self.source}{self.path[1:]}{'?' if self.optional else ''}"
+        return f"${self.source}{self.path[1:]}{'?' if self.optional else ''}{'-' if self.omitted else ''}"
 
 
 def parse(value: JsonValue) -> Literal | Reference:
@@ -55,18 +56,19 @@ def parse(value: JsonValue) -> Literal | Reference:
         return Literal(value[1:])
     if value == "$action.key":
         return Reference("action", "$.key")
-    for source in SOURCES[:3]:
+    for source in SOURCES[:4]:
         if value.startswith(f"${source}."):
-            optional = value.endswith("?")
-            path = "$" + value[len(source) + 1 :].removesuffix("?")
+            omitted = value.endswith("?-")
+            optional = omitted or value.endswith("?")
+            path = "$" + value[len(source) + 1 :].removesuffix("-" if omitted else "").removesuffix("?")
             try:
                 steps(path)
             except ValueError as error:  # an escape in a quoted step that JSON doesn't know
                 raise InvalidInput(f"{value[:60]!r} isn't a reference: {error}.") from error
-            return Reference(source, path, optional)
+            return Reference(source, path, optional, omitted)
     raise InvalidInput(
         f"{value[:60]!r} isn't a reference.",
-        next_step="Write $request.…, $response.…, $pre.… or $action.key; $$ stands for a literal dollar sign.",
+        next_step="Write $request.…, $response.…, $pre.…, $undo.… or $action.key; $$ stands for a literal dollar sign.",
     )
 
 

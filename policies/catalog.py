@@ -17,7 +17,7 @@ from policies.jsonvalue import JsonObject, JsonValue
 # "body" is one key of the body's object, "whole" the body itself; "mail" is a part of a letter (see `Method.mail`).
 Location = Literal["path", "query", "repeat", "body", "whole", "header", "mail"]
 BodyFormat = Literal["json", "form", "none"]
-Source = Literal["bundled", "developer", "imported", "model"]
+Source = Literal["bundled", "developer", "imported", "derived", "model"]
 
 
 class Risk(IntEnum):
@@ -68,11 +68,12 @@ class Expect:
 class CallTemplate:
     """A call whose arguments are filled from what happened.
 
-    A string argument that starts with `$request.`, `$response.`, `$pre.` or equals `$action.key` is a reference:
-    the arguments of the action's call, the answer to it, the answer to its pre-read, and a key that is unique to
-    this action. `$$` at the start stands for a literal `$`. Everything else is a literal. A reference that ends in
-    `?` may lead nowhere: what the request didn't have is then left out, what an answer didn't have is null (and where
-    it was expected to be equal, nothing is expected).
+    A string argument that starts with `$request.`, `$response.`, `$pre.`, `$undo.` or equals `$action.key` is a
+    reference: the arguments of the action's call, the answer to it, the answer to its pre-read, the answer to the last
+    call of its undo (for the read-back alone), and a key that is unique to this action. `$$` at the start stands for a
+    literal `$`. Everything else is a literal. A reference that ends in `?` may lead nowhere: what the request didn't
+    have is then left out, what an answer didn't have is null (and where it was expected to be equal, nothing is
+    expected). One that ends in `?-` is left out, too, where an answer didn't have it.
     """
 
     method: str  # of the same service
@@ -86,6 +87,13 @@ class UndoTemplate:
 
     `pre` is read before the action; `guard` is read before the undo, and its expectations are the compare of
     compare-and-set; `calls` undo, newest first; `verify` reads back. `source` says who claims that this works.
+
+    `restores` names an argument, an object, of the action: the last of `calls` then gets an argument of that name with
+    the old value (from `pre`) of exactly the fields that the action wrote, the guard compares that these are as the
+    action left them, and the read-back that they are as before. `answered`: what the action left is what its answer
+    says; else what its request said. `fields`: it is known of these alone that they can be read (none: of all).
+    `mask`: an argument that names the fields, joined by commas. `unless`: a path into the request where nothing may be,
+    like an id of the caller's own choice, under which something may have been there before.
     """
 
     calls: tuple[CallTemplate, ...]
@@ -94,6 +102,11 @@ class UndoTemplate:
     verify: CallTemplate | None = None
     source: Source = "bundled"
     note: str = ""  # what remains all the same, in plain words ("others may have read it")
+    restores: str = ""
+    answered: bool = False
+    fields: tuple[str, ...] = ()
+    mask: str = ""
+    unless: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +128,9 @@ class Method:
     undo: UndoTemplate | None = None  # None: irreversible unless risk is READ
     probe: CallTemplate | None = None  # after a crash: expectations hold if the effect happened
     defaults: JsonObject = field(default_factory=dict)  # arguments filled when absent (templates, as above)
+    # The argument (in a header or anywhere) that makes a repetition harmless; "" where the API has none. Its default is
+    # `$action.key`: unique to one call of one action, and the same when it is sent again.
+    idempotency: str = ""
     origin_id: str = ""  # the provider's own id, of an imported method (`directory.users.insert`)
     unsupported: str = ""  # why GoEx can't make this call, in plain words; "": it can
 

@@ -3,6 +3,9 @@
 Rules: an empty list confines nothing, another one names all that is allowed. What a plan doesn't say counts as outside
 where it should say it: a program on databases that names none isn't within the allowed ones. Taking back (undo, commit)
 by the person isn't confined, since the confinement may be newer than what is taken back.
+
+Strict undo is one of them: what changes something through a service then runs only with a way back that was proven
+here, by having been used and read back; and nothing runs that can't be taken back at all.
 """
 
 from __future__ import annotations
@@ -11,8 +14,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from policies.actions import Plan, Revert
+from policies.actions import Plan, Revert, UndoClass
 from policies.grants import PERSON
+from policies.reversions import Standing
 from policies.rules.facts import NO_CATALOG, Catalogued, Situation, hosts_of, plan_recipients
 
 _SQL_KINDS = ("sql", "mongo")
@@ -23,6 +27,7 @@ class Confinement:
     """What is allowed at most. Hosts, recipients, databases and tables may hold `*`; 0 rows or actions is no limit.
 
     `folders` are absolute; what is below one is within it. `session_actions` is for agents, never for the person.
+    `strict` is for everybody, `strict_agents` for the agents of these names, which may hold `*`.
     """
 
     folders: tuple[str, ...] = ()
@@ -32,6 +37,8 @@ class Confinement:
     tables: tuple[str, ...] = ()
     rows: int = 0
     session_actions: int = 0
+    strict: bool = False
+    strict_agents: tuple[str, ...] = ()
 
     def refusal(self, plan: Plan, *, agent: str, situation: Situation, catalog: Catalogued = NO_CATALOG) -> str:
         """Why this plan is out of bounds, as the agent may read it; "" when it is within them."""
@@ -50,6 +57,9 @@ class Confinement:
                 return "Who gets this isn't known before it runs, and actions are confined to certain recipients."
             if outside := _outside(found, tuple(one.lower() for one in self.recipients)):
                 return f"{outside} isn't one of the recipients that actions are confined to."
+        strict = self.strict or (self.strict_agents and not _outside((agent,), self.strict_agents))
+        if strict and (why := unproven(plan)):
+            return why
         return self._of_databases(plan)
 
     def _of_databases(self, plan: Plan) -> str:
@@ -84,6 +94,29 @@ NOT_CONFINED = Confinement()
 BREAKER = Breaker()
 
 
+def unproven(plan: Plan) -> str:
+    """Why strict undo refuses this plan, and what to do; "" when it has a proven way back, or only reads."""
+    if isinstance(plan.action, Revert) and plan.action.verb != "redo":
+        return ""
+    if plan.undo_class is UndoClass.IRREVERSIBLE:
+        return (
+            "Undo is strict, and this can't be taken back, so it isn't run. [undo] strict = false lets it be asked for."
+        )
+    steps, undos = plan.resolved.get("steps"), plan.undo.get("calls")
+    if not isinstance(steps, list | tuple) or plan.action.kind in _SQL_KINDS:
+        return ""
+    proven = {undo["call"] for undo in undos or () if undo.get("standing") == Standing.PROVEN}
+    for step in steps:
+        if step["role"] == "call" and not step["read"] and step["call"] not in proven:
+            name = f"{step['service']}.{step['method']}"
+            return (
+                f"Undo is strict, and the way back of {name} isn't proven here, so it isn't run. To prove it: without"
+                " [undo] strict, run it once on something that doesn't matter, then undo it; goex undo-pairs list"
+                f" {name} then says proven."
+            )
+    return ""
+
+
 def _below(folder: str, allowed: str) -> bool:
     allowed = allowed.rstrip("/") or ""
     return folder == (allowed or "/") or folder.startswith(f"{allowed}/")
@@ -100,4 +133,5 @@ def described(confinement: Confinement) -> Mapping[str, str]:
     numbers = ("rows", "session_actions")
     made = {name: ", ".join(getattr(confinement, name)) for name in lists}
     made |= {name: str(getattr(confinement, name) or "") for name in numbers}
+    made["strict_undo"] = "everybody" if confinement.strict else ", ".join(confinement.strict_agents)
     return {name: text for name, text in made.items() if text}

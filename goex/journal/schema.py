@@ -165,6 +165,31 @@ rulebook = Table(
     Column("mac", LargeBinary(32), nullable=False),
 )
 
+# The reversion set beyond the catalog: undo pairs of the developer and of models, and what became of each use of any
+# pair. Like grants: whoever can write the file still can't add a way back, or call one proven, or a failed one new.
+pairs = Table(
+    "pairs",
+    metadata,
+    Column("hash", String(64), primary_key=True),
+    Column("method", Text, nullable=False),
+    Column("source", String(16), nullable=False),
+    Column("body", Text, nullable=False),  # canonical JSON
+    Column("added", String(32), nullable=False),
+    Column("by", Text, nullable=False),
+    Column("mac", LargeBinary(32), nullable=False),
+)
+pair_uses = Table(
+    "pair_uses",
+    metadata,
+    Column("pair", String(64), primary_key=True),
+    Column("action", String(40), primary_key=True),
+    Column("call", Integer, primary_key=True, autoincrement=False),
+    Column("result", String(16), nullable=False),
+    Column("why", Text, nullable=False),
+    Column("at", String(32), nullable=False),
+    Column("mac", LargeBinary(32), nullable=False),
+)
+
 # Sealed payloads (what undo needs), apart from the chain, whose rows hold their hashes.
 records = Table(
     "records",
@@ -206,11 +231,18 @@ def _keep_rules(connection: Connection) -> None:
     rulebook.create(connection)
 
 
+def _keep_pairs(connection: Connection) -> None:
+    """Undo pairs are added, and what became of their uses is kept."""
+    pairs.create(connection)
+    pair_uses.create(connection)
+
+
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
     _create,
     _find_by_what_was_done,
     _bind_and_count_grants,
     _keep_rules,
+    _keep_pairs,
 )
 _NEWEST = len(MIGRATIONS)  # what `_create` makes
 

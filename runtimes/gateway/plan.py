@@ -21,16 +21,18 @@ from policies.jsonvalue import JsonValue
 class Ref:
     """A value in the JSON answer to an earlier request of this plan, by path (`policies.jsonvalue.find`).
 
-    `optional`: nothing need be there. Only an undo says so, whose references are filled before it is planned: to the
-    gateway, a missing value is a missing value.
+    `optional`: nothing need be there; `omitted`: what isn't there is left out. Only an undo says so, whose references
+    are filled before it is planned: to the gateway, a missing value is a missing value.
     """
 
     request: str
     path: str
     optional: bool = False
+    omitted: bool = False
 
     def to_json(self) -> JsonValue:
-        return {"$ref": [self.request, self.path, *(["?"] if self.optional else [])]}
+        how = ["?-"] if self.omitted else ["?"] if self.optional else []
+        return {"$ref": [self.request, self.path, *how]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

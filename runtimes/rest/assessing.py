@@ -10,6 +10,7 @@ from policies.actions import ApiCalls, Need, Plan, Revert, UndoClass
 from policies.catalog import Risk
 from policies.errors import Unsupported
 from policies.jsonvalue import JsonObject
+from policies.reversions import ReversionSet
 from runtimes.base import Context
 from runtimes.rest.answers import Ledger
 from runtimes.rest.needs import LATER, needs_of
@@ -22,17 +23,31 @@ from runtimes.sandbox.contract import Profile
 AGAIN = "It is sent again as something new: replies and reactions to the first one don't come back."
 
 
-def assess_calls(action: ApiCalls, context: Context, catalog: Catalog, profile: Profile, image_id: str) -> Plan:
-    """The plan of some calls. Raises InvalidInput."""
-    planned = plan_calls(action, context.accounts, catalog, context.action_id)
+def assess_calls(
+    action: ApiCalls,
+    context: Context,
+    catalog: Catalog,
+    profile: Profile,
+    image_id: str,
+    reversions: ReversionSet | None = None,
+) -> Plan:
+    """The plan of some calls, each with the undo that the reversion set has for it. Raises InvalidInput."""
+    planned = plan_calls(action, context.accounts, catalog, context.action_id, reversions=reversions)
     return _forward_plan(planned, context, catalog, profile, image_id)
 
 
 def assess_undo(
-    revert: Revert, plan: Plan, ledger: Ledger, context: Context, catalog: Catalog, profile: Profile, image_id: str
+    revert: Revert,
+    plan: Plan,
+    ledger: Ledger,
+    context: Context,
+    catalog: Catalog,
+    profile: Profile,
+    image_id: str,
+    reversions: ReversionSet | None = None,
 ) -> Plan:
     """The plan that takes back what was done, with the values that were answered. Raises Unsupported."""
-    steps = undo_steps(plan, ledger, catalog, context.accounts)
+    steps = undo_steps(plan, ledger, catalog, context.accounts, reversions)
     lines = [line for step in steps for line in step_lines(step)]
     for request in ledger.unsettled:
         lines.append(f"{request} was sent, and it isn't known whether it happened: this doesn't take it back.")
@@ -51,7 +66,14 @@ def assess_undo(
 
 
 def assess_redo(
-    revert: Revert, plan: Plan, ledger: Ledger, context: Context, catalog: Catalog, profile: Profile, image_id: str
+    revert: Revert,
+    plan: Plan,
+    ledger: Ledger,
+    context: Context,
+    catalog: Catalog,
+    profile: Profile,
+    image_id: str,
+    reversions: ReversionSet | None = None,
 ) -> Plan:
     """The plan that makes the same calls once more, as far as they went well. Raises Unsupported, InvalidInput."""
     assert isinstance(plan.action, ApiCalls)
@@ -62,7 +84,9 @@ def assess_redo(
         raise Unsupported("No call of it went well, so there is nothing to do again.")
     again = ApiCalls(calls=plan.action.calls[: len(done)])
     turn = ledger.turn + 1
-    planned = plan_calls(again, context.accounts, catalog, context.action_id, turn=f"redo-{turn}")
+    planned = plan_calls(
+        again, context.accounts, catalog, context.action_id, turn=f"redo-{turn}", reversions=reversions
+    )
     made = _forward_plan(planned, context, catalog, profile, image_id)
     return replace(
         made,

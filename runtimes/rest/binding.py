@@ -34,6 +34,8 @@ def check_values(step: Step, answers: Mapping[str, Answer], catalog: Catalog) ->
         if isinstance(part, Ref):
             _check_path_value(step, _value(part, answers))
     arguments: dict[str, Any] = literal(step.arguments, answers)
+    if refs_in(arguments):
+        raise MissingValue(f"{step.method_id} needs an answer that isn't there.")
     if refs_in(step.arguments) and any(references(arguments)):
         raise InvalidInput(f"{step.method_id}: a service supplied something that reads as a reference.")
     own = catalog.method(step.method_id).parameters["properties"]
@@ -44,7 +46,9 @@ def check_values(step: Step, answers: Mapping[str, Answer], catalog: Catalog) ->
 
 def bind(step: Step, answers: Mapping[str, Answer], catalog: Catalog, account: Account) -> Step:
     """`step` with literal values in place of its references. Raises InvalidInput (MissingValue where one is absent)."""
-    arguments = check_values(step, answers, catalog)
+    later = [ref for ref in refs_in(step.arguments) if is_later(ref, answers)]
+    # What is to come is checked when it is there, before it is sent on.
+    arguments = literal(step.arguments, answers) if later else check_values(step, answers, catalog)
     expect = tuple(_expected(expect, answers) for expect in step.request.expect)
     bound = step_for(
         id=step.id,
@@ -72,15 +76,26 @@ def _expected(expect: Expect, answers: Mapping[str, Answer]) -> Expect:
 def literal(value: Any, answers: Mapping[str, Answer]) -> Any:
     """`value` with each `Ref` replaced by what was answered; null where an optional one has nothing to lead to.
 
-    Raises MissingValue.
+    A reference to what only the undo itself will be answered stays one. Raises MissingValue.
     """
     if isinstance(value, Ref):
+        if is_later(value, answers):
+            return value
         return _value(value, answers) if not value.optional or _there(value, answers) else None
     if isinstance(value, Mapping):
-        return {key: literal(item, answers) for key, item in value.items()}
+        return {key: literal(item, answers) for key, item in value.items() if not _left_out(item, answers)}
     if isinstance(value, list | tuple):
         return [literal(item, answers) for item in value]
     return value
+
+
+def is_later(ref: Ref, answers: Mapping[str, Answer]) -> bool:
+    """Whether `ref` leads to an answer that comes when the undo runs."""
+    return ref.request.startswith("undo-") and ref.request not in answers
+
+
+def _left_out(value: Any, answers: Mapping[str, Answer]) -> bool:
+    return isinstance(value, Ref) and value.omitted and not is_later(value, answers) and not _there(value, answers)
 
 
 def _there(ref: Ref, answers: Mapping[str, Answer]) -> bool:

@@ -14,16 +14,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mapper.catalog import Catalog
+from mapper.pairs import of_catalog
+from mapper.restoring import expanded, parts_before
 from mapper.templates import Reference, complete, expectations, may_be_left_out, substitute
 from policies.accounts import Account
 from policies.actions import ApiCalls, Call, UndoClass
-from policies.catalog import CallTemplate, Expect, Risk, Service, UndoTemplate
+from policies.catalog import CallTemplate, Expect, Method, Risk, Service, UndoTemplate
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, MissingValue
+from policies.reversions import Chosen, NoReversions, ReversionSet, Standing, choose
 from runtimes.gateway.plan import Ref
 from runtimes.rest.requests import step_for
 from runtimes.rest.steps import Role, Step
-from runtimes.rest.values import look, with_refs
+from runtimes.rest.values import look, plain, with_refs
 
 # How the catalog says why a method has no undo.
 _NO_WAY_BACK = "Can't be taken back: "
@@ -41,6 +44,9 @@ class PlannedUndo:
     verify: Step | None
     source: str
     note: str
+    pair: str = ""  # the hash of the pair that it was made from
+    standing: str = Standing.UNPROVEN
+    parts: tuple[str, ...] = ()  # paths that must have been there before, if what holds them was (`parts_before`)
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -56,6 +62,9 @@ class PlannedUndo:
             "verify": self.verify.to_json() if self.verify else None,
             "source": self.source,
             "note": self.note,
+            "pair": self.pair,
+            "standing": self.standing,
+            "parts": list(self.parts),
         }
 
     @classmethod
@@ -69,6 +78,9 @@ class PlannedUndo:
                 verify=Step.from_json(value["verify"]) if value["verify"] else None,
                 source=value["source"],
                 note=value["note"],
+                pair=value.get("pair", ""),  # an older GoEx had none
+                standing=value.get("standing", Standing.UNPROVEN),
+                parts=tuple(value.get("parts", ())),
             )
         except (KeyError, TypeError) as error:
             raise InvalidInput(f"This isn't a planned undo: {error!r}.") from error
@@ -131,22 +143,33 @@ def action_key(action_id: str, call: int, turn: str = "") -> str:
 
 
 def plan_calls(
-    action: ApiCalls, accounts: Accounts, catalog: Catalog, action_id: str, *, turn: str = ""
+    action: ApiCalls,
+    accounts: Accounts,
+    catalog: Catalog,
+    action_id: str,
+    *,
+    turn: str = "",
+    reversions: ReversionSet | None = None,
 ) -> PlannedCalls:
-    """Plan every call of `action`. Raises InvalidInput for whatever can't be sent as asked, Unsupported for what has no
-    address at all."""
+    """Plan every call of `action`, each with the undo that the reversion set chooses for it.
+
+    Raises InvalidInput for whatever can't be sent as asked, Unsupported for what has no address at all.
+    """
+    known = reversions or NoReversions()
     calls = catalog.validate_all(action.calls)
     for call in calls:
         catalog.check_callable(call.id)
     return PlannedCalls(
         tuple(
-            _plan_call(index, call, account_of(call, accounts), catalog, (action_id, turn))
+            _plan_call(index, call, account_of(call, accounts), catalog, (action_id, turn), known)
             for index, call in enumerate(calls)
         )
     )
 
 
-def _plan_call(index: int, call: Call, account: Account, catalog: Catalog, run: tuple[str, str]) -> PlannedCall:
+def _plan_call(
+    index: int, call: Call, account: Account, catalog: Catalog, run: tuple[str, str], reversions: ReversionSet
+) -> PlannedCall:
     method, service = catalog.method(call.id), catalog.service(call.service)
     action_id, turn = run
     key = action_key(action_id, index, turn)
@@ -165,22 +188,46 @@ def _plan_call(index: int, call: Call, account: Account, catalog: Catalog, run: 
     pre: Step | None = None
     undo: PlannedUndo | None = None
     no_undo = ""
-    if step.read:
-        pass
-    elif method.risk is Risk.READ:
-        no_undo = "only its imported document says that it just reads"
-    elif method.undo is None:
-        no_undo = method.description.partition(_NO_WAY_BACK)[2].rstrip(".") or "no way back is known for it"
-    else:
+    chosen: Chosen | None = None
+    if not step.read:
+        chosen = chosen_for(method, arguments, catalog, reversions)
+        no_undo = _why_none(method, chosen)
+    if chosen is not None and chosen.pair is not None:
         after = replace(during, key=action_key(action_id, index, f"{turn}/undo"))
         try:
-            pre = during.one(method.undo.pre, "pre", f"pre-{index}")
-            undo = _plan_undo(method.undo, after)
+            template = expanded(chosen.pair.undo, arguments)
+            pre = during.one(template.pre, "pre", f"pre-{index}")
+            undo = replace(
+                _plan_undo(template, after),
+                pair=chosen.pair.hash,
+                standing=chosen.standing.value,
+                parts=parts_before(chosen.pair.undo, arguments),
+            )
         except InvalidInput as error:
             pre, no_undo = None, f"its undo can't be filled ({error.message.rstrip('.')})"
     probe = None if step.read else during.one(method.probe, "probe", f"probe-{index}")
     call = replace(call, account=account.name)
     return PlannedCall(index, call, pre, step, probe, undo, no_undo)
+
+
+def chosen_for(method: Method, arguments: JsonObject, catalog: Catalog, reversions: ReversionSet) -> Chosen:
+    """The pair that a call of `method` with these (complete) arguments gets."""
+    own = of_catalog(catalog, method)
+    pairs = (*reversions.added(method.id), *((own,) if own is not None else ()))
+    # An argument that an earlier answer fills isn't known yet, so that no pattern and no exact request fits it.
+    return choose(pairs, plain(arguments), reversions)
+
+
+def _why_none(method: Method, chosen: Chosen) -> str:
+    if chosen.pair is not None:
+        return ""
+    if chosen.unbelieved:
+        return "its way back isn't GoEx's own, and what is known of those was altered (goex undo-pairs restore)"
+    if chosen.passed:
+        return "its way back failed once, so it isn't used again (goex undo-pairs list --failed)"
+    if method.risk is Risk.READ:
+        return "only its imported document says that it just reads"
+    return method.description.partition(_NO_WAY_BACK)[2].rstrip(".") or "no way back is known for it"
 
 
 def account_of(call: Call, accounts: Accounts) -> Account:
@@ -213,6 +260,7 @@ class StepMaker:
     index: int
     request: JsonObject
     key: str
+    last: int = 0  # the number of the undo's last call
 
     def one(self, template: CallTemplate | None, role: Role, id: str) -> Step | None:
         """The step of a template. Raises InvalidInput when it can't be filled, or isn't a call of its method."""
@@ -223,7 +271,7 @@ class StepMaker:
         for name in method.parameters.get("required", ()):
             if name not in arguments:
                 raise InvalidInput(f"{method.id} needs {name}, and this call has none.")
-        return step_for(
+        step = step_for(
             id=id,
             call=self.index,
             role=role,
@@ -233,6 +281,9 @@ class StepMaker:
             arguments=arguments,
             expect=tuple(filled for expect in expectations(self.service, template) if (filled := self._expect(expect))),
         )
+        if role != "undo" and not step.read:
+            raise InvalidInput(f"{method.id} would only be read, and isn't sure to be a read")
+        return step
 
     def _fill(self, arguments: JsonObject) -> dict[str, Any]:
         """An argument whose value the request never had is left out; whether it may be is checked afterwards."""
@@ -259,9 +310,14 @@ class StepMaker:
             case "request":
                 return look(self.request, reference.path)
             case "response":
-                return replace(look(Ref(f"call-{self.index}", "$"), reference.path), optional=reference.optional)
+                ref = look(Ref(f"call-{self.index}", "$"), reference.path)
+                return replace(ref, optional=reference.optional, omitted=reference.omitted)
             case "pre":
-                return replace(look(Ref(f"pre-{self.index}", "$"), reference.path), optional=reference.optional)
+                ref = look(Ref(f"pre-{self.index}", "$"), reference.path)
+                return replace(ref, optional=reference.optional, omitted=reference.omitted)
+            case "undo":
+                ref = look(Ref(f"undo-{self.index}-{self.last}", "$"), reference.path)
+                return replace(ref, optional=reference.optional)
             case "action":
                 return self.key
 
@@ -269,6 +325,7 @@ class StepMaker:
 def _plan_undo(template: UndoTemplate, maker: StepMaker) -> PlannedUndo:
     """The undo of one call. Its requests are `guard-N`, `undo-N-0` and so on, `verify-N`."""
     index = maker.index
+    maker = replace(maker, last=len(template.calls) - 1)
     calls = (maker.one(call, "undo", f"undo-{index}-{place}") for place, call in enumerate(template.calls))
     return PlannedUndo(
         call=index,

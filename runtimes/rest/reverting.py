@@ -12,10 +12,13 @@ import json
 from collections.abc import Mapping, Sequence
 
 from mapper.catalog import Catalog
+from mapper.pairs import names_nothing_new
 from policies.accounts import Account
 from policies.actions import Plan
-from policies.catalog import Service
+from policies.catalog import Risk, Service
 from policies.errors import InvalidInput, Unsupported
+from policies.jsonvalue import MissingValue
+from policies.reversions import NoReversions, ReversionSet, Standing
 from policies.text import escape, shorten
 from runtimes.rest.answers import Answer, Ledger
 from runtimes.rest.binding import bind
@@ -41,12 +44,17 @@ def done_calls(plan: Plan, ledger: Ledger) -> tuple[Step, ...]:
 
 
 def undo_steps(
-    plan: Plan, ledger: Ledger, catalog: Catalog, accounts: Mapping[tuple[str, str], Account]
+    plan: Plan,
+    ledger: Ledger,
+    catalog: Catalog,
+    accounts: Mapping[tuple[str, str], Account],
+    reversions: ReversionSet | None = None,
 ) -> tuple[Step, ...]:
     """The requests that take back what was done, their values literal.
 
-    Raises Unsupported when a call has no way back, or what the way back needs wasn't in the answer.
+    Raises Unsupported when a call has no way back, when that failed since, or what it needs wasn't in the answer.
     """
+    reversions = reversions or NoReversions()
     calls = done_calls(plan, ledger)
     if not calls and ledger.unsettled:
         raise Unsupported(
@@ -62,17 +70,64 @@ def undo_steps(
         raise Unsupported(f"{names} can't be taken back.", next_step=plan.undo_text)
     bound: list[list[Step]] = []
     for step in reversed(calls):
+        _check_believed(step, known[step.call], reversions)
         account = accounts.get((step.service, step.account))
         if account is None:
             raise Unsupported(f"The account {step.service}/{step.account} is gone, so nothing can be taken back there.")
         try:
-            bound.append([bind(each, ledger.answers, catalog, account) for each in known[step.call].steps])
+            made = [bind(each, ledger.answers, catalog, account) for each in known[step.call].steps]
+            _check_parts(step, known[step.call], ledger)
+            if known[step.call].source == "model":
+                _check_aim(step, made, ledger, catalog)
+            bound.append(made)
         except InvalidInput as error:
             raise Unsupported(
                 f"{step.method_id} (call {step.call + 1}) can't be taken back: {error.message}",
                 next_step="Look at the service, and take it back there.",
             ) from error
     return _ordered(bound)
+
+
+def _check_believed(step: Step, undo: PlannedUndo, reversions: ReversionSet) -> None:
+    standing = reversions.standing(undo.pair)
+    if undo.pair and standing is Standing.FAILED:
+        raise Unsupported(
+            f"The way back of {step.method_id} (call {step.call + 1}) failed once, so it isn't used again.",
+            next_step="Look at the service, and take it back there; goex undo-pairs list --failed shows how it failed.",
+        )
+    if standing is Standing.UNBELIEVED and undo.source != "bundled":
+        raise Unsupported(
+            f"The way back of {step.method_id} (call {step.call + 1}) isn't GoEx's own, and what is known of those was"
+            " altered.",
+            next_step="Bring back what the journal says: goex undo-pairs restore",
+        )
+
+
+def _check_parts(step: Step, undo: PlannedUndo, ledger: Ledger) -> None:
+    """Raise InvalidInput where a part was put into an object that didn't have it: writing the old object back may leave
+    it there."""
+    for path in undo.parts:
+        holder, answer = path.rpartition(".")[0], ledger.answers[f"pre-{step.call}"]
+        try:
+            answer.value("$." + path[2:].partition(".")[0])
+        except MissingValue:
+            if not answer.whole:
+                raise
+            continue  # the whole field wasn't there
+        try:
+            answer.value(path)
+        except MissingValue as error:
+            raise InvalidInput(f"{path[2:]} wasn't in {holder[2:]} before, and may stay there.") from error
+
+
+def _check_aim(step: Step, undo: Sequence[Step], ledger: Ledger, catalog: Catalog) -> None:
+    """Raise InvalidInput where a model's undo would destroy something that was there before the action."""
+    read = ledger.answers.get(f"pre-{step.call}")
+    before = [dict(step.arguments), read.body if read is not None else None]
+    for each in undo:
+        harmful = each.role == "undo" and catalog.method(each.method_id).risk > Risk.WRITE
+        if harmful and names_nothing_new(each.arguments, before):
+            raise InvalidInput(f"{each.method_id} would be aimed at what was there before the action.")
 
 
 def _ordered(calls: Sequence[Sequence[Step]]) -> tuple[Step, ...]:

@@ -2,7 +2,8 @@
 
 Rules: an undo that is run again skips what its target's record says is taken back; what was begun and not confirmed is
 read back before anything is sent a second time. A conflict is raised only while nothing was changed; later it is an
-outcome. A pair that didn't do what it promised is noted as such.
+outcome. What became of each pair is recorded before anything else is said of it. An undo that makes something, whose
+answer its read-back needs, isn't sent a second time unless the service takes a key for it.
 """
 
 from __future__ import annotations
@@ -14,24 +15,39 @@ from dataclasses import replace
 from mapper.catalog import Catalog
 from policies.actions import Outcome, Plan
 from policies.errors import Conflict, GoexError
+from policies.reversions import ReversionSet
 from policies.text import escape
 from runtimes.base import Context
+from runtimes.gateway.plan import Ref
 from runtimes.rest.answers import Ledger
 from runtimes.rest.binding import bind
 from runtimes.rest.outcomes import forward, why_not
+from runtimes.rest.planning import PlannedUndo
 from runtimes.rest.reverting import difference, planned_steps
 from runtimes.rest.run import Report, Runner, wanted_paths
 from runtimes.rest.steps import Step
+from runtimes.rest.uses import record, uses
 from runtimes.rest.values import refs_in
 
 
-async def undo(runner: Runner, revert_plan: Plan, done: Ledger, target: Context, context: Context) -> Outcome:
+async def undo(
+    runner: Runner,
+    revert_plan: Plan,
+    plan: Plan,
+    done: Ledger,
+    target: Context,
+    context: Context,
+    reversions: ReversionSet,
+) -> Outcome:
     """Take back what `done` (the target's record) says was done. Raises Conflict with the difference."""
     steps = planned_steps(revert_plan)
     own = Ledger.load(context.records) or Ledger()
     if own.sent:
         await _confirm_begun(runner, steps, own, done, target, context)
-    pending = [step for step in steps if step.call not in done.undone]
+    pending = _pending(steps, own, done, target, runner.catalog)
+    lost = next((step for step in pending if _cant_repeat(step, steps, own, runner.catalog)), None)
+    if lost is not None:
+        return _lost(steps, lost, done)
 
     def note_undone(request: str) -> None:
         call = next(step.call for step in steps if step.id == request)
@@ -42,6 +58,8 @@ async def undo(runner: Runner, revert_plan: Plan, done: Ledger, target: Context,
     if pending:
         report = await runner.run(pending, context, own, context.records, answered=note_undone)
     failing = next((step for step in pending if not own.done(step.id)), None)
+    undos = [PlannedUndo.from_json(each) for each in done.undo or plan.undo["calls"]]
+    record(uses(context.action_id, undos, steps, own, failing, runner.catalog), reversions)
     if failing is None:
         return Outcome(ok=True, summary=_taken_back(steps), ended=report.ended, exit_code=report.exit_code)
     begun = {step.call for step in steps if step.id in own.sent} - set(done.undone)
@@ -62,6 +80,7 @@ async def redo(runner: Runner, revert_plan: Plan, own: Ledger, target: Context, 
     steps = planned_steps(revert_plan)
     own.turn, own.undo = int(revert_plan.resolved["turn"]), revert_plan.undo["calls"]
     # What follows a call that didn't go well isn't sent, whether or not a crash came in between.
+    drop_repeatable(own, steps, runner.catalog)
     stopped = any(not answer.well for answer in own.answers.values())
     rest = [] if stopped else [step for step in steps if step.id not in own.answers]
     pending = [_bound(step, own, target, runner.catalog) for step in rest]
@@ -82,6 +101,20 @@ async def redo(runner: Runner, revert_plan: Plan, own: Ledger, target: Context, 
     return replace(outcome, summary=f"Done again. {outcome.summary}") if outcome.ok else outcome
 
 
+def repeatable(own: Ledger, steps: Sequence[Step], catalog: Catalog) -> tuple[str, ...]:
+    """Requests of which it isn't known whether they happened, and that can be sent again: their key is the same."""
+    by_id = {step.id: step for step in steps}
+    return tuple(id for id in own.unsettled if id in by_id and catalog.method(by_id[id].method_id).idempotency)
+
+
+def drop_repeatable(own: Ledger, steps: Sequence[Step], catalog: Catalog) -> bool:
+    """Forget what was said of such requests, so that they are sent again. Returns whether there were any."""
+    found = repeatable(own, steps, catalog)
+    for id in found:
+        own.answers.pop(id, None)
+    return bool(found)
+
+
 async def _confirm_begun(
     runner: Runner, steps: Sequence[Step], own: Ledger, done: Ledger, target: Context, context: Context
 ) -> None:
@@ -90,11 +123,43 @@ async def _confirm_begun(
         verify = next((step for step in steps if step.call == call and step.role == "verify"), None)
         if call not in done.undone and all(own.done(step.id) for step in steps if step.call == call):
             _mark_undone(call, done, target)
-        if call in done.undone or verify is None:
+        if call in done.undone or verify is None or any(ref.request not in own.answers for ref in _later(verify)):
             continue
-        await runner.run((verify,), context, own, None)
+        await runner.run((_bound(verify, own, target, runner.catalog),), context, own, None)
         if own.done(verify.id):
             _mark_undone(call, done, target)
+
+
+def _pending(steps: Sequence[Step], own: Ledger, done: Ledger, target: Context, catalog: Catalog) -> list[Step]:
+    """What is still to be sent, with what was answered meanwhile."""
+    made = []
+    for step in steps:
+        sent_well = step.role == "undo" and own.done(step.id) and _is_needed(step, steps)
+        if step.call not in done.undone and not sent_well:
+            made.append(_bound(step, own, target, catalog))
+    return made
+
+
+def _later(step: Step) -> tuple[Ref, ...]:
+    return refs_in([step.arguments, [expect.value for expect in step.request.expect]])
+
+
+def _is_needed(step: Step, steps: Sequence[Step]) -> bool:
+    """Whether another step needs the answer to this one: it made something."""
+    return any(ref.request == step.id for other in steps for ref in _later(other))
+
+
+def _cant_repeat(step: Step, steps: Sequence[Step], own: Ledger, catalog: Catalog) -> bool:
+    """Whether a request left, isn't known to have been answered, and would make the thing a second time."""
+    unsettled = step.id in own.sent and (step.id not in own.answers or own.answers[step.id].doubtful)
+    return unsettled and _is_needed(step, steps) and not catalog.method(step.method_id).idempotency
+
+
+def _lost(steps: Sequence[Step], lost: Step, done: Ledger) -> Outcome:
+    calls = tuple(dict.fromkeys(step.call for step in steps))
+    back = [call for call in calls if call in done.undone]
+    said = f"{lost.method_id} was sent, and it isn't known whether it happened: sent again, it could do it twice."
+    return Outcome(ok=False, summary=escape(f"{len(back)} of {len(calls)} calls were taken back. {said}"), touched=True)
 
 
 def _mark_undone(call: int, done: Ledger, target: Context) -> None:
@@ -105,7 +170,7 @@ def _mark_undone(call: int, done: Ledger, target: Context) -> None:
 
 def _bound(step: Step, own: Ledger, target: Context, catalog: Catalog) -> Step:
     """References to answers of an earlier run can't be filled by this run's gateway, so they are filled here."""
-    refs = refs_in(step.arguments)
+    refs = _later(step)
     if refs and all(ref.request in own.answers for ref in refs):
         return bind(step, own.answers, catalog, target.accounts[step.service, step.account])
     return step

@@ -15,6 +15,7 @@ from policies.actions import Action, ApiCalls, Outcome, Plan, Revert
 from policies.catalog import Risk
 from policies.errors import ExitStatus, GoexError, InvalidInput, Unsupported
 from policies.jsonvalue import canonical
+from policies.reversions import NoReversions, ReversionSet
 from runtimes.base import Context, DryRun, Footprint, Settlement
 from runtimes.gateway.contract import Gateway
 from runtimes.rest import answers as record
@@ -25,10 +26,11 @@ from runtimes.rest.dryrun import dry_run
 from runtimes.rest.outcomes import forward
 from runtimes.rest.planning import PlannedUndo
 from runtimes.rest.reverting import COMMITTED, planned_steps
-from runtimes.rest.revertruns import redo, undo
+from runtimes.rest.revertruns import drop_repeatable, redo, repeatable, undo
 from runtimes.rest.run import Report, Runner, wanted_paths
 from runtimes.rest.settling import Verdict, evidence, judge, reverted_since, settle_answer
 from runtimes.rest.steps import Step
+from runtimes.rest.values import refs_in
 from runtimes.sandbox.contract import Profile, Sandbox
 
 TEMPLATES = "templates"
@@ -42,13 +44,15 @@ class RestRuntime:
     gateway: Gateway
     catalog: Catalog
     profile: Profile = field(default_factory=Profile)
+    reversions: ReversionSet = field(default_factory=NoReversions)
     kind: str = "calls"
 
     async def assess(self, action: Action, context: Context) -> Plan:
         """Plan the calls. Has no effect and asks no service. Raises InvalidInput, Unavailable without an image."""
         if not isinstance(action, ApiCalls):
             raise InvalidInput(f"An action of kind {action.kind!r} isn't made of calls.")
-        return assess_calls(action, context, self.catalog, self.profile, await self.sandbox.image_id(self.profile))
+        image = await self.sandbox.image_id(self.profile)
+        return assess_calls(action, context, self.catalog, self.profile, image, self.reversions)
 
     async def dry_run(self, plan: Plan, context: Context) -> DryRun:
         """See `Runtime.dry_run`: the requests as they would leave. Nothing is sent."""
@@ -72,6 +76,12 @@ class RestRuntime:
         report = await self._runner.run(
             steps, context, ledger, context.records, wanted=wanted_paths(plan.resolved, plan.undo)
         )
+        if report.error is None and not report.unkept and drop_repeatable(ledger, steps, self.catalog):
+            # It carries a key by which the service knows it again, so that asking once more can't do it twice.
+            context.note("again", {"requests": list(ledger.unsettled)})
+            rest = [self._filled(step, ledger, context) for step in steps if not ledger.done(step.id)]
+            wanted = wanted_paths(plan.resolved, plan.undo)
+            report = await self._runner.run(rest, context, ledger, context.records, wanted=wanted)
         with suppress(GoexError):  # what isn't found out now stays open, and is said to be
             await self._ask_about_unsettled(plan, context, ledger)
         return forward(steps, ledger, report)
@@ -107,11 +117,11 @@ class RestRuntime:
             case "undo":
                 ledger = self._ledger(context)
                 image = await self.sandbox.image_id(self.profile)
-                return assess_undo(revert, plan, ledger, context, self.catalog, self.profile, image)
+                return assess_undo(revert, plan, ledger, context, self.catalog, self.profile, image, self.reversions)
             case "redo":
                 ledger = self._ledger(context)
                 image = await self.sandbox.image_id(self.profile)
-                return assess_redo(revert, plan, ledger, context, self.catalog, self.profile, image)
+                return assess_redo(revert, plan, ledger, context, self.catalog, self.profile, image, self.reversions)
 
     async def execute_revert(
         self, revert: Revert, revert_plan: Plan, plan: Plan, target: Context, context: Context
@@ -122,10 +132,15 @@ class RestRuntime:
                 await self.forget(plan, target)
                 return Outcome(ok=True, summary=f"Committed {revert.target}: what undo would need is gone.")
             case "undo":
-                return await undo(self._runner, revert_plan, self._ledger(target), target, context)
+                return await undo(
+                    self._runner, revert_plan, plan, self._ledger(target), target, context, self.reversions
+                )
             case "redo":
                 own = Ledger.load(context.records) or Ledger()
-                unknown = await self._ask_about_unsettled(revert_plan, context, own)
+                if not repeatable(own, planned_steps(revert_plan), self.catalog):
+                    unknown = await self._ask_about_unsettled(revert_plan, context, own)
+                else:
+                    unknown = ()
                 if unknown:
                     return Outcome(ok=False, summary=f"It can't be known how far it came. {' '.join(unknown)}")
                 return await redo(self._runner, revert_plan, own, target, context)
@@ -143,6 +158,12 @@ class RestRuntime:
     @property
     def _runner(self) -> Runner:
         return Runner(self.sandbox, self.gateway, self.catalog, self.profile)
+
+    def _filled(self, step: Step, ledger: Ledger, context: Context) -> Step:
+        """A later run's gateway doesn't know the answers of an earlier one, so they are filled here."""
+        if refs_in(step.arguments) and all(ref.request in ledger.answers for ref in refs_in(step.arguments)):
+            return bind(step, ledger.answers, self.catalog, context.accounts[step.service, step.account])
+        return step
 
     def _ledger(self, context: Context) -> Ledger:
         if record.is_forgotten(context.records):

@@ -1,8 +1,8 @@
 """Values with references in them: reading, writing, looking into, filling.
 
 Rules: a `Ref` is the only thing that an answer can replace. In JSON it is `{"$ref": [request, path]}` (with a third
-item, `"?"`, where nothing need be there), and nothing else may look like one; what a caller writes is `{"$from": N,
-"path": …}`, which becomes a `Ref` to `call-N` once.
+item, `"?"` or `"?-"`, where nothing need be there), and nothing else may look like one; what a caller writes is
+`{"$from": N, "path": …}`, which becomes a `Ref` to `call-N` once.
 """
 
 from __future__ import annotations
@@ -37,10 +37,12 @@ def referring(value: JsonValue) -> Any:
     if isinstance(value, Mapping):
         if "$ref" in value:
             request, path, *rest = value["$ref"]
-            if len(value) != 1 or not isinstance(request, str) or not isinstance(path, str) or rest not in ([], ["?"]):
+            if len(value) != 1 or not isinstance(request, str) or not isinstance(path, str) or rest not in (
+                [], ["?"], ["?-"],
+            ):  # fmt: skip
                 raise InvalidInput("A reference names one request and one path.")
             _check_path(path)
-            return Ref(request, path, optional=bool(rest))
+            return Ref(request, path, optional=bool(rest), omitted=rest == ["?-"])
         return {key: referring(item) for key, item in value.items()}
     if isinstance(value, list):
         return [referring(item) for item in value]

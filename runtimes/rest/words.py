@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from policies.actions import UndoClass
 from policies.catalog import Service
+from policies.reversions import Standing
 from policies.text import escape
 from runtimes.gateway.plan import PlannedRequest, Ref
 from runtimes.rest.planning import PlannedCall, PlannedCalls
@@ -97,9 +98,24 @@ def _undo_words(call: PlannedCall) -> str:
     words = f"{_named(call)} is taken back by {by} ({before}, {after})."
     if call.undo.note:
         words += f" What remains: {call.undo.note.rstrip('.')}."
-    if call.undo.source in ("model", "imported"):
-        words += f" This way back was {'written by a model' if call.undo.source == 'model' else 'imported'}, not tried."
-    return words
+    return words + said_of(call.undo.source, call.undo.standing)
+
+
+def said_of(source: str, standing: str) -> str:
+    """Who says that this takes it back, and whether it ever did here; "" for what comes with GoEx and wasn't used."""
+    proven = standing == Standing.PROVEN
+    who = _WHO.get(source, "")
+    if not who:
+        return " This way back is proven: it was used here, and read back." if proven else ""
+    return f" This way back was {who}, {'and is proven: it was used here, and read back' if proven else 'unproven'}."
+
+
+_WHO = {
+    "derived": "derived from the service's document",
+    "developer": "added by you",
+    "imported": "imported",
+    "model": "written by a model",
+}
 
 
 def _named(call: PlannedCall) -> str:
@@ -136,8 +152,11 @@ def spoken(value: Any) -> Any:
 def reference(ref: Ref) -> str:
     """`from the answer to call 1, at $.ts`."""
     role, number = ref.request.split("-")[:2]
-    source = "the answer to" if role == "call" else "what was read before"
+    source = _SOURCES.get(role, "what was read before")
     return f"from {source} call {int(number) + 1}, at {ref.path}{' (if it is there)' if ref.optional else ''}"
+
+
+_SOURCES = {"call": "the answer to", "undo": "the answer to the undo of"}
 
 
 def _needs_quotes(text: str) -> bool:
