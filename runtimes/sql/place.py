@@ -59,25 +59,31 @@ def reachable(place: Place) -> Place:
     """The same place, with what may be connected to. Raises Unsupported, Unavailable."""
     if not place.host:
         return place
+    addresses = checked_addresses(place.host, place.port, encrypted=place.tls != "none")
+    # The address that was looked at, not what the name leads to a moment later; a certificate is checked by the name.
+    return replace(place, host=addresses[0]) if place.tls == "none" and addresses else place
+
+
+def checked_addresses(host: str, port: int, *, encrypted: bool) -> tuple[str, ...]:
+    """The addresses of a host, all of which may be connected to. Raises Unsupported, Unavailable."""
     try:
-        found = socket.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError:
         raise Unavailable(
-            f"The name server knows no address of {place.host}.", next_step="See the entry: goex db show NAME"
+            f"The name server knows no address of {host}.", next_step="See the entry: goex db show NAME"
         ) from None
     addresses = tuple(dict.fromkeys(str(one[4][0]) for one in found))
     for address in addresses:
-        if why := refusal(address, host=place.host, private=True):
+        if why := refusal(address, host=host, private=True):
             raise Unsupported(
-                f"{place.host} isn't connected to: {why}.", next_step="Name the database's own address in its entry."
+                f"{host} isn't connected to: {why}.", next_step="Name the database's own address in its entry."
             )
-        if place.tls == "none" and not refusal(address, host=place.host, private=False):
+        if not encrypted and not refusal(address, host=host, private=False):
             raise Unsupported(
-                f"{place.host} is at a public address ({address}), and what is said there would be open to everybody.",
+                f"{host} is at a public address ({address}), and what is said there would be open to everybody.",
                 next_step="Add the entry again without --no-tls.",
             )
-    # The address that was looked at, not what the name leads to a moment later; a certificate is checked by the name.
-    return replace(place, host=addresses[0]) if place.tls == "none" and addresses else place
+    return addresses
 
 
 def real_file(path: str) -> str:

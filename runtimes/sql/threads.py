@@ -10,21 +10,30 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from policies.errors import Conflict
-from runtimes.sql.contract import Session
+
+
+class Session(Protocol):
+    """What a thread holds of a database while it works there."""
+
+    def interrupt(self) -> None: ...
+
+    def close(self) -> None: ...
+
 
 T = TypeVar("T")
+S = TypeVar("S", bound=Session)
 _AT_ONCE = 16
 _AGAIN = 0.2  # seconds until what was interrupted is interrupted once more
 
 _threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="goex-db")
 
 
-async def in_session(opened: Callable[[], Session], work: Callable[[Session], T]) -> T:
+async def in_session(opened: Callable[[], S], work: Callable[[S], T]) -> T:
     """Run `work` on a session of its own. Raises what opening and the work raise."""
-    running: list[Session] = []
+    running: list[S] = []
     given_up = threading.Event()
 
     def run() -> T:

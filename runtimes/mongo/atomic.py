@@ -1,0 +1,308 @@
+"""A program in one transaction: all of it happens, or nothing.
+
+In the transaction, in this order: the marker (so that the commit can be known of later: it is there exactly when the
+transaction was committed), each operation with its documents read before and after, the images into the records, the
+commit. A commit whose answer was lost is asked for again, which can't commit twice; what still isn't known is
+`Doubtful`. Probing (`settle`) takes the marker's place itself: when that works, the transaction can't be committed any
+more.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from policies.errors import Conflict, Unavailable
+from policies.jsonvalue import JsonValue
+from runtimes.mongo import notes
+from runtimes.mongo.backend import Backend, CommitUnknown, Duplicate, Transient, Unit
+from runtimes.mongo.extjson import decode, encode
+from runtimes.mongo.images import DOCUMENTS, Change, Touched, id_key, id_of, is_kept, keep, kept
+from runtimes.mongo.job import (
+    Budget,
+    Job,
+    Ran,
+    changed_meanwhile,
+    chunks,
+    counts_of,
+    ids_filter,
+    pinned,
+    too_large,
+    upserting,
+)
+from runtimes.mongo.moving import apart, move_at_once, refuse_difference
+from runtimes.mongo.operations import Insert, Read, Write
+from runtimes.mongo.reading import read
+from runtimes.sql.contract import Doubtful
+
+MARKS = "goex_marks"
+_TRIES = 6
+Marked = Literal["done", "undone", "void"]
+
+
+@dataclass(slots=True)
+class Atomic:
+    """Runs jobs on a server that has transactions."""
+
+    backend: Backend
+    clock: Callable[[], float] = time.monotonic
+    pause: Callable[[float], None] = time.sleep
+
+    # ---- doing
+
+    def run(self, job: Job) -> Ran:
+        """Raises Conflict and others, having touched nothing; Doubtful when that isn't known."""
+        return self._tried(job, lambda unit: self._run(unit, job))
+
+    def trial(self, job: Job) -> Ran:
+        """As `run`, and rolled back. Nothing is recorded."""
+
+        def once(unit: Unit) -> Ran:
+            budget, results = self._perform(unit, job)
+            return _ran(budget.touched, results)
+
+        return self._tried(job, once)
+
+    def _run(self, unit: Unit, job: Job) -> Ran:
+        try:
+            unit.insert(MARKS, [_mark(job.id, "done")])
+        except Duplicate:
+            unit.abort()
+            return self._already(job)
+        budget, results = self._perform(unit, job)
+        changes = budget.touched.changed()
+        keep(job.records, DOCUMENTS, changes, most=job.limits.image_bytes)
+        self._commit(unit, job)
+        ran = _ran(budget.touched, results)
+        notes.write_state(job.records, notes.State(at="done", counts=ran.counts))
+        return ran
+
+    def _already(self, job: Job) -> Ran:
+        """An earlier try was committed, though its answer was lost."""
+        settled = self.settle(job)
+        if settled != "done":
+            raise Doubtful("It isn't known whether this was done.", next_step="Ask again: GoEx looks first.")
+        changes = kept(job.records, DOCUMENTS)
+        return Ran(counts=counts_of(changes), changes=changes)
+
+    def _perform(self, unit: Unit, job: Job) -> tuple[Budget, list[JsonValue]]:
+        budget = Budget(rows=job.rows, most=job.limits.image_bytes)
+        results: list[JsonValue] = []
+        left = [job.limits.result_bytes]
+        for operation in job.program.operations:
+            if isinstance(operation, Read):
+                results.append(read(unit, operation, job.limits, left))
+            elif isinstance(operation, Insert):
+                _insert(unit, operation, budget)
+            else:
+                _write(unit, operation, budget)
+        return budget, results
+
+    # ---- what became of it
+
+    def settle(self, job: Job) -> Literal["done", "undone", "nothing"]:
+        """Which it is, for certain. Raises Unavailable while it can't be known."""
+        if not is_kept(job.records, DOCUMENTS):
+            return "nothing"  # the images come before the commit
+        unit = self.backend.plain()
+        try:
+            unit.insert(MARKS, [_mark(job.id, "void")])
+        except Duplicate:
+            marked = _marked(unit, job.id)
+        else:
+            marked = "void"
+        if marked == "void":
+            # Its own transaction has ended without a commit: it could not have held the same key.
+            unit.delete(MARKS, {"_id": job.id, "state": "void"})
+            return "nothing"
+        if marked is None:
+            raise Unavailable("The marker of this action was there, and isn't any more.", next_step="Ask again.")
+        return marked
+
+    def forget(self, job: Job) -> None:
+        self.backend.plain().delete(MARKS, {"_id": job.id})
+
+    # ---- taking back
+
+    def compare(self, job: Job, verb: Literal["undo", "redo"]) -> Ran:
+        """What a revert would do. Only reads. Raises Conflict."""
+        changes = goals(job, verb)
+        refuse_difference(self.backend.plain(), changes)
+        return Ran(counts=counts_of(changes), changes=changes)
+
+    def revert(self, job: Job, verb: Literal["undo", "redo"]) -> Ran:
+        """All of it, or nothing: raises Conflict, having touched nothing. Idempotent. Doubtful: it isn't known."""
+        changes = goals(job, verb)
+        goal: Literal["done", "undone"] = "undone" if verb == "undo" else "done"
+        lift = False
+
+        def once(unit: Unit) -> Ran:
+            if not self._turn(unit, job, goal, changes):
+                return Ran(counts=(), notes=("It was so already.",))
+            refuse_difference(unit, changes)
+            move_at_once(unit, changes, lift=lift)
+            self._commit(unit, job)
+            return Ran(counts=counts_of(changes), changes=changes)
+
+        try:
+            ran = self._tried(job, once)
+        except Duplicate:
+            lift = True  # keys that were exchanged: taken out first, then put back
+            try:
+                ran = self._tried(job, once)
+            except Duplicate as error:
+                raise Conflict(
+                    "A document that somebody made since has a key that is unique and that this would bring back; "
+                    "nothing was touched.",
+                    next_step="Change or remove that document, then ask again.",
+                    difference=(error.message,),
+                ) from error
+        notes.write_state(job.records, notes.State(at=goal, counts=notes.read_state(job.records).counts))
+        return ran
+
+    def _turn(self, unit: Unit, job: Job, goal: Marked, changes: tuple[Change, ...]) -> bool:
+        """Turn the marker, as the first write of a revert; False when it stands there already."""
+        other: Marked = "done" if goal == "undone" else "undone"
+        if unit.replace(MARKS, {"_id": job.id, "state": other}, _mark(job.id, goal)):
+            return True
+        marked = _marked(unit, job.id)
+        if marked == goal or (marked is None and not apart(unit, changes)):
+            return False
+        if marked is None:  # somebody emptied GoEx's collection: then the documents tell
+            unit.insert(MARKS, [_mark(job.id, goal)])
+            return True
+        raise Conflict("The server knows this action as one that never took place.", next_step="goex log --verify")
+
+    # ---- parts
+
+    def _tried(self, job: Job, once: Callable[[Unit], Ran]) -> Ran:
+        """In a transaction that ends with this, tried again where that is what the server wants."""
+        until = self.clock() + job.limits.seconds
+        waited_until = self.clock() + job.limits.lock_seconds
+        for number in range(_TRIES):
+            unit = self.backend.begin()
+            try:
+                return once(unit)
+            except Transient:
+                if number + 1 == _TRIES or self.clock() >= min(until, waited_until):
+                    break
+            finally:
+                unit.abort()
+            self.pause(0.05 * 2**number)
+        raise Conflict(
+            "Somebody else is changing the same documents, or the server is changing its primary; nothing was touched.",
+            next_step="Ask again in a moment.",
+        )
+
+    def _commit(self, unit: Unit, job: Job) -> None:
+        until = self.clock() + job.limits.seconds
+        number = 0
+        while True:
+            try:
+                unit.commit()
+                return
+            except CommitUnknown as error:
+                if self.clock() >= until or number >= 2 * _TRIES:
+                    raise Doubtful(
+                        "The connection was lost while this was committed.",
+                        next_step="GoEx looks what became of it when the server is back.",
+                    ) from error
+            self.pause(min(0.05 * 2**number, 2.0))
+            number += 1
+
+
+def goals(job: Job, verb: Literal["undo", "redo"]) -> tuple[Change, ...]:
+    """The changes that a revert makes: from what is expected now to what there shall be."""
+    changes = kept(job.records, DOCUMENTS)
+    return tuple(change.reversed for change in reversed(changes)) if verb == "undo" else changes
+
+
+def _ran(touched: Touched, results: list[JsonValue]) -> Ran:
+    counts = tuple((collection, how, number) for (collection, how), number in touched.counts.items())
+    return Ran(counts=counts, changes=touched.changed(), results=tuple(results))
+
+
+def _insert(unit: Unit, operation: Insert, budget: Budget) -> None:
+    budget.check(len(operation.documents))
+    for part in chunks([encode(document) for document in operation.documents]):
+        unit.insert(operation.collection, part)
+        ids = [id_of(document) for document in part]
+        after = {id_key(id_of(one)): one for one in unit.find(operation.collection, ids_filter(ids))}
+        for id in ids:
+            if (found := after.get(id_key(id))) is None:
+                raise changed_meanwhile()
+            made = Change(collection=operation.collection, id=id, before=None, after=found)
+            budget.touched.add(made, "inserted")
+        if budget.touched.size > budget.most:
+            raise too_large(budget.most)
+
+
+def _write(unit: Unit, write: Write, budget: Budget) -> None:
+    matched = budget.matched(unit, write)
+    if not matched:
+        if write.upsert:
+            _upsert(unit, write, budget)
+        return
+    for part in chunks(matched):
+        ids = [id_of(document) for document in part]
+        condition = pinned(ids_filter(ids), write.filter)
+        if write.deletes:
+            if unit.delete(write.collection, condition) != len(part):
+                raise changed_meanwhile()
+        elif write.document is not None:
+            if unit.replace(write.collection, condition, replaced(write, part[0])) != 1:
+                raise changed_meanwhile()
+        else:
+            unit.update(write.collection, condition, write.change or {}, array_filters=write.array_filters)
+        after = (
+            {} if write.deletes else {id_key(id_of(one)): one for one in unit.find(write.collection, ids_filter(ids))}
+        )
+        if not write.deletes and len(after) != len(part):
+            raise changed_meanwhile()
+        for id, before in zip(ids, part, strict=True):
+            change = Change(collection=write.collection, id=id, before=before, after=after.get(id_key(id)))
+            budget.touched.add(change, "deleted" if write.deletes else "updated")
+
+
+def replaced(write: Write, before: bytes) -> bytes:
+    """The document that takes the place of another: it keeps its `_id`."""
+    return encode({"_id": decode(before)["_id"], **(write.document or {})})
+
+
+def _upsert(unit: Unit, write: Write, budget: Budget) -> None:
+    budget.check(1)
+    if write.document is not None:
+        unit.insert(write.collection, [sent := encode({"_id": write.upsert_id, **write.document})])
+        made = id_of(sent)
+    else:
+        found = unit.update(
+            write.collection, upserting(write), write.change or {}, array_filters=write.array_filters, upsert=True
+        )
+        if found is None:
+            raise changed_meanwhile()
+        made = found
+    after = _one(unit, write.collection, made)
+    budget.touched.add(Change(collection=write.collection, id=id_of(after), before=None, after=after), "inserted")
+
+
+def _one(unit: Unit, collection: str, id: bytes) -> bytes:
+    found = next(iter(unit.find(collection, {"_id": {"$eq": decode(id)["_id"]}}, limit=1)), None)
+    if found is None:
+        raise changed_meanwhile()
+    return found
+
+
+def _mark(id: str, state: Marked) -> bytes:
+    return encode({"_id": id, "state": state, "what": "GoEx knows by this whether an action took place"})
+
+
+def _marked(unit: Unit, id: str) -> Marked | None:
+    found = next(iter(unit.find(MARKS, {"_id": {"$eq": id}}, limit=1)), None)
+    if found is None:
+        return None
+    state = decode(found).get("state")
+    if state == "done" or state == "undone" or state == "void":
+        return state  # type: ignore[no-any-return]
+    raise Conflict("The marker of this action isn't GoEx's any more.", next_step="goex log --verify")

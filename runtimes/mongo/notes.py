@@ -1,0 +1,76 @@
+"""What the runtime writes down about one action beside its images, and reads back.
+
+`db.ids` are the `_id`s that were made for it; `db.state` says how far it came, as far as GoEx knows:
+
+    prepared   nothing was done
+    writing    one by one (a server without transactions): `step` is the operation that is under way
+    done       as the action left it
+    moving     an undo or redo has begun, one by one; `was` is where it began
+    undone     as it was before the action
+    nothing    it was rolled back, or never ran
+    forgotten  committed: what undo needs is gone
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from bson import ObjectId
+
+from policies.errors import Conflict, InvalidInput
+from policies.jsonvalue import canonical, parse
+from runtimes.base import Records
+
+At = Literal["prepared", "writing", "done", "moving", "undone", "nothing", "forgotten"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """`whole` False: it ended part of the way. `counts` are (collection, what, documents)."""
+
+    at: At
+    step: int = 0
+    was: At = "prepared"
+    whole: bool = True
+    counts: tuple[tuple[str, str, int], ...] = ()
+
+
+def read_state(records: Records) -> State:
+    """The state as it was last written; `prepared` when none was."""
+    data = records.get("db.state")
+    if data is None:
+        return State(at="prepared")
+    try:
+        found = parse(data)
+        return State(
+            at=found["at"],
+            step=found["step"],
+            was=found["was"],
+            whole=found["whole"],
+            counts=tuple((name, how, number) for name, how, number in found["counts"]),
+        )
+    except (InvalidInput, KeyError, TypeError, ValueError) as error:
+        raise Conflict("What GoEx noted of this action can't be read.", next_step="goex log --verify") from error
+
+
+def write_state(records: Records, state: State) -> None:
+    counts = [list(one) for one in state.counts]
+    records.put(
+        "db.state",
+        canonical({"at": state.at, "step": state.step, "was": state.was, "whole": state.whole, "counts": counts}),
+    )
+
+
+def make_ids(records: Records, count: int) -> tuple[ObjectId, ...]:
+    """Make so many ids for an action, once: after a crash it has the same ones."""
+    made = read_ids(records)
+    if made is None:
+        made = tuple(ObjectId() for _ in range(count))
+        records.put("db.ids", canonical([str(id) for id in made]))
+    return made
+
+
+def read_ids(records: Records) -> tuple[ObjectId, ...] | None:
+    data = records.get("db.ids")
+    return None if data is None else tuple(ObjectId(id) for id in parse(data))

@@ -1,0 +1,40 @@
+"""The reading operations of a program, and what they give back."""
+
+from __future__ import annotations
+
+import json
+
+from policies.jsonvalue import JsonValue
+from runtimes.mongo.backend import Unit
+from runtimes.mongo.extjson import decode, shown
+from runtimes.mongo.operations import Read
+from runtimes.sql.contract import Limits
+
+
+def read(unit: Unit, operation: Read, limits: Limits, budget: list[int]) -> JsonValue:
+    """What it found, as JSON (relaxed Extended JSON); `more`: there was more than is given back. `budget` holds how
+    many bytes the whole program may still give back."""
+    if operation.how in ("count", "distinct"):
+        found = next(iter(unit.read(operation, 1)), None)
+        answer = decode(found) if found is not None else {}
+        if operation.how == "count":
+            return {"count": int(answer.get("count", 0))}
+        values: list[JsonValue] = []
+        listed = answer.get("values", [])
+        for value in listed:
+            text = shown(value)
+            if len(values) >= limits.result_rows or len(text) > budget[0]:
+                break
+            budget[0] -= len(text)
+            values.append(json.loads(text))
+        return {"values": values, "more": len(values) < len(listed)}
+    documents: list[JsonValue] = []
+    more = False
+    for document in unit.read(operation, limits.result_rows + 1):
+        text = shown(decode(document))
+        if len(documents) >= limits.result_rows or len(text) > budget[0]:
+            more = True
+            break
+        budget[0] -= len(text)
+        documents.append(json.loads(text))
+    return {"documents": documents, "more": more}

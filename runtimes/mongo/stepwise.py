@@ -1,0 +1,286 @@
+"""A program on a server without transactions: document by document, in an order that a crash can be recovered from.
+
+Before an operation its documents are read and written down; then each is written only if it is still as it was read
+(the comparison is part of the write), and what an update made of it comes back with the same statement. How far it
+came is written down every few documents, and what a crash left in between is told by comparing. A failure in the
+middle takes back what was done. The promise is weaker than a transaction's: others see it half done, and may write
+in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from policies.errors import Conflict, GoexError, Unavailable, Unsupported
+from policies.jsonvalue import JsonValue
+from runtimes.mongo import notes
+from runtimes.mongo.atomic import goals, replaced
+from runtimes.mongo.backend import Backend, Unit, Vanished
+from runtimes.mongo.extjson import encode
+from runtimes.mongo.images import DOCUMENTS, Change, Touched, id_of, is_kept, keep, kept
+from runtimes.mongo.job import Budget, Job, Ran, changed_meanwhile, counts_of, now, pinned, upserting
+from runtimes.mongo.moving import OneByOne, guard, refuse_difference
+from runtimes.mongo.operations import Insert, Read, Write
+from runtimes.mongo.reading import read
+from runtimes.sql.contract import Doubtful
+
+_FLUSH = 20  # documents; after a crash so many may be in doubt
+_LARGEST = 7 * 2**20  # bytes: a document stands twice in the statement that compares and replaces it
+_NOT_KNOWN = b""  # what an update makes of a document, beforehand
+_IN_DOUBT = "{} documents were being written when it stopped: what others changed in them since counts as its own."
+
+
+def _lost() -> Doubtful:
+    return Doubtful("The connection was lost while documents were written.", next_step="GoEx looks what became of it.")
+
+
+@dataclass(slots=True)
+class Stepwise:
+    """Runs jobs on a server that has no transactions."""
+
+    backend: Backend
+
+    def run(self, job: Job) -> Ran:
+        """Raises Conflict and others when nothing remains of it; Doubtful when `settle` has to look."""
+        unit = self.backend.plain()
+        budget = Budget(rows=job.rows, most=job.limits.image_bytes)
+        results: list[JsonValue] = []
+        left = [job.limits.result_bytes]
+        try:
+            for step, operation in enumerate(job.program.operations):
+                if isinstance(operation, Read):
+                    results.append(read(unit, operation, job.limits, left))
+                else:
+                    self._step(unit, job, step, operation, budget)
+        except (Vanished, Unavailable) as error:
+            if notes.read_state(job.records).at != "writing":
+                raise
+            raise _lost() from error
+        except GoexError as error:
+            return self._take_back(unit, job, budget.touched, error)
+        self._keep(job, budget.touched, whole=True)
+        return _ran(budget.touched, results)
+
+    def _step(self, unit: Unit, job: Job, step: int, operation: Insert | Write, budget: Budget) -> None:
+        planned = _planned(unit, operation, budget)
+        keep(job.records, f"step{step}", planned, most=job.limits.image_bytes)
+        notes.write_state(job.records, notes.State(at="writing", step=step))
+        fresh: list[Change] = []
+        flushed = 0
+        for change in planned:
+            made = _do(unit, operation, change)
+            budget.touched.add(made, _how(operation, made))
+            if change.after == _NOT_KNOWN:
+                fresh.append(made)
+            if len(fresh) == _FLUSH:
+                keep(job.records, f"step{step}.{flushed}", fresh, most=job.limits.image_bytes)
+                flushed += 1
+                fresh = []
+        if fresh:
+            keep(job.records, f"step{step}.{flushed}", fresh, most=job.limits.image_bytes)
+
+    def _take_back(self, unit: Unit, job: Job, touched: Touched, error: GoexError) -> Ran:
+        """Nothing of it stays, if that can be: then raises `error`."""
+        changes = touched.changed()
+        if changes:
+            self._keep(job, touched, whole=False)
+            self._moving(job, notes.read_state(job.records))
+            mover = OneByOne(unit, lambda lifted: self._lifting(job, lifted))
+            try:
+                mover.move([change.reversed for change in reversed(changes)])
+            except (Vanished, Unavailable) as lost:
+                raise _lost() from lost
+            except Conflict:
+                moved = {change.key for change in mover.moved}
+                stayed = tuple(change for change in changes if change.key not in moved)
+                keep(job.records, DOCUMENTS, stayed, most=job.limits.image_bytes)
+                notes.write_state(job.records, notes.State(at="done", whole=False, counts=counts_of(stayed)))
+                why = f"It stopped part of the way, and what it had done can't all be taken back: {error.message}"
+                return Ran(counts=counts_of(stayed), changes=stayed, notes=(why,), whole=False)
+        notes.write_state(job.records, notes.State(at="nothing"))
+        raise error
+
+    def _keep(self, job: Job, touched: Touched, *, whole: bool) -> Ran:
+        ran = _ran(touched, [])
+        keep(job.records, DOCUMENTS, ran.changes, most=job.limits.image_bytes)
+        notes.write_state(job.records, notes.State(at="done", whole=whole, counts=ran.counts))
+        return ran
+
+    def _moving(self, job: Job, state: notes.State) -> None:
+        if is_kept(job.records, "lifted"):
+            self._lifting(job, ())  # of an earlier move
+        notes.write_state(job.records, replace(state, at="moving", was=state.at))
+
+    def _lifting(self, job: Job, lifted: Sequence[Change]) -> None:
+        keep(job.records, "lifted", lifted, most=job.limits.image_bytes)
+
+    # ---- what became of it
+
+    def settle(self, job: Job) -> Ran:
+        """What is there of it now; no counts: nothing. It writes down what it finds, so that undo can take it back."""
+        state = notes.read_state(job.records)
+        if state.at in ("done", "undone", "moving"):
+            changes = kept(job.records, DOCUMENTS)
+            return Ran(counts=state.counts, changes=changes, whole=state.whole)
+        if state.at != "writing":
+            return Ran(counts=())
+        unit = self.backend.plain()
+        touched = Touched()
+        doubtful = 0
+        for step, operation in enumerate(job.program.operations[: state.step + 1]):
+            if isinstance(operation, Read):
+                continue
+            made, doubts = self._found(unit, job, step, last=step == state.step)
+            for change in made:
+                touched.add(change, _how(operation, change))
+            doubtful += doubts
+        ran = self._keep(job, touched, whole=False)
+        return replace(ran, whole=False, notes=(_IN_DOUBT.format(doubtful),) if doubtful else ())
+
+    def _found(self, unit: Unit, job: Job, step: int, *, last: bool) -> tuple[list[Change], int]:
+        """What an operation did: as written down, and for the rest as it looks now."""
+        planned = kept(job.records, f"step{step}")
+        known: dict[tuple[str, bytes], Change] = {}
+        number = 0
+        while is_kept(job.records, f"step{step}.{number}"):
+            known |= {change.key: change for change in kept(job.records, f"step{step}.{number}")}
+            number += 1
+        rest = [change for change in planned if change.key not in known]
+        if not last:
+            return [*known.values(), *(change for change in rest if change.after != _NOT_KNOWN)], 0
+        there = now(unit, rest)
+        found = list(known.values())
+        doubts = 0
+        for change in rest:
+            current = there.get(change.key)
+            if current == change.before:
+                continue
+            if change.after == _NOT_KNOWN:
+                found.append(replace(change, after=current))
+                doubts += 1
+            elif change.after is not None or current is None:  # its own; or another's, which undo then says
+                found.append(change)
+        return found, doubts
+
+    # ---- taking back
+
+    def compare(self, job: Job, verb: Literal["undo", "redo"]) -> Ran:
+        """What a revert would do. Only reads. Raises Conflict."""
+        changes = goals(job, verb)
+        begun, lifted = self._begun(job)
+        left = tuple(refuse_difference(self.backend.plain(), changes, begun=begun, lifted=lifted))
+        return Ran(counts=counts_of(left), changes=left)
+
+    def revert(self, job: Job, verb: Literal["undo", "redo"]) -> Ran:
+        """Raises Conflict, having touched nothing. `whole` False: it stopped, and run again it goes on. Idempotent."""
+        unit = self.backend.plain()
+        changes = goals(job, verb)
+        begun, lifted = self._begun(job)
+        left = refuse_difference(unit, changes, begun=begun, lifted=lifted)
+        state = notes.read_state(job.records)
+        if not begun:
+            self._moving(job, state)
+        mover = OneByOne(unit, lambda lifted: self._lifting(job, lifted))
+        try:
+            mover.move(left)
+        except (Vanished, Unavailable) as error:
+            raise _lost() from error
+        except Conflict as error:
+            if begun:
+                return _stopped(mover, error)
+            try:
+                mover.back()
+            except GoexError:
+                return _stopped(mover, error)
+            notes.write_state(job.records, state)
+            raise
+        goal: notes.At = "undone" if verb == "undo" else "done"
+        notes.write_state(job.records, replace(state, at=goal))
+        said = () if left or not changes else ("It was so already.",)
+        return Ran(counts=counts_of(changes), changes=changes, notes=said)
+
+    def _begun(self, job: Job) -> tuple[bool, frozenset[tuple[str, bytes]]]:
+        if notes.read_state(job.records).at != "moving":
+            return False, frozenset()
+        lifted = kept(job.records, "lifted") if is_kept(job.records, "lifted") else ()
+        return True, frozenset(change.key for change in lifted)
+
+
+def _planned(unit: Unit, operation: Insert | Write, budget: Budget) -> list[Change]:
+    """The documents that an operation is about to write, as they are now."""
+    if isinstance(operation, Insert):
+        budget.check(len(operation.documents))
+        return [_new(operation.collection, encode(document)) for document in operation.documents]
+    matched = budget.matched(unit, operation)
+    if any(len(document) > _LARGEST for document in matched):
+        raise Unsupported(
+            "A document is larger than 7 MB, which a server without transactions can't compare while it writes.",
+            next_step="Use a replica set: one server alone can be one.",
+        )
+    if not matched and operation.upsert:
+        budget.check(1)
+        if operation.document is not None:
+            return [_new(operation.collection, encode({"_id": operation.upsert_id, **operation.document}))]
+        id = encode({"_id": operation.upsert_id})
+        return [Change(collection=operation.collection, id=id, before=None, after=_NOT_KNOWN)]
+    return [
+        Change(collection=operation.collection, id=id_of(before), before=before, after=_after(operation, before))
+        for before in matched
+    ]
+
+
+def _new(collection: str, document: bytes) -> Change:
+    return Change(collection=collection, id=id_of(document), before=None, after=document)
+
+
+def _after(write: Write, before: bytes) -> bytes | None:
+    if write.deletes:
+        return None
+    return _NOT_KNOWN if write.document is None else replaced(write, before)
+
+
+def _do(unit: Unit, operation: Insert | Write, change: Change) -> Change:
+    """Write one document, if it is still as it was."""
+    if change.after is None:
+        assert change.before is not None
+        if unit.delete(change.collection, guard(change.before)) != 1:
+            raise changed_meanwhile()
+        return change
+    if change.after != _NOT_KNOWN:
+        if change.before is None:
+            unit.insert(change.collection, [change.after])
+        elif unit.replace(change.collection, guard(change.before), change.after) != 1:
+            raise changed_meanwhile()
+        return change
+    assert isinstance(operation, Write) and operation.change is not None
+    if change.before is None:
+        made = unit.update(
+            change.collection,
+            upserting(operation),
+            operation.change,
+            array_filters=operation.array_filters,
+            upsert=True,
+        )
+        after = None if made is None else next(iter(unit.find(change.collection, change.filter, limit=1)), None)
+    else:
+        condition = pinned(guard(change.before), operation.filter)
+        after = unit.change(change.collection, condition, operation.change, array_filters=operation.array_filters)
+    if after is None:
+        raise changed_meanwhile()
+    return replace(change, id=id_of(after), after=after)
+
+
+def _how(operation: Insert | Write, change: Change) -> str:
+    return "inserted" if change.before is None else "deleted" if change.after is None else "updated"
+
+
+def _ran(touched: Touched, results: list[JsonValue]) -> Ran:
+    counts = tuple((collection, how, number) for (collection, how), number in touched.counts.items())
+    return Ran(counts=counts, changes=touched.changed(), results=tuple(results))
+
+
+def _stopped(mover: OneByOne, error: Conflict) -> Ran:
+    said = (f"It stopped after {len(mover.moved)} documents: {error.message}", *error.difference)
+    return Ran(counts=counts_of(mover.moved), changes=tuple(mover.moved), notes=said, whole=False)

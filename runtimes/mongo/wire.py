@@ -1,0 +1,249 @@
+"""A MongoDB server over its wire protocol, by pymongo. Documents stay BSON bytes in both directions."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+from typing import Any
+
+from bson.codec_options import CodecOptions, DatetimeConversion
+from bson.raw_bson import RawBSONDocument
+from pymongo import MongoClient, ReadPreference, ReturnDocument, errors
+from pymongo.client_session import ClientSession
+from pymongo.collection import Collection as MongoCollection
+from pymongo.database import Database
+from pymongo.read_concern import ReadConcern
+from pymongo.write_concern import WriteConcern
+
+from policies.errors import Conflict
+from runtimes.mongo.backend import Collection, Facts, Unit
+from runtimes.mongo.extjson import encode
+from runtimes.mongo.failing import commit_failed, told
+from runtimes.mongo.operations import Filter, Read
+from runtimes.sql.contract import Limits
+
+_RAW: CodecOptions[RawBSONDocument] = CodecOptions(
+    document_class=RawBSONDocument, tz_aware=True, datetime_conversion=DatetimeConversion.DATETIME_MS
+)
+Raw = RawBSONDocument
+
+
+class WireBackend:
+    """`Backend` for one database of a connected client, which it closes."""
+
+    def __init__(self, client: MongoClient[Any], database: str, facts: Facts, limits: Limits) -> None:
+        self._client = client
+        self._facts = facts
+        self._limits = limits
+        self._stopped = threading.Event()
+        concern = WriteConcern("majority", wtimeout=int(limits.seconds * 1000), j=True)
+        self._concern = concern
+        self._database: Database[Raw] = client.get_database(
+            database,
+            codec_options=_RAW,
+            read_preference=ReadPreference.PRIMARY,
+            write_concern=concern,
+            read_concern=ReadConcern("majority" if facts.transactions else "local"),
+        )
+
+    @property
+    def facts(self) -> Facts:
+        return self._facts
+
+    def collections(self, looked_into: Sequence[str] = ()) -> Mapping[str, Collection]:
+        found: dict[str, Collection] = {}
+        with told(transaction=False):
+            for raw in self._database.list_collections():
+                options = raw.get("options") or {}
+                name, kind = str(raw["name"]), str(raw.get("type", "collection"))
+                if name.startswith("system."):
+                    continue
+                expires = unique = False
+                if name in looked_into and kind == "collection":
+                    for index in self._database[name].list_indexes():
+                        expires = expires or "expireAfterSeconds" in index
+                        unique = unique or bool(index.get("unique"))
+                found[name] = Collection(
+                    name=name,
+                    kind="collection" if kind == "collection" else "view" if kind == "view" else "other",
+                    refusal=_refusal(kind, options),
+                    expires=expires,
+                    unique=unique,
+                )
+        return found
+
+    def make(self, collection: str) -> None:
+        with told(transaction=False), suppress(errors.CollectionInvalid):
+            if collection not in self._database.list_collection_names(filter={"name": collection}):
+                try:
+                    self._database.create_collection(collection, check_exists=False)
+                except errors.OperationFailure as error:
+                    if error.code != 48:  # somebody else made it
+                        raise
+
+    def begin(self) -> Unit:
+        if not self._facts.transactions:
+            return self.plain()
+        with told(transaction=False):
+            session = self._client.start_session()
+            session.start_transaction(
+                read_concern=ReadConcern("snapshot"),
+                write_concern=self._concern,
+                read_preference=ReadPreference.PRIMARY,
+                max_commit_time_ms=int(self._limits.seconds * 1000),
+            )
+        return WireUnit(self._database, session, self._limits, self._stopped)
+
+    def plain(self) -> Unit:
+        return WireUnit(self._database, None, self._limits, self._stopped)
+
+    def interrupt(self) -> None:
+        self._stopped.set()
+
+    def close(self) -> None:
+        with suppress(errors.PyMongoError, OSError):
+            self._client.close()
+
+
+class WireUnit:
+    """`Unit` over pymongo."""
+
+    def __init__(
+        self, database: Database[Raw], session: ClientSession | None, limits: Limits, stopped: threading.Event
+    ) -> None:
+        self._database = database
+        self._session = session
+        self._ms = int(limits.seconds * 1000)
+        self._stopped = stopped
+
+    def find(
+        self, collection: str, filter: Filter, *, sort: Mapping[str, Any] | None = None, limit: int = 0
+    ) -> Iterator[bytes]:
+        return self._rows(Read(how="find", collection=collection, filter=filter, sort=sort or {}, limit=limit))
+
+    def _rows(self, read: Read) -> Iterator[bytes]:
+        with self._told():
+            cursor = self._in(read.collection).find(
+                read.filter,
+                read.projection,
+                session=self._session,
+                sort=list(read.sort.items()) or None,
+                skip=read.skip,
+                limit=read.limit,
+                max_time_ms=self._ms,
+            )
+            with cursor:
+                for document in cursor:
+                    yield bytes(document.raw)
+
+    def read(self, read: Read, most: int) -> Iterator[bytes]:
+        if read.how == "find":
+            yield from islice(self._rows(read), most)
+            return
+        with self._told():
+            collection = self._in(read.collection)
+            if read.how == "count":
+                number = collection.count_documents(read.filter, session=self._session, maxTimeMS=self._ms)
+                yield encode({"count": number})
+            elif read.how == "distinct":
+                values = collection.distinct(read.key, read.filter, session=self._session, maxTimeMS=self._ms)
+                yield encode({"values": values})
+            else:
+                pipeline = [dict(stage) for stage in read.pipeline]
+                with collection.aggregate(pipeline, session=self._session, maxTimeMS=self._ms) as cursor:
+                    for document in islice(cursor, most):
+                        yield bytes(document.raw)
+
+    def count(self, collection: str, filter: Filter, most: int) -> int:
+        with self._told():
+            return self._in(collection).count_documents(filter, session=self._session, limit=most, maxTimeMS=self._ms)
+
+    def insert(self, collection: str, documents: Sequence[bytes]) -> None:
+        with self._told(writes=True):
+            self._in(collection).insert_many([RawBSONDocument(one) for one in documents], session=self._session)
+
+    def update(
+        self,
+        collection: str,
+        filter: Filter,
+        change: Mapping[str, Any] | list[Any],
+        *,
+        array_filters: Sequence[Mapping[str, Any]] = (),
+        upsert: bool = False,
+    ) -> bytes | None:
+        with self._told(writes=True):
+            into, filters = self._in(collection), list(array_filters) or None
+            if not upsert:
+                into.update_many(filter, change, array_filters=filters, session=self._session)
+                return None
+            made = into.update_one(filter, change, array_filters=filters, upsert=True, session=self._session)
+            return None if made.upserted_id is None else encode({"_id": made.upserted_id})
+
+    def replace(self, collection: str, filter: Filter, document: bytes) -> int:
+        with self._told(writes=True):
+            done = self._in(collection).replace_one(filter, RawBSONDocument(document), session=self._session)
+            return done.matched_count
+
+    def delete(self, collection: str, filter: Filter) -> int:
+        with self._told(writes=True):
+            return self._in(collection).delete_many(filter, session=self._session).deleted_count
+
+    def change(
+        self,
+        collection: str,
+        filter: Filter,
+        change: Mapping[str, Any] | list[Any],
+        *,
+        array_filters: Sequence[Mapping[str, Any]] = (),
+    ) -> bytes | None:
+        with self._told(writes=True):
+            found = self._in(collection).find_one_and_update(
+                filter,
+                change,
+                array_filters=list(array_filters) or None,
+                return_document=ReturnDocument.AFTER,
+                session=self._session,
+            )
+            return None if found is None else bytes(found.raw)
+
+    def commit(self) -> None:
+        if self._session is None:
+            return
+        try:
+            self._session.commit_transaction()
+        except errors.PyMongoError as error:
+            commit_failed(error)
+
+    def abort(self) -> None:
+        if self._session is None:
+            return
+        with suppress(errors.PyMongoError):
+            if self._session.in_transaction:
+                self._session.abort_transaction()
+        with suppress(errors.PyMongoError):
+            self._session.end_session()
+
+    def _in(self, collection: str) -> MongoCollection[Raw]:
+        if self._stopped.is_set():
+            raise Conflict("It was cancelled.")
+        return self._database[collection]
+
+    def _told(self, *, writes: bool = False) -> Any:
+        return told(transaction=self._session is not None, writes=writes)
+
+
+def _refusal(kind: str, options: Mapping[str, Any]) -> str:
+    """Why the documents of a collection can't be written so that it could be taken back."""
+    if kind == "view":
+        return "it is a view"
+    if kind == "timeseries" or "timeseries" in options:
+        return "it is a time series: its documents can't be put back one by one"
+    if kind != "collection":
+        return "it isn't a plain collection"
+    if options.get("capped"):
+        return "it is capped: the server drops its oldest documents by itself"
+    if "encryptedFields" in options:
+        return "its fields are encrypted by the client"
+    return ""
