@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from goex.cli import deeds
 from goex.cli.history import LAST, ActionArgument, resolve
@@ -13,7 +15,13 @@ if TYPE_CHECKING:
     from goex.rpc import audit_pb2 as audit
 
 
-def show(action_id: ActionArgument = LAST, as_json: Json = False) -> None:
+def show(
+    action_id: ActionArgument = LAST,
+    look_again: Annotated[
+        bool, typer.Option("--look-again", help="Of an unknown action: find out what it did, if that can be done now.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """One action: who asked for what, who decided on what, each request, what came of it, how it is taken back."""
     out = Output(as_json)
     from goex.cli.connect import connect
@@ -24,6 +32,8 @@ def show(action_id: ActionArgument = LAST, as_json: Json = False) -> None:
 
     with connect(out) as client:
         wanted = resolve(client, action_id, "show")
+        if look_again:
+            client.call("Person/LookAgain", pb.ActionId(id=wanted), pb.ActionView)
         story = client.call("Audit/Story", pb.ActionId(id=wanted), audit.StoryReply)
     if as_json:
         out.json(_document(story))
@@ -67,10 +77,26 @@ def show(action_id: ActionArgument = LAST, as_json: Json = False) -> None:
         out.say(f"… and {story.rows_left_out} older rows: goex log --rows --action {action.id}")
     if story.rows and out.on_terminal:
         out.progress("Hashes and all other facts: add --json")
-    if action.can_undo:
+    if action.state == "unknown":
+        _unknown(out, story)
+    elif action.can_undo:
         out.progress(f"Take it back with: goex undo {action.id}")
     elif action.can_redo:
         out.progress(f"Do it again with: goex redo {action.id}")
+
+
+def _unknown(out: Output, story: audit.StoryReply) -> None:
+    """What is known of an action that nobody knows the end of, and what the person can do about it."""
+    id = story.action.id
+    out.say("It can't be known what it did. What was found:", "bold")
+    for line in story.problem.details or ("nothing",):
+        out.barred(line)
+    out.say("You can:", "bold")
+    choices = [(f"goex show {id} --look-again", "look once more, after a service or database is back")]
+    if story.action.undo_class in ("exact", "compensating"):
+        choices.append((f"goex undo {id}", "take back what is recorded of it; refused where it isn't as recorded"))
+    choices.append((f"goex commit {id}", "leave everything as it is, and drop what undo would need"))
+    out.fields(choices)
 
 
 def _document(story: audit.StoryReply) -> dict[str, Any]:
@@ -84,6 +110,7 @@ def _document(story: audit.StoryReply) -> dict[str, Any]:
         "leases": whole["leases"],
         "requests": whole["exchanges"],
         "reverts": whole["reverts"],
+        "problem": whole["problem"],
         "log": whole["rows"],
         "log_left_out": whole["rows_left_out"],
     }

@@ -14,7 +14,7 @@ from goex.daemon.approval_views import grant_view
 from goex.daemon.audit_views import logged, story_view
 from goex.daemon.calls import streaming, unary
 from goex.daemon.desk import Desk
-from goex.daemon.views import action_view, log_row, verified
+from goex.daemon.views import action_view, log_row, problem_view, verified
 from goex.journal.actions import ActionRow
 from goex.journal.export import export
 from goex.journal.search import Wanted, find_actions, find_rows
@@ -82,6 +82,8 @@ class AuditService(rpc.AuditServicer):
             max(len(rows) - ROWS_OF_A_STORY, 0),
         )
         reply.reverts.extend(self._logged(reverts))
+        if (problem := self._desk.engine.problem(row)) is not None:
+            reply.problem.CopyFrom(problem_view(problem))
         return reply
 
     @streaming

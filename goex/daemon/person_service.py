@@ -11,6 +11,8 @@ from goex.daemon.desk import PresenceDue
 from goex.daemon.dryrun_calls import DryRunCalls
 from goex.daemon.log_calls import LogCalls
 from goex.daemon.vault_calls import VaultCalls
+from goex.daemon.views import action_view
+from goex.engine.recovery import look_again
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
 
@@ -44,6 +46,13 @@ class PersonService(AskingCalls, DryRunCalls, VaultCalls, LogCalls, rpc.PersonSe
         peer = self._desk.callers.peer(context)
         await self._desk.engine.remove_agent(request.name, by=peer.describe())
         return pb.RemoveAgentReply()
+
+    # ---- what can't be known
+
+    @unary
+    async def LookAgain(self, request: pb.ActionId, context: Any) -> pb.ActionView:
+        peer = self._desk.callers.peer(context)
+        return action_view(await look_again(self._desk.engine, request.id, by=peer.describe()))
 
     # ---- reading
 

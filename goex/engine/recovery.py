@@ -18,7 +18,7 @@ from goex.engine.trust import confirmed
 from goex.journal.actions import ActionRow
 from goex.journal.states import BEFORE_DECISION, UNDER_WAY, Event, State
 from policies.actions import Plan, Revert
-from policies.errors import GoexError
+from policies.errors import Conflict, GoexError
 
 log = logging.getLogger("goex.engine")
 
@@ -64,6 +64,29 @@ async def _one(engine: Engine, row: ActionRow, follow_within: float) -> None:
         engine.core.hub.publish(
             row.id, Finished(action_id=row.id, problem=engine.problem(engine.core.actions.get(row.id)))
         )
+
+
+async def look_again(engine: Engine, id: str, *, by: str) -> ActionRow:
+    """Look once more at an action that is unknown, because the person asks: a service may be back that wasn't there.
+    Raises Conflict for any other, and for one that the journal doesn't confirm."""
+    row = engine.core.actions.get(id)
+    if row.state is not State.UNKNOWN or engine.is_under_way(id) or row.kind == "revert":
+        raise Conflict(f"Action {id} is {row.state}: there is nothing to find out.", next_step=f"goex show {id}")
+    if id not in confirmed(engine.core.journal, (row,)):
+        raise Conflict(f"Action {id} isn't what the journal says of it.", next_step="goex log --verify")
+    engine.core.vault.require_open()
+    if id in _looked_at:
+        raise Conflict(f"Action {id} is being looked at already.", next_step="Wait a moment.")
+    _looked_at.add(id)
+    try:
+        engine.core.journal.append("look", action_id=id, agent=row.agent, facts={"by": by})
+        await _probe(engine, row, row.the_plan())
+    finally:
+        _looked_at.discard(id)
+    return engine.core.actions.get(id)
+
+
+_looked_at: set[str] = set()
 
 
 def _never_began(engine: Engine, row: ActionRow, event: Event) -> None:

@@ -162,7 +162,7 @@ class Leased(_message.Message):
     def __init__(self, at: _Optional[str] = ..., service: _Optional[str] = ..., account: _Optional[str] = ..., facts_json: _Optional[str] = ...) -> None: ...
 
 class StoryReply(_message.Message):
-    __slots__ = ("action", "logged", "source", "mapping_json", "asked_at", "leases", "exchanges", "reverts", "rows", "rows_left_out")
+    __slots__ = ("action", "logged", "source", "mapping_json", "asked_at", "leases", "exchanges", "reverts", "rows", "rows_left_out", "problem")
     ACTION_FIELD_NUMBER: _ClassVar[int]
     LOGGED_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
@@ -173,6 +173,7 @@ class StoryReply(_message.Message):
     REVERTS_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     ROWS_LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
     action: _goex_pb2.ActionView
     logged: LoggedAction
     source: str
@@ -183,7 +184,8 @@ class StoryReply(_message.Message):
     reverts: _containers.RepeatedCompositeFieldContainer[LoggedAction]
     rows: _containers.RepeatedCompositeFieldContainer[_goex_pb2.LogRow]
     rows_left_out: int
-    def __init__(self, action: _Optional[_Union[_goex_pb2.ActionView, _Mapping]] = ..., logged: _Optional[_Union[LoggedAction, _Mapping]] = ..., source: _Optional[str] = ..., mapping_json: _Optional[str] = ..., asked_at: _Optional[str] = ..., leases: _Optional[_Iterable[_Union[Leased, _Mapping]]] = ..., exchanges: _Optional[_Iterable[_Union[Exchanged, _Mapping]]] = ..., reverts: _Optional[_Iterable[_Union[LoggedAction, _Mapping]]] = ..., rows: _Optional[_Iterable[_Union[_goex_pb2.LogRow, _Mapping]]] = ..., rows_left_out: _Optional[int] = ...) -> None: ...
+    problem: _goex_pb2.Problem
+    def __init__(self, action: _Optional[_Union[_goex_pb2.ActionView, _Mapping]] = ..., logged: _Optional[_Union[LoggedAction, _Mapping]] = ..., source: _Optional[str] = ..., mapping_json: _Optional[str] = ..., asked_at: _Optional[str] = ..., leases: _Optional[_Iterable[_Union[Leased, _Mapping]]] = ..., exchanges: _Optional[_Iterable[_Union[Exchanged, _Mapping]]] = ..., reverts: _Optional[_Iterable[_Union[LoggedAction, _Mapping]]] = ..., rows: _Optional[_Iterable[_Union[_goex_pb2.LogRow, _Mapping]]] = ..., rows_left_out: _Optional[int] = ..., problem: _Optional[_Union[_goex_pb2.Problem, _Mapping]] = ...) -> None: ...
 
 class VerifyProgress(_message.Message):
     __slots__ = ("checked", "rows", "result")

@@ -488,6 +488,11 @@ class PersonStub:
                 request_serializer=goex_dot_v1_dot_goex__pb2.DryRunRequest.SerializeToString,
                 response_deserializer=goex_dot_v1_dot_goex__pb2.DryRunEvent.FromString,
                 _registered_method=True)
+        self.LookAgain = channel.unary_unary(
+                '/goex.v1.Person/LookAgain',
+                request_serializer=goex_dot_v1_dot_goex__pb2.ActionId.SerializeToString,
+                response_deserializer=goex_dot_v1_dot_goex__pb2.ActionView.FromString,
+                _registered_method=True)
         self.Present = channel.unary_unary(
                 '/goex.v1.Person/Present',
                 request_serializer=goex_dot_v1_dot_goex__pb2.PresentRequest.SerializeToString,
@@ -607,6 +612,13 @@ class PersonServicer:
     def DryRun(self, request, context):
         """What an action would do, found out without any effect: a program runs on a copy, requests are shown and not sent.
         Decides nothing. Ends with exactly one `DryRunReply`; a client that leaves ends the dry run.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def LookAgain(self, request, context):
+        """Looks once more at an action of which it can't be known what it did. Only reads; it is then known, or stays unknown.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -741,6 +753,11 @@ def add_PersonServicer_to_server(servicer, server):
                     servicer.DryRun,
                     request_deserializer=goex_dot_v1_dot_goex__pb2.DryRunRequest.FromString,
                     response_serializer=goex_dot_v1_dot_goex__pb2.DryRunEvent.SerializeToString,
+            ),
+            'LookAgain': grpc.unary_unary_rpc_method_handler(
+                    servicer.LookAgain,
+                    request_deserializer=goex_dot_v1_dot_goex__pb2.ActionId.FromString,
+                    response_serializer=goex_dot_v1_dot_goex__pb2.ActionView.SerializeToString,
             ),
             'Present': grpc.unary_unary_rpc_method_handler(
                     servicer.Present,
@@ -985,6 +1002,33 @@ class Person:
             '/goex.v1.Person/DryRun',
             goex_dot_v1_dot_goex__pb2.DryRunRequest.SerializeToString,
             goex_dot_v1_dot_goex__pb2.DryRunEvent.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def LookAgain(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/goex.v1.Person/LookAgain',
+            goex_dot_v1_dot_goex__pb2.ActionId.SerializeToString,
+            goex_dot_v1_dot_goex__pb2.ActionView.FromString,
             options,
             channel_credentials,
             insecure,

@@ -171,11 +171,17 @@ class Fake(audit_rpc.AuditServicer, rpc.ActionsServicer, rpc.PersonServicer):
         self.failure: grpc.StatusCode | None = None
         self.metadata: list[dict[str, Any]] = []
         self.list: list[pb.ActionView] = [view()]
+        self.story_problem: pb.Problem | None = None
         self.way: list[pb.WayStep] = [
             pb.WayStep(action=view(id="ac-0002"), can=True, what="shell in /home/you/docs: echo \x1b[2J up"),
-            pb.WayStep(action=view(id="ac-0003"), can=True, why="it stood on ac-0001: both changed /home/you/docs"),
+            pb.WayStep(
+                action=view(id="ac-0003"),
+                can=True,
+                what="slack.chat.delete",
+                why="it stood on ac-0001: both changed /home/you/docs",
+            ),
             pb.WayStep(action=view(id="ac-0004", undo_class="irreversible"), can=False, why="it can't be taken back"),
-            pb.WayStep(action=view(), can=True),
+            pb.WayStep(action=view(), can=True, what="slack.chat.postMessage"),
         ]
         self.logged: list[audit.LoggedAction] = [logged()]
         self.exported: list[audit.ExportChunk] = [audit.ExportChunk(lines=b'{"goex":"journal"}\n', rows=0, of=7)]
@@ -359,7 +365,14 @@ class Fake(audit_rpc.AuditServicer, rpc.ActionsServicer, rpc.PersonServicer):
             ],
             reverts=[logged(id="ac-0002", what="undo ac-0001", state="failed")],
             rows=[log_row()],
+            problem=self.story_problem,
         )  # fmt: skip
+
+    def LookAgain(self, request: Any, context: Any) -> pb.ActionView:
+        if self.story_problem is None:
+            return refuse(context, "conflict", "Action ac-0001 is done: there is nothing to find out.", "goex show", 6)
+        self.list, self.story_problem = [view()], None
+        return view()
 
     def Verify(self, request: Any, context: Any) -> Iterator[audit.VerifyProgress]:
         yield audit.VerifyProgress(checked=3, rows=7)

@@ -53,6 +53,13 @@ def _unsure(fake: Fake) -> None:
     fake.events = [mapped(), finished(action=view(can_undo=False, outcome_json=""), problem=problem("ambiguous", 5))]
 
 
+def _unknown(fake: Fake) -> None:
+    fake.list = [view(state="unknown", outcome_json="")]
+    lost = problem("unknown", 9, "The daemon stopped while this ran, and it can't be known what it did.", "")
+    lost.details.extend(["call-0 was sent, and no answer came", "the service said \x1b[2Jnothing"])
+    fake.story_problem = lost
+
+
 def _nothing_since(fake: Fake) -> None:
     fake.way.clear()
 
@@ -164,6 +171,7 @@ SCENES: dict[str, Callable[[Fake], None]] = {
     "fails": _fails,
     "waits": _waits,
     "unsure": _unsure,
+    "unknown": _unknown,
     "nothing since": _nothing_since,
     "what stays": _stays,
     "one that fails": _stops,
@@ -236,7 +244,7 @@ def test_transcript(file: Path, inside: Inside, fake: Fake) -> None:
     for scene, command, stdin in commands(kept):
         # A scene lasts for one command.
         pristine = Fake()
-        for name in ("events", "scripts", "pending", "list", "way", "logged", "verify", "status"):
+        for name in ("events", "scripts", "pending", "list", "way", "story_problem", "logged", "verify", "status"):
             setattr(fake, name, getattr(pristine, name))
         vars(fake.accounts).update(vars(pristine.accounts))
         vars(fake.rules).update(vars(pristine.rules))

@@ -1,0 +1,83 @@
+"""Of what can't be known: looked at again when the person asks, and never by anything else than a look."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from goex.engine.core import Lost
+from goex.engine.events import Problem
+from goex.engine.recovery import look_again
+from goex.journal.states import Event, State
+from policies.actions import Outcome, Plan
+from policies.errors import Conflict, GoexError, Unavailable
+from runtimes.base import Context, Settlement
+from tests.goex.engine.conftest import Desk
+
+
+def lost(desk: Desk) -> str:
+    """An action that was running when its daemon died, and of which nothing could be found out."""
+    row, _ = desk.allowed()
+    for event in (Event.PREPARE, Event.RUN):
+        row = desk.core.stepped(row, event)
+    desk.engine.end(row, Problem.of(Lost("It can't be known.", ("one request was sent",))), Event.LOSE)
+    assert desk.core.actions.get(row.id).state is State.UNKNOWN
+    return row.id
+
+
+def finds(desk: Desk, monkeypatch: pytest.MonkeyPatch, settled: Settlement | GoexError) -> None:
+    async def settle(plan: Plan, context: Context) -> Settlement:
+        await desk.runtime.looking.wait()
+        if isinstance(settled, GoexError):
+            raise settled
+        return settled
+
+    monkeypatch.setattr(desk.runtime, "settle", settle)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "state"),
+    [
+        (Outcome(ok=True, summary="It did."), State.DONE),
+        (Outcome(ok=False, summary="Half of it."), State.PARTIAL),
+        (Outcome(ok=False, summary="It never began.", touched=False), State.FAILED),
+    ],
+    ids=["done", "partial", "failed"],
+)
+async def test_what_is_found_out_later_is_then_known(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, outcome: Outcome, state: State
+) -> None:
+    id = lost(desk)
+    finds(desk, monkeypatch, Settlement(outcome=outcome))
+    assert (await look_again(desk.engine, id, by="the person")).state is state
+    assert any(row.kind == "look" for row in desk.core.journal.rows(action_id=id))
+
+
+async def test_what_is_still_not_known_stays_unknown(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    id = lost(desk)
+    for found in (Settlement(outcome=None, evidence=("nobody answers",)), Unavailable("Nobody is there.")):
+        finds(desk, monkeypatch, found)
+        if isinstance(found, GoexError):
+            with pytest.raises(Unavailable):
+                await look_again(desk.engine, id, by="the person")
+        else:
+            await look_again(desk.engine, id, by="the person")
+        assert desk.core.actions.get(id).state is State.UNKNOWN
+
+
+async def test_only_what_is_unknown_is_looked_at_and_once_at_a_time(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = await desk.done()
+    with pytest.raises(Conflict, match="nothing to find out"):
+        await look_again(desk.engine, done, by="the person")
+    id = lost(desk)
+    finds(desk, monkeypatch, Settlement(outcome=Outcome(ok=True, summary="It did.")))
+    desk.runtime.looking.clear()
+    first = asyncio.create_task(look_again(desk.engine, id, by="the person"))
+    await asyncio.sleep(0.05)
+    with pytest.raises(Conflict, match="already"):
+        await look_again(desk.engine, id, by="the person")
+    desk.runtime.looking.set()
+    assert (await first).state is State.DONE
