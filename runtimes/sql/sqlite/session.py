@@ -1,0 +1,467 @@
+"""One connection to a SQLite file, for one action at a time.
+
+Order of `run`: BEGIN IMMEDIATE, the statements, the image into the records, "db.state" into the records, COMMIT. So a
+transaction that is committed always has its image, and one without an image never was committed: SQLite rolls it back
+when the file is opened next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+import apsw
+
+from policies.errors import Conflict, GoexError, InvalidInput
+from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
+from runtimes.sql.contract import (
+    Job,
+    Limits,
+    Policy,
+    Program,
+    Ran,
+    Reached,
+    Result,
+    RowChange,
+    Schema,
+    Settled,
+    State,
+    Statement,
+    Survey,
+)
+from runtimes.sql.keeping import has_image, read_image, write_image
+from runtimes.sql.sqlite import images, pages, surveying
+from runtimes.sql.sqlite.catalog import Shape, cascades, read_schema, shapes
+from runtimes.sql.sqlite.images import Change, Mismatch, Recorder
+from runtimes.sql.sqlite.opening import Connection
+from runtimes.sql.sqlite.pages import Pages
+from runtimes.sql.sqlite.words import as_json, doubtful, refused_text, while_running
+
+_T = TypeVar("_T")
+_IMAGE = "rows"
+_SLICE = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """What a program did inside its transaction."""
+
+    ran: Ran
+    shapes: list[Shape]
+    changes: list[Change]
+    pages: Pages | None
+
+
+class SqliteSession:
+    """See `runtimes.sql.contract.Session`."""
+
+    def __init__(self, connection: Connection, limits: Limits) -> None:
+        self._connection, self._limits = connection, limits
+        self._db = connection.db
+
+    # ---- looking
+
+    def schema(self) -> Schema:
+        return self._translated(lambda: read_schema(self._db))
+
+    def survey(self, program: Program, policy: Policy, limits: Limits) -> Survey:
+        def look() -> Survey:
+            with self._connection.within(limits.seconds), self._connection.transaction("DEFERRED"):
+                return surveying.survey(self._connection, program, policy, limits, read_schema(self._db))
+
+        return self._translated(look)
+
+    def trial(self, job: Job) -> Ran:
+        def run() -> Ran:
+            with self._connection.within(job.limits.seconds), self._connection.transaction("IMMEDIATE"):
+                return self._perform(job).ran
+
+        return self._translated(run)
+
+    # ---- doing
+
+    def run(self, job: Job) -> Ran:
+        def run() -> Ran:
+            with self._connection.within(job.limits.seconds):
+                kind = "DEFERRED" if job.program.reads_only else "IMMEDIATE"
+                with self._connection.transaction(kind):
+                    done = self._perform(job)
+                    if not job.program.reads_only:
+                        self._keep(job, done)
+                        self._connection.check_same()
+                        self._connection.check_time()
+                        self._commit()
+                    return done.ran
+
+        return self._translated(run)
+
+    def _perform(self, job: Job) -> _Done:
+        schema = read_schema(self._db)
+        if schema.hash != job.schema_hash:
+            raise Conflict(
+                "The tables aren't defined any more as they were looked at.", next_step="Ask for the action again."
+            )
+        kind = surveying.check_strategy(self._connection, job.strategy)
+        if job.program.reads_only:
+            read = [self._statement(statement, frozenset(), job) for statement in job.program.statements]
+            return _Done(Ran(reached=(), results=tuple(one for one in read if one is not None)), [], [], None)
+        self._connection.writable()
+        if kind != "pages":
+            why = surveying.reach(self._connection, job.program, schema).pages
+            if why:
+                raise Conflict(f"Rows alone can't take this back now: {why}.", next_step="Ask for the action again.")
+        before = pages.snapshot(self._connection, job.limits) if kind == "pages" else b""
+        counters = self._counters()
+        known: dict[str, Shape | None] = {}
+
+        def shape(name: str) -> Shape | None:
+            if name not in known:
+                known[name] = shapes(self._db, [name]).get(name)
+            return known[name]
+
+        recorder = Recorder(shape, keep=kind != "pages", most_rows=job.rows, most_bytes=job.limits.image_bytes)
+        writes = {(str(u.verb), u.table) for s in job.program.statements for u in s.uses if u.verb != "select"}
+        writes |= {("delete", table) for verb, table in writes if verb in ("drop", "truncate")}
+        follow = cascades(schema, writes)
+        results: list[Result] = []
+        virtual: list[Reached] = []
+        for statement in job.program.statements:
+            with recorder.on(self._db):
+                total = self._db.total_changes()
+                result = self._statement(statement, follow, job, recorder)
+            if result is not None:
+                results.append(result)
+            table = schema.tables.get(statement.table)
+            if table is not None and table.kind == "other" and statement.verb in ("insert", "update", "delete"):
+                rows = self._db.changes() if self._db.total_changes() != total else 0
+                virtual.append(Reached(table=statement.table, verb=statement.verb, rows=rows))
+            if recorder.rows + sum(one.rows for one in virtual) > job.rows:
+                raise images.beyond(job.rows)
+        reached = (*_reached(job.program, schema, recorder, follow), *virtual)
+        changes = recorder.changes() if kind != "pages" else []
+        if kind != "pages":
+            self._check_keys(schema, changes)
+        names = {change.table for change in changes}
+        used = [found for name in sorted(names) if (found := shape(name)) is not None]
+        after = pages.snapshot(self._connection, job.limits) if kind == "pages" else b""
+        ran = Ran(
+            reached=reached,
+            results=tuple(results),
+            sample=images.sample({one.table: one for one in used}, changes),
+            counters=() if kind == "pages" else self._moved(counters),
+            notes=(),
+        )
+        return _Done(ran, used, changes, pages.difference(before, after) if kind == "pages" else None)
+
+    def _statement(
+        self, statement: Statement, follow: frozenset[tuple[str, str]], job: Job, recorder: Recorder | None = None
+    ) -> Result | None:
+        with self._connection.only(statement, follow):
+            try:
+                cursor = self._db.cursor()
+                cursor.execute(statement.sql)
+                columns = tuple(str(part[0]) for part in cursor.get_description()) if statement.returns_rows else ()
+            except (apsw.ExecutionCompleteError, StopIteration):
+                columns = ()
+            except apsw.InterruptError:
+                raise
+            except apsw.Error as error:
+                if recorder is not None and recorder.trouble is not None:
+                    raise recorder.trouble from error
+                raise _prepared_or_running(error) from error
+            if recorder is not None and recorder.trouble is not None:
+                raise recorder.trouble
+            if not statement.returns_rows:
+                return None
+            return self._rows(cursor, columns, job.limits)
+
+    def _rows(self, cursor: apsw.Cursor, columns: tuple[str, ...], limits: Limits) -> Result:
+        rows: list[tuple[JsonValue, ...]] = []
+        size, cut = 0, 0
+        try:
+            for row in cursor:
+                held = tuple(as_json(value) for value in row)
+                size += sum(len(str(value)) for value in held)
+                if cut or len(rows) >= limits.result_rows or size > limits.result_bytes:
+                    cut += 1
+                else:
+                    rows.append(held)
+        except UnicodeDecodeError as error:
+            raise Conflict(
+                "A value isn't valid UTF-8 text. Nothing was changed.", next_step="Read it as hex(column)."
+            ) from error
+        except apsw.InterruptError:
+            raise
+        except apsw.Error as error:
+            raise _prepared_or_running(error) from error
+        return Result(columns=columns, rows=tuple(rows), cut=cut)
+
+    def _check_keys(self, schema: Schema, changes: list[Change]) -> None:
+        """Every changed row can be found again by what it is known by."""
+        for change in changes:
+            if change.after is not None and isinstance(change.identity, tuple) and None in change.identity:
+                raise Conflict(f"A row of {change.table} has no key.", next_step="Give it one.")
+
+    def _keep(self, job: Job, done: _Done) -> None:
+        """Everything that undo needs, before the commit."""
+        if done.pages is not None:
+            pieces, kind = pages.encode(done.pages), "pages"
+        else:
+            pieces, kind = images.encode(done.shapes, done.changes), "rows"
+        job.progress("Keeping what undo needs")
+        write_image(job.records, _IMAGE, pieces, most=job.limits.image_bytes)
+        _note(job, {"phase": "done", "kind": kind, "ran": _as_facts(done.ran)})
+
+    def _commit(self) -> None:
+        try:
+            self._db.execute("COMMIT")
+        except apsw.BusyError as error:
+            raise while_running(error) from error
+        except apsw.Error as error:
+            raise doubtful() from error
+
+    # ---- taking back
+
+    def settle(self, job: Job) -> Settled:
+        return self._translated(lambda: self._settle(job))
+
+    def _settle(self, job: Job) -> Settled:
+        note = _noted(job)
+        if note is None or not has_image(job.records, _IMAGE):
+            return Settled(state="nothing")
+        phase, ran = str(note["phase"]), _from_facts(note["ran"])
+        with self._connection.within(job.limits.seconds), self._connection.transaction("DEFERRED"):
+            at, evidence = self._stands(job, note)
+        reverted = phase in ("undo", "redo")
+        if at == "after":
+            held = job.policy == "versioning" and phase != "committed"
+            return Settled(state="held" if held else "done", ran=ran)
+        if at == "before":
+            state: State = "undone" if reverted else "nothing"
+            return Settled(state=state)
+        return Settled(state="unknown", evidence=evidence, ran=ran)
+
+    def _stands(self, job: Job, note: JsonObject) -> tuple[str, tuple[str, ...]]:
+        """ "after", "before" or "" of the file, and what was seen."""
+        if note["kind"] == "pages":
+            image = pages.decode(read_image(job.records, _IMAGE))
+            at = pages.stands(image, pages.snapshot(self._connection, job.limits))
+            return at, () if at else ("the file holds neither what was there before nor what was left",)
+        kept, changes = images.decode(read_image(job.records, _IMAGE))
+        evidence: tuple[str, ...] = ()
+        for at, verb in (("after", "undo"), ("before", "redo")):
+            try:
+                images.compare(self._db, kept, shapes(self._db, list(kept)), changes, verb)
+            except Mismatch as found:
+                evidence = evidence or found.lines
+            else:
+                return at, ()
+        return "", evidence
+
+    def compare(self, job: Job, verb: Literal["undo", "redo"]) -> Ran:
+        def look() -> Ran:
+            with self._connection.within(job.limits.seconds), self._connection.transaction("DEFERRED"):
+                return self._check(job, verb)[0]
+
+        return self._translated(look)
+
+    def _check(self, job: Job, verb: str) -> tuple[Ran, dict[str, Shape], list[Change], Pages | None, bool]:
+        """What a revert has to do: its rows or its pages, and whether there is anything left to do."""
+        note = _noted(job)
+        if note is None:
+            raise Conflict("It never changed anything.", next_step="goex show ID says what is known of it.")
+        if note["phase"] == "committed":
+            raise Conflict("It was committed, and can't be taken back.", next_step="goex log shows when.")
+        ran = _from_facts(note["ran"])
+        ready = "before" if verb == "undo" else "after"
+        if note["kind"] == "pages":
+            image = pages.decode(read_image(job.records, _IMAGE))
+            at = pages.stands(image, pages.snapshot(self._connection, job.limits))
+            if not at:
+                raise pages.changed()
+            return _reverted(ran, (), verb, at == ready), {}, [], image, at == ready
+        kept, changes = images.decode(read_image(job.records, _IMAGE))
+        now = shapes(self._db, list(kept))
+        try:
+            images.compare(self._db, kept, now, changes, verb)
+        except Mismatch as found:
+            try:
+                images.compare(self._db, kept, now, changes, "redo" if verb == "undo" else "undo")
+            except Mismatch:
+                raise _differs(found.lines) from found
+            return _reverted(ran, (), verb, True), kept, changes, None, True
+        return _reverted(ran, images.sample(kept, changes), verb, False), kept, changes, None, False
+
+    def revert(self, job: Job, verb: Literal["undo", "redo"]) -> Ran:
+        return self._translated(lambda: self._revert(job, verb))
+
+    def _revert(self, job: Job, verb: str) -> Ran:
+        db = self._db
+        note = _noted(job)
+        self._connection.writable()
+        with self._connection.within(job.limits.seconds):
+            db.pragma("foreign_keys", False)
+            db.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+            try:
+                with self._connection.transaction("IMMEDIATE"):
+                    ran, kept, changes, image, ready = self._check(job, verb)
+                    assert note is not None
+                    _note(job, {**note, "phase": verb})
+                    if not ready and image is None:
+                        self._put_back(kept, changes, verb)
+                    self._connection.check_same()
+                    self._connection.check_time()
+                    self._commit()
+                if image is not None and not ready:
+                    pages.put_back(self._connection, image, verb, job.limits)
+            finally:
+                db.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 1)
+                db.pragma("foreign_keys", True)
+        return ran
+
+    def _put_back(self, kept: dict[str, Shape], changes: list[Change], verb: str) -> None:
+        tables = surveying.related(read_schema(self._db), set(kept))
+        before = surveying.broken(self._db, tables)
+        try:
+            images.put_back(self._db, kept, changes, verb)
+        except apsw.ConstraintError as error:
+            raise _differs(("a value that has to be unique is taken by another row now",)) from error
+        new = surveying.broken(self._db, tables) - before
+        if new:
+            lines = sorted({f"rows of {row[0]} would point to rows of {row[2]} that aren't there" for row in new})
+            raise _differs(tuple(lines))
+        try:
+            images.compare(self._db, kept, shapes(self._db, list(kept)), changes, "redo" if verb == "undo" else "undo")
+        except Mismatch as found:
+            raise _differs(found.lines) from found
+
+    def commit(self, job: Job) -> None:
+        if job.policy != "versioning":
+            return
+        note = _noted(job)
+        if note is None:
+            raise Conflict("It never changed anything.", next_step="goex show ID says what is known of it.")
+        if note["phase"] == "undo" and self.settle(job).state == "undone":
+            raise Conflict("It was taken back.", next_step="goex redo ID first.")
+        _note(job, {**note, "phase": "committed"})
+
+    # ---- ending
+
+    def interrupt(self) -> None:
+        self._connection.interrupt()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _translated(self, call: Callable[[], _T]) -> _T:
+        try:
+            return call()
+        except apsw.Error as error:
+            raise while_running(error) from error
+        except MemoryError as error:
+            raise Conflict("It needs more memory than there is.", next_step="Change fewer rows at a time.") from error
+        except UnicodeDecodeError as error:
+            raise InvalidInput("A name in this database isn't valid UTF-8.") from error
+
+    def _counters(self) -> dict[str, int]:
+        with suppress(apsw.SQLError):
+            found = self._db.execute("SELECT name, seq FROM main.sqlite_sequence")
+            return {str(name): int(str(seq)) for name, seq in found}
+        return {}
+
+    def _moved(self, before: dict[str, int]) -> tuple[str, ...]:
+        now = self._counters()
+        return tuple(
+            f"{name}: AUTOINCREMENT went from {before.get(name, 0)} to {value}"
+            for name, value in sorted(now.items())
+            if value != before.get(name, 0)
+        )
+
+
+def _prepared_or_running(error: apsw.Error) -> GoexError:
+    """SQLError at prepare speaks of names; at a row it may quote what a trigger or a function says."""
+    return refused_text(error) if isinstance(error, apsw.AuthError | apsw.BusyError) else while_running(error)
+
+
+def _reached(
+    program: Program, schema: Schema, recorder: Recorder, follow: frozenset[tuple[str, str]]
+) -> tuple[Reached, ...]:
+    columns = {(u.verb, u.table): u.columns for s in program.statements for u in s.uses}
+    found = []
+    for (name, verb, inner), rows in sorted(recorder.counts.items()):
+        table = schema.tables.get(name)
+        if table is not None and table.kind == "other":
+            continue
+        why: Literal["statement", "cascade", "trigger"] = "statement"
+        if inner:
+            why = "cascade" if (verb, name) in follow else "trigger"
+        found.append(
+            Reached(table=name, verb=verb, rows=rows, why=why, columns=columns.get((verb, name), ()))  # type: ignore[arg-type]
+        )
+    for statement in program.statements:
+        if statement.verb in ("create", "alter", "drop"):
+            found.append(Reached(table=statement.table, verb=statement.verb, rows=0))
+    return tuple(found)
+
+
+def _reverted(ran: Ran, sample: tuple[RowChange, ...], verb: str, ready: bool) -> Ran:
+    if ready:
+        return Ran(reached=(), notes=("It is so already.",))
+    turned = (
+        tuple(RowChange(table=one.table, before=one.after, after=one.before) for one in sample)
+        if verb == "undo"
+        else sample
+    )
+    return Ran(reached=ran.reached, sample=turned, counters=ran.counters)
+
+
+def _differs(lines: tuple[str, ...]) -> Conflict:
+    return Conflict(
+        "The database isn't as it was left: somebody changed it since.",
+        next_step="Look at the difference; nothing was touched.",
+        difference=lines,
+    )
+
+
+# ---- what is noted
+
+
+def _note(job: Job, facts: JsonObject) -> None:
+    job.records.put("db.state", canonical(facts))
+
+
+def _noted(job: Job) -> JsonObject | None:
+    data = job.records.get("db.state")
+    if data is None:
+        return None
+    try:
+        note = parse(data, limit=64 * 2**20)
+        if note["kind"] not in ("rows", "pages") or not isinstance(note["phase"], str):
+            raise KeyError("kind")
+        _from_facts(note["ran"])
+    except (InvalidInput, KeyError, TypeError) as error:
+        raise Conflict("What undo needs isn't as it was written.", next_step="goex log --verify") from error
+    return note  # type: ignore[no-any-return]
+
+
+def _as_facts(ran: Ran) -> JsonObject:
+    return {
+        "reached": [[r.table, r.verb, r.rows, r.why, list(r.columns)] for r in ran.reached],
+        "sample": [
+            [c.table, None if c.before is None else dict(c.before), None if c.after is None else dict(c.after)]
+            for c in ran.sample
+        ],
+        "counters": list(ran.counters),
+        "notes": list(ran.notes),
+    }
+
+
+def _from_facts(facts: JsonObject) -> Ran:
+    return Ran(
+        reached=tuple(Reached(table=t, verb=v, rows=n, why=w, columns=tuple(c)) for t, v, n, w, c in facts["reached"]),
+        sample=tuple(RowChange(table=t, before=b, after=a) for t, b, a in facts["sample"]),
+        counters=tuple(facts["counters"]),
+        notes=tuple(facts["notes"]),
+    )
