@@ -12,10 +12,24 @@ from typing import Literal, cast, get_args
 from urllib.parse import quote, unquote
 
 from policies.accounts import normal_host
+from policies.catalog import Risk
 from policies.errors import InvalidInput, Unsupported
 
 Engine = Literal["postgresql", "mariadb", "sqlite", "mongodb"]
 SERVICE = "db"  # of accounts, needs and grants
+# What can be done with a table or a collection: the methods of that service, and the end of each scope.
+RISKS: Mapping[str, Risk] = {
+    "select": Risk.READ,
+    "find": Risk.READ,
+    "insert": Risk.WRITE,
+    "update": Risk.WRITE,
+    "delete": Risk.DELETE,
+    "truncate": Risk.DELETE,
+    "drop": Risk.DELETE,
+    "create": Risk.ADMIN,
+    "alter": Risk.ADMIN,
+}
+PAIRS = "pairs"  # the method and scope of letting a model's statements take a change back
 POLICIES: tuple[str, ...] = ("versioning", "reversal", "pairs")
 DefaultPolicy = Literal["versioning", "reversal", "pairs"]
 LONGEST_HOLD = 24 * 30  # hours

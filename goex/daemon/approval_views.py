@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from goex.daemon.credential_views import say_credentials
+from goex.daemon.database_words import doing
 from goex.daemon.views import need_view, text
 from goex.daemon.width_words import Asked, widths
 from goex.engine.core import Core
@@ -19,6 +20,7 @@ from goex.journal.actions import ActionRow
 from goex.journal.chain import stamp
 from goex.rpc import goex_pb2 as pb
 from policies.actions import Plan
+from policies.databases import SERVICE
 from policies.decisions import Ask, Decision
 from policies.grants import Grant, Width
 from policies.text import escape, shorten
@@ -171,6 +173,9 @@ def _grant_words(core: Core, grant: Grant) -> list[str]:
     if grant.service == "files":
         program = "one program" if grant.constraints else "any program"
         said = f"{who} may run {program} in {grant.account} without asking."
+    elif grant.service == SERVICE:
+        how = "by one statement" if grant.constraints else "by any statement"
+        said = f"{who} may {doing(grant.scope, grant.account)} without asking, {how}."
     else:
         only = f" Only {', '.join(grant.methods)}." if grant.methods else ""
         said = f"{who} may use {what} on account {grant.account} without asking.{only}"
@@ -179,7 +184,7 @@ def _grant_words(core: Core, grant: Grant) -> list[str]:
         alone = ", and no other arguments" if grant.only else ""
         bound = f"Only with the values of {names} that it was given for{alone}."
     else:
-        bound = "" if grant.service == "files" else "Whatever the arguments are."
+        bound = "" if grant.service in ("files", SERVICE) else "Whatever the arguments are."
     lines = [said, bound] if bound else [said]
     if grant.entries:
         lines.append(f"Only while the catalog says of {len(grant.entries)} methods what it said then.")

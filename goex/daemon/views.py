@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from goex.daemon import database_words
+from goex.daemon.database_words import is_database
 from goex.engine.events import Problem
 from goex.engine.reverting import REVERTIBLE
 from goex.journal.actions import ActionRow
@@ -68,6 +70,8 @@ def need_view(need: Need, catalog: Catalog, granted: bool) -> pb.NeedView:
         others = ()
         all_of_it = (f"everything in {need.account}",)
         means = Meaning(see=all_of_it, change=all_of_it, destroy=all_of_it)
+    elif is_database(need):
+        description, others, means = database_words.description(need), (), database_words.meaning(need)
     elif need.service == "goex":
         description = f"Drop what undo would need for action {need.account}: it can't be taken back any more."
         others = ()

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from goex.daemon.database_words import doing, is_database
 from goex.engine.giving import Choice, bindable, bounds, own
 from goex.journal.actions import ActionRow
 from goex.journal.chain import stamp
@@ -83,6 +84,14 @@ def _unasked(choice: Choice, need: Need, asked: Asked, catalog: Catalog) -> str:
             f"{who} may run any program in {need.account}, which can read, change and delete everything there, and"
             " undo and redo what such programs did, without asking."
         )
+    if is_database(need):
+        if choice is not Choice.ARGUMENTS:
+            return f"{who} may {doing(need.scope, need.account)} without asking, whichever statement it is by."
+        own_ones = own(need)
+        if "statement" not in own_ones:
+            return f"{who} may do this very thing again ({need.scope} in {need.account}) without asking."
+        which = "this very statement" if len(need.arguments) == 1 else "these very statements"
+        return f"{who} may {doing(need.scope, need.account)} without asking, by {which} alone."
     start = f"{who} may use {need.service}:{need.scope} on account {need.account} without asking:"
     used = ", ".join(need.methods)
     if choice is Choice.ARGUMENTS:
@@ -113,7 +122,10 @@ def _value(value: object) -> str:
 def _beyond(choice: Choice, asked: Asked) -> list[str]:
     """Where a grant is for more than the plan that is shown, or for less than it seems."""
     action, said = asked.plan.action, []
-    if isinstance(action, Revert) and asked.needs and asked.needs[0].service != "files":
+    if any(is_database(need) for need in asked.needs):
+        if len(asked.needs) > 1:
+            said.append("It isn't for these permissions together: each of them holds for any statement that needs it.")
+    elif isinstance(action, Revert) and asked.needs and asked.needs[0].service != "files":
         said.append(f"It isn't for this {action.verb} alone: it is for these calls in whatever is asked for.")
     calls = len(action.calls) if isinstance(action, ApiCalls) else 1
     if calls > 1:

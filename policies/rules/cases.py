@@ -1,7 +1,8 @@
 """Tables of cases: a request, and what is to come of it. What a person tries their rules with.
 
-A case names an agent and a call (`call`, `arguments`), several (`calls`) or a folder (`folder`); what it leaves out is
-as it would be: the method's risk, its own scope and undo, the default account, noon on an ordinary Monday.
+A case names an agent and a call (`call`, `arguments`), several (`calls`), a folder (`folder`) or a database
+(`database`, with the `scopes` that a statement there needs, like "orders:update"); what it leaves out is as it would
+be: the method's risk, its own scope and undo, the default account, noon on an ordinary Monday.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from policies.actions import Action, ApiCalls, Call, Files, Need, Plan, Revert, UndoClass
+from policies.actions import Action, ApiCalls, Call, Files, Need, Plan, Revert, Sql, UndoClass
 from policies.catalog import Method, Risk
+from policies.databases import RISKS, SERVICE
 from policies.decisions import Allow, Ask, Decision, Deny, Request, Rules, decide
 from policies.digest import digest
 from policies.errors import InvalidInput
 from policies.grants import Grant, Width
-from policies.jsonvalue import JsonObject
+from policies.jsonvalue import JsonObject, JsonValue
 from policies.rules.checking import close
 from policies.rules.facts import REVERTS, Catalogued, Situation
 
@@ -26,7 +28,8 @@ NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 MOST = 20_000
 _KEYS = (
     "name", "agent", "call", "arguments", "calls", "folder", "program", "kind", "account", "scope", "risk", "undo",
-    "at", "hosts", "bounds", "databases", "tables", "session", "rate", "granted", "only_when", "expect", "rule",
+    "at", "hosts", "bounds", "databases", "tables", "database", "scopes", "policy",
+    "session", "rate", "granted", "only_when", "expect", "rule",
 )  # fmt: skip
 OUTCOMES = ("allow", "ask", "deny")
 
@@ -195,13 +198,15 @@ def plan_of_calls(
 
 
 def _plan(case: Mapping[str, Any], catalog: Catalogued, scope_of: ScopeOf) -> Plan:
-    own = "files" if "folder" in case else "call"
+    own = "files" if "folder" in case else "sql" if "database" in case else "call"
     kind = str(case.get("kind", own))
     if kind not in (own, *REVERTS):
         raise BadCase(f"{kind[:60]!r} isn't what can be done with it.", next_step=f"It is {own}, {', '.join(REVERTS)}.")
     account = str(case.get("account", "default"))
     if "folder" in case:
         plan = _files(case, kind)
+    elif "database" in case:
+        plan = _sql(case, kind)
     else:
         several = case.get("calls") or [{"call": case.get("call", ""), "arguments": case.get("arguments", {})}]
         calls = tuple(
@@ -248,6 +253,37 @@ def _files(case: Mapping[str, Any], kind: str) -> Plan:
     )
     undo = UndoClass.IRREVERSIBLE if kind == "commit" else UndoClass.EXACT
     return _made(action, needs=(need,), undo=undo, resolved={"folder": folder})
+
+
+def _sql(case: Mapping[str, Any], kind: str) -> Plan:
+    database, scopes = str(case["database"]), [str(scope) for scope in case.get("scopes", ())]
+    verbs = [scope.rpartition(":")[2] for scope in scopes]
+    if not scopes or not all(verb in RISKS for verb in verbs):
+        raise BadCase(
+            "It doesn't say what a statement in that database needs.", next_step='Write scopes = ["orders:update"].'
+        )
+    action: Action = Sql(database=database, statements=str(case.get("program", "")))
+    if kind in REVERTS:
+        action = Revert(verb=kind, target="a-case")  # type: ignore[arg-type]
+    reads = all(verb in ("select", "find") for verb in verbs)
+    needs = tuple(
+        Need(
+            service=SERVICE,
+            account=database,
+            scope=scope,
+            risk=RISKS[verb],
+            methods=(verb,),
+            arguments=({"statement": str(case.get("program", ""))},),
+        )
+        for scope, verb in zip(scopes, verbs, strict=True)
+    )
+    undo = UndoClass.NOTHING if reads else UndoClass.IRREVERSIBLE if kind == "commit" else UndoClass.EXACT
+    resolved: dict[str, JsonValue] = {
+        "databases": [database],
+        "tables": sorted({scope.rpartition(":")[0] for scope in scopes}),
+        "policy": "" if reads else str(case.get("policy", "reversal")),
+    }
+    return replace(_made(action, needs=needs, undo=undo, resolved=resolved), bounds={"rows": 0 if reads else 1})
 
 
 def _made(action: Action, *, needs: tuple[Need, ...], undo: UndoClass, resolved: JsonObject) -> Plan:

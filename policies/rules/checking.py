@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from policies.databases import PAIRS, RISKS, SERVICE
 from policies.grants import ANONYMOUS, PERSON
 from policies.rules.book import DEFAULT_FILE, default_text
 from policies.rules.facts import Catalogued
@@ -96,11 +97,22 @@ def _names(policy: Policy, catalog: Catalogued, agents: Collection[str]) -> Iter
             case "Agent" if id not in (PERSON, ANONYMOUS, *agents):
                 step = close(id, (PERSON, *agents)) or "goex agents lists them."
                 yield _found(policy, f"There is no agent {escape(id)!r}, {never}.", step, at=id, error=False)
-            case "Service" if id not in catalog.services:
+            case "Service" if id not in (SERVICE, *catalog.services):
                 step = close(id, catalog.services) or "goex catalog lists them."
                 yield _found(policy, f"There is no service {escape(id)!r}, {never}.", step, at=id, error=False)
             case "Method":
                 service, _, name = id.partition(".")
+                if service == SERVICE:
+                    if name not in (*RISKS, PAIRS):
+                        step = close(name, (*RISKS, PAIRS)) or f"There are: {', '.join((*RISKS, PAIRS))}."
+                        yield _found(
+                            policy,
+                            f"Nothing is done in a database by {escape(id)!r}, {never}.",
+                            step,
+                            at=id,
+                            error=False,
+                        )
+                    continue
                 known = catalog.services.get(service)
                 if known is None or name not in known.methods:
                     names = catalog.services if known is None else (f"{service}.{one}" for one in known.methods)

@@ -319,6 +319,8 @@ def _common(plan: Plan, situation: Situation, now: datetime, parts: tuple[_Part,
     }
     if folder := _folder(plan):
         made["folder"] = folder
+    if isinstance(policy := plan.resolved.get("policy"), str) and policy:
+        made["policy"] = policy
     return made
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from policies.catalog import Method, Risk
+from policies.databases import SERVICE
 from policies.rules.arguments import BOOLEAN, LONG, STRING
 from policies.rules.facts import KINDS, REVERTS, WEEKDAYS, Catalogued, TypesOf
 from policies.rules.source import Policy
@@ -24,6 +25,8 @@ ENUMS: Mapping[str, tuple[str, ...]] = {
 }
 ACTIONS = (*KINDS, "revert")
 TYPES = ("Agent", "Service", "Method", "Folder", "Action", *ENUMS)
+# Of methods of the service `db`: `db.update` and so on.
+DATABASES: Mapping[str, Any] = {"statement": {**STRING, "required": False}}
 FILES: Mapping[str, Any] = {"language": {**STRING, "required": False}, "program": {**STRING, "required": False}}
 
 
@@ -49,6 +52,7 @@ FACTS: Mapping[str, Mapping[str, Any]] = {
     "databases": _TEXTS,
     "tables": _TEXTS,
     "folder": {**STRING, "required": False},
+    "policy": {**STRING, "required": False},  # how a change of a database is taken back; a read has none
     "bounds": _record(files=_MAYBE, bytes=_MAYBE, rows=_MAYBE, requests=_MAYBE),
     "time": _record(
         hour=LONG,
@@ -123,7 +127,8 @@ class Arguments:
         found: dict[str, dict[str, Any]] = {}
         first: dict[str, str] = {}
         differ: dict[str, tuple[str, str]] = {}
-        names: set[str] = set(FILES) if files else set()
+        own: Mapping[str, Any] = {**(FILES if files else {}), **(DATABASES if _of_databases(policy) else {})}
+        names: set[str] = set(own)
         for method_id, name, kind in self._each(methods):
             names.add(name)
             if policy.reads is not None and name not in policy.reads:
@@ -137,9 +142,7 @@ class Arguments:
             if one and kind["required"]:
                 found[name] = {**plain, "required": True}
         made = {name: {"required": False, **kind} for name, kind in found.items()}
-        if files:
-            made = {**made, **FILES}
-        return made, differ, frozenset(names)
+        return {**made, **own}, differ, frozenset(names)
 
     def _each(self, methods: tuple[Method, ...] | None) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
         """Method, argument, type. Of no method in particular: those of the services that come with GoEx, since an
@@ -159,3 +162,9 @@ class Arguments:
         for name, uses in self._own.items():
             for method_id, kind in uses:
                 yield method_id, name, kind
+
+
+def _of_databases(policy: Policy) -> bool:
+    """Whether a rule's head can be about what is done in a database."""
+    how, kind, id = policy.head.resource
+    return not how or (kind == "Service" and id == SERVICE) or (kind == "Method" and id.startswith(f"{SERVICE}."))

@@ -11,7 +11,7 @@ from typing import Any, cast, get_args
 
 from policies.actions import Need, Plan, Revert, Sql, UndoClass
 from policies.catalog import Risk
-from policies.databases import SERVICE
+from policies.databases import PAIRS, RISKS, SERVICE
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue
 from runtimes.sql import words
@@ -32,17 +32,6 @@ from runtimes.sql.contract import (
 )
 from runtimes.sql.place import facts
 
-PAIRS = "pairs"  # the scope that taking back by a model's statements needs
-_RISKS: Mapping[str, Risk] = {
-    "select": Risk.READ,
-    "insert": Risk.WRITE,
-    "update": Risk.WRITE,
-    "delete": Risk.DELETE,
-    "truncate": Risk.DELETE,
-    "drop": Risk.DELETE,
-    "create": Risk.ADMIN,
-    "alter": Risk.ADMIN,
-}
 _BACK: Mapping[str, Verb] = {
     "insert": "delete",
     "delete": "insert",
@@ -126,7 +115,7 @@ def _needs(database: str, program: Program, reached: Iterable[Reached], policy: 
     for statement in program.statements:
         for use in statement.uses:
             key = use.table, use.verb
-            risk = _RISKS[use.verb]
+            risk = RISKS[use.verb]
             if statement.everywhere and use.table == statement.table and use.verb in WRITES:
                 risk = max(risk, Risk.DELETE)
             statements.setdefault(key, {})[statement.sql] = None
@@ -135,7 +124,7 @@ def _needs(database: str, program: Program, reached: Iterable[Reached], policy: 
     for one in reached:
         key = one.table, one.verb
         if key not in statements:  # only a cascade or a trigger does it
-            statements[key], risks[key] = dict(everything), _RISKS[one.verb]
+            statements[key], risks[key] = dict(everything), RISKS[one.verb]
     needs = [
         Need(
             service=SERVICE,
@@ -185,7 +174,7 @@ def revert_plan(revert: Revert, target: Plan, place: Place, lines: Iterable[str]
                 service=SERVICE,
                 account=action.database,
                 scope=f"{table}:{verb}",
-                risk=_RISKS[verb],
+                risk=RISKS[verb],
                 methods=(verb,),
                 arguments=({"verb": revert.verb, "target": revert.target},),
             )
@@ -211,7 +200,7 @@ def commit_plan(revert: Revert, target: Plan, place: Place, *, held: bool) -> Pl
                     service=SERVICE,
                     account=action.database,
                     scope=f"{one['table']}:{one['verb']}",
-                    risk=_RISKS[one["verb"]],
+                    risk=RISKS[one["verb"]],
                     methods=(one["verb"],),
                     arguments=({"verb": "commit", "target": revert.target},),
                 )

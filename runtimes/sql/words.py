@@ -224,11 +224,11 @@ def dry_lines(ran: Ran, warnings: Iterable[str] = ()) -> Iterator[DryLine]:
         if result.cut:
             yield DryLine("note", f"{result.cut} more rows were left out.")
     table = ""
-    for row in ran.sample:
-        if row.table != table:
-            table = row.table
+    for change in ran.sample:
+        if change.table != table:
+            table = change.table
             yield DryLine("hunk", escape(table))
-        yield from _row(row)
+        yield from _row(change)
     shown, all_of_them = len(ran.sample), sum(one.rows for one in ran.reached)
     if ran.sample and shown < all_of_them:
         yield DryLine("note", f"{shown} of {all_of_them} rows are shown.")
