@@ -124,7 +124,7 @@ class Desk:
                 self.records, notes.State(at="between", name=name, was=state.was if resumed else state.at)
             )
             await self._stage(restore, todo, None if resumed else state)
-            await self._apply(restore, todo, goal, tell)
+            await self._apply(restore, todo, goal, tell, whole=resumed or not restore.plain(todo))
         if arrive is not None:
             try:
                 notes.write_state(self.records, notes.State(at=arrive))
@@ -159,17 +159,25 @@ class Desk:
                 notes.write_state(self.records, state)
             raise
 
-    async def _apply(self, restore: Restore, todo: Steps, goal: Manifest, tell: Callable[[str], None]) -> None:
-        def apply_and_look() -> Manifest:
+    async def _apply(
+        self, restore: Restore, todo: Steps, goal: Manifest, tell: Callable[[str], None], *, whole: bool
+    ) -> None:
+        """Bring everything into place and look whether it is what it should be: at all of it, or, after little was
+        done to what had just been compared, at that."""
+
+        def apply_and_look() -> list[str]:
             restore.apply(todo)
-            return self.walk(known=restore.now, tell=tell)
+            if not whole:
+                return [shown(path) for path in restore.strays(todo, self.repository.hash)]
+            reached = self.walk(known=restore.now, tell=tell)
+            return [] if manifests.equal(reached, goal) else words.changes(goal.entries, reached.entries) or ["times"]
 
         try:
-            reached = await in_thread(apply_and_look, saying="Putting everything into place…", progress=self.progress)
+            strange = await in_thread(apply_and_look, saying="Putting everything into place…", progress=self.progress)
         except GoexError as error:
             raise Halted(error) from error
-        if not manifests.equal(reached, goal):
-            difference, _ = words.capped(words.changes(goal.entries, reached.entries), 20)
+        if strange:
+            difference, _ = words.capped(strange, 20)
             raise Halted(Conflict("The folder isn't what it should be after this.", difference=difference))
 
 

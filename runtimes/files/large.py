@@ -15,6 +15,8 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from queue import Queue
+from threading import Thread
 
 from policies.errors import Unavailable
 from runtimes.files.tree import CHUNK, LARGE
@@ -23,7 +25,10 @@ from runtimes.files.tree import CHUNK, LARGE
 _FICLONE = 0x40049409
 NO_CLONES = {errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL, errno.ENOTTY, errno.ENOSYS, errno.EPERM, errno.EBADF}
 _MARGIN = 16 << 20  # bytes that stay free
-_ZEROS = bytes(CHUNK)
+_PIECE = 4 << 20
+_ZEROS = bytes(_PIECE)
+_AHEAD = 4  # pieces
+_SYNCED = 128 << 20  # bytes that are written before they are brought to the disk
 _NAME = re.compile(r"[0-9a-f]{64}")
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {size}\n"
 ATTRIBUTES = b"large/** filter=lfs diff=lfs merge=lfs -text\n"
@@ -89,16 +94,24 @@ class Large:
             path.unlink(missing_ok=True)
 
     def _copied(self, source: int, file: int, size: int) -> tuple[hashlib._Hash, bool]:
+        """Read and hash here, write in another thread, which also brings what it wrote to the disk meanwhile."""
         digest, left = hashlib.sha256(), size
-        for chunk in _pieces(source, size):
-            digest.update(chunk)
-            left -= len(chunk)
-            if chunk == _ZEROS:  # stays a hole
-                os.lseek(file, len(chunk), os.SEEK_CUR)
-                continue
-            view = memoryview(chunk)
-            while view:
-                view = view[os.write(file, view) :]
+        waiting: Queue[bytes] = Queue(_AHEAD)
+        failed: list[OSError] = []
+        writer = Thread(target=_write, args=(file, waiting, failed))
+        writer.start()
+        try:
+            for chunk in _pieces(source, size, _PIECE):
+                waiting.put(chunk)
+                digest.update(chunk)
+                left -= len(chunk)
+                if failed:
+                    break
+        finally:
+            waiting.put(b"")
+            writer.join()
+        if failed:
+            raise failed[0]
         os.ftruncate(file, size)
         return digest, not left
 
@@ -167,9 +180,30 @@ class Large:
             )
 
 
-def _pieces(file: int, size: int) -> Iterator[bytes]:
+def _write(file: int, waiting: Queue[bytes], failed: list[OSError]) -> None:
+    """Write what comes until it is empty. After a failure the rest is taken and dropped, so that nobody waits."""
+    unsynced = 0
+    while chunk := waiting.get():
+        if failed:
+            continue
+        try:
+            if chunk == _ZEROS:  # stays a hole
+                os.lseek(file, len(chunk), os.SEEK_CUR)
+                continue
+            view = memoryview(chunk)
+            while view:
+                view = view[os.write(file, view) :]
+            unsynced += len(chunk)
+            if unsynced >= _SYNCED:
+                unsynced = 0
+                os.fdatasync(file)
+        except OSError as error:
+            failed.append(error)
+
+
+def _pieces(file: int, size: int, piece: int = CHUNK) -> Iterator[bytes]:
     """At most `size` bytes from where the file stands."""
-    while size > 0 and (chunk := os.read(file, min(CHUNK, size))):
+    while size > 0 and (chunk := os.read(file, min(piece, size))):
         size -= len(chunk)
         yield chunk
 

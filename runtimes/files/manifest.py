@@ -58,9 +58,8 @@ def encode(manifest: Manifest) -> bytes:
 
 def encode_on(manifest: Manifest, base: Manifest, oid: str, depth: int) -> bytes | None:
     """What differs from `base`, which is written as `oid`; None where that isn't worth it."""
-    old, new = base.entries, manifest.entries
-    changed = {path: entry for path, entry in new.items() if (was := old.get(path)) is not entry and was != entry}
-    removed = old.keys() - new.keys()
+    changed, removed = apart(base.entries, manifest.entries)
+    new = manifest.entries
     if (len(changed) + len(removed)) * 4 > len(new):
         return None
     return _encode(manifest, changed, tuple(sorted(removed)), oid, depth)
@@ -181,12 +180,19 @@ def _xattrs(entry: Entry) -> list[list[str]]:
     return [[name, b64encode(value).decode("ascii")] for name, value in entry.xattrs]
 
 
+def apart(old: Mapping[bytes, Entry], new: Mapping[bytes, Entry]) -> tuple[dict[bytes, Entry], set[bytes]]:
+    """What is new or another entry in `new`, and the paths that it lacks. Entries that both share cost little."""
+    if old is new:
+        return {}, set()
+    changed = {path: entry for path, entry in new.items() if (was := old.get(path)) is not entry and was != entry}
+    return changed, old.keys() - new.keys()
+
+
 def equal(one: Manifest, other: Manifest) -> bool:
     """Whether two trees are the same by the equality that undo promises."""
-    return one.entries.keys() == other.entries.keys() and not any(
-        entry is not (there := other.entries[path]) and entry.essence != there.essence
-        for path, entry in one.entries.items()
-    )
+    changed, gone = apart(one.entries, other.entries)
+    there = one.entries
+    return not gone and all(path in there and there[path].essence == entry.essence for path, entry in changed.items())
 
 
 def between(now: Manifest, one: Manifest, other: Manifest) -> list[bytes]:

@@ -27,6 +27,7 @@ _SAMPLE = 1 << 16
 _CHUNK = 1 << 20
 _BUFFER = 1 << 20
 _FAR = 1 << 31
+_NEW = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
 
 
 class PackWriter:
@@ -35,19 +36,18 @@ class PackWriter:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._path = folder / f"tmp_pack_{os.getpid()}_{os.urandom(6).hex()}"
-        fd = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        self._file = os.fdopen(fd, "w+b", buffering=0)
+        self._file = os.open(self._path, _NEW, 0o600)
         self._held: list[bytes] = []
         self._holding = 0
         self._at = 12
         self._rows: list[tuple[bytes, int, int]] = []  # object id, checksum, offset
-        self._file.write(b"PACK" + struct.pack(">II", 2, 0))
+        _all(self._file, b"PACK" + struct.pack(">II", 2, 0))
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._file.close()
+        os.close(self._file)
         self._path.unlink(missing_ok=True)
 
     def add(self, oid: str, data: bytes) -> None:
@@ -85,10 +85,7 @@ class PackWriter:
             parts = []
             chunk = read(min(_CHUNK, left)) if left else b""
         if left:
-            self._flush()
-            self._at = began
-            self._file.seek(began)
-            self._file.truncate()
+            self._back(began)
             return ""
         end = press.flush()
         self._rows.append((digest.digest(), zlib.crc32(end, crc), began))
@@ -98,34 +95,31 @@ class PackWriter:
     def drop_last(self) -> None:
         """Forget the content that came last: its object stays out of the index, and out of the pack."""
         _, _, began = self._rows.pop()
-        self._flush()
-        self._at = began
-        self._file.seek(began)
-        self._file.truncate()
+        self._back(began)
 
     def finish(self) -> None:
         """Bring the pack and its index to the disk, under their names. Without a content there is none."""
         if not self._rows:
             return
         self._flush()
-        self._file.seek(8)
-        self._file.write(struct.pack(">I", len(self._rows)))
-        self._file.seek(0)
+        os.pwrite(self._file, struct.pack(">I", len(self._rows)), 8)
+        os.lseek(self._file, 0, os.SEEK_SET)
         digest = hashlib.sha256()
-        while chunk := self._file.read(_CHUNK):
+        while chunk := os.read(self._file, _CHUNK):
             digest.update(chunk)
         checksum = digest.digest()
-        _all(self._file.write, checksum)
-        os.fchmod(self._file.fileno(), 0o400)
-        os.fsync(self._file.fileno())
+        _all(self._file, checksum)
+        os.fchmod(self._file, 0o400)
+        os.fsync(self._file)
         name = self._folder / f"pack-{checksum.hex()}"
         index = self._path.with_name(f"{self._path.name}_idx")
         try:
-            with index.open("xb") as file:
-                file.write(_index(self._rows, checksum))
-                file.flush()
-                os.fchmod(file.fileno(), 0o400)
-                os.fsync(file.fileno())
+            file = os.open(index, _NEW, 0o400)
+            try:
+                _all(file, _index(self._rows, checksum))
+                os.fsync(file)
+            finally:
+                os.close(file)
             self._path.rename(name.with_suffix(".pack"))
             index.rename(name.with_suffix(".idx"))  # last: with it the pack counts
         finally:
@@ -145,7 +139,14 @@ class PackWriter:
 
     def _flush(self) -> None:
         held, self._held, self._holding = b"".join(self._held), [], 0
-        _all(self._file.write, held)
+        _all(self._file, held)
+
+    def _back(self, to: int) -> None:
+        """Cut off what was written from there on."""
+        self._flush()
+        self._at = to
+        os.lseek(self._file, to, os.SEEK_SET)
+        os.ftruncate(self._file, to)
 
 
 def stored(folder: Path) -> set[bytes]:
@@ -207,8 +208,8 @@ def _index(rows: list[tuple[bytes, int, int]], checksum: bytes) -> bytes:
     return made + hashlib.sha256(made).digest()
 
 
-def _all(write: Callable[[memoryview], int | None], data: bytes) -> None:
-    """Write all of it: a raw file may take less at a time."""
+def _all(file: int, data: bytes) -> None:
+    """Write all of it: a call may take less at a time."""
     view = memoryview(data)
     while view:
-        view = view[write(view) or 0 :]
+        view = view[os.write(file, view) :]

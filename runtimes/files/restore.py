@@ -14,16 +14,20 @@ Rules:
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from runtimes.files.handles import Handles, Moved, check_own, expect, look, remove_flat, set_metadata, sync
-from runtimes.files.tree import KINDS, Entry, Manifest, opened
+from runtimes.files.manifest import apart
+from runtimes.files.tree import KINDS, PROC, Entry, Manifest, opened, read_xattrs, reading
 
 Copy = Callable[[str, Callable[[bytes], object]], None]
 _BLOCK = 1 << 16
 _ZEROS = bytes(_BLOCK)
+_OPEN = {"d": 0o700, "f": 0o400}
+_FEW = 40  # names that are brought to the disk one by one, and looked at once more alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,24 +43,34 @@ class Steps:
     def __bool__(self) -> bool:
         return bool(self.remove or self.folders or self.stage or self.links or self.settle)
 
+    @property
+    def few(self) -> bool:
+        """Whether it is little in itself, however large the folder."""
+        names = (self.remove, self.folders, self.stage, self.links, self.settle)
+        return sum(len(paths) for paths in names) <= _FEW
+
 
 def steps(now: Manifest, goal: Manifest) -> Steps:
     """Compare two manifests. Pure."""
-    old, new = now.entries, goal.entries
-    gone = {path for path, entry in old.items() if path not in new or (entry.kind == "d") != (new[path].kind == "d")}
-    stage: list[bytes] = []
-    links: list[tuple[bytes, bytes]] = []
+    old = now.entries
+    # What is the same and has one name alone needs nothing, and is nothing that the rest could build on.
+    new, missing = apart(old, goal.entries)
+    changed = dict(new)
+    new |= {path: entry for path, entry in goal.entries.items() if entry.group}
+    gone = missing | {path for path, entry in changed.items() if path in old and _turned(old[path], entry)}
     settle = [
         path
-        for path, entry in new.items()
+        for path, entry in sorted(changed.items())
         if entry.kind == "d" and path in old and path not in gone and entry.essence != old[path].essence
     ]
+    stage: list[bytes] = []
+    links: list[tuple[bytes, bytes]] = []
     members: dict[int, int] = {}
     for entry in old.values():
-        if entry.kind != "d":
+        if entry.group:
             members[entry.inode] = members.get(entry.inode, 0) + 1
     claimed: set[int] = set()
-    for paths in _clusters(new):
+    for paths in _clusters(dict(sorted(new.items()))):
         anchor = next((path for path in paths if _keeps(old.get(path), new[path], members, claimed)), None)
         if anchor is None:
             stage.append(paths[0])
@@ -71,11 +85,18 @@ def steps(now: Manifest, goal: Manifest) -> Steps:
         ]
     return Steps(
         remove=tuple(sorted(gone, reverse=True)),
-        folders=tuple(path for path, entry in new.items() if entry.kind == "d" and (path not in old or path in gone)),
+        folders=tuple(
+            path for path, entry in sorted(changed.items()) if entry.kind == "d" and (path not in old or path in gone)
+        ),
         stage=tuple(stage),
         links=tuple(links),
         settle=tuple(settle),
     )
+
+
+def _turned(old: Entry, new: Entry) -> bool:
+    """Whether a folder has become something else, or the other way round."""
+    return (old.kind == "d") != (new.kind == "d")
 
 
 def _clusters(entries: Mapping[bytes, Entry]) -> list[list[bytes]]:
@@ -95,7 +116,9 @@ def _keeps(there: Entry | None, goal: Entry, members: Mapping[int, int], claimed
     """Whether the inode that is there can stay, at most with other metadata."""
     if there is None or there.kind == "d" or there.body != goal.body or there.inode in claimed:
         return False
-    return _plain(there) == _plain(goal) or (there.links <= members[there.inode] and _rights(there) == _rights(goal))
+    return _plain(there) == _plain(goal) or (
+        there.links <= members.get(there.inode, 1) and _rights(there) == _rights(goal)
+    )
 
 
 def _rights(entry: Entry) -> tuple[object, ...]:
@@ -134,10 +157,13 @@ class Restore:
             check_own(folder, self.name)  # from here on nobody else can put anything into it
             with self.contents() as copy:
                 for number, path in enumerate(todo.stage):
-                    self._make(folder, b"%d" % number, self.goal.entries[path], copy)
+                    self._make(folder, b"%d" % number, self.goal.entries[path], copy, todo.few)
                     if number % 500 == 499:
                         self.progress(f"Restored the contents of {number + 1} of {len(todo.stage)} files.")
-        self._sync()
+            if todo.few:
+                self._fsync(handles, self.name)
+        if not todo.few:
+            self._sync()
 
     def unstage(self) -> None:
         """Take `stage` back."""
@@ -177,23 +203,79 @@ class Restore:
             handles.folder(b"")
             remove_flat(self.root, self.name)
             self._folders(handles, touched | handles.lifted | set(todo.settle))
-        self._sync()
+            if todo.few:
+                for path in sorted(touched | set(todo.settle)):
+                    if path in self.goal.entries and self.goal.entries[path].kind in "fd":
+                        self._fsync(handles, path)  # a link is brought by the folder that holds it
+        if not todo.few:
+            self._sync()
+
+    def strays(self, todo: Steps, name: Callable[[int, os.stat_result, bytes], str]) -> list[bytes]:
+        """The paths that these steps have touched and that aren't what the goal says. Only looks; `name` gives a
+        content's. Everything else was compared right before."""
+        paths = self._touched(todo)
+        inodes: dict[bytes, int] = {}
+        with Handles(self.root) as handles:
+            for path in sorted(paths, reverse=True):
+                goal = self.goal.entries.get(path)
+                try:
+                    folder, inner = handles.parent(path)
+                except Moved:
+                    if goal is not None:
+                        return [path]
+                    continue
+                at = look(folder, inner)
+                if (at is None) != (goal is None):
+                    return [path]
+                if at is None or goal is None:
+                    continue
+                anchor = goal.group or path
+                if inodes.setdefault(anchor, at.st_ino) != at.st_ino or not _is(folder, inner, path, at, goal, name):
+                    return [path]
+        return []
+
+    def plain(self, todo: Steps) -> bool:
+        """Whether `strays` can look at what these steps touch: little, and nothing that a mode closes to its owner."""
+        if not todo.few:
+            return False
+        ways = {path[:end] for path in self._touched(todo) for end, byte in enumerate(path + b"/") if byte == 0x2F}
+        found = (self.goal.entries.get(path) for path in ways | {b""})
+        return all(entry is None or entry.mode & (needed := _OPEN.get(entry.kind, 0)) == needed for entry in found)
+
+    def _touched(self, todo: Steps) -> set[bytes]:
+        paths = {path for paths in (todo.remove, todo.folders, todo.stage, todo.settle) for path in paths}
+        paths |= {path for link in todo.links for path in link} | {b""}
+        return paths | {_above(path) for path in paths}
+
+    def _fsync(self, handles: Handles, path: bytes) -> None:
+        """Bring one name to the disk; where its mode forbids that, all."""
+        if not self.durable:
+            return
+        folder, name = handles.parent(path)
+        try:
+            with opened(folder, name, os.O_RDONLY) as file:
+                os.fsync(file)
+        except OSError:
+            self._sync()
 
     def _sync(self) -> None:
         if self.durable:
             sync(self.root)
 
-    def _make(self, folder: int, name: bytes, goal: Entry, copy: Copy) -> None:
+    def _make(self, folder: int, name: bytes, goal: Entry, copy: Copy, alone: bool) -> None:
         if goal.kind == "f":
-            flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+            flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
             file = os.open(name, flags, 0o600, dir_fd=folder)
             try:
                 if not (goal.size and self.clone(goal.oid, file)):
                     _fill(file, goal, copy)
-                inode = os.fstat(file).st_ino
+                set_metadata(folder, name, goal, os.fstat(file).st_ino)
+                if alone and self.durable:
+                    os.fsync(file)
             finally:
                 os.close(file)
-        elif goal.kind == "l":
+            return
+        if goal.kind == "l":
             os.symlink(goal.target, name, dir_fd=folder)
             inode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_ino
         else:
@@ -234,6 +316,30 @@ class Restore:
             if goal is not None and goal.kind == "d":
                 folder, name = handles.parent(path)
                 set_metadata(folder, name, goal, self.made.get(path) or self.now.entries[path].inode)
+
+
+def _is(
+    folder: int,
+    name: bytes,
+    path: bytes,
+    at: os.stat_result,
+    goal: Entry,
+    content: Callable[[int, os.stat_result, bytes], str],
+) -> bool:
+    """Whether a name is what the goal says, down to its content."""
+    kind = KINDS[stat.S_IFMT(at.st_mode)]
+    same = (kind, stat.S_IMODE(at.st_mode), at.st_uid, at.st_gid, at.st_mtime_ns)
+    if same != (goal.kind, goal.mode, goal.uid, goal.gid, goal.mtime):
+        return False
+    if kind == "f":
+        with reading(folder, name, at, path, 0, force=True) as file:
+            return content(file, at, path) == goal.oid and read_xattrs(file) == goal.xattrs
+    if kind == "l":
+        return os.readlink(name, dir_fd=folder) == goal.target
+    if kind == "d":
+        with opened(folder, name, os.O_PATH | os.O_DIRECTORY) as inner:
+            return read_xattrs(f"{PROC}/{inner}") == goal.xattrs
+    return at.st_rdev == goal.rdev if kind in "cb" else True
 
 
 def _above(path: bytes) -> bytes:

@@ -144,6 +144,8 @@ class Walk:
     _bytes: int = 0
     _device: int = 0
     _old: Mapping[bytes, Entry] = field(default_factory=dict)
+    _looked: list[bytes] = field(default_factory=lambda: [b""])  # at more than whether they are as they were
+    _told: int = 0
     _until: int = 0  # a change time before this one can be trusted
 
     def run(self, root: int) -> Manifest:
@@ -163,20 +165,23 @@ class Walk:
                 first = min(paths)
                 for path in paths:
                     self._entries[path] = self._entries[path]._replace(group=first)
-        old = self._old
-        # What is as it was is the very same object: two manifests share it, and are compared fast.
-        entries = {
-            path: was if (was := old.get(path)) == entry else entry for path, entry in sorted(self._entries.items())
-        }
-        return Manifest(entries=entries, taken=taken, settled=self.trusted)
+        return Manifest(entries=self._shared(), taken=taken, settled=self.trusted)
+
+    def _shared(self) -> Mapping[bytes, Entry]:
+        """The entries, in order. What is as it was is the very same object, so that manifests are compared fast."""
+        entries, old = self._entries, self._old
+        for path in self._looked:
+            if (was := old.get(path)) is not None and was == entries.get(path):
+                entries[path] = was
+        return old if entries == old else dict(sorted(entries.items()))
 
     def _folder(self, fd: int, prefix: bytes, depth: int) -> None:
         if depth > self.bounds.depth:
             raise TooLarge(f"{shown(prefix)} lies deeper than {self.bounds.depth} levels.")
         above = prefix + b"/" if prefix else b""
-        old, until, entries = self._old, self._until, self._entries
-        look = os.stat  # this loop is most of what a small change costs in a large folder
-        for listed in os.listdir(fd):
+        old, until, entries, strip, most = self._old, self._until, self._entries, self.strip, self.bounds.files
+        look, size = os.stat, 0
+        for listed in os.listdir(fd):  # this loop is most of what a small change costs in a large folder
             name = listed.encode(_ENCODING, _ERRORS)
             path = above + name
             if not prefix and name == self.skip:
@@ -184,22 +189,21 @@ class Walk:
             try:
                 at = look(listed, dir_fd=fd, follow_symlinks=False)
                 was = old.get(path)
-                # Whatever changes a file moves its change time, which nobody can set.
+                # Whatever changes a file, its owner or its mode moves its change time, which nobody can set.
                 if (
                     was is not None
-                    and was[12] <= until
                     and was[12] == at.st_ctime_ns
+                    and was[12] <= until
                     and was[11] == at.st_ino
                     and was[5] == at.st_size
                     and was[4] == at.st_mtime_ns
-                    and was[1] | stat.S_IFREG == at.st_mode
-                    and was[2] == at.st_uid
-                    and was[3] == at.st_gid
                     and was[13] == at.st_nlink == 1
                     and was[6]
-                    and not (self.strip is not None and at.st_mode & 0o6000)
+                    and was[1] | stat.S_IFREG == at.st_mode
+                    and not (strip is not None and at.st_mode & 0o6000)
+                    and len(entries) < most
                 ):
-                    self._count(path, at)
+                    size += was[5]
                     entries[path] = was
                     continue
                 self._one(fd, name, path, depth, at)
@@ -207,9 +211,11 @@ class Walk:
                 raise moving(path) from error
             except PermissionError as error:
                 raise _unreadable(path) from error
+        self._weigh(size, prefix)
 
     def _one(self, fd: int, name: bytes, path: bytes, depth: int, at: os.stat_result) -> None:
         self._count(path, at)
+        self._looked.append(path)
         kind = KINDS[stat.S_IFMT(at.st_mode)]
         if kind == "d":
             if at.st_dev != self._device:
@@ -275,12 +281,16 @@ class Walk:
         seen = len(self._entries)
         if seen >= self.bounds.files:
             raise TooLarge(f"There are more than {self.bounds.files} files in this folder.")
-        if seen % 2000 == 1999:
-            self.progress(seen + 1)
+        if seen - self._told >= 2000:
+            self._told = seen
+            self.progress(seen)
         if stat.S_ISREG(at.st_mode):
-            self._bytes += at.st_size
-            if self._bytes > self.bounds.bytes:
-                raise TooLarge(f"There are more than {self.bounds.bytes} bytes in this folder (at {shown(path)}).")
+            self._weigh(at.st_size, path)
+
+    def _weigh(self, size: int, path: bytes) -> None:
+        self._bytes += size
+        if self._bytes > self.bounds.bytes:
+            raise TooLarge(f"There are more than {self.bounds.bytes} bytes in this folder (at {shown(path)}).")
 
     def _entry(
         self,

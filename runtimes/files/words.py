@@ -45,12 +45,11 @@ def counted(number: int, noun: str) -> str:
 
 def changes(before: Mapping[bytes, Entry], after: Mapping[bytes, Entry]) -> list[str]:
     """One line for each path that isn't the same, in order of path. A folder's own time alone isn't a change."""
-    lines: list[str] = []
-    for path in sorted(before.keys() | after.keys()):
-        line = change(path, before.get(path), after.get(path))
-        if line:
-            lines.append(line)
-    return lines
+    if before is after:
+        return []
+    # What two manifests share is one object: a small difference of large trees is found fast.
+    paths = {path for path, entry in after.items() if before.get(path) is not entry} | (before.keys() - after.keys())
+    return [line for path in sorted(paths) if (line := change(path, before.get(path), after.get(path)))]
 
 
 def times(before: Mapping[bytes, Entry], after: Mapping[bytes, Entry]) -> list[str]:
