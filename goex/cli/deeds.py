@@ -100,6 +100,8 @@ def undo(action: audit.LoggedAction) -> str:
         return "kept for good"
     if action.can_redo:
         return "undone"
+    if action.held_until:
+        return f"held until {local(action.held_until)}: commit or undo it"
     if action.can_undo:
         return "can be undone"
     return "can't be undone" if action.undo_class == "irreversible" and action.state == "done" else ""

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from goex.cli.output import Output, print_error, shown, to_json
+from goex.cli.output import Output, local, print_error, shown, to_json
 from goex.cli.prompt import Terminal, Verdict, decide
 from policies.errors import ExitStatus, GoexError
 
@@ -229,7 +229,12 @@ def show_finished(out: Output, finished: pb.Finished, *, printed: bool) -> None:
         from goex.client import Refused
 
         print_error(Refused(finished.problem), as_json=False)
-    if action.can_undo:
+    if action.held_until:
+        out.progress(
+            f"Keep it with: goex commit {action.id}; take it back with: goex undo {action.id}. "
+            f"At {local(action.held_until)} GoEx rolls it back."
+        )
+    elif action.can_undo:
         out.progress(f"Take it back with: goex undo {action.id}")
     elif action.can_redo:
         out.progress(f"Do it again with: goex redo {action.id}")
@@ -257,6 +262,9 @@ def show_outcome(out: Output, action: pb.ActionView, *, printed: bool, said: str
     if outcome.get("changes_cut"):
         out.say(f"  … and {shown(str(outcome['changes_cut']))} more changes.", "dim")
     for result in _list(outcome.get("results")):
+        if isinstance(result, dict) and result.keys() == {"columns", "rows", "cut"}:
+            _show_rows(out, result)
+            continue
         text = json.dumps(result, ensure_ascii=False, indent=2)
         out.say(shown(text, newlines=True), "dim")
     if not printed:
@@ -265,6 +273,20 @@ def show_outcome(out: Output, action: pb.ActionView, *, printed: bool, said: str
                 out.say(shown(str(outcome[name]).removesuffix("\n"), newlines=True))
     if outcome.get("cut"):
         out.say(f"{shown(str(outcome['cut']))} bytes of output were left out.", "dim")
+
+
+def _show_rows(out: Output, result: dict[str, Any]) -> None:
+    """What a SELECT gave back."""
+    rows = [row for row in _list(result["rows"]) if isinstance(row, list)]
+    out.table([str(column) for column in _list(result["columns"])], [[_cell(value) for value in row] for row in rows])
+    if result["cut"]:
+        out.say(f"… and {shown(str(result['cut']))} more rows, which were left out.", "dim")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def show_candidates(out: Output, mapped: pb.MapReply, *, all_of_them: bool) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from goex.daemon.views import log_row
+from goex.daemon.views import held_until, log_row
 from goex.engine.reverting import REVERTIBLE
 from goex.journal.actions import ActionRow
 from goex.journal.chain import Row
@@ -50,6 +50,7 @@ def logged(row: ActionRow, decided: Decided, reverts: tuple[ActionRow, ...]) -> 
         can_redo=takes_back and row.state in REVERTIBLE["redo"],
         taken_back_by=undone[-1] if undone and row.state is State.UNDONE else "",
         target=row.target,
+        held_until=held_until(row),
     )
 
 
@@ -127,6 +128,10 @@ def what(row: ActionRow) -> str:
     if row.kind == "files":
         program = " ".join(str(request.get("program", "")).split())
         done = f"{request.get('language', 'program')} in {request.get('folder', '')}: {program}"
+    elif row.kind in ("sql", "mongo"):
+        operations = request.get("operations")
+        said = "; ".join(map(str, operations)) if isinstance(operations, list) else str(request.get("statements", ""))
+        done = f"{request.get('database', '')}: {' '.join(said.split())}"
     else:
         done = "; ".join(_call(call) for call in _objects(request.get("calls")))
     return f"{json.dumps(row.intent, ensure_ascii=False)}: {done}".removesuffix(": ") if row.intent else done

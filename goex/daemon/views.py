@@ -5,6 +5,7 @@ from __future__ import annotations
 from goex.daemon import database_words
 from goex.daemon.database_words import is_database
 from goex.engine.events import Problem
+from goex.engine.holds import hold_ends
 from goex.engine.reverting import REVERTIBLE
 from goex.journal.actions import ActionRow
 from goex.journal.chain import Row, Verification, stamp
@@ -54,7 +55,14 @@ def action_view(row: ActionRow) -> pb.ActionView:
         can_redo=takes_back and row.state in REVERTIBLE["redo"],
         risk=plan.risk.word if plan else "",
         session=row.session,
+        held_until=held_until(row),
     )
+
+
+def held_until(row: ActionRow) -> str:
+    """When GoEx rolls an action's transaction back that is held; "" where none is."""
+    over = hold_ends(row)
+    return stamp(over) if over is not None else ""
 
 
 def need_view(need: Need, catalog: Catalog, granted: bool) -> pb.NeedView:

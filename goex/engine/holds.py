@@ -22,7 +22,19 @@ from policies.errors import GoexError, Unsupported
 
 log = logging.getLogger("goex.engine")
 
-_IN_EFFECT = (State.DONE, State.PARTIAL, State.UNKNOWN)
+IN_EFFECT = (State.DONE, State.PARTIAL, State.UNKNOWN)
+
+
+def hold_ends(row: ActionRow) -> datetime | None:
+    """When a held transaction has been held long enough; None for what isn't held, and for a row that was altered:
+    that is verifying's to tell."""
+    if row.kind != "sql" or row.state not in IN_EFFECT or '"hold_hours"' not in row.plan:
+        return None
+    try:
+        hours = row.the_plan().undo.get("hold_hours")
+        return moment(row.updated) + timedelta(hours=hours) if isinstance(hours, int) else None
+    except (GoexError, ValueError):
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,19 +109,19 @@ class Holds:
         self.engine.core.stepped(row, Event.UNDO, facts={"by": "goex", "why": why})
 
     def _held(self) -> Iterator[Held]:
-        for row in self.engine.core.actions.in_states(_IN_EFFECT, kind="sql"):
-            try:
-                plan = row.the_plan()
-                hours = plan.undo.get("hold_hours")
-                if not isinstance(hours, int):
-                    continue
-                since = moment(row.updated)
-                until = since + timedelta(hours=hours)
-            except (GoexError, ValueError):
-                continue  # a row that was altered is verifying's to tell
-            database = str(plan.resolved.get("database", ""))
-            trouble = self._trouble.get(row.id, "")
-            yield Held(row=row, plan=plan, database=database, since=since, until=until, trouble=trouble)
+        for row in self.engine.core.actions.in_states(IN_EFFECT, kind="sql"):
+            until = hold_ends(row)
+            if until is None:
+                continue
+            plan = row.the_plan()
+            yield Held(
+                row=row,
+                plan=plan,
+                database=str(plan.resolved.get("database", "")),
+                since=moment(row.updated),
+                until=until,
+                trouble=self._trouble.get(row.id, ""),
+            )
 
     def _is_reverted(self, row: ActionRow) -> bool:
         """Whether somebody is at it already."""

@@ -74,7 +74,7 @@ class Decided(_message.Message):
     def __init__(self, verdict: _Optional[str] = ..., by: _Optional[str] = ..., person: _Optional[bool] = ..., grants: _Optional[_Iterable[_Union[UsedGrant, _Mapping]]] = ..., rules: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ..., at: _Optional[str] = ...) -> None: ...
 
 class LoggedAction(_message.Message):
-    __slots__ = ("number", "id", "created", "updated", "agent", "session", "kind", "state", "what", "what_cut", "risk", "services", "decided", "outcome", "undo_class", "can_undo", "can_redo", "taken_back_by", "target")
+    __slots__ = ("number", "id", "created", "updated", "agent", "session", "kind", "state", "what", "what_cut", "risk", "services", "decided", "outcome", "undo_class", "can_undo", "can_redo", "taken_back_by", "target", "held_until")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     CREATED_FIELD_NUMBER: _ClassVar[int]
@@ -94,6 +94,7 @@ class LoggedAction(_message.Message):
     CAN_REDO_FIELD_NUMBER: _ClassVar[int]
     TAKEN_BACK_BY_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
+    HELD_UNTIL_FIELD_NUMBER: _ClassVar[int]
     number: int
     id: str
     created: str
@@ -113,7 +114,8 @@ class LoggedAction(_message.Message):
     can_redo: bool
     taken_back_by: str
     target: str
-    def __init__(self, number: _Optional[int] = ..., id: _Optional[str] = ..., created: _Optional[str] = ..., updated: _Optional[str] = ..., agent: _Optional[str] = ..., session: _Optional[str] = ..., kind: _Optional[str] = ..., state: _Optional[str] = ..., what: _Optional[str] = ..., what_cut: _Optional[int] = ..., risk: _Optional[str] = ..., services: _Optional[_Iterable[str]] = ..., decided: _Optional[_Union[Decided, _Mapping]] = ..., outcome: _Optional[str] = ..., undo_class: _Optional[str] = ..., can_undo: _Optional[bool] = ..., can_redo: _Optional[bool] = ..., taken_back_by: _Optional[str] = ..., target: _Optional[str] = ...) -> None: ...
+    held_until: str
+    def __init__(self, number: _Optional[int] = ..., id: _Optional[str] = ..., created: _Optional[str] = ..., updated: _Optional[str] = ..., agent: _Optional[str] = ..., session: _Optional[str] = ..., kind: _Optional[str] = ..., state: _Optional[str] = ..., what: _Optional[str] = ..., what_cut: _Optional[int] = ..., risk: _Optional[str] = ..., services: _Optional[_Iterable[str]] = ..., decided: _Optional[_Union[Decided, _Mapping]] = ..., outcome: _Optional[str] = ..., undo_class: _Optional[str] = ..., can_undo: _Optional[bool] = ..., can_redo: _Optional[bool] = ..., taken_back_by: _Optional[str] = ..., target: _Optional[str] = ..., held_until: _Optional[str] = ...) -> None: ...
 
 class ActionsPage(_message.Message):
     __slots__ = ("actions", "before")

@@ -244,7 +244,7 @@ class Problem(_message.Message):
     def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., next_step: _Optional[str] = ..., exit_status: _Optional[int] = ..., details: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ActionView(_message.Message):
-    __slots__ = ("id", "agent", "state", "kind", "request_json", "digest", "undo_class", "undo_text", "lines", "outcome_json", "created", "updated", "intent", "target", "can_undo", "can_redo", "risk", "session")
+    __slots__ = ("id", "agent", "state", "kind", "request_json", "digest", "undo_class", "undo_text", "lines", "outcome_json", "created", "updated", "intent", "target", "can_undo", "can_redo", "risk", "session", "held_until")
     ID_FIELD_NUMBER: _ClassVar[int]
     AGENT_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -263,6 +263,7 @@ class ActionView(_message.Message):
     CAN_REDO_FIELD_NUMBER: _ClassVar[int]
     RISK_FIELD_NUMBER: _ClassVar[int]
     SESSION_FIELD_NUMBER: _ClassVar[int]
+    HELD_UNTIL_FIELD_NUMBER: _ClassVar[int]
     id: str
     agent: str
     state: str
@@ -281,7 +282,8 @@ class ActionView(_message.Message):
     can_redo: bool
     risk: str
     session: str
-    def __init__(self, id: _Optional[str] = ..., agent: _Optional[str] = ..., state: _Optional[str] = ..., kind: _Optional[str] = ..., request_json: _Optional[str] = ..., digest: _Optional[str] = ..., undo_class: _Optional[str] = ..., undo_text: _Optional[str] = ..., lines: _Optional[_Iterable[str]] = ..., outcome_json: _Optional[str] = ..., created: _Optional[str] = ..., updated: _Optional[str] = ..., intent: _Optional[str] = ..., target: _Optional[str] = ..., can_undo: _Optional[bool] = ..., can_redo: _Optional[bool] = ..., risk: _Optional[str] = ..., session: _Optional[str] = ...) -> None: ...
+    held_until: str
+    def __init__(self, id: _Optional[str] = ..., agent: _Optional[str] = ..., state: _Optional[str] = ..., kind: _Optional[str] = ..., request_json: _Optional[str] = ..., digest: _Optional[str] = ..., undo_class: _Optional[str] = ..., undo_text: _Optional[str] = ..., lines: _Optional[_Iterable[str]] = ..., outcome_json: _Optional[str] = ..., created: _Optional[str] = ..., updated: _Optional[str] = ..., intent: _Optional[str] = ..., target: _Optional[str] = ..., can_undo: _Optional[bool] = ..., can_redo: _Optional[bool] = ..., risk: _Optional[str] = ..., session: _Optional[str] = ..., held_until: _Optional[str] = ...) -> None: ...
 
 class ListRequest(_message.Message):
     __slots__ = ("limit", "before")
