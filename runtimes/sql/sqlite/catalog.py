@@ -175,7 +175,8 @@ def shapes(db: apsw.Connection, names: list[str]) -> dict[str, Shape]:
 def cascades(schema: Schema, writes: set[tuple[str, str]]) -> frozenset[tuple[str, str]]:
     """(verb, table) that declared foreign keys can add to `writes`."""
     by_name = {name.casefold(): table for name, table in schema.tables.items()}
-    found, todo = set(writes), list(writes)
+    seen, todo = set(writes), list(writes)
+    found: set[tuple[str, str]] = set()
     while todo:
         verb, parent = todo.pop()
         for table in by_name.values():
@@ -184,7 +185,9 @@ def cascades(schema: Schema, writes: set[tuple[str, str]]) -> frozenset[tuple[st
                     continue
                 action = key.on_delete if verb == "delete" else key.on_update if verb == "update" else "NO ACTION"
                 follows = {"CASCADE": verb, "SET NULL": "update", "SET DEFAULT": "update"}.get(action)
-                if follows and (follows, table.name) not in found:
+                if follows:
                     found.add((follows, table.name))
-                    todo.append((follows, table.name))
-    return frozenset(found - writes)
+                    if (follows, table.name) not in seen:
+                        seen.add((follows, table.name))
+                        todo.append((follows, table.name))
+    return frozenset(found)

@@ -74,6 +74,7 @@ class Connection:
     def __init__(self, pinned: Pinned, limits: Limits) -> None:
         self.pinned = pinned
         self._until: float | None = None
+        self._lock_seconds, self._waiting_since = limits.lock_seconds, 0.0
         self._stop = False
         self._allowed: Callable[[int, str | None, str | None, str | None, str | None], bool] | None = None
         self.trouble: GoexError | None = None  # what a callback found, which ends the statement
@@ -84,7 +85,7 @@ class Connection:
             location.check_same(pinned)
             raise while_running(error) from error
         try:
-            self.db.set_busy_timeout(int(limits.lock_seconds * 1000))
+            self.db.set_busy_handler(self._wait)
             self.check_same()
             self._secure()
             self.db.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # plays back a journal that was left
@@ -138,6 +139,15 @@ class Connection:
         """Raise Conflict when it is over."""
         if self._due():
             raise self.trouble or self._ended()
+
+    def _wait(self, tries: int) -> bool:
+        """Whether to try again: somebody else has the lock."""
+        if tries == 0:
+            self._waiting_since = time.monotonic()
+        if self._due() or time.monotonic() - self._waiting_since > self._lock_seconds:
+            return False
+        time.sleep(min(0.001 * 2 ** min(tries, 5), 0.025))
+        return True
 
     def _due(self) -> bool:
         late = self._until is not None and time.monotonic() > self._until

@@ -33,7 +33,7 @@ from runtimes.sql.contract import (
 )
 from runtimes.sql.keeping import has_image, read_image, write_image
 from runtimes.sql.sqlite import images, pages, surveying
-from runtimes.sql.sqlite.catalog import Shape, cascades, read_schema, shapes
+from runtimes.sql.sqlite.catalog import Shape, read_schema, shapes
 from runtimes.sql.sqlite.images import Change, Mismatch, Recorder
 from runtimes.sql.sqlite.opening import Connection
 from runtimes.sql.sqlite.pages import Pages
@@ -108,10 +108,11 @@ class SqliteSession:
             read = [self._statement(statement, frozenset(), job) for statement in job.program.statements]
             return _Done(Ran(reached=(), results=tuple(one for one in read if one is not None)), [], [], None)
         self._connection.writable()
-        if kind != "pages":
-            why = surveying.reach(self._connection, job.program, schema).pages
-            if why:
-                raise Conflict(f"Rows alone can't take this back now: {why}.", next_step="Ask for the action again.")
+        reach = surveying.reach(self._connection, job.program, schema)
+        if kind != "pages" and reach.pages:
+            raise Conflict(
+                f"Rows alone can't take this back now: {reach.pages}.", next_step="Ask for the action again."
+            )
         before = pages.snapshot(self._connection, job.limits) if kind == "pages" else b""
         counters = self._counters()
         known: dict[str, Shape | None] = {}
@@ -122,15 +123,12 @@ class SqliteSession:
             return known[name]
 
         recorder = Recorder(shape, keep=kind != "pages", most_rows=job.rows, most_bytes=job.limits.image_bytes)
-        writes = {(str(u.verb), u.table) for s in job.program.statements for u in s.uses if u.verb != "select"}
-        writes |= {("delete", table) for verb, table in writes if verb in ("drop", "truncate")}
-        follow = cascades(schema, writes)
         results: list[Result] = []
         virtual: list[Reached] = []
         for statement in job.program.statements:
             with recorder.on(self._db):
                 total = self._db.total_changes()
-                result = self._statement(statement, follow, job, recorder)
+                result = self._statement(statement, reach.cascades, job, recorder)
             if result is not None:
                 results.append(result)
             table = schema.tables.get(statement.table)
@@ -139,7 +137,7 @@ class SqliteSession:
                 virtual.append(Reached(table=statement.table, verb=statement.verb, rows=rows))
             if recorder.rows + sum(one.rows for one in virtual) > job.rows:
                 raise images.beyond(job.rows)
-        reached = (*_reached(job.program, schema, recorder, follow), *virtual)
+        reached = (*_reached(job.program, schema, recorder, reach.cascades), *virtual)
         changes = recorder.changes() if kind != "pages" else []
         if kind != "pages":
             self._check_keys(schema, changes)
