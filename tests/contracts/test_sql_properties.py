@@ -1,0 +1,314 @@
+"""For random schemas, rows and statements, on real databases: undo(do(x)) == x, redo(undo(do(x))) == do(x), and a
+change of somebody else's in between is refused with nothing touched.
+
+An engine may refuse a statement, beforehand or while it runs; then everything is as it was. How many were refused is
+bounded, so that a driver that refuses everything fails. GOEX_DEEP=N tries N examples.
+"""
+
+# SQL here is made of the tests' own names.
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import apsw
+import psycopg
+import pymysql
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from policies.errors import Conflict, GoexError, InvalidInput, Unsupported
+from runtimes.sql.contract import Dialect, Policy
+from tests.contracts.test_sql import engine  # noqa: F401
+from tests.support.databases import Asked, Ground
+
+EXAMPLES = int(os.environ.get("GOEX_DEEP", "0"))
+PROPERTY = settings(
+    max_examples=EXAMPLES or 25,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    derandomize=not EXAMPLES,
+    database=None,
+    phases=[Phase.generate, Phase.shrink] if EXAMPLES else [Phase.generate],
+)
+
+TYPES = {
+    Dialect.SQLITE: {"int": "INTEGER", "text": "TEXT", "real": "REAL", "blob": "BLOB", "any": ""},
+    Dialect.POSTGRESQL: {"int": "bigint", "text": "text", "real": "double precision", "blob": "bytea", "any": "text"},
+    Dialect.MARIADB: {"int": "bigint", "text": "varchar(60)", "real": "double", "blob": "varbinary(60)", "any": "text"},
+}
+VALUES = {
+    "int": [0, 1, 2, 3, 7, -5, 2**53 + 1, None],
+    "text": ["", "a", "A", "b", "it's", "50% :x ?", "\u00e9\u4e2d\U0001f600", " pad ", None],
+    "real": [0.5, -1.25, 1e300, 0.1, None],
+    "blob": [b"", b"\x00\xff", b"abc", None],
+    "any": ["x", "12", "", None],
+}
+MARK = {"int": 987_654, "text": "theirs", "real": 98.5, "blob": b"theirs", "any": "theirs"}
+NAMES = ["a", "b", "order", "D d", "value"]
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    kind: str
+    required: bool
+
+
+@dataclass(frozen=True)
+class Table:
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    unique: str
+    parent: str  # "" for none; it is pointed to by its first column
+    on_delete: str
+    on_update: str
+    computed: bool
+    without: bool
+
+
+@dataclass(frozen=True)
+class World:
+    tables: tuple[Table, ...]
+    rows: tuple[tuple[int, tuple[object, ...]], ...]
+    statements: tuple[tuple[object, ...], ...]
+
+
+@st.composite
+def worlds(draw: DrawFn) -> World:
+    tables: list[Table] = []
+    for number in range(draw(st.integers(1, 3))):
+        size = draw(st.integers(1, 4))
+        kinds = draw(st.lists(st.sampled_from(sorted(TYPES[Dialect.SQLITE])), min_size=size, max_size=size))
+        keyed = draw(st.sampled_from(["", "first", "both"]))
+        parents = [table for table in tables if len(table.key) == 1]
+        parent = draw(st.sampled_from(parents)) if parents and draw(st.booleans()) else None
+        if keyed and not (kinds[0] == "text" and draw(st.booleans())):
+            kinds[0] = "int"
+        key = ("k",) if keyed else ()
+        if keyed == "both" and size > 1:
+            kinds[1], key = "int", ("k", NAMES[1])
+        names = ["k" if keyed else NAMES[0], *NAMES[1:size]]
+        columns = [Column(name, kind, name in key) for name, kind in zip(names, kinds, strict=True)]
+        if parent is not None:
+            columns.append(Column("parent", parent.columns[0].kind, required=False))
+        others = [column.name for column in columns if column.name not in key and column.kind == "int"]
+        tables.append(
+            Table(
+                name=f"t{number}" if number != 1 else "T two",
+                columns=tuple(columns),
+                key=key,
+                unique=draw(st.sampled_from(["", *others])),
+                parent=parent.name if parent else "",
+                on_delete=draw(st.sampled_from(["NO ACTION", "CASCADE", "SET NULL"])),
+                on_update=draw(st.sampled_from(["NO ACTION", "CASCADE", "SET NULL"])),
+                computed=any(c.name == "value" and c.kind == "int" for c in columns) and draw(st.booleans()),
+                without=bool(key) and draw(st.booleans()),
+            )
+        )
+    rows = []
+    for number, table in enumerate(tables):
+        for _ in range(draw(st.integers(0, 5))):
+            rows.append((number, tuple(draw(st.sampled_from(VALUES[column.kind])) for column in table.columns)))
+    statements = draw(st.lists(_statement(tables), min_size=1, max_size=3))
+    return World(tuple(tables), tuple(rows), tuple(statements))
+
+
+@st.composite
+def _statement(draw: DrawFn, tables: list[Table]) -> tuple[object, ...]:
+    table = draw(st.sampled_from(tables))
+    columns = list(table.columns)
+    where = draw(st.one_of(st.none(), _where(columns)))
+    kind = draw(st.sampled_from(["update", "update", "delete", "insert", "replace", "copy"]))
+    if kind == "update":
+        chosen = draw(st.lists(st.sampled_from(columns), min_size=1, max_size=2, unique=True))
+        sets = tuple((c, draw(st.sampled_from([*VALUES[c.kind], *(["+"] if c.kind == "int" else [])]))) for c in chosen)
+        return kind, table, sets, where
+    if kind == "delete":
+        return kind, table, where
+    if kind == "copy":
+        return kind, table, where
+    count = draw(st.integers(1, 2))
+    return kind, table, tuple(tuple(draw(st.sampled_from(VALUES[c.kind])) for c in columns) for _ in range(count))
+
+
+@st.composite
+def _where(draw: DrawFn, columns: list[Column]) -> tuple[Column, str, object]:
+    column = draw(st.sampled_from(columns))
+    value = draw(st.sampled_from(VALUES[column.kind]))
+    return column, draw(st.sampled_from(["=", ">=", "<>"])), value
+
+
+# ---- as SQL
+
+
+def quoted(ground: Ground, name: str) -> str:
+    return f"`{name}`" if ground.dialect is Dialect.MARIADB else f'"{name}"'
+
+
+def build(ground: Ground, world: World) -> None:
+    types = TYPES[ground.dialect]
+    for table in world.tables:
+        parts = []
+        for column in table.columns:
+            parts.append(
+                f"{quoted(ground, column.name)} {types[column.kind]}{' NOT NULL' if column.name in table.key else ''}"
+            )
+        if table.computed:
+            source = quoted(ground, "value")
+            parts.append(f"{quoted(ground, 'twice')} {types['int']} GENERATED ALWAYS AS ({source} * 2) STORED")
+        if table.key:
+            parts.append(f"PRIMARY KEY ({', '.join(quoted(ground, name) for name in table.key)})")
+        if table.unique:
+            parts.append(f"UNIQUE ({quoted(ground, table.unique)})")
+        if table.parent:
+            parts.append(
+                f"FOREIGN KEY ({quoted(ground, 'parent')}) REFERENCES {quoted(ground, table.parent)}"
+                f" ({quoted(ground, 'k')}) ON DELETE {table.on_delete} ON UPDATE {table.on_update}"
+            )
+        more = " WITHOUT ROWID" if table.without and ground.dialect is Dialect.SQLITE else ""
+        ground.execute(f"CREATE TABLE {quoted(ground, table.name)} ({', '.join(parts)}){more}")
+    for number, values in world.rows:
+        try:
+            ground.execute(_insert(ground, world.tables[number], (values,)))
+        except (apsw.ConstraintError, psycopg.IntegrityError, pymysql.err.MySQLError):
+            continue  # its own table doesn't take it
+
+
+def _insert(ground: Ground, table: Table, rows: tuple[tuple[object, ...], ...], word: str = "INSERT") -> str:
+    names = ", ".join(quoted(ground, column.name) for column in table.columns)
+    values = ", ".join(f"({', '.join(ground.literal(value) for value in row)})" for row in rows)
+    return f"{word} INTO {quoted(ground, table.name)} ({names}) VALUES {values}"
+
+
+def as_sql(ground: Ground, step: tuple[object, ...]) -> str:
+    kind, table = step[0], step[1]
+    assert isinstance(table, Table)
+    name = quoted(ground, table.name)
+    if kind == "update":
+        sets = ", ".join(
+            f"{quoted(ground, column.name)} = "
+            + (f"{quoted(ground, column.name)} + 10" if value == "+" else ground.literal(value))
+            for column, value in step[2]  # type: ignore[attr-defined]
+        )
+        return f"UPDATE {name} SET {sets}{_condition(ground, step[3])}"
+    if kind == "delete":
+        return f"DELETE FROM {name}{_condition(ground, step[2])}"
+    if kind == "copy":
+        names = [column.name for column in table.columns]
+        chosen = ", ".join(quoted(ground, each) for each in names)
+        shifted = ", ".join(
+            f"{quoted(ground, c.name)} + 100" if c.kind == "int" and c.name != "parent" else quoted(ground, c.name)
+            for c in table.columns
+        )
+        return f"INSERT INTO {name} ({chosen}) SELECT {shifted} FROM {name}{_condition(ground, step[2])}"
+    word = "INSERT OR REPLACE" if kind == "replace" and ground.dialect is Dialect.SQLITE else "INSERT"
+    return _insert(ground, table, step[2], word)  # type: ignore[arg-type]
+
+
+def _condition(ground: Ground, where: object) -> str:
+    if where is None:
+        return ""
+    column, how, value = where  # type: ignore[misc]
+    if value is None:
+        return f" WHERE {quoted(ground, column.name)} IS {'NOT ' if how == '<>' else ''}NULL"
+    return f" WHERE {quoted(ground, column.name)} {how} {ground.literal(value)}"
+
+
+# ---- the properties
+
+
+@pytest.mark.parametrize("policy", ["reversal", "versioning"])
+def test_there_and_back(engine: Ground, policy: Policy) -> None:  # noqa: F811
+    if policy == "versioning" and engine.dialect is not Dialect.SQLITE:
+        pytest.skip("held there: its tests are in test_sql.py")
+    seen: list[bool] = []
+
+    @PROPERTY
+    @given(world=worlds())
+    def prove(world: World) -> None:
+        seen.append(there_and_back(engine, world, policy))
+
+    prove()
+    assert sum(seen) * 4 >= len(seen), f"only {sum(seen)} of {len(seen)} ran"
+
+
+def there_and_back(ground: Ground, world: World, policy: Policy) -> bool:
+    """Whether it ran."""
+    ground.empty()
+    build(ground, world)
+    before = ground.dump()
+    asked = Asked(ground, "; ".join(as_sql(ground, step) for step in world.statements), policy)
+    try:
+        asked.run()
+    except (Conflict, Unsupported, InvalidInput):
+        assert ground.dump() == before
+        return False
+    after = ground.dump()
+    assert asked.state in ("done", "held")
+    asked.revert("undo")
+    assert ground.dump() == before
+    assert asked.state == "undone" or after == before
+    asked.revert("redo")
+    assert ground.dump() == after
+    changed = _written_by_them(ground, world, before, after)
+    if changed:
+        left = ground.dump()
+        try:
+            asked.revert("undo")
+        except Conflict:
+            assert ground.dump() == left
+            return True
+        raise AssertionError(f"undo went over what somebody else wrote: {changed}")
+    asked.revert("undo")
+    assert ground.dump() == before
+    return True
+
+
+def _written_by_them(ground: Ground, world: World, before: object, after: object) -> str:
+    """Somebody else writes into each row of a table that has rows of ours. "" where there is no such table."""
+    for table in world.tables:
+        if not _has_ours(ground, table, before, after):
+            continue
+        for column in table.columns:
+            if column.name in table.key or column.name in (table.unique, "parent"):
+                continue
+            text = (
+                f"UPDATE {quoted(ground, table.name)} SET {quoted(ground, column.name)} ="
+                f" {ground.literal(MARK[column.kind])}"
+            )
+            ground.execute(text)
+            return text
+    return ""
+
+
+def _has_ours(ground: Ground, table: Table, before: object, after: object) -> bool:
+    """Whether the action left a row in the table that wasn't there like that."""
+    names = (f"rows of {table.name}", f"rows of {quoted(ground, table.name)}")
+    name = next(name for name in names if name in after)  # type: ignore[operator]
+    old, new = list(before[name]), list(after[name])  # type: ignore[index]
+    return any(new.count(row) > old.count(row) for row in new)
+
+
+def test_an_error_is_always_of_ours(engine: Ground) -> None:  # noqa: F811
+    """Whatever a statement meets, it ends with an error that says what to do, and nothing is touched."""
+
+    @settings(PROPERTY, max_examples=EXAMPLES or 8)
+    @given(world=worlds())
+    def prove(world: World) -> None:
+        engine.empty()
+        build(engine, world)
+        before = engine.dump()
+        for step in world.statements:
+            asked = Asked(engine, as_sql(engine, step))
+            try:
+                asked.trial()
+            except GoexError as error:
+                assert error.message
+            assert engine.dump() == before
+
+    prove()
