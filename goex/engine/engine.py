@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from goex.engine.asking import Asking
+from goex.engine.choosing import as_rules_want
 from goex.engine.core import Asker, Core, Lost, Wish
 from goex.engine.events import Finished, Problem, Progressed
 from goex.engine.mapping import Mappings
@@ -27,7 +28,7 @@ from goex.engine.timeline import Timeline
 from goex.journal.actions import ActionRow
 from goex.journal.chain import JournalFailed
 from goex.journal.states import BEFORE_DECISION, UNDER_WAY, Event, State
-from policies.actions import Action, ApiCalls, Plan, Revert
+from policies.actions import Action, ApiCalls, Plan, Revert, Sql
 from policies.errors import Denied, ExitStatus, GoexError, InvalidInput
 from policies.jsonvalue import parse
 from runtimes.base import Runtime
@@ -180,7 +181,10 @@ class Engine:
             return await self.reverting.plan(action)
         runtime = self.core.runtime_of(action)
         action = self.core.resolved(action)
-        return runtime, await runtime.assess(action, self.core.context(row, action))
+        plan = await runtime.assess(action, self.core.context(row, action))
+        if isinstance(action, Sql):
+            plan = await as_rules_want(self.core, row, action, runtime, plan)
+        return runtime, plan
 
     async def _plan_again(self, row: ActionRow, action: Action) -> Plan:
         return (await self.assess(row, action))[1]
