@@ -15,6 +15,7 @@ from runtimes.sql.contract import Dialect, Schema
 MAX_NAME = 128  # characters
 _NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?")
 MAX_REPEAT = 10_000  # characters that repeat() and lpad() may make
+_COLLATED = (exp.Collate, exp.CollateColumnConstraint, exp.CollateProperty)
 _TEXT = {"Literal", "Identifier", "National", "HexString", "BitString", "RawString"}
 _TIMES = {"repeat": 1, "space": 0, "lpad": 1, "rpad": 1}
 _STATEMENTS = {
@@ -41,7 +42,7 @@ def allow(tree: exp.Expr, schema: Schema) -> None:
                 raise refused(f"{_readable(name)} with {part.strip('_').replace('_', ' ')}")
             for text in value if isinstance(value, list) else [value]:
                 if isinstance(text, str) and name not in _TEXT and not (name == "Anonymous" and part == "this"):
-                    _word(text)
+                    _word(text, node)
         if isinstance(node, exp.Anonymous):
             _function(node, schema.dialect)
         elif isinstance(node, exp.DataType):
@@ -60,9 +61,12 @@ def refused(what: str) -> Unsupported:
     return Unsupported(f"{what} isn't on the list of what GoEx runs on a database.")
 
 
-def _word(text: str) -> None:
-    if text.upper() not in WORDS and not re.fullmatch(r"[0-9]{1,6}", text):
-        raise refused(f"“{text[:60]}”")
+def _word(text: str, node: exp.Expr) -> None:
+    if text.upper() in WORDS or re.fullmatch(r"[0-9]{1,6}", text):
+        return
+    if isinstance(node.parent, _COLLATED) and re.fullmatch(r"[A-Za-z0-9]+(_[A-Za-z0-9]+)+", text):
+        return
+    raise refused(f"“{text[:60]}”")
 
 
 def _function(node: exp.Anonymous, dialect: Dialect) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from policies.errors import InvalidInput
+from policies.errors import InvalidInput, Unsupported
 from runtimes.sql.checking import definitions, statements
 from runtimes.sql.checking.allowing import allow, refused
 from runtimes.sql.checking.reading import read, remade, write
@@ -28,6 +28,8 @@ def check(text: str, schema: Schema, *, database: str) -> Program:
         )
     except RecursionError:
         raise InvalidInput("The SQL is nested too deep.", next_step="Send less at a time.") from None
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError):  # a tree of a shape that nobody thought of
+        raise Unsupported("The statement isn't of a kind that GoEx can check.") from None
 
 
 def _statement(tree: exp.Expr, schema: Schema, database: str) -> Statement:

@@ -172,7 +172,13 @@ def alter(tree: exp.Alter, reads: Reads) -> Found:
     written: list[str] = []
     for action in tree.args["actions"]:
         if isinstance(action, exp.Drop):
-            if str(action.args.get("kind")).upper() not in ("COLUMN", "CONSTRAINT", "INDEX", "FOREIGN KEY", "PRIMARY KEY"):
+            if str(action.args.get("kind")).upper() not in (
+                "COLUMN",
+                "CONSTRAINT",
+                "INDEX",
+                "FOREIGN KEY",
+                "PRIMARY KEY",
+            ):
                 raise refused(f"ALTER TABLE DROP {action.args.get('kind')}")
             if str(action.args.get("kind")).upper() == "COLUMN":
                 written += [reads.target_column(table, column.this) for column in action.args["tables"]]

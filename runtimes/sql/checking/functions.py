@@ -48,7 +48,7 @@ _MARIADB = """
     localtime localtimestamp utc_date utc_time utc_timestamp unix_timestamp from_unixtime date time timestamp year
     quarter month monthname week weekofyear weekday yearweek day dayname dayofmonth dayofweek dayofyear hour minute
     second microsecond date_add date_sub adddate subdate addtime subtime datediff timediff timestampdiff timestampadd
-    date_format time_format str_to_date get_format makedate maketime last_day to_days from_days to_seconds
+    date_format time_format str_to_date makedate maketime last_day to_days from_days to_seconds
     sec_to_time time_to_sec period_add period_diff convert_tz add_months months_between group_concat bit_and bit_or
     bit_xor bit_count std stddev stddev_pop stddev_samp variance var_pop var_samp median any_value json_array
     json_object json_array_append json_array_insert json_arrayagg json_objectagg json_contains json_contains_path
@@ -82,13 +82,16 @@ ROW_FUNCTIONS: Mapping[Dialect, frozenset[str]] = {
     Dialect.SQLITE: frozenset({"json_each", "json_tree"}),
 }
 
+# MariaDB's functions whose first argument is a unit of time.
+UNIT_FIRST: frozenset[str] = frozenset({"timestampdiff", "timestampadd"})
+
 # sqlglot's names of types (exp.DataType.Type). Others may be named where a column of the schema has them.
 TYPES: frozenset[str] = frozenset(
     """
     BIGINT BIGSERIAL BINARY BIT BLOB BOOLEAN CHAR DATE DATERANGE DATETIME DATETIME2 DECIMAL DOUBLE ENUM FLOAT INET
     INT INT4RANGE INT8RANGE INTERVAL JSON JSONB LONGBLOB LONGTEXT MEDIUMBLOB MEDIUMINT MEDIUMTEXT MONEY NCHAR NUMRANGE
     NVARCHAR SERIAL SET SMALLINT SMALLSERIAL TEXT TIME TIMETZ TIMESTAMP TIMESTAMPNTZ TIMESTAMPTZ TINYBLOB TINYINT
-    TINYTEXT TSRANGE TSTZRANGE UBIGINT UINT UMEDIUMINT USMALLINT UTINYINT UDECIMAL UDOUBLE UUID VARBINARY VARCHAR XML
+    TINYTEXT TSRANGE TSTZRANGE UBIGINT UINT UMEDIUMINT USMALLINT UTINYINT UDECIMAL UDOUBLE UUID VARBINARY VARCHAR
     YEAR ARRAY CIDR MACADDR TSVECTOR TSQUERY HSTORE VARBIT
     """.split()
 )

@@ -28,7 +28,7 @@ NODES: Mapping[str, frozenset[str]] = {
             "Null": "",
             "Boolean": "this",
             "Identifier": "this quoted",
-            "Column": "this table",
+            "Column": "this table db",
             "Star": "",
             "Var": "this",
             "Alias": "this alias",
@@ -164,11 +164,12 @@ _UNITS = """
 """.split()
 
 # Every bare word that a node may hold as text or as a Var, in capitals.
+UNITS: frozenset[str] = frozenset(_UNITS)
 WORDS: frozenset[str] = frozenset(
     _UNITS
     + """
     LEFT RIGHT FULL INNER OUTER CROSS NATURAL ROWS RANGE GROUPS UNBOUNDED PRECEDING FOLLOWING OVER
-    BOTH LEADING TRAILING TABLE VIEW INDEX COLUMN CONSTRAINT CASCADE RESTRICT REPLACE IGNORE ABORT FAIL ROLLBACK
+    BOTH LEADING TRAILING TABLE VIEW INDEX COLUMN CONSTRAINT CASCADE RESTRICT REPLACE IGNORE ABORT
     DEFAULT UPDATE NOTHING RESTART CONTINUE FIRST LAST NEXT AFTER BTREE HASH GIN GIST BRIN SPGIST INNODB ARIA MYISAM
     UTF8 UTF8MB3 UTF8MB4 LATIN1 ASCII BINARY _UTF8MB4 _UTF8 _BINARY NOCASE RTRIM KEY UNIQUE PRIMARY FULLTEXT
     FOREIGN

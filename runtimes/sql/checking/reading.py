@@ -131,6 +131,8 @@ def _parsed(tokens: list[Token], dialect: Dialect) -> exp.Expr:
     if len(trees) != 1 or trees[0] is None:
         raise _AGAIN
     tree = trees[0]
+    if isinstance(tree, exp.Update):
+        _defaults(tree)
     if replace:
         if not isinstance(tree, exp.Insert):
             raise _AGAIN
@@ -140,6 +142,15 @@ def _parsed(tokens: list[Token], dialect: Dialect) -> exp.Expr:
             raise _AGAIN
         tree.meta[TAIL] = tail
     return tree
+
+
+def _defaults(tree: exp.Update) -> None:
+    """`column = DEFAULT` is a word, not a column of that name (which some dialects would then quote)."""
+    for item in tree.expressions:
+        value = item.args.get("expression")
+        plain = isinstance(value, exp.Column) and not value.args.get("table") and isinstance(value.this, exp.Identifier)
+        if plain and not value.this.args.get("quoted") and value.name.upper() == "DEFAULT":
+            item.set("expression", exp.Var(this="DEFAULT"))
 
 
 def _replace(tokens: list[Token], dialect: Dialect) -> tuple[list[Token], bool]:

@@ -65,7 +65,9 @@ def _returning(tree: exp.Expr, reads: Reads, scope: Scope, ctes: dict[str, Sourc
     return True
 
 
-def _assigned(nodes: list[exp.Expr], table: Table, name: str, reads: Reads, scope: Scope, ctes: dict[str, Source]) -> tuple[str, ...]:
+def _assigned(
+    nodes: list[exp.Expr], table: Table, name: str, reads: Reads, scope: Scope, ctes: dict[str, Source]
+) -> tuple[str, ...]:
     """The columns that `a = b` and `(a, b) = (…)` write; what they read is collected."""
     written: list[str] = []
     for node in nodes:
@@ -109,7 +111,9 @@ def insert(tree: exp.Insert, reads: Reads) -> Found:
         count = _select_number(len(source.expressions))
     elif isinstance(source, exp.Query):
         reads.query(source, None, ctes)
-        count = _count_of(source, columns or tuple(c.name for c in table.columns if not c.generated), tree.args.get("with_"))
+        count = _count_of(
+            source, columns or tuple(c.name for c in table.columns if not c.generated), tree.args.get("with_")
+        )
     elif tree.args.get("default"):
         count = _select_number(1)
     else:
@@ -139,10 +143,7 @@ def _also(query: exp.Select, reads: Reads, scope: Scope, ctes: dict[str, Source]
 
 
 def _is_default(node: exp.Expr) -> bool:
-    if isinstance(node, exp.Var):
-        return str(node.this).upper() == "DEFAULT"
-    plain = isinstance(node, exp.Column) and not node.args.get("table") and not node.this.args.get("quoted")
-    return plain and node.name.upper() == "DEFAULT"
+    return isinstance(node, exp.Var) and str(node.this).upper() == "DEFAULT"
 
 
 def _row(row: exp.Expr) -> list[exp.Expr]:
@@ -231,8 +232,10 @@ def delete(tree: exp.Delete, reads: Reads) -> Found:
     using = list(tree.args.get("using") or ())
     named = list(tree.args.get("tables") or ())
     base = tree.this
+    if not isinstance(base, exp.Table):
+        raise refused("DELETE from that")
     if reads.dialect is Dialect.MARIADB and using:  # DELETE FROM a USING a JOIN b
-        if len(using) != 1:
+        if len(using) != 1 or base.args.get("joins") or base.args.get("alias"):
             raise refused("USING with several tables")
         named, base, using = [base], using[0], []
     scope = Scope()
@@ -335,9 +338,7 @@ def _count_rows(tree: exp.Expr, base: exp.Expr, others: list[exp.Expr], table: T
     if joined or tree.args.get("limit"):
         counted = exp.Select(
             expressions=[_number()],
-            from_=exp.From(
-                this=exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(_ROWS)))
-            ),
+            from_=exp.From(this=exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(_ROWS)))),
         )
     else:
         inner.set("expressions", [_number()])

@@ -9,7 +9,8 @@ from sqlglot import exp
 
 from policies.errors import InvalidInput, Unsupported
 from runtimes.sql.checking.allowing import refused
-from runtimes.sql.checking.functions import ROW_FUNCTIONS
+from runtimes.sql.checking.functions import ROW_FUNCTIONS, UNIT_FIRST
+from runtimes.sql.checking.nodes import UNITS
 from runtimes.sql.contract import Dialect, Schema, Table
 
 _ROWID = {"rowid", "oid", "_rowid_"}
@@ -69,7 +70,9 @@ class Reads:
         table = self.schema.tables[found]
         schema, _, last = found.rpartition(".") if self.dialect is Dialect.POSTGRESQL else ("", "", found)
         node.set("this", exp.to_identifier(last, quoted=True))
-        node.set("db", exp.to_identifier(schema or "public", quoted=True) if self.dialect is Dialect.POSTGRESQL else None)
+        node.set(
+            "db", exp.to_identifier(schema or "public", quoted=True) if self.dialect is Dialect.POSTGRESQL else None
+        )
         return table
 
     def _find(self, wanted: str, written: str) -> str | None:
@@ -124,7 +127,17 @@ class Reads:
         return known
 
     def _select(self, node: exp.Select, parent: Scope | None, ctes: dict[str, Source]) -> tuple[str, ...] | None:
+        if not node.expressions:
+            raise InvalidInput("A SELECT names no columns.")
         scope = Scope(parent=parent)
+        start = node.args.get("from_")
+        if (
+            start
+            and self.dialect is Dialect.MARIADB
+            and start.this.name.lower() == "dual"
+            and "dual" not in self._folded
+        ):
+            node.set("from_", None)
         if node.args.get("from_"):
             self.source(node.args["from_"].this, scope, ctes)
         for join in node.args.get("joins") or ():
@@ -136,7 +149,6 @@ class Reads:
             names = self._output(item, scope)
             outputs = None if outputs is None or names is None else [*outputs, *names]
         aliases = frozenset(self.fold(item.args["alias"]) for item in node.expressions if isinstance(item, exp.Alias))
-        self._check_windows(node)
         if self.dialect is Dialect.SQLITE:
             scope.aliases = aliases
         self.expressions(node.expressions, scope, ctes)
@@ -144,9 +156,6 @@ class Reads:
         scope.aliases = aliases
         self._parts(node, scope, ctes, ("group", "having", "order"))
         return None if outputs is None else tuple(outputs)
-
-    def _check_windows(self, node: exp.Select) -> None:
-        return None
 
     def _output(self, item: exp.Expr, scope: Scope) -> list[str] | None:
         if isinstance(item, exp.Alias):
@@ -252,7 +261,12 @@ class Reads:
                         if source.table is not None:
                             self.everything(source.table)
             else:
-                waiting += [child for child in node.iter_expressions()]
+                children = list(node.iter_expressions())
+                if isinstance(node, exp.Anonymous) and str(node.this).lower() in UNIT_FIRST and children:
+                    if not isinstance(children[0], exp.Column | exp.Var) or children[0].name.upper() not in UNITS:
+                        raise refused(f"That unit for {node.name[:60]}")
+                    children = children[1:]
+                waiting += children
 
     def _parts(self, node: exp.Expr, scope: Scope, ctes: dict[str, Source], names: tuple[str, ...]) -> None:
         for name in names:
@@ -266,7 +280,20 @@ class Reads:
             if found.table is not None:
                 self.everything(found.table)
             return
-        self._column(self.fold(node.this), self.fold(table) if table is not None else "", scope)
+        alias = self.fold(table) if table is not None else ""
+        if node.args.get("db") is not None:  # a table named with its schema: its name alone says as much
+            owner = self._scope_of(alias, scope).table
+            home = self.fold(node.args["db"])
+            if owner is None or not self.is_home(home, owner):
+                raise InvalidInput(f"The statement has no table {home[:60]}.{alias[:60]}.")
+            node.set("db", None)
+        self._column(self.fold(node.this), alias, scope)
+
+    def is_home(self, home: str, table: Table) -> bool:
+        """Whether a table is in the schema, or the database, of that name."""
+        if self.dialect is Dialect.POSTGRESQL:
+            return home == (table.name.rpartition(".")[0] or "public")
+        return home == (self.database.lower() if self.dialect is Dialect.MARIADB else "main")
 
     def _scope_of(self, alias: str, scope: Scope) -> Source:
         at: Scope | None = scope

@@ -1,0 +1,273 @@
+"""`check`: what is refused, what each statement is said to use, the limits, and that its output is its own fixpoint."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from policies.errors import GoexError, InvalidInput, Unsupported
+from runtimes.sql.checking.check import check
+from runtimes.sql.checking.comparing import quoted
+from runtimes.sql.checking.reading import MAX_DEPTH, MAX_STATEMENTS, MAX_TEXT
+from runtimes.sql.contract import Dialect, Statement
+from tests.runtimes.sql.checking import allowed, hostile
+from tests.runtimes.sql.checking.schemas import shop
+
+P, M, S = Dialect.POSTGRESQL, Dialect.MARIADB, Dialect.SQLITE
+DIALECTS = pytest.mark.parametrize("dialect", [P, M, S])
+_OWN = {P: "POSTGRESQL", M: "MARIADB", S: "SQLITE"}
+
+
+def _lines(module: object, dialect: Dialect) -> list[str]:
+    both = str(module.EVERYWHERE) + str(getattr(module, _OWN[dialect]))  # type: ignore[attr-defined]
+    return [line for line in both.splitlines() if line.strip()]
+
+
+def one(text: str, dialect: Dialect) -> Statement:
+    (statement,) = check(text, shop(dialect), database="shop").statements
+    return statement
+
+
+@DIALECTS
+def test_hostile_sql_is_refused_with_a_reason(dialect: Dialect) -> None:
+    let_through, crashed = [], []
+    for text in _lines(hostile, dialect):
+        try:
+            program = check(text, shop(dialect), database="shop")
+            let_through.append((text, [statement.sql for statement in program.statements]))
+        except (InvalidInput, Unsupported) as error:
+            assert error.message
+        except Exception as error:
+            crashed.append((text, repr(error)))
+    assert not let_through
+    assert not crashed
+
+
+@DIALECTS
+def test_what_is_made_anew_is_made_into_itself(dialect: Dialect) -> None:
+    for text in _lines(allowed, dialect):
+        statement = one(text, dialect)
+        again = one(statement.sql, dialect)
+        assert again == statement, text
+
+
+@DIALECTS
+def test_several_statements_come_in_their_order_and_each_by_itself(dialect: Dialect) -> None:
+    program = check(
+        "INSERT INTO archive (id) VALUES (1); ;\nUPDATE orders SET total = 2 WHERE id = 1; SELECT ';' FROM users;",
+        shop(dialect),
+        database="shop",
+    )
+    assert [statement.verb for statement in program.statements] == ["insert", "update", "select"]
+    assert all(quoted(statement.sql, dialect) for statement in program.statements)
+    assert not program.reads_only
+    assert check("SELECT 1; SELECT id FROM users", shop(dialect), database="shop").reads_only
+
+
+# ---- uses
+
+
+def _uses(text: str, dialect: Dialect) -> list[tuple[str, str, tuple[str, ...]]]:
+    return [(use.table, use.verb, use.columns) for use in one(text, dialect).uses]
+
+
+@DIALECTS
+@pytest.mark.parametrize(
+    ("text", "uses"),
+    [
+        ("SELECT 1", []),
+        ("SELECT count(*) FROM orders", [("orders", "select", ())]),
+        ("SELECT id FROM orders WHERE total > 1 ORDER BY placed", [("orders", "select", ("id", "total", "placed"))]),
+        ("SELECT u.name FROM users u JOIN orders o ON o.user_id = u.id",
+         [("orders", "select", ("user_id",)), ("users", "select", ("id", "name"))]),
+        ("SELECT x.n FROM (SELECT name AS n FROM users) AS x", [("users", "select", ("name",))]),
+        ("WITH x AS (SELECT id FROM orders) SELECT * FROM x", [("orders", "select", ("id",))]),
+        ("WITH users AS (SELECT id FROM orders) SELECT id FROM users", [("orders", "select", ("id",))]),
+        ("SELECT (SELECT max(total) FROM orders WHERE user_id = u.id) FROM users u",
+         [("orders", "select", ("user_id", "total")), ("users", "select", ("id",))]),
+        ("SELECT id FROM users UNION SELECT id FROM archive",
+         [("archive", "select", ("id",)), ("users", "select", ("id",))]),
+        ("SELECT id FROM v", [("v", "select", ())]),
+        ("UPDATE orders SET total = total + 1, placed = NULL WHERE status = 'new'",
+         [("orders", "update", ("total", "placed")), ("orders", "select", ("status", "total"))]),
+        ("UPDATE users SET name = 'x'", [("users", "update", ("name",))]),
+        ("DELETE FROM orders WHERE user_id IN (SELECT id FROM users)",
+         [("orders", "delete", ()), ("orders", "select", ("user_id",)), ("users", "select", ("id",))]),
+        ("DELETE FROM orders", [("orders", "delete", ())]),
+        ("INSERT INTO archive (id) SELECT id FROM orders",
+         [("archive", "insert", ("id",)), ("orders", "select", ("id",))]),
+        ("INSERT INTO archive VALUES (1, 'x')", [("archive", "insert", ())]),
+        ("CREATE VIEW w AS SELECT name FROM users", [("w", "create", ()), ("users", "select", ("name",))]),
+        ("CREATE INDEX i ON orders (total)", [("orders", "alter", ()), ("orders", "select", ("total",))]),
+        ("ALTER TABLE orders DROP COLUMN extra", [("orders", "alter", ("extra",))]),
+        ("DROP TABLE archive", [("archive", "drop", ())]),
+    ],
+)  # fmt: skip
+def test_every_table_that_is_read_or_written_is_named(
+    text: str, uses: list[tuple[str, str, tuple[str, ...]]], dialect: Dialect
+) -> None:
+    assert _uses(text, dialect) == uses
+
+
+@pytest.mark.parametrize(
+    ("text", "dialect", "uses"),
+    [
+        ("UPDATE orders o SET status = 'x' FROM users u WHERE u.id = o.user_id RETURNING u.email", P,
+         [("orders", "update", ("status",)), ("orders", "select", ("user_id",)), ("users", "select", ("id", "email"))]),
+        ("INSERT INTO users (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET name = users.email", P,
+         [("users", "insert", ("id",)), ("users", "update", ("name",)), ("users", "select", ("email",))]),
+        ("SELECT row_to_json(o) FROM orders o", P, [("orders", "select", ())]),
+        ("SELECT s.id FROM stock.items s", P, [("stock.items", "select", ("id",))]),
+        ("TRUNCATE orders", P, [("orders", "truncate", ())]),
+        ("DROP INDEX orders_status", P, [("orders", "alter", ())]),
+        ("DROP INDEX orders_status", S, [("orders", "alter", ())]),
+        ("DROP INDEX orders_status ON orders", M, [("orders", "alter", ())]),
+        ("UPDATE users u JOIN orders o ON o.user_id = u.id SET o.total = 1", M,
+         [("orders", "update", ("total",)), ("orders", "select", ("user_id",)), ("users", "select", ("id",))]),
+        ("DELETE u FROM users u JOIN orders o ON o.user_id = u.id", M,
+         [("users", "delete", ()), ("orders", "select", ("user_id",)), ("users", "select", ("id",))]),
+        ("REPLACE INTO users (id) VALUES (1)", M, [("users", "insert", ("id",)), ("users", "delete", ())]),
+        ("INSERT OR REPLACE INTO users (id) VALUES (1)", S, [("users", "insert", ("id",)), ("users", "delete", ())]),
+        ("INSERT INTO users (id) VALUES (1) ON DUPLICATE KEY UPDATE name = VALUES(email)", M,
+         [("users", "insert", ("id",)), ("users", "update", ("name",))]),
+        ("CREATE TABLE t (u int REFERENCES users (id))", S, [("t", "create", ()), ("users", "select", ())]),
+    ],
+)  # fmt: skip
+def test_each_dialect_names_what_it_has_of_its_own(
+    text: str, dialect: Dialect, uses: list[tuple[str, str, tuple[str, ...]]]
+) -> None:
+    assert _uses(text, dialect) == uses
+
+
+@DIALECTS
+@pytest.mark.parametrize(
+    ("text", "everywhere"),
+    [
+        ("UPDATE orders SET total = 1", True),
+        ("UPDATE orders SET total = 1 WHERE id = 1", False),
+        ("DELETE FROM orders", True),
+        ("DELETE FROM orders WHERE id = 1", False),
+        ("INSERT INTO archive (id) VALUES (1)", False),
+        ("SELECT id FROM orders", False),
+        ("DROP TABLE archive", True),
+    ],
+)
+def test_a_write_without_a_where_is_said(text: str, everywhere: bool, dialect: Dialect) -> None:
+    assert one(text, dialect).everywhere is everywhere
+
+
+# ---- names and quotes
+
+
+def test_postgresql_is_told_each_tables_schema() -> None:
+    assert one("SELECT id FROM Orders", P).sql == 'SELECT id FROM "public"."orders"'
+    assert one('SELECT "Label" FROM stock.items', P).sql == 'SELECT "Label" FROM "stock"."items"'
+    with pytest.raises(InvalidInput, match="no table Orders"):
+        check('SELECT id FROM "Orders"', shop(P), database="shop")
+
+
+@pytest.mark.parametrize("dialect", [M, S])
+def test_names_take_any_case_where_the_engine_takes_it(dialect: Dialect) -> None:
+    assert one("SELECT ID FROM ORDERS", dialect).uses[0].columns == ("id",)
+
+
+@DIALECTS
+@pytest.mark.parametrize("value", ["it''s", "a;b", "--", "/*", "*/", '"', "`", "#", "$$", "\\\\", "ünï", "%s", ":x"])
+def test_a_string_says_after_it_what_it_said_before(value: str, dialect: Dialect) -> None:
+    sql = one(f"UPDATE users SET name = '{value}' WHERE id = 1", dialect).sql
+    strings, _names = quoted(sql, dialect)
+    said = value.replace("''", "'").replace("\\\\", "\\" if dialect is M else "\\\\")
+    assert list(strings) == [said]
+
+
+@pytest.mark.parametrize(
+    ("made", "dialect"),
+    [
+        ("SELECT 1; DROP TABLE users", P),
+        ("SELECT 1 -- x", P),
+        ("SELECT /* x */ 1", S),
+        ("SELECT 1 # x", M),
+        ("SELECT 'a", P),
+        ("SELECT 'a\\' OR 1", M),
+        ("SELECT $$a$$", P),
+        ("SELECT `a`", P),
+    ],
+)
+def test_text_that_a_server_would_read_otherwise_never_leaves(made: str, dialect: Dialect) -> None:
+    with pytest.raises(Unsupported):
+        quoted(made, dialect)
+
+
+# ---- limits
+
+
+@DIALECTS
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT " + "(" * 5000 + "1" + ")" * 5000,
+        "SELECT " + "(" * (MAX_DEPTH + 1) + "1" + ")" * (MAX_DEPTH + 1),
+        "SELECT " + "NOT " * 5000 + "1",
+        "SELECT " + "- " * 5000 + "1",
+        "SELECT " + "1 + " * 30000 + "1",
+        "SELECT " + "CASE WHEN 1 THEN " * 400 + "1" + " END" * 400,
+        "SELECT 1 " + "UNION SELECT 1 " * 3000,
+        "SELECT 'x' || " * 2 + "1 || " * 5000 + "1",
+        "SELECT id FROM orders WHERE " + "id = 1 OR " * 9000 + "id = 2",
+        "SELECT " + "lower(" * 3000 + "'x'" + ")" * 3000,
+        "SELECT " + "1, " * (MAX_TEXT // 3 + 1) + "1",
+        "SELECT 1;" * (MAX_STATEMENTS + 1),
+        "SELECT '" + "x" * MAX_TEXT + "'",
+        "SELECT 'a\0b'",
+        "SELECT 'a\udc80b'",
+        "WITH " + ", ".join(f"a{n} AS (SELECT 1)" for n in range(20000)) + " SELECT 1",
+    ],
+    ids=lambda text: f"{text[:18].encode('ascii', 'replace').decode()}-{len(text)}",
+)
+def test_what_is_too_long_or_too_deep_is_refused_before_it_can_do_harm(text: str, dialect: Dialect) -> None:
+    with pytest.raises((InvalidInput, Unsupported)):
+        check(text, shop(dialect), database="shop")
+
+
+@DIALECTS
+def test_what_people_really_send_is_inside_of_the_limits(dialect: Dialect) -> None:
+    rows = ", ".join(f"({number}, 'name {number}')" for number in range(2000))
+    assert one(f"INSERT INTO archive (id, status) VALUES {rows}", dialect).count_sql == "SELECT 2000"
+    many = " OR ".join(f"id = {number}" for number in range(150))
+    assert one(f"SELECT id FROM orders WHERE {many}", dialect).verb == "select"
+    names = ", ".join(str(number) for number in range(3000))
+    assert one(f"DELETE FROM orders WHERE id IN ({names})", dialect).verb == "delete"
+
+
+# ---- anything at all
+
+
+def _words(dialect: Dialect) -> list[str]:
+    lines = _lines(allowed, dialect) + _lines(hostile, dialect)
+    return sorted({word for line in lines for word in line.split()})
+
+
+@DIALECTS
+@given(data=st.data())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_no_text_breaks_it_and_nothing_it_makes_is_made_otherwise(dialect: Dialect, data: st.DataObject) -> None:
+    """Good and hostile statements cut up and mixed: either a plain refusal, or a program that stays as it is."""
+    lines = _lines(allowed, dialect)
+    words = data.draw(st.sampled_from(lines)).split()
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(words)))
+        kind = data.draw(st.sampled_from(["put", "drop", "swap"]))
+        if kind == "put":
+            words.insert(at, data.draw(st.sampled_from(_words(dialect)) | st.text(max_size=4)))
+        elif words and kind == "drop":
+            words.pop(min(at, len(words) - 1))
+        elif words:
+            words[min(at, len(words) - 1)] = data.draw(st.sampled_from(_words(dialect)))
+    try:
+        program = check(" ".join(words), shop(dialect), database="shop")
+    except GoexError:
+        return
+    for statement in program.statements:
+        quoted(statement.sql, dialect)
+        assert one(statement.sql, dialect) == statement

@@ -1,0 +1,146 @@
+"""What `check` lets through does on the real servers what the text that was sent does there: the same rows come back, and
+the same rows are in the tables afterwards. And what it counts is what was written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import apsw
+import pytest
+
+from runtimes.sql.checking.check import check
+from runtimes.sql.contract import Dialect, Statement
+from tests.runtimes.sql.checking import allowed
+from tests.runtimes.sql.checking.schemas import MADE, shop
+from tests.services.mariadb import MariaDb, find_server
+from tests.services.postgres import Postgres
+
+Run = Callable[[str], tuple[list[tuple[Any, ...]], int]]  # rows that came back, rows that were written
+
+_TABLES = ("users", "orders", "archive")
+_MOVING = re.compile(r"now|current_|curdate|utc_|random|uuid|timestampdiff|datediff|unixepoch|julianday|age\(", re.I)
+_DATA = ("select", "insert", "update", "delete")
+
+
+def _state(run: Run) -> list[Any]:
+    return [sorted(run(f"SELECT * FROM {table}")[0], key=repr) for table in _TABLES]
+
+
+def _compare(dialect: Dialect, texts: str, fresh: Callable[[], Any]) -> None:
+    """`fresh()` is a context manager that gives `run` on the shop as it was made."""
+    wrong = []
+    for text in texts.strip().splitlines():
+        program = check(text, shop(dialect), database="shop")
+        (statement,) = program.statements
+        try:
+            sent = after_sent = None
+            if statement.verb in _DATA:
+                with fresh() as run:
+                    sent, after_sent = run(text.rstrip(";")), _state(run)
+            with fresh() as run:
+                counted = run(statement.count_sql)[0][0][0] if statement.count_sql else None
+                made = run(statement.sql)
+                after_made = _state(run) if statement.verb in _DATA else None
+        except Exception as error:  # the server's own: which one, for the message
+            wrong.append(f"{text}\n   {statement.sql}\n   {statement.count_sql}\n   {type(error).__name__}: {error}")
+            continue
+        if (
+            sent is not None
+            and not _MOVING.search(text)
+            and (sorted(sent[0], key=repr) != sorted(made[0], key=repr) or after_sent != after_made)
+        ):
+            wrong.append(f"{text}\n   {statement.sql}\n   {sent} {made}\n   {after_sent} {after_made}")
+        if counted is not None and not _count_fits(statement, counted, made[1], dialect):
+            wrong.append(f"{text}\n   {statement.count_sql}\n   counted {counted}, wrote {made[1]}")
+    assert not wrong, "\n".join(wrong)
+
+
+def _count_fits(statement: Statement, counted: int, written: int, dialect: Dialect) -> bool:
+    """As many as were written; an upper bound where rows that are there already may be skipped or replaced."""
+    if statement.verb not in ("update", "delete", "insert"):
+        return True
+    if re.search(r"CONFLICT|DUPLICATE|IGNORE|REPLACE", statement.sql):
+        return counted >= 1
+    if dialect is Dialect.MARIADB and statement.verb == "update":  # which says how many it changed, not found
+        return counted >= written
+    return counted == written
+
+
+def test_what_is_let_through_means_the_same_to_postgresql(postgres: Postgres) -> None:
+    made = postgres.make(*MADE[Dialect.POSTGRESQL])
+    with made.connect() as connection:
+
+        @contextmanager
+        def fresh() -> Iterator[Run]:
+            with connection.cursor() as cursor:
+                cursor.execute("BEGIN")
+
+                def run(text: str) -> tuple[list[tuple[Any, ...]], int]:
+                    cursor.execute(text)  # type: ignore[call-overload]
+                    rows = cursor.fetchall() if cursor.description is not None else []
+                    return rows, cursor.rowcount
+
+                try:
+                    yield run
+                finally:
+                    cursor.execute("ROLLBACK")
+
+        _compare(Dialect.POSTGRESQL, allowed.EVERYWHERE.strip() + allowed.POSTGRESQL, fresh)
+
+
+@pytest.mark.skipif(find_server() is None, reason="no MariaDB: run make services")
+def test_what_is_let_through_means_the_same_to_mariadb() -> None:
+    with MariaDb() as server, server.connect() as connection:
+        whole = False
+
+        @contextmanager
+        def fresh() -> Iterator[Run]:
+            nonlocal whole
+            with connection.cursor() as cursor:
+                if not whole:
+                    cursor.execute("DROP DATABASE IF EXISTS shop")
+                    cursor.execute("CREATE DATABASE shop CHARACTER SET utf8mb4")
+                    cursor.execute("USE shop")
+                    for each in MADE[Dialect.MARIADB]:
+                        cursor.execute(each)
+                    connection.commit()
+                    whole = True
+                cursor.execute("BEGIN")
+
+                def run(text: str) -> tuple[list[tuple[Any, ...]], int]:
+                    nonlocal whole
+                    if text.upper().startswith(("CREATE", "ALTER", "DROP", "TRUNCATE")):
+                        whole = False  # these commit
+                    count = cursor.execute(text)
+                    rows = list(cursor.fetchall()) if cursor.description is not None else []
+                    return rows, count
+
+                yield run
+                cursor.execute("ROLLBACK")
+
+        _compare(Dialect.MARIADB, allowed.EVERYWHERE.strip() + allowed.MARIADB, fresh)
+
+
+def test_what_is_let_through_means_the_same_to_sqlite() -> None:
+    @contextmanager
+    def fresh() -> Iterator[Run]:
+        connection = apsw.Connection(":memory:")
+        connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+        connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
+        connection.execute("PRAGMA foreign_keys = ON")
+        for each in MADE[Dialect.SQLITE]:
+            connection.execute(each)
+
+        def run(text: str) -> tuple[list[tuple[Any, ...]], int]:
+            before = connection.total_changes()
+            rows = list(connection.execute(text))
+            changed = connection.total_changes() - before
+            return rows, changed if text.upper().startswith("INSERT") else connection.changes()
+
+        yield run
+        connection.close()
+
+    _compare(Dialect.SQLITE, allowed.EVERYWHERE.strip() + allowed.SQLITE, fresh)
