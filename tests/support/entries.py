@@ -84,6 +84,11 @@ class Asked(Journey):
         decide(self._home, self.question(), width=width, **more)
         return self.finished()
 
+    def deny_known(self, question: str) -> pb.Finished:
+        """Say no to a question that was read already."""
+        self._home.person("Decide", pb.DecideRequest(approval_id=question, approve=False, digest=""))
+        return self.finished()
+
     def deny(self) -> pb.Finished:
         decide(self._home, self.question(), approve=False)
         return self.finished()

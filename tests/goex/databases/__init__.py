@@ -1,0 +1,1 @@
+"""Databases from the person's command to the database itself, through a real daemon."""
