@@ -23,7 +23,7 @@ from hypothesis.strategies import DrawFn
 from policies.errors import Conflict, GoexError, InvalidInput, Unsupported
 from runtimes.sql.contract import Dialect, Policy
 from tests.contracts.test_sql import engine  # noqa: F401
-from tests.support.databases import Asked, Ground
+from tests.support.databases import Asked, Dump, Ground
 
 EXAMPLES = int(os.environ.get("GOEX_DEEP", "0"))
 PROPERTY = settings(
@@ -40,14 +40,14 @@ TYPES = {
     Dialect.POSTGRESQL: {"int": "bigint", "text": "text", "real": "double precision", "blob": "bytea", "any": "text"},
     Dialect.MARIADB: {"int": "bigint", "text": "varchar(60)", "real": "double", "blob": "varbinary(60)", "any": "text"},
 }
-VALUES = {
+VALUES: dict[str, list[object]] = {
     "int": [0, 1, 2, 3, 7, -5, 2**53 + 1, None],
     "text": ["", "a", "A", "b", "it's", "50% :x ?", "\u00e9\u4e2d\U0001f600", " pad ", None],
     "real": [0.5, -1.25, 1e300, 0.1, None],
     "blob": [b"", b"\x00\xff", b"abc", None],
     "any": ["x", "12", "", None],
 }
-MARK = {"int": 987_654, "text": "theirs", "real": 98.5, "blob": b"theirs", "any": "theirs"}
+MARK: dict[str, object] = {"int": 987_654, "text": "theirs", "real": 98.5, "blob": b"theirs", "any": "theirs"}
 NAMES = ["a", "b", "order", "D d", "value"]
 
 
@@ -72,10 +72,28 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Where:
+    column: Column
+    how: str
+    value: object
+
+
+@dataclass(frozen=True)
+class Step:
+    """A statement to be. `sets` are of an UPDATE ("+": ten more), `rows` of an INSERT."""
+
+    kind: str
+    table: Table
+    where: Where | None = None
+    sets: tuple[tuple[Column, object], ...] = ()
+    rows: tuple[tuple[object, ...], ...] = ()
+
+
+@dataclass(frozen=True)
 class World:
     tables: tuple[Table, ...]
     rows: tuple[tuple[int, tuple[object, ...]], ...]
-    statements: tuple[tuple[object, ...], ...]
+    statements: tuple[Step, ...]
 
 
 @st.composite
@@ -86,10 +104,12 @@ def worlds(draw: DrawFn) -> World:
         kinds = draw(st.lists(st.sampled_from(sorted(TYPES[Dialect.SQLITE])), min_size=size, max_size=size))
         keyed = draw(st.sampled_from(["", "first", "both"]))
         parents = [table for table in tables if len(table.key) == 1]
-        parent = draw(st.sampled_from(parents)) if parents and draw(st.booleans()) else None
+        parent = None
+        if draw(st.booleans()) and parents:
+            parent = draw(st.sampled_from(parents))
         if keyed and not (kinds[0] == "text" and draw(st.booleans())):
             kinds[0] = "int"
-        key = ("k",) if keyed else ()
+        key: tuple[str, ...] = ("k",) if keyed else ()
         if keyed == "both" and size > 1:
             kinds[1], key = "int", ("k", NAMES[1])
         names = ["k" if keyed else NAMES[0], *NAMES[1:size]]
@@ -119,7 +139,7 @@ def worlds(draw: DrawFn) -> World:
 
 
 @st.composite
-def _statement(draw: DrawFn, tables: list[Table]) -> tuple[object, ...]:
+def _statement(draw: DrawFn, tables: list[Table]) -> Step:
     table = draw(st.sampled_from(tables))
     columns = list(table.columns)
     where = draw(st.one_of(st.none(), _where(columns)))
@@ -127,20 +147,19 @@ def _statement(draw: DrawFn, tables: list[Table]) -> tuple[object, ...]:
     if kind == "update":
         chosen = draw(st.lists(st.sampled_from(columns), min_size=1, max_size=2, unique=True))
         sets = tuple((c, draw(st.sampled_from([*VALUES[c.kind], *(["+"] if c.kind == "int" else [])]))) for c in chosen)
-        return kind, table, sets, where
-    if kind == "delete":
-        return kind, table, where
-    if kind == "copy":
-        return kind, table, where
+        return Step(kind, table, where, sets=sets)
+    if kind in ("delete", "copy"):
+        return Step(kind, table, where)
     count = draw(st.integers(1, 2))
-    return kind, table, tuple(tuple(draw(st.sampled_from(VALUES[c.kind])) for c in columns) for _ in range(count))
+    rows = tuple(tuple(draw(st.sampled_from(VALUES[c.kind])) for c in columns) for _ in range(count))
+    return Step(kind, table, rows=rows)
 
 
 @st.composite
-def _where(draw: DrawFn, columns: list[Column]) -> tuple[Column, str, object]:
+def _where(draw: DrawFn, columns: list[Column]) -> Where:
     column = draw(st.sampled_from(columns))
-    value = draw(st.sampled_from(VALUES[column.kind]))
-    return column, draw(st.sampled_from(["=", ">=", "<>"])), value
+    value: object = draw(st.sampled_from(VALUES[column.kind]))
+    return Where(column, draw(st.sampled_from(["=", ">=", "<>"])), value)
 
 
 # ---- as SQL
@@ -185,38 +204,36 @@ def _insert(ground: Ground, table: Table, rows: tuple[tuple[object, ...], ...], 
     return f"{word} INTO {quoted(ground, table.name)} ({names}) VALUES {values}"
 
 
-def as_sql(ground: Ground, step: tuple[object, ...]) -> str:
-    kind, table = step[0], step[1]
-    assert isinstance(table, Table)
+def as_sql(ground: Ground, step: Step) -> str:
+    table = step.table
     name = quoted(ground, table.name)
-    if kind == "update":
+    if step.kind == "update":
         sets = ", ".join(
             f"{quoted(ground, column.name)} = "
             + (f"{quoted(ground, column.name)} + 10" if value == "+" else ground.literal(value))
-            for column, value in step[2]  # type: ignore[attr-defined]
+            for column, value in step.sets
         )
-        return f"UPDATE {name} SET {sets}{_condition(ground, step[3])}"
-    if kind == "delete":
-        return f"DELETE FROM {name}{_condition(ground, step[2])}"
-    if kind == "copy":
-        names = [column.name for column in table.columns]
-        chosen = ", ".join(quoted(ground, each) for each in names)
+        return f"UPDATE {name} SET {sets}{_condition(ground, step.where)}"
+    if step.kind == "delete":
+        return f"DELETE FROM {name}{_condition(ground, step.where)}"
+    if step.kind == "copy":
+        chosen = ", ".join(quoted(ground, column.name) for column in table.columns)
         shifted = ", ".join(
             f"{quoted(ground, c.name)} + 100" if c.kind == "int" and c.name != "parent" else quoted(ground, c.name)
             for c in table.columns
         )
-        return f"INSERT INTO {name} ({chosen}) SELECT {shifted} FROM {name}{_condition(ground, step[2])}"
-    word = "INSERT OR REPLACE" if kind == "replace" and ground.dialect is Dialect.SQLITE else "INSERT"
-    return _insert(ground, table, step[2], word)  # type: ignore[arg-type]
+        return f"INSERT INTO {name} ({chosen}) SELECT {shifted} FROM {name}{_condition(ground, step.where)}"
+    word = "INSERT OR REPLACE" if step.kind == "replace" and ground.dialect is Dialect.SQLITE else "INSERT"
+    return _insert(ground, table, step.rows, word)
 
 
-def _condition(ground: Ground, where: object) -> str:
+def _condition(ground: Ground, where: Where | None) -> str:
     if where is None:
         return ""
-    column, how, value = where  # type: ignore[misc]
-    if value is None:
-        return f" WHERE {quoted(ground, column.name)} IS {'NOT ' if how == '<>' else ''}NULL"
-    return f" WHERE {quoted(ground, column.name)} {how} {ground.literal(value)}"
+    name = quoted(ground, where.column.name)
+    if where.value is None:
+        return f" WHERE {name} IS {'NOT ' if where.how == '<>' else ''}NULL"
+    return f" WHERE {name} {where.how} {ground.literal(where.value)}"
 
 
 # ---- the properties
@@ -269,7 +286,7 @@ def there_and_back(ground: Ground, world: World, policy: Policy) -> bool:
     return True
 
 
-def _written_by_them(ground: Ground, world: World, before: object, after: object) -> str:
+def _written_by_them(ground: Ground, world: World, before: Dump, after: Dump) -> str:
     """Somebody else writes into each row of a table that has rows of ours. "" where there is no such table."""
     for table in world.tables:
         if not _has_ours(ground, table, before, after):
@@ -286,11 +303,11 @@ def _written_by_them(ground: Ground, world: World, before: object, after: object
     return ""
 
 
-def _has_ours(ground: Ground, table: Table, before: object, after: object) -> bool:
+def _has_ours(ground: Ground, table: Table, before: Dump, after: Dump) -> bool:
     """Whether the action left a row in the table that wasn't there like that."""
     names = (f"rows of {table.name}", f"rows of {quoted(ground, table.name)}")
-    name = next(name for name in names if name in after)  # type: ignore[operator]
-    old, new = list(before[name]), list(after[name])  # type: ignore[index]
+    name = next(name for name in names if name in after)
+    old, new = list(before[name]), list(after[name])
     return any(new.count(row) > old.count(row) for row in new)
 
 

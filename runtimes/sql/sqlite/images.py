@@ -295,7 +295,11 @@ def _named(shape: Shape, row: Row | None) -> dict[str, str | None] | None:
 def _find(db: apsw.Connection, shape: Shape, identity: Identity) -> Row | None:
     where = f"{quoted(shape.rowid)} = ?" if shape.rowid else _by_key(shape)
     query = f"SELECT {shape.columns} FROM main.{quoted(shape.table)} WHERE {where}"  # noqa: S608
-    return db.execute(query, _bound(identity)).fetchone()
+    found: Row | None = db.execute(query, _bound(identity)).fetchone()
+    # A collation can take another key for this one.
+    if found is None or shape.rowid or _same(_key(shape, found), _bound(identity)):
+        return found
+    return None
 
 
 def _bound(identity: Identity) -> Row:

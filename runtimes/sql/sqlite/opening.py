@@ -179,6 +179,8 @@ class Connection:
                     return first not in _CATALOG or bool(defines)
                 wanted = (_WRITING[code], (first or "").casefold())
                 return wanted in own or wanted in follow or (statement.verb == "drop" and ("drop", wanted[1]) in own)
+            if code == apsw.SQLITE_PRAGMA:  # full-text indexes look at it
+                return first == "data_version" and second is None
             return code in defines
 
         with self._authorized(allowed):

@@ -196,7 +196,9 @@ def _copy(db: apsw.Connection, content: bytes) -> None:
 def _memory(content: bytes) -> apsw.Connection:
     source = apsw.Connection(":memory:")
     if content:
-        source.deserialize("main", content)
+        image = bytearray(content)
+        image[18:20] = b"\x01\x01"  # in memory there is no write-ahead log; the file keeps its own mode
+        source.deserialize("main", bytes(image))
     return source
 
 

@@ -143,6 +143,8 @@ class SqliteSession:
             self._check_keys(schema, changes)
         names = {change.table for change in changes}
         used = [found for name in sorted(names) if (found := shape(name)) is not None]
+        if kind == "pages":
+            self._db.execute("SAVEPOINT goex; RELEASE goex")  # full-text indexes write down what they hold back
         after = pages.snapshot(self._connection, job.limits) if kind == "pages" else b""
         ran = Ran(
             reached=reached,

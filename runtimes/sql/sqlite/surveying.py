@@ -50,7 +50,19 @@ def reach(connection: Connection, program: Program, schema: Schema) -> Reach:
     for statement in program.statements:
         pairs |= {(use.verb, use.table) for use in statement.uses if use.verb in ("insert", "update", "delete")}
         pairs |= {("delete", use.table) for use in statement.uses if use.verb == "truncate"}
-    return Reach(frozenset(writes), cascades(schema, pairs), _why_pages(connection, schema, pairs))
+    follow = cascades(schema, pairs) | _inner(schema, {table for _, table in pairs})
+    return Reach(frozenset(writes), follow, _why_pages(connection, schema, pairs))
+
+
+def _inner(schema: Schema, names: set[str]) -> set[tuple[str, str]]:
+    """The tables in which a module keeps its own (of a full-text index, of an R-tree): written whenever that is."""
+    owners = {name for name in names if name in schema.tables and schema.tables[name].facts.get("virtual")}
+    return {
+        (verb, table.name)
+        for table in schema.tables.values()
+        if table.facts.get("shadow") and table.name.rpartition("_")[0] in owners
+        for verb in ("insert", "update", "delete")
+    }
 
 
 def _explained(db: apsw.Connection, connection: Connection, statement: Statement) -> set[Write]:

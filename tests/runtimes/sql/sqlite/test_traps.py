@@ -1,0 +1,469 @@
+"""What SQLite does that others don't: each of these is exact, or refused with its reason."""
+
+# SQL here is made of the tests' own names.
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import apsw
+import pytest
+
+from policies.errors import Conflict, InvalidInput, Unavailable, Unsupported
+from runtimes.sql.contract import Dialect, Job, Limits, Policy, Program, Statement, Use
+from tests.support.databases import LIMITS, Asked, SqliteGround, session
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> SqliteGround:
+    made = SqliteGround(tmp_path)
+    made.empty()
+    return made
+
+
+def there_and_back(ground: SqliteGround, text: str, policy: Policy = "reversal") -> Asked:
+    before = ground.dump()
+    asked = Asked(ground, text, policy)
+    asked.run()
+    after = ground.dump()
+    asked.revert("undo")
+    assert ground.dump() == before
+    assert asked.state == "undone"
+    asked.revert("redo")
+    assert ground.dump() == after
+    assert ground.rows("PRAGMA integrity_check") == [("ok",)]
+    return asked
+
+
+def kind(asked: Asked) -> object:
+    return asked.planned().strategy["kind"]
+
+
+def test_rows_without_a_primary_key(ground: SqliteGround) -> None:
+    """Twins are told apart by their rowid."""
+    ground.execute("CREATE TABLE t (a, b)", "INSERT INTO t VALUES (1, 2), (1, 2), (1, 2)")
+    asked = there_and_back(ground, "DELETE FROM t WHERE a = 1; INSERT INTO t VALUES (1, 2)")
+    assert kind(asked) == "rows"
+
+
+def test_a_key_that_holds_null(ground: SqliteGround) -> None:
+    ground.execute("CREATE TABLE t (k TEXT PRIMARY KEY, v)", "INSERT INTO t VALUES (NULL, 1), (NULL, 1), ('a', 2)")
+    there_and_back(ground, "UPDATE t SET v = 5; DELETE FROM t WHERE k IS NULL; INSERT INTO t VALUES (NULL, 9)")
+
+
+def test_rowids_come_back(ground: SqliteGround) -> None:
+    ground.execute("CREATE TABLE t (k TEXT PRIMARY KEY)", "INSERT INTO t(rowid, k) VALUES (77, 'a'), (5, 'b')")
+    there_and_back(ground, "DELETE FROM t")
+
+
+def test_a_rowid_that_is_used_again(ground: SqliteGround) -> None:
+    ground.execute("CREATE TABLE t (a)", "INSERT INTO t VALUES ('last')")
+    there_and_back(ground, "DELETE FROM t; INSERT INTO t VALUES ('other')")
+
+
+def test_without_rowid_and_a_key_of_two_columns(ground: SqliteGround) -> None:
+    ground.execute(
+        "CREATE TABLE t (v, q INTEGER, p TEXT COLLATE NOCASE, PRIMARY KEY (p, q)) WITHOUT ROWID",
+        "INSERT INTO t VALUES (1, 1, 'A'), (2, 2, 'a'), (3, 3, 'b')",
+    )
+    there_and_back(ground, "UPDATE t SET p = lower(p); UPDATE t SET q = q + 1 WHERE p = 'b'; DELETE FROM t WHERE v = 2")
+
+
+def test_replace_takes_away_rows_of_every_unique_key(ground: SqliteGround) -> None:
+    ground.execute(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, u UNIQUE, w UNIQUE)",
+        "INSERT INTO t VALUES (1, 1, 1), (2, 2, 2), (3, 3, 3)",
+    )
+    asked = Asked(ground, "INSERT OR REPLACE INTO t VALUES (1, 2, 3)")
+    asked.plan()
+    there_and_back(ground, asked.text)
+
+
+def test_columns_that_are_computed_when_read(ground: SqliteGround) -> None:
+    ground.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b AS (a + 1), c)", "INSERT INTO t(a, c) VALUES (1, 2)")
+    assert kind(there_and_back(ground, "UPDATE t SET c = 9")) == "pages"
+
+
+def test_a_table_whose_columns_hide_the_rowid(ground: SqliteGround) -> None:
+    ground.execute("CREATE TABLE t (rowid, oid, _rowid_)", "INSERT INTO t VALUES (1, 1, 1), (1, 1, 1)")
+    assert kind(there_and_back(ground, "DELETE FROM t")) == "pages"
+    ground.execute("CREATE TABLE u (_rowid_ TEXT, x)", "INSERT INTO u VALUES ('a', 1), ('a', 1)")
+    assert kind(there_and_back(ground, "UPDATE u SET x = 2")) == "rows"
+
+
+@pytest.mark.parametrize("encoding", ["UTF-16le", "UTF-16be"])
+def test_utf_16(tmp_path: Path, encoding: str) -> None:
+    ground = SqliteGround(tmp_path)
+    ground.execute(f"PRAGMA encoding = '{encoding}'; CREATE TABLE t (a); INSERT INTO t VALUES ('\u00e4\U0001f600')")
+    ground.execute("INSERT INTO t VALUES (CAST(x'00d8' AS TEXT))")  # half a character
+    assert kind(there_and_back(ground, "UPDATE t SET a = 'x'")) == "pages"
+
+
+def test_text_that_is_not_utf_8_is_refused_by_rows_and_kept_by_pages(ground: SqliteGround) -> None:
+    ground.execute("CREATE TABLE t (a, b)", "INSERT INTO t VALUES (CAST(x'ff41' AS TEXT), 1)")
+    before = ground.dump()
+    with pytest.raises(Unsupported, match="versioning"):
+        Asked(ground, "UPDATE t SET b = 2").run()
+    assert ground.dump() == before
+    there_and_back(ground, "UPDATE t SET b = 2", "versioning")
+
+
+def test_values_that_look_like_others(ground: SqliteGround) -> None:
+    """1, 1.0, '1' and x'31' are four values, and -0.0 isn't 0.0."""
+    ground.execute(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, a)",
+        "INSERT INTO t(a) VALUES (1), (1.0), ('1'), (x'31'), (0.0), (-0.0), (9e999), (-9e999), (9223372036854775807),"
+        " ('a' || char(0) || 'b'), (x''), ('')",
+    )
+    there_and_back(ground, "UPDATE t SET a = 1")
+    asked = Asked(ground, "UPDATE t SET a = 2.0 WHERE id = 1")
+    asked.run()
+    ground.execute("UPDATE t SET a = 2 WHERE id = 1")
+    with pytest.raises(Conflict):
+        asked.revert("undo")
+
+
+def test_full_text_and_r_trees(ground: SqliteGround) -> None:
+    ground.execute(
+        "CREATE VIRTUAL TABLE words USING fts5(text)",
+        "INSERT INTO words VALUES ('one two'), ('three')",
+        "CREATE VIRTUAL TABLE boxes USING rtree(id, x1, x2)",
+        "INSERT INTO boxes VALUES (1, 0, 1)",
+        "CREATE TABLE docs (id INTEGER PRIMARY KEY, t TEXT)",
+        "INSERT INTO docs VALUES (1, 'a')",
+    )
+    for text, table in (
+        ("UPDATE docs SET t = 'b'", "docs"),
+        ("DELETE FROM words", "words"),
+        ("DELETE FROM boxes", "boxes"),
+    ):
+        program = _program(text, table)
+        before = ground.dump()
+        asked = _by_hand(ground, program)
+        assert kind(asked) == ("rows" if table == "docs" else "pages")
+        asked.run()
+        after = ground.dump()
+        assert after != before
+        asked.revert("undo")
+        assert ground.dump() == before
+        asked.revert("redo")
+        assert ground.dump() == after
+        assert ground.rows("PRAGMA integrity_check") == [("ok",)]
+
+
+def _program(text: str, table: str) -> Program:
+    verb = text.split()[0].lower()
+    statement = Statement(
+        sql=text,
+        verb=verb,  # type: ignore[arg-type]
+        table=table,
+        uses=(Use(table=table, verb=verb),),  # type: ignore[arg-type]
+        count_sql=f"SELECT count(*) FROM {table}",
+    )
+    return Program(dialect=Dialect.SQLITE, statements=(statement,))
+
+
+def _by_hand(ground: SqliteGround, program: Program, policy: Policy = "reversal") -> Asked:
+    """An action with a program that no check has seen."""
+    asked = Asked(ground, "", policy)
+    with session(ground) as at:
+        found = at.survey(program, policy, LIMITS)
+        asked.job = Job(
+            id=asked.id,
+            program=program,
+            policy=policy,
+            rows=1000,
+            limits=LIMITS,
+            records=asked.records,
+            schema_hash=at.schema().hash,
+            strategy=found.strategy,
+        )
+    return asked
+
+
+def test_a_trigger_on_a_view(ground: SqliteGround) -> None:
+    ground.execute(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, a)",
+        "INSERT INTO t VALUES (1, 'x')",
+        "CREATE VIEW v AS SELECT * FROM t",
+        "CREATE TRIGGER on_v INSTEAD OF UPDATE ON v BEGIN UPDATE t SET a = new.a WHERE id = old.id; END",
+    )
+    before = ground.dump()
+    asked = _by_hand(ground, _program("UPDATE v SET a = 'y'", "v"))
+    asked.run()
+    assert ground.rows("SELECT a FROM t") == [("y",)]
+    asked.revert("undo")
+    assert ground.dump() == before
+
+
+def test_triggers_that_write_do_not_run_again(ground: SqliteGround) -> None:
+    ground.execute(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, a)",
+        "CREATE TABLE log (what)",
+        "CREATE TRIGGER a AFTER INSERT ON t BEGIN INSERT INTO log VALUES ('in'); END",
+        "CREATE TRIGGER b AFTER DELETE ON t BEGIN INSERT INTO log VALUES ('out');"
+        " DELETE FROM log WHERE what = 'in'; END",
+        "INSERT INTO t VALUES (1, 1)",
+    )
+    there_and_back(ground, "INSERT INTO t VALUES (2, 2), (3, 3)")
+    there_and_back(ground, "DELETE FROM t")
+
+
+def test_autoincrement_is_told_and_stays(ground: SqliteGround) -> None:
+    ground.execute("CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, a)", "INSERT INTO t(a) VALUES ('x')")
+    asked = Asked(ground, "INSERT INTO t (a) VALUES ('y'), ('z')")
+    assert asked.run().counters == ("t: AUTOINCREMENT went from 1 to 3",)
+    asked.revert("undo")
+    assert ground.rows("SELECT seq FROM sqlite_sequence") == [(3,)]
+    ground.execute("INSERT INTO t(a) VALUES ('theirs')")
+    asked.revert("redo")
+    assert ground.rows("SELECT id, a FROM t ORDER BY id") == [(1, "x"), (2, "y"), (3, "z"), (4, "theirs")]
+
+
+@pytest.mark.parametrize("mode", ["delete", "wal", "truncate", "persist"])
+def test_definitions_in_every_journal_mode_with_somebody_reading(ground: SqliteGround, mode: str) -> None:
+    ground.execute(f"PRAGMA journal_mode = {mode}", "CREATE TABLE t (a)", "INSERT INTO t VALUES (1), (2)")
+    with contextlib.closing(ground.connect()) as idle:
+        idle.execute("SELECT * FROM t").fetchall()
+        there_and_back(ground, "DROP TABLE t; CREATE TABLE u (b INTEGER PRIMARY KEY)")
+        there_and_back(ground, "INSERT INTO u VALUES (5)", "versioning")
+        assert idle.execute("SELECT b FROM u").fetchall() == [(5,)]
+        there_and_back(ground, "ALTER TABLE u ADD COLUMN c TEXT DEFAULT 'x'")
+        there_and_back(ground, "UPDATE u SET c = 'z'")
+
+
+def test_from_an_empty_file_and_back(ground: SqliteGround) -> None:
+    ground.path.write_bytes(b"")
+    there_and_back(ground, "CREATE TABLE t (a INTEGER PRIMARY KEY)")
+
+
+def test_definitions_are_refused_back_once_anybody_wrote(ground: SqliteGround) -> None:
+    ground.execute("CREATE TABLE t (a)", "CREATE TABLE other (b)")
+    asked = Asked(ground, "ALTER TABLE t ADD COLUMN c TEXT")
+    asked.run()
+    ground.execute("INSERT INTO other VALUES (1)")
+    left = ground.dump()
+    with pytest.raises(Conflict):
+        asked.revert("undo")
+    assert ground.dump() == left
+    assert asked.state == "unknown"
+
+
+def test_a_later_definition_by_somebody_else_is_seen_by_connections_that_were_open(ground: SqliteGround) -> None:
+    """The number of the schema goes on, so that nobody works with definitions that were taken back."""
+    ground.execute("CREATE TABLE t (a)")
+    asked = Asked(ground, "CREATE TABLE ours (x INTEGER PRIMARY KEY)")
+    asked.run()
+    with contextlib.closing(ground.connect()) as idle:
+        idle.execute("SELECT * FROM ours").fetchall()
+        asked.revert("undo")
+        ground.execute("CREATE TABLE theirs (y TEXT, z TEXT)", "INSERT INTO theirs VALUES ('1', '2')")
+        assert idle.execute("SELECT * FROM theirs").fetchall() == [("1", "2")]
+        with pytest.raises(apsw.SQLError):
+            idle.execute("SELECT * FROM ours")
+
+
+def test_a_file_that_is_larger_than_what_is_kept_is_refused_beforehand(ground: SqliteGround) -> None:
+    ground.execute("CREATE TABLE t (a)", "INSERT INTO t VALUES (randomblob(300000))")
+    before = ground.dump()
+    limits = Limits(image_bytes=100_000)
+    with pytest.raises(Unsupported, match="image_mb"):
+        Asked(ground, "DROP TABLE t", limits=limits).plan()
+    with pytest.raises(Unsupported, match="reversal"):
+        Asked(ground, "UPDATE t SET a = 1", "versioning", limits=limits).plan()
+    assert ground.dump() == before
+
+
+def test_rows_that_pointed_nowhere_before(ground: SqliteGround) -> None:
+    """Other programs don't enforce foreign keys: what was there before comes back, though it points nowhere."""
+    ground.execute(
+        "CREATE TABLE p (id INTEGER PRIMARY KEY)",
+        "CREATE TABLE c (id INTEGER PRIMARY KEY, p REFERENCES p(id) ON DELETE CASCADE)",
+        "INSERT INTO c VALUES (1, 4711), (2, NULL)",
+    )
+    assert kind(there_and_back(ground, "DELETE FROM c")) == "pages"
+
+
+def test_versioning_is_undone_until_somebody_writes_or_it_is_committed(ground: SqliteGround) -> None:
+    ground.execute("CREATE TABLE t (a)", "INSERT INTO t VALUES (1)")
+    asked = Asked(ground, "UPDATE t SET a = 2", "versioning")
+    asked.run()
+    assert asked.state == "held"
+    assert ground.rows("SELECT a FROM t") == [(2,)]
+    asked.commit()
+    assert asked.state == "done"
+    with pytest.raises(Conflict, match="committed"):
+        asked.revert("undo")
+
+
+# ---- the file itself
+
+
+def opened(ground: SqliteGround) -> None:
+    with session(ground) as at:
+        at.schema()
+
+
+def test_no_file_is_created(ground: SqliteGround) -> None:
+    ground.path.unlink()
+    with pytest.raises(Unavailable):
+        opened(ground)
+    assert list(ground.folder.iterdir()) == []
+
+
+def test_a_link_is_refused(ground: SqliteGround) -> None:
+    real = ground.folder / "real.db"
+    ground.path.rename(real)
+    ground.path.symlink_to(real)
+    with pytest.raises(InvalidInput, match="link"):
+        opened(ground)
+
+
+def test_a_second_name_is_refused(ground: SqliteGround) -> None:
+    (ground.folder / "other.db").hardlink_to(ground.path)
+    with pytest.raises(InvalidInput, match="names"):
+        opened(ground)
+
+
+def test_what_is_no_database_is_refused(ground: SqliteGround) -> None:
+    ground.path.write_bytes(b"not a database, but long enough to be looked at as one" * 100)
+    with pytest.raises(Unavailable, match="SQLite"):
+        opened(ground)
+
+
+def test_a_file_in_a_folder_that_everybody_may_write_to_is_refused(ground: SqliteGround) -> None:
+    """Anybody could put a journal beside it, which SQLite would play back."""
+    ground.folder.chmod(0o1777)
+    with pytest.raises(InvalidInput, match="write to"):
+        opened(ground)
+    ground.folder.chmod(0o700)
+    opened(ground)
+
+
+def test_a_journal_that_is_a_link_is_refused(ground: SqliteGround) -> None:
+    (ground.folder / "shop.db-journal").symlink_to("/etc/passwd")
+    with pytest.raises(InvalidInput, match="journal"):
+        opened(ground)
+
+
+def test_the_own_state_is_refused(ground: SqliteGround) -> None:
+    from runtimes.sql.sqlite.driver import SqliteDriver
+
+    with pytest.raises(InvalidInput, match="own"):
+        SqliteDriver((ground.folder,)).open(ground.place, ground.secret, LIMITS)
+
+
+def test_another_file_at_the_same_path_is_refused(ground: SqliteGround) -> None:
+    ground.execute("CREATE TABLE t (a)", "INSERT INTO t VALUES (1)")
+    asked = Asked(ground, "UPDATE t SET a = 2")
+    asked.plan()
+    copy = ground.folder / "copy.db"
+    copy.write_bytes(ground.path.read_bytes())
+    copy.rename(ground.path)
+    with pytest.raises(Conflict):
+        asked.run()
+    assert ground.rows("SELECT a FROM t") == [(1,)]
+
+
+def test_a_file_that_is_swapped_while_it_runs_is_not_written(ground: SqliteGround) -> None:
+    ground.execute("CREATE TABLE t (a)", "INSERT INTO t VALUES (1)")
+    asked = Asked(ground, "UPDATE t SET a = 2")
+    job = asked.plan()
+    copy = ground.folder / "copy.db"
+    copy.write_bytes(ground.path.read_bytes())
+    with session(ground) as at:
+
+        def swap(text: str) -> None:
+            copy.rename(ground.path)
+
+        swapped = Job(**{**{name: getattr(job, name) for name in job.__slots__}, "progress": swap})
+        with pytest.raises(Conflict):
+            at.run(swapped)
+    (ground.folder / "shop.db-journal").unlink(missing_ok=True)
+    assert ground.rows("SELECT a FROM t") == [(1,)]
+
+
+def test_a_journal_that_a_crash_left_is_played_back(ground: SqliteGround) -> None:
+    ground.execute("CREATE TABLE t (a)", "INSERT INTO t VALUES (1)")
+    before = ground.dump()
+    with contextlib.closing(ground.connect()) as db:
+        db.execute("PRAGMA cache_size = 1; BEGIN; UPDATE t SET a = 2")
+        db.execute("CREATE TABLE large (b); INSERT INTO large SELECT randomblob(5000) FROM (VALUES (1), (2), (3))")
+        db.cache_flush()
+        saved = {path.name: path.read_bytes() for path in ground.folder.iterdir()}
+        db.execute("ROLLBACK")
+    assert "shop.db-journal" in saved
+    for name, data in saved.items():
+        (ground.folder / name).write_bytes(data)
+    opened(ground)
+    assert ground.dump() == before
+
+
+# ---- the second line
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ATTACH DATABASE ':memory:' AS other",
+        "PRAGMA writable_schema = ON",
+        "UPDATE t SET a = load_extension('x')",
+        "DELETE FROM secret",
+        "CREATE TEMP TABLE x (a)",
+        "UPDATE sqlite_schema SET sql = ''",
+        "INSERT INTO secret SELECT * FROM t",
+        "VACUUM",
+        "REINDEX",
+        "SAVEPOINT x",
+        "COMMIT",
+        "DROP TABLE t",
+        "ALTER TABLE t RENAME TO u",
+    ],
+)
+def test_what_the_program_does_not_say_does_not_run(ground: SqliteGround, text: str) -> None:
+    """A statement that claims to be an update of `t`, past every check."""
+    ground.execute(
+        "CREATE TABLE t (a)",
+        "INSERT INTO t VALUES (1)",
+        "CREATE TABLE secret (a UNIQUE)",
+        "INSERT INTO secret VALUES (2)",
+    )
+    before = ground.dump()
+    use = Use(table="t", verb="update", columns=("a",))
+    program = Program(
+        dialect=Dialect.SQLITE,
+        statements=(Statement(sql=text, verb="update", table="t", uses=(use,), count_sql="SELECT 1"),),
+    )
+    with session(ground) as at:
+        strategy = at.survey(_program("UPDATE t SET a = 3", "t"), "reversal", LIMITS).strategy
+        asked = Asked(ground, "")
+        asked.job = Job(
+            id=asked.id,
+            program=program,
+            policy="reversal",
+            rows=10,
+            limits=LIMITS,
+            records=asked.records,
+            schema_hash=at.schema().hash,
+            strategy=strategy,
+        )
+        with pytest.raises((Unsupported, Conflict, InvalidInput)):
+            at.run(asked.job)
+    assert ground.dump() == before
+    assert asked.state == "nothing"
+
+
+def test_a_select_writes_nothing(ground: SqliteGround) -> None:
+    ground.execute("CREATE TABLE t (a)", "INSERT INTO t VALUES (1)")
+    before = ground.dump()
+    use = Use(table="t", verb="select")
+    statement = Statement(sql="DELETE FROM t RETURNING a", verb="select", table="", uses=(use,), returns_rows=True)
+    program = Program(dialect=Dialect.SQLITE, statements=(statement,))
+    with session(ground) as at, pytest.raises(Unsupported):
+        at.survey(program, "reversal", LIMITS)
+    asked = Asked(ground, "SELECT a FROM t")
+    job = asked.plan()
+    with session(ground) as at, pytest.raises((Unsupported, Conflict)):
+        at.run(Job(**{**{name: getattr(job, name) for name in job.__slots__}, "program": program}))
+    assert ground.dump() == before
