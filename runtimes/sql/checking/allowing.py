@@ -18,7 +18,7 @@ MAX_REPEAT = 10_000  # characters that repeat() and lpad() may make
 _COLLATED = (exp.Collate, exp.CollateColumnConstraint, exp.CollateProperty)
 _TEXT = {"Literal", "Identifier", "National", "HexString", "BitString", "RawString"}
 _TIMES = {"repeat": 1, "space": 0, "lpad": 1, "rpad": 1}
-_STATEMENTS = {
+_STATEMENTS: dict[type[exp.Expr], str] = {
     exp.Transaction: "BEGIN", exp.Commit: "COMMIT", exp.Rollback: "ROLLBACK", exp.Set: "SET", exp.Copy: "COPY",
     exp.Pragma: "PRAGMA", exp.Attach: "ATTACH", exp.Detach: "DETACH", exp.Use: "USE", exp.Grant: "GRANT",
     exp.Merge: "MERGE", exp.LoadData: "LOAD DATA", exp.Kill: "KILL", exp.Describe: "DESCRIBE", exp.Show: "SHOW",

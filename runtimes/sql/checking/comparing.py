@@ -1,8 +1,8 @@
 """Two comparisons that don't trust sqlglot with its own output.
 
 `compare_words`: every name and every value that was sent is in the text that was made of it, so no clause is dropped.
-`compare_tree`: that text, read by the server's own rules for quotes (written here, from the servers' manuals), holds the
-strings and names of the tree and nothing else: no comment, no second statement, no string that ends early.
+`compare_tree`: that text, read by the server's own rules for quotes (written here, from the servers' manuals), holds
+the strings and names of the tree and nothing else: no comment, no second statement, no string that ends early.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ import re
 from collections import Counter
 
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from policies.errors import Unsupported
+from runtimes.sql.checking.words import names
 from runtimes.sql.contract import Dialect
 
 # Words that may go, since the text means the same without them (or with another word for the same type).
-_NOISE = frozenset(
+_NOISE = names(
     """
     as inner outer asc all default key column to into table work row rows only int integer int4 int8 int2 bigint
     smallint numeric decimal dec bool boolean text varchar character varying char precision double float float4 float8
@@ -26,7 +27,7 @@ _NOISE = frozenset(
     localtimestamp bytea blob json jsonb nchar national restrict constraint primary not null is in insert replace
     rename add modify change charset distinct distinctrow materialized mod regexp rlike isnull notnull div binary
     datetime date always generated stored virtual persistent current_date no action begin then when end
-    """.split()
+    """
 )
 # Words that sqlglot writes out where something shorter was sent: `::`, `||`, a comma between tables, REPLACE.
 _MAY_GO = _NOISE | {"convert", "dual"}

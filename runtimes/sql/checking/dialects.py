@@ -13,7 +13,13 @@ from sqlglot import exp
 from sqlglot.dialects.mysql import MySQL
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.dialects.sqlite import SQLite
-from sqlglot.tokens import TokenType
+from sqlglot.generators.mysql import MySQLGenerator
+from sqlglot.generators.postgres import PostgresGenerator
+from sqlglot.generators.sqlite import SQLiteGenerator
+from sqlglot.parsers.mysql import MySQLParser
+from sqlglot.parsers.postgres import PostgresParser
+from sqlglot.parsers.sqlite import SQLiteParser
+from sqlglot.tokenizer_core import TokenType
 
 from runtimes.sql.contract import Dialect
 
@@ -34,27 +40,27 @@ def _operator(kind: type[exp.Expr]) -> Any:
 class GoexPostgres(Postgres):
     """PostgreSQL as sqlglot reads it."""
 
-    class Parser(Postgres.Parser):
+    class Parser(PostgresParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = _some(
-            Postgres.Parser.FUNCTION_PARSERS, "CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM", "OVERLAY"
+            PostgresParser.FUNCTION_PARSERS, "CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM", "OVERLAY"
         )
         JSON_OPERATORS: ClassVar[dict[TokenType, Any]] = {
-            **Postgres.Parser.JSON_OPERATORS,
+            **PostgresParser.JSON_OPERATORS,
             TokenType.ARROW: _operator(exp.JSONExtract),
             TokenType.DARROW: _operator(exp.JSONExtractScalar),
         }
         PRIMARY_PARSERS: ClassVar[dict[TokenType, Any]] = {
-            **Postgres.Parser.PRIMARY_PARSERS,
+            **PostgresParser.PRIMARY_PARSERS,
             # E'…' and $$…$$ become plain strings: what they say is known once they are read.
             TokenType.BYTE_STRING: lambda self, token: exp.Literal.string(token.text),
             TokenType.RAW_STRING: lambda self, token: exp.Literal.string(token.text),
             TokenType.HEREDOC_STRING: lambda self, token: exp.Literal.string(token.text),
         }
 
-    class Generator(Postgres.Generator):
+    class Generator(PostgresGenerator):
         TRANSFORMS: ClassVar[dict[Any, Any]] = {
-            **{kind: made for kind, made in Postgres.Generator.TRANSFORMS.items() if kind is not exp.ColumnDef},
+            **{kind: made for kind, made in PostgresGenerator.TRANSFORMS.items() if kind is not exp.ColumnDef},
             exp.Pow: lambda self, node: self.binary(node, "^"),
             exp.JSONExtract: lambda self, node: self.binary(node, "->"),
             exp.JSONExtractScalar: lambda self, node: self.binary(node, "->>"),
@@ -64,7 +70,7 @@ class GoexPostgres(Postgres):
             args = expression.args
             if args.get("allow_null") is not None and not args.get("dtype") and not args.get("default"):
                 return f"ALTER COLUMN {self.sql(expression, 'this')} {'DROP' if args.get('drop') else 'SET'} NOT NULL"
-            return super().altercolumn_sql(expression)
+            return str(super().altercolumn_sql(expression))
 
 
 class GoexMariaDB(MySQL):
@@ -73,21 +79,21 @@ class GoexMariaDB(MySQL):
     class Tokenizer(MySQL.Tokenizer):
         COMMANDS: ClassVar[set[TokenType]] = MySQL.Tokenizer.COMMANDS - {TokenType.REPLACE}
 
-    class Parser(MySQL.Parser):
+    class Parser(MySQLParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = _some(
-            MySQL.Parser.FUNCTION_PARSERS,
+            MySQLParser.FUNCTION_PARSERS,
             *("CAST", "CONVERT", "EXTRACT", "POSITION", "SUBSTRING", "TRIM", "GROUP_CONCAT", "VALUES", "MATCH"),
         )
         COLUMN_OPERATORS: ClassVar[dict[TokenType, Any]] = {
-            **MySQL.Parser.COLUMN_OPERATORS,
+            **MySQLParser.COLUMN_OPERATORS,
             TokenType.ARROW: _operator(exp.JSONExtract),
             TokenType.DARROW: _operator(exp.JSONExtractScalar),
         }
 
-    class Generator(MySQL.Generator):
+    class Generator(MySQLGenerator):
         TRANSFORMS: ClassVar[dict[Any, Any]] = {
-            **MySQL.Generator.TRANSFORMS,
+            **MySQLGenerator.TRANSFORMS,
             exp.RegexpLike: lambda self, node: self.binary(node, "RLIKE"),
             exp.JSONExtract: lambda self, node: self.binary(node, "->"),
             exp.JSONExtractScalar: lambda self, node: self.binary(node, "->>"),
@@ -108,18 +114,18 @@ class GoexSQLite(SQLite):
     class Tokenizer(SQLite.Tokenizer):
         COMMANDS: ClassVar[set[TokenType]] = SQLite.Tokenizer.COMMANDS - {TokenType.REPLACE}
 
-    class Parser(SQLite.Parser):
+    class Parser(SQLiteParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
-        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = _some(SQLite.Parser.FUNCTION_PARSERS, "CAST")
+        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = _some(SQLiteParser.FUNCTION_PARSERS, "CAST")
         CONCAT_OPERATORS: ClassVar[dict[TokenType, Any]] = {
-            **SQLite.Parser.CONCAT_OPERATORS,
+            **SQLiteParser.CONCAT_OPERATORS,
             TokenType.ARROW: _operator(exp.JSONExtract),
             TokenType.DARROW: _operator(exp.JSONExtractScalar),
         }
 
-    class Generator(SQLite.Generator):
+    class Generator(SQLiteGenerator):
         TRANSFORMS: ClassVar[dict[Any, Any]] = {
-            **{kind: made for kind, made in SQLite.Generator.TRANSFORMS.items() if kind is not exp.Create},
+            **{kind: made for kind, made in SQLiteGenerator.TRANSFORMS.items() if kind is not exp.Create},
             exp.JSONExtract: lambda self, node: self.binary(node, "->"),
             exp.JSONExtractScalar: lambda self, node: self.binary(node, "->>"),
         }

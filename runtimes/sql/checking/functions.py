@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from runtimes.sql.checking.words import names
 from runtimes.sql.contract import Dialect
 
 _EVERYWHERE = """
@@ -66,17 +67,17 @@ _SQLITE = """
 """
 
 FUNCTIONS: Mapping[Dialect, frozenset[str]] = {
-    Dialect.POSTGRESQL: frozenset((_EVERYWHERE + _POSTGRES).split()),
-    Dialect.MARIADB: frozenset((_EVERYWHERE + _MARIADB).split()),
-    Dialect.SQLITE: frozenset((_EVERYWHERE + _SQLITE).split()),
+    Dialect.POSTGRESQL: names(_EVERYWHERE, _POSTGRES),
+    Dialect.MARIADB: names(_EVERYWHERE, _MARIADB),
+    Dialect.SQLITE: names(_EVERYWHERE, _SQLITE),
 }
 
 # Functions that give rows: they may stand where a table does, and read none.
 ROW_FUNCTIONS: Mapping[Dialect, frozenset[str]] = {
-    Dialect.POSTGRESQL: frozenset(
+    Dialect.POSTGRESQL: names(
         """generate_series generate_subscripts unnest json_array_elements jsonb_array_elements json_array_elements_text
         jsonb_array_elements_text json_each jsonb_each json_each_text jsonb_each_text json_object_keys
-        jsonb_object_keys jsonb_path_query regexp_matches regexp_split_to_table string_to_table""".split()
+        jsonb_object_keys jsonb_path_query regexp_matches regexp_split_to_table string_to_table"""
     ),
     Dialect.MARIADB: frozenset(),
     Dialect.SQLITE: frozenset({"json_each", "json_tree"}),
@@ -86,12 +87,12 @@ ROW_FUNCTIONS: Mapping[Dialect, frozenset[str]] = {
 UNIT_FIRST: frozenset[str] = frozenset({"timestampdiff", "timestampadd"})
 
 # sqlglot's names of types (exp.DataType.Type). Others may be named where a column of the schema has them.
-TYPES: frozenset[str] = frozenset(
+TYPES: frozenset[str] = names(
     """
     BIGINT BIGSERIAL BINARY BIT BLOB BOOLEAN CHAR DATE DATERANGE DATETIME DATETIME2 DECIMAL DOUBLE ENUM FLOAT INET
     INT INT4RANGE INT8RANGE INTERVAL JSON JSONB LONGBLOB LONGTEXT MEDIUMBLOB MEDIUMINT MEDIUMTEXT MONEY NCHAR NUMRANGE
     NVARCHAR SERIAL SET SMALLINT SMALLSERIAL TEXT TIME TIMETZ TIMESTAMP TIMESTAMPNTZ TIMESTAMPTZ TINYBLOB TINYINT
     TINYTEXT TSRANGE TSTZRANGE UBIGINT UINT UMEDIUMINT USMALLINT UTINYINT UDECIMAL UDOUBLE UUID VARBINARY VARCHAR
     YEAR ARRAY CIDR MACADDR TSVECTOR TSQUERY HSTORE VARBIT
-    """.split()
+    """
 )

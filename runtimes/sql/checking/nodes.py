@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_BINARY = """
+from runtimes.sql.checking.words import names
+
+_BINARY = names("""
     Add Sub Mul Div Mod IntDiv EQ NEQ GT GTE LT LTE NullSafeEQ NullSafeNEQ And Or Xor Is DPipe BitwiseAnd BitwiseOr
     BitwiseXor BitwiseLeftShift BitwiseRightShift Escape Glob Collate Pow RegexpLike RegexpILike SimilarTo Overlaps
     ArrayContainsAll ArrayContainedBy ArrayOverlaps JSONBContainsTopKey JSONBContainsAllTopKeys
     JSONBContainsAnyTopKeys JSONBDeleteAtPath JSONBExtract JSONBExtractScalar Filter WithinGroup
-""".split()
+""")
 _QUERY = "with_ joins laterals where group having windows order limit offset"
 
 NODES: Mapping[str, frozenset[str]] = {
@@ -156,29 +158,45 @@ NODES: Mapping[str, frozenset[str]] = {
     },
 }
 
-_UNITS = """
+UNITS: frozenset[str] = names("""
     MICROSECOND MICROSECONDS MILLISECOND MILLISECONDS SECOND SECONDS MINUTE MINUTES HOUR HOURS DAY DAYS WEEK WEEKS
     MONTH MONTHS QUARTER QUARTERS YEAR YEARS DECADE CENTURY MILLENNIUM DOW DOY ISODOW ISOYEAR EPOCH JULIAN TIMEZONE
     TIMEZONE_HOUR TIMEZONE_MINUTE SECOND_MICROSECOND MINUTE_MICROSECOND MINUTE_SECOND HOUR_MICROSECOND HOUR_SECOND
     HOUR_MINUTE DAY_MICROSECOND DAY_SECOND DAY_MINUTE DAY_HOUR YEAR_MONTH
-""".split()
+""")
 
 # Every bare word that a node may hold as text or as a Var, in capitals.
-UNITS: frozenset[str] = frozenset(_UNITS)
-WORDS: frozenset[str] = frozenset(
-    _UNITS
-    + """
+WORDS: frozenset[str] = (
+    UNITS
+    | names(
+        """
     LEFT RIGHT FULL INNER OUTER CROSS NATURAL ROWS RANGE GROUPS UNBOUNDED PRECEDING FOLLOWING OVER
     BOTH LEADING TRAILING TABLE VIEW INDEX COLUMN CONSTRAINT CASCADE RESTRICT REPLACE IGNORE ABORT
     DEFAULT UPDATE NOTHING RESTART CONTINUE FIRST LAST NEXT AFTER BTREE HASH GIN GIST BRIN SPGIST INNODB ARIA MYISAM
     UTF8 UTF8MB3 UTF8MB4 LATIN1 ASCII BINARY _UTF8MB4 _UTF8 _BINARY NOCASE RTRIM KEY UNIQUE PRIMARY FULLTEXT
     FOREIGN
-""".split()
-    + ["CURRENT ROW", "DO UPDATE", "DO NOTHING", "FOREIGN KEY", "PRIMARY KEY", "NO ACTION", "SET NULL", "SET DEFAULT"]
-    + ["IN BOOLEAN MODE", "IN NATURAL LANGUAGE MODE", "WITH QUERY EXPANSION", "NO OTHERS", "CURRENT_TIMESTAMP"]
-    + [
-        f"ON {event} {action}"
-        for event in ("DELETE", "UPDATE")
-        for action in ("CASCADE", "RESTRICT", "NO ACTION", "SET NULL", "SET DEFAULT")
-    ]
+"""
+    )
+    | frozenset(
+        [
+            "CURRENT ROW",
+            "DO UPDATE",
+            "DO NOTHING",
+            "FOREIGN KEY",
+            "PRIMARY KEY",
+            "NO ACTION",
+            "SET NULL",
+            "SET DEFAULT",
+            "IN BOOLEAN MODE",
+            "IN NATURAL LANGUAGE MODE",
+            "WITH QUERY EXPANSION",
+            "NO OTHERS",
+            "CURRENT_TIMESTAMP",
+            *(
+                f"ON {event} {action}"
+                for event in ("DELETE", "UPDATE")
+                for action in ("CASCADE", "RESTRICT", "NO ACTION", "SET NULL", "SET DEFAULT")
+            ),
+        ]
+    )
 )

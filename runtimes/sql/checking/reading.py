@@ -1,7 +1,7 @@
 """Text to trees, and trees to the only text that runs.
 
-Limits hold before anything is parsed. What was read is made into text and read again before it is checked, so that the
-tree that is checked is the one that the text which runs is read as; and no word of what was sent may be lost on the way.
+Limits hold before anything is parsed. What was read is made into text and read again before it is checked, so that
+the tree that is checked is the one that the text which runs is read as; no word of what was sent is lost on the way.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from policies.errors import InvalidInput, Unsupported
 from runtimes.sql.checking.comparing import compare_tree, compare_words

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from sqlglot import exp
 
@@ -97,7 +98,8 @@ def _assigned(
 
 def insert(tree: exp.Insert, reads: Reads) -> Found:
     ctes = reads.with_(tree, None, {})
-    node, columns = tree.this, ()
+    node: Any = tree.this
+    columns: tuple[str, ...] = ()
     if isinstance(node, exp.Schema):
         node = node.this
     table, name = _target(reads, node)
@@ -295,7 +297,7 @@ def _count_of(query: exp.Expr, columns: tuple[str, ...], with_: exp.Expr | None)
     """How many rows a query gives. Its columns are named, since two of them may have one name."""
     rows = exp.to_identifier(_ROWS)
     alias = exp.TableAlias(this=rows, columns=[exp.to_identifier(f"c{i}") for i in range(len(columns))])
-    made = exp.With(expressions=[exp.CTE(this=query.copy(), alias=alias)])
+    made: exp.Expr = exp.With(expressions=[exp.CTE(this=query.copy(), alias=alias)])
     if with_ is not None:
         made = with_.copy()
         made.append("expressions", exp.CTE(this=query.copy(), alias=alias))

@@ -276,7 +276,7 @@ class Reads:
     def _reference(self, node: exp.Column, scope: Scope) -> None:
         table = node.args.get("table")
         if isinstance(node.this, exp.Star):
-            found = self._scope_of(self.fold(table), scope)
+            found = self._scope_of(self.fold(table) if table is not None else "", scope)
             if found.table is not None:
                 self.everything(found.table)
             return
@@ -329,9 +329,7 @@ class Reads:
             if self.fold_column(column.name) == name:
                 self.columns.setdefault(source.table.name, set()).add(column.name)
                 return True
-        if self.dialect is Dialect.SQLITE and name in _ROWID and source.table.kind == "table":
-            return True
-        return False
+        return self.dialect is Dialect.SQLITE and name in _ROWID and source.table.kind == "table"
 
     def fold_column(self, name: str) -> str:
         return name if self.dialect is Dialect.POSTGRESQL else name.lower()

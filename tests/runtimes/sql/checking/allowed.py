@@ -1,4 +1,5 @@
-"""SQL that people and models write, by dialect, one statement a line. All of it has to pass, and to run on the server."""
+# ruff: noqa: E501 (one statement is one line)
+"""SQL that people and models write, by dialect. All of it has to pass, and to run on the server."""
 
 from __future__ import annotations
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from runtimes.sql.contract import Column, Dialect, ForeignKey, Schema, Table
 
+_KINDS = ("int", "text", "number", "time", "json")
 _TYPES = {
-    Dialect.POSTGRESQL: {"int": "integer", "text": "text", "number": "numeric(10,2)", "time": "timestamptz", "json": "jsonb"},
-    Dialect.MARIADB: {"int": "int(11)", "text": "varchar(200)", "number": "decimal(10,2)", "time": "datetime", "json": "longtext"},
-    Dialect.SQLITE: {"int": "INTEGER", "text": "TEXT", "number": "NUMERIC", "time": "TEXT", "json": "TEXT"},
-}  # fmt: skip
+    Dialect.POSTGRESQL: dict(zip(_KINDS, ("integer", "text", "numeric(10,2)", "timestamptz", "jsonb"), strict=True)),
+    Dialect.MARIADB: dict(
+        zip(_KINDS, ("int(11)", "varchar(200)", "decimal(10,2)", "datetime", "longtext"), strict=True)
+    ),
+    Dialect.SQLITE: dict(zip(_KINDS, ("INTEGER", "TEXT", "NUMERIC", "TEXT", "TEXT"), strict=True)),
+}
 
 
 def shop(dialect: Dialect) -> Schema:
@@ -55,7 +58,8 @@ _USERS = (
     "INSERT INTO users (id, name, email, born) VALUES (1, 'Ann', 'a@example.org', '1990-01-01'), (2, 'Bob', NULL, NULL)"
 )
 _ORDERS = """INSERT INTO orders (id, user_id, status, total, placed, extra) VALUES
-    (1, 1, 'new', 3.50, '2024-01-01 10:00:00', '{"a": "x", "a.b": [1]}'), (2, 1, 'paid', 20, '2024-02-01 10:00:00', '{"a": 2}'),
+    (1, 1, 'new', 3.50, '2024-01-01 10:00:00', '{"a": "x", "a.b": [1]}'),
+    (2, 1, 'paid', 20, '2024-02-01 10:00:00', '{"a": 2}'),
     (3, 2, 'new', NULL, NULL, NULL), (4, NULL, 'old', 101, '2023-05-05 00:00:00', '{}')"""
 _ARCHIVE = "INSERT INTO archive (id, status) VALUES (20, 'x'), (9, NULL)"
 

@@ -1,5 +1,5 @@
-"""What `check` lets through does on the real servers what the text that was sent does there: the same rows come back, and
-the same rows are in the tables afterwards. And what it counts is what was written."""
+"""What `check` lets through does on the real servers what the text that was sent does there: the same rows come back,
+and the same rows are in the tables afterwards. And what it counts is what was written."""
 
 from __future__ import annotations
 
