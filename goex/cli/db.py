@@ -127,7 +127,7 @@ def list_databases(as_json: Json = False) -> None:
                 one.name,
                 one.url,
                 _tls(one.tls),
-                one.terms.policy + (f", and {len(one.terms.tables)} tables otherwise" if one.terms.tables else ""),
+                one.terms.policy + (f", {counted(len(one.terms.tables), 'table')} else" if one.terms.tables else ""),
                 str(len(one.held) or ""),
                 local(one.last_used) or "never",
             )

@@ -278,7 +278,8 @@ def show_outcome(out: Output, action: pb.ActionView, *, printed: bool, said: str
 def _show_rows(out: Output, result: dict[str, Any]) -> None:
     """What a SELECT gave back."""
     rows = [row for row in _list(result["rows"]) if isinstance(row, list)]
-    out.table([str(column) for column in _list(result["columns"])], [[_cell(value) for value in row] for row in rows])
+    names = [shown(str(column)) for column in _list(result["columns"])]
+    out.table(names, [[_cell(value) for value in row] for row in rows])
     if result["cut"]:
         out.say(f"… and {shown(str(result['cut']))} more rows, which were left out.", "dim")
 

@@ -16,6 +16,7 @@ import grpc
 from goex.rpc import accounts_pb2_grpc as accounts_rpc
 from goex.rpc import audit_pb2 as audit
 from goex.rpc import audit_pb2_grpc as audit_rpc
+from goex.rpc import databases_pb2_grpc as databases_rpc
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
 from goex.rpc import rules_pb2_grpc as rules_rpc
@@ -153,11 +154,13 @@ class Fake(audit_rpc.AuditServicer, rpc.ActionsServicer, rpc.PersonServicer):
     def __init__(self) -> None:
         from tests.goex.cli.fake_accounts import FakeAccounts
         from tests.goex.cli.fake_rules import FakeRules
+        from tests.goex.cli.fake_databases import FakeDatabases
         from tests.goex.cli.fake_vault import FakeVault
 
         self.accounts = FakeAccounts()
         self.rules = FakeRules()
         self.vault = FakeVault()
+        self.databases = FakeDatabases()
         self.events: list[Any] = []
         self.scripts: list[list[Any]] = []
         self.pending: list[pb.Approval] = [approval()]
@@ -416,6 +419,7 @@ def serve(socket: Path, fake: Fake) -> grpc.Server:
     accounts_rpc.add_AccountsServicer_to_server(fake.accounts, server)
     rules_rpc.add_RulesServicer_to_server(fake.rules, server)
     vault_rpc.add_VaultServicer_to_server(fake.vault, server)
+    databases_rpc.add_DatabasesServicer_to_server(fake.databases, server)
     server.add_insecure_port(f"unix:{socket}")
     server.start()
     socket.chmod(0o600)

@@ -127,6 +127,21 @@ def _empty(fake: Fake) -> None:
     fake.list.clear()
     fake.pending.clear()
     fake.logged.clear()
+    fake.databases.list.clear()
+
+
+def _rows(fake: Fake) -> None:
+    rows = {"columns": ["id", "name\x1b[2J"], "rows": [[1, "one\u202e"], [2, None]], "cut": 3}
+    outcome = {"ok": True, "summary": "Done in shop: 5 rows read.", "changes": [], "results": [rows]}
+    action = view(kind="sql", undo_class="nothing", can_undo=False, outcome_json=json.dumps(outcome))
+    fake.events = [state("allowed", "run", "running"), finished(action=action)]
+
+
+def _held(fake: Fake) -> None:
+    outcome = {"ok": True, "summary": "Held in shop until you commit or undo it, for 24 hours at most: 1 row changed."}
+    outcome["changes"] = ["orders: 1 row updated"]
+    until = "2026-01-03T03:04:05+00:00"
+    fake.events = [finished(action=view(kind="sql", held_until=until, outcome_json=json.dumps(outcome)))]
 
 
 def _rules_differ(fake: Fake) -> None:
@@ -168,6 +183,8 @@ SCENES: dict[str, Callable[[Fake], None]] = {
     "rules that were altered": _rules_altered,
     "rules that are wrong": _rules_wrong,
     "ran": _ran,
+    "rows": _rows,
+    "a hold": _held,
     "fails": _fails,
     "waits": _waits,
     "unsure": _unsure,
@@ -249,6 +266,7 @@ def test_transcript(file: Path, inside: Inside, fake: Fake) -> None:
         vars(fake.accounts).update(vars(pristine.accounts))
         vars(fake.rules).update(vars(pristine.rules))
         vars(fake.vault).update(vars(pristine.vault))
+        vars(fake.databases).update(vars(pristine.databases))
         if scene:
             SCENES[scene](fake)
             made.append(f"# with {scene}")
