@@ -7,6 +7,7 @@ disk by then. There must be room for it before the first byte is written.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import hashlib
@@ -25,10 +26,11 @@ from runtimes.files.tree import CHUNK, LARGE
 _FICLONE = 0x40049409
 NO_CLONES = {errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL, errno.ENOTTY, errno.ENOSYS, errno.EPERM, errno.EBADF}
 _MARGIN = 16 << 20  # bytes that stay free
-_PIECE = 4 << 20
+_PIECE = 2 << 20
 _ZEROS = bytes(_PIECE)
-_AHEAD = 4  # pieces
-_SYNCED = 128 << 20  # bytes that are written before they are brought to the disk
+_AHEAD = 8  # pieces
+_SYNC_FILE_RANGE_WRITE = 2  # linux/fs.h: begin to bring it to the disk, wait for nothing
+_libc = ctypes.CDLL(None, use_errno=True)
 _NAME = re.compile(r"[0-9a-f]{64}")
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {size}\n"
 ATTRIBUTES = b"large/** filter=lfs diff=lfs merge=lfs -text\n"
@@ -94,21 +96,26 @@ class Large:
             path.unlink(missing_ok=True)
 
     def _copied(self, source: int, file: int, size: int) -> tuple[hashlib._Hash, bool]:
-        """Read and hash here, write in another thread, which also brings what it wrote to the disk meanwhile."""
+        """Read and hash here, write in another thread, which has the disk begin at once."""
         digest, left = hashlib.sha256(), size
-        waiting: Queue[bytes] = Queue(_AHEAD)
+        waiting: Queue[tuple[bytearray, int]] = Queue()
+        free: Queue[bytearray] = Queue()
+        for _ in range(_AHEAD):
+            free.put(bytearray(_PIECE))
         failed: list[OSError] = []
-        writer = Thread(target=_write, args=(file, waiting, failed))
+        writer = Thread(target=_write, args=(file, waiting, free, failed))
         writer.start()
         try:
-            for chunk in _pieces(source, size, _PIECE):
-                waiting.put(chunk)
-                digest.update(chunk)
-                left -= len(chunk)
-                if failed:
+            while left > 0 and not failed:
+                buffer = free.get()
+                count = os.readv(source, [memoryview(buffer)[: min(left, _PIECE)]])
+                if not count:
                     break
+                waiting.put((buffer, count))
+                digest.update(memoryview(buffer)[:count])
+                left -= count
         finally:
-            waiting.put(b"")
+            waiting.put((bytearray(), 0))
             writer.join()
         if failed:
             raise failed[0]
@@ -180,30 +187,32 @@ class Large:
             )
 
 
-def _write(file: int, waiting: Queue[bytes], failed: list[OSError]) -> None:
+def _write(file: int, waiting: Queue[tuple[bytearray, int]], free: Queue[bytearray], failed: list[OSError]) -> None:
     """Write what comes until it is empty. After a failure the rest is taken and dropped, so that nobody waits."""
-    unsynced = 0
-    while chunk := waiting.get():
-        if failed:
-            continue
+    at = 0
+    while True:
+        buffer, count = waiting.get()
+        if not count:
+            return
         try:
-            if chunk == _ZEROS:  # stays a hole
-                os.lseek(file, len(chunk), os.SEEK_CUR)
-                continue
-            view = memoryview(chunk)
-            while view:
-                view = view[os.write(file, view) :]
-            unsynced += len(chunk)
-            if unsynced >= _SYNCED:
-                unsynced = 0
-                os.fdatasync(file)
+            if failed:
+                pass
+            elif buffer == _ZEROS and count == _PIECE:  # stays a hole
+                os.lseek(file, count, os.SEEK_CUR)
+            else:
+                done = 0
+                while done < count:
+                    done += os.write(file, memoryview(buffer)[done:count])
+                _libc.sync_file_range(file, ctypes.c_int64(at), ctypes.c_int64(count), _SYNC_FILE_RANGE_WRITE)
+            at += count
         except OSError as error:
             failed.append(error)
+        free.put(buffer)
 
 
-def _pieces(file: int, size: int, piece: int = CHUNK) -> Iterator[bytes]:
+def _pieces(file: int, size: int) -> Iterator[bytes]:
     """At most `size` bytes from where the file stands."""
-    while size > 0 and (chunk := os.read(file, min(piece, size))):
+    while size > 0 and (chunk := os.read(file, min(CHUNK, size))):
         size -= len(chunk)
         yield chunk
 

@@ -23,9 +23,10 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import NamedTuple
 
 from policies.errors import Conflict, InvalidInput
@@ -34,6 +35,7 @@ from runtimes.files.words import shown
 CHUNK = 1 << 20
 LARGE = "L"
 _ENCODING, _ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
+_MOST_LISTED = 300_000
 _SETTLED_NS = 2_000_000_000  # a change within the clock's grain after the walk would leave the same change time
 PROC = "/proc/self/fd"
 _HASHED_ATTRIBUTES = ("security.ima", "security.evm", "trusted.overlay.")  # made by the kernel from the rest
@@ -82,13 +84,36 @@ class Entry(NamedTuple):
         return (self.kind, self.oid, self.target, self.rdev)
 
 
+# Whatever changes a file, its owner or its mode moves its change time, which nobody can set.
+_marks = attrgetter("st_ctime_ns", "st_ino", "st_size", "st_mtime_ns", "st_mode", "st_nlink")
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """How one folder looked to a walk, for the next one to see at a glance that it looks so still.
+
+    `names` are as the system listed them, `marks` theirs. `files` are those whose entries are good while the marks
+    are the same, `size` what they hold; `rest` the places of all others in `names`.
+    """
+
+    names: list[str]
+    marks: list[tuple[int, ...]]
+    files: dict[bytes, Entry]
+    size: int
+    rest: list[int]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """A tree at one moment. `taken` is when the walk began; `settled` whether its change times can be trusted."""
+    """A tree at one moment. `taken` is when the walk began; `settled` whether its change times can be trusted.
+
+    `listings` are its folders as the walk saw them; a manifest that was read has none.
+    """
 
     entries: Mapping[bytes, Entry]  # by path, parents first
     taken: int
     settled: bool
+    listings: Mapping[bytes, Listing] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def files(self) -> int:
@@ -145,6 +170,9 @@ class Walk:
     _device: int = 0
     _old: Mapping[bytes, Entry] = field(default_factory=dict)
     _looked: list[bytes] = field(default_factory=lambda: [b""])  # at more than whether they are as they were
+    _known_listings: Mapping[bytes, Listing] = field(default_factory=dict)
+    _kept: dict[bytes, Listing] = field(default_factory=dict)
+    _seen: dict[bytes, tuple[list[str], list[tuple[int, ...]]]] = field(default_factory=dict)
     _told: int = 0
     _until: int = 0  # a change time before this one can be trusted
 
@@ -154,7 +182,9 @@ class Walk:
         taken = time.time_ns()
         if self.known is not None:
             self._old = self.known.entries
-            self._until = self.known.taken - _SETTLED_NS if self.known.settled and self.trusted else 0
+            if self.known.settled and self.trusted:
+                self._until = self.known.taken - _SETTLED_NS
+                self._known_listings = self.known.listings
         at = os.fstat(root)
         self._device = at.st_dev
         self._entries[b""] = self._entry(at, xattrs=read_xattrs(f"{PROC}/{root}"))
@@ -165,7 +195,7 @@ class Walk:
                 first = min(paths)
                 for path in paths:
                     self._entries[path] = self._entries[path]._replace(group=first)
-        return Manifest(entries=self._shared(), taken=taken, settled=self.trusted)
+        return Manifest(entries=self._shared(), taken=taken, settled=self.trusted, listings=self._listings(taken))
 
     def _shared(self) -> Mapping[bytes, Entry]:
         """The entries, in order. What is as it was is the very same object, so that manifests are compared fast."""
@@ -178,40 +208,59 @@ class Walk:
     def _folder(self, fd: int, prefix: bytes, depth: int) -> None:
         if depth > self.bounds.depth:
             raise TooLarge(f"{shown(prefix)} lies deeper than {self.bounds.depth} levels.")
+        names = os.listdir(fd)
+        if not prefix and self.skip:
+            names = [listed for listed in names if listed.encode(_ENCODING, _ERRORS) != self.skip]
+        try:
+            found = [os.stat(listed, dir_fd=fd, follow_symlinks=False) for listed in names]
+        except FileNotFoundError as error:
+            raise moving(prefix) from error
+        marks = list(map(_marks, found))
         above = prefix + b"/" if prefix else b""
-        old, until, entries, strip, most = self._old, self._until, self._entries, self.strip, self.bounds.files
-        look, size = os.stat, 0
-        for listed in os.listdir(fd):  # this loop is most of what a small change costs in a large folder
-            name = listed.encode(_ENCODING, _ERRORS)
+        todo: Iterable[int] = range(len(names))
+        listing = self._known_listings.get(prefix)
+        if (
+            listing is not None
+            and marks == listing.marks
+            and names == listing.names
+            and len(self._entries) + len(names) <= self.bounds.files
+        ):
+            # The most that a small change costs in a large folder is to look at all the rest: so whole folders at once.
+            self._entries.update(listing.files)
+            self._weigh(listing.size, prefix)
+            todo = listing.rest
+            self._kept[prefix] = listing
+        else:
+            self._seen[prefix] = names, marks
+        for number in todo:
+            name = names[number].encode(_ENCODING, _ERRORS)
             path = above + name
-            if not prefix and name == self.skip:
-                continue
             try:
-                at = look(listed, dir_fd=fd, follow_symlinks=False)
-                was = old.get(path)
-                # Whatever changes a file, its owner or its mode moves its change time, which nobody can set.
-                if (
-                    was is not None
-                    and was[12] == at.st_ctime_ns
-                    and was[12] <= until
-                    and was[11] == at.st_ino
-                    and was[5] == at.st_size
-                    and was[4] == at.st_mtime_ns
-                    and was[13] == at.st_nlink == 1
-                    and was[6]
-                    and was[1] | stat.S_IFREG == at.st_mode
-                    and not (strip is not None and at.st_mode & 0o6000)
-                    and len(entries) < most
-                ):
-                    size += was[5]
-                    entries[path] = was
-                    continue
-                self._one(fd, name, path, depth, at)
+                self._one(fd, name, path, depth, found[number])
             except FileNotFoundError as error:
                 raise moving(path) from error
             except PermissionError as error:
                 raise _unreadable(path) from error
-        self._weigh(size, prefix)
+
+    def _listings(self, taken: int) -> dict[bytes, Listing]:
+        """What the next walk can go by: nothing in a folder that is larger than is worth holding twice."""
+        if not self.trusted or len(self._entries) > _MOST_LISTED:
+            return {}
+        made = dict(self._kept)
+        until = taken - _SETTLED_NS
+        for prefix, (names, marks) in self._seen.items():
+            above = prefix + b"/" if prefix else b""
+            files: dict[bytes, Entry] = {}
+            rest: list[int] = []
+            for number, (listed, mark) in enumerate(zip(names, marks, strict=True)):
+                path = above + listed.encode(_ENCODING, _ERRORS)
+                entry = self._entries[path]
+                if entry.oid and entry.ctime <= until and _lone(entry) == mark:
+                    files[path] = entry
+                else:
+                    rest.append(number)
+            made[prefix] = Listing(names, marks, files, sum(entry.size for entry in files.values()), rest)
+        return made
 
     def _one(self, fd: int, name: bytes, path: bytes, depth: int, at: os.stat_result) -> None:
         self._count(path, at)
@@ -318,6 +367,13 @@ class Walk:
             at.st_ctime_ns,
             1 if stat.S_ISDIR(at.st_mode) else at.st_nlink,
         )
+
+
+def _lone(entry: Entry) -> tuple[int, ...]:
+    """The marks of a file that has one name, and whose mode lends nobody's rights: else they match none."""
+    if entry.mode & 0o6000:
+        return ()
+    return entry.ctime, entry.inode, entry.size, entry.mtime, entry.mode | stat.S_IFREG, 1
 
 
 def hash_file(fd: int, at: os.stat_result, path: bytes, *, large: int = 0) -> str:

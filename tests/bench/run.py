@@ -21,6 +21,7 @@ from typing import Any
 from tests.bench import (
     deciding,
     executing,
+    folders,
     gateway,
     importing,
     journaling,
@@ -41,7 +42,7 @@ GROUPS: Mapping[str, Group] = {
     module.NAME: module.measure
     for module in (
         importing, opening, searching, mapping, remembering, deciding, leasing, journaling, verifying, paging,
-        gateway, sandbox, executing,
+        gateway, sandbox, executing, folders,
     )
 }  # fmt: skip
 

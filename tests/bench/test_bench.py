@@ -15,6 +15,7 @@ from runtimes.sandbox import spec
 from runtimes.sandbox.contract import Profile
 from tests.bench import (
     catalogs,
+    folders,
     fresh,
     importing,
     leasing,
@@ -45,6 +46,7 @@ NAMES = (
     "gateway.added.p50_ms",
     "sandbox.cold.p50_ms",
     "exec.p50_ms",
+    "files.snapshot_20k_s",
 )
 
 
@@ -166,6 +168,13 @@ async def test_a_tiny_run_over_a_short_journal() -> None:
     pages = await paging.measure(rows=7200, rounds=1)  # as few as fill a page of what is looked for
     assert [each.name for each in pages] == [paging.NAME, "log.rows_page.p50_ms", "log.found_page.p50_ms"]
     assert all(each.value > 0 and each.floor > 0 for each in pages)
+
+
+async def test_a_tiny_run_over_a_small_folder() -> None:
+    rows = await folders.measure(files=500, rounds=1, large=3 * 10**6, large_rounds=1)
+    names = ["files.snapshot_20k_s", "files.incremental_s", "files.undo_s", "files.large_1gb_s"]
+    assert [each.name for each in rows] == names
+    assert all(each.unit == "s" and each.value > 0 and each.floor > 0 for each in rows)
 
 
 async def test_a_lease_is_measured_for_a_login_and_for_a_key() -> None:
