@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import apsw
 
-from policies.jsonvalue import canonical
+from policies.jsonvalue import JsonValue, canonical
 from runtimes.sql.contract import Column, Dialect, ForeignKey, Schema, Table
 from runtimes.sql.sqlite.words import quoted
 
@@ -85,10 +85,15 @@ def _table(
         for _, column, declared, required, default, place, hidden in info
         if hidden != _HIDDEN
     )
-    facts = {"without_rowid": without, "strict": strict}
+    facts: dict[str, JsonValue] = {"without_rowid": without, "strict": strict}
     if kind != "table":
         facts |= {"virtual": kind == "virtual", "shadow": kind == "shadow"}
     facts["virtual_columns"] = any(row[6] == _VIRTUAL for row in info)
+    facts["indexes"] = sorted(
+        str(row[1])
+        for row in (db.execute(f"PRAGMA main.index_list({quoted(name)})") if kind == "table" else ())
+        if row[3] == "c"
+    )
     facts["autoincrement"] = alias and "autoincrement" in sql.casefold()
     return Table(
         name=name,
