@@ -103,26 +103,33 @@ class Atomic:
     # ---- what became of it
 
     def settle(self, job: Job) -> Literal["done", "undone", "nothing"]:
-        """Which it is, for certain. Raises Unavailable while it can't be known."""
+        """Which it is, for certain. Raises Unavailable, Conflict while it can't be known."""
+        noted = notes.read_state(job.records).at
+        if noted == "nothing":
+            return "nothing"
+        if noted == "done" or noted == "undone":  # and the marker knows it better: a revert may have been cut off
+            marked = _marked(self.backend.plain(), job.id)
+            return noted if marked is None or marked == "void" else marked
+        return self._fenced(job)
+
+    def _fenced(self, job: Job) -> Literal["done", "undone", "nothing"]:
         if not is_kept(job.records, DOCUMENTS):
             return "nothing"  # the images come before the commit
         unit = self.backend.plain()
+        marked: Marked | None = "void"
         try:
             unit.insert(MARKS, [_mark(job.id, "void")])
         except Duplicate:
             marked = _marked(unit, job.id)
-        else:
-            marked = "void"
         if marked == "void":
             # Its own transaction has ended without a commit: it could not have held the same key.
-            unit.delete(MARKS, {"_id": job.id, "state": "void"})
+            notes.write_state(job.records, notes.State(at="nothing"))
+            unit.delete(MARKS, {"_id": {"$eq": job.id}, "state": "void"})
             return "nothing"
         if marked is None:
             raise Unavailable("The marker of this action was there, and isn't any more.", next_step="Ask again.")
+        notes.write_state(job.records, notes.State(at=marked, counts=counts_of(kept(job.records, DOCUMENTS))))
         return marked
-
-    def forget(self, job: Job) -> None:
-        self.backend.plain().delete(MARKS, {"_id": job.id})
 
     # ---- taking back
 

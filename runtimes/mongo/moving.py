@@ -16,6 +16,7 @@ from policies.errors import Conflict
 from policies.text import escape, shorten
 from runtimes.mongo.backend import Duplicate, Unit
 from runtimes.mongo.extjson import decode, encode, shown
+from runtimes.mongo.guards import Guards
 from runtimes.mongo.images import Change
 from runtimes.mongo.job import changed_meanwhile, now
 
@@ -82,18 +83,6 @@ def _alone(document: dict[str, Any], key: str) -> bytes | None:
     return encode({"": document[key]}) if key in document else None
 
 
-def guard(document: bytes) -> dict[str, Any]:
-    """Finds the document only while it is as in these bytes: compared as a whole, with the order of its fields, and by
-    its size, which tells a 32-bit number from others."""
-    whole = decode(document)
-    return {
-        "_id": {"$eq": whole["_id"]},
-        "$expr": {
-            "$and": [{"$eq": ["$$ROOT", {"$literal": whole}]}, {"$eq": [{"$bsonSize": "$$ROOT"}, len(document)]}]
-        },
-    }
-
-
 # ---- in a transaction
 
 
@@ -130,6 +119,7 @@ class OneByOne:
 
     unit: Unit
     lifting: Callable[[Sequence[Change]], None]
+    guards: Guards
     moved: list[Change] = field(default_factory=list)
     lifted: list[Change] = field(default_factory=list)
 
@@ -154,17 +144,17 @@ class OneByOne:
         out = {change.key: change for change in self.lifted}
         moved = [out.pop(change.key, change).reversed for change in reversed(self.moved)]
         missing = [replace(change, before=None, after=change.before) for change in out.values()]
-        OneByOne(self.unit, self.lifting).move([*moved, *missing])
+        OneByOne(self.unit, self.lifting, self.guards).move([*moved, *missing])
 
     def _one(self, change: Change) -> None:
         if change.after is None:
             assert change.before is not None
-            done = self.unit.delete(change.collection, guard(change.before))
+            done = self.unit.delete(change.collection, self.guards.of(change.collection, change.before))
         elif change.before is None:
             self.unit.insert(change.collection, [change.after])
             done = 1
         else:
-            done = self.unit.replace(change.collection, guard(change.before), change.after)
+            done = self.unit.replace(change.collection, self.guards.of(change.collection, change.before), change.after)
         if done != 1:
             raise Conflict(
                 "Somebody changed a document while it was being put back.", difference=(f"{named(change)}: it differs",)
@@ -182,6 +172,6 @@ class OneByOne:
         assert first.before is not None
         self.lifted.append(first)
         self.lifting(self.lifted)
-        if self.unit.delete(first.collection, guard(first.before)) != 1:
+        if self.unit.delete(first.collection, self.guards.of(first.collection, first.before)) != 1:
             raise Conflict("Somebody changed a document while it was being put back.", difference=(named(first),))
         return [*(change for change in waiting if change is not first), replace(first, before=None)]

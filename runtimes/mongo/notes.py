@@ -64,6 +64,8 @@ def write_state(records: Records, state: State) -> None:
 
 def make_ids(records: Records, count: int) -> tuple[ObjectId, ...]:
     """Make so many ids for an action, once: after a crash it has the same ones."""
+    if not count:
+        return ()
     made = read_ids(records)
     if made is None:
         made = tuple(ObjectId() for _ in range(count))

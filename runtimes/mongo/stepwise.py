@@ -19,9 +19,10 @@ from runtimes.mongo import notes
 from runtimes.mongo.atomic import goals, replaced
 from runtimes.mongo.backend import Backend, Unit, Vanished
 from runtimes.mongo.extjson import encode
+from runtimes.mongo.guards import Guards
 from runtimes.mongo.images import DOCUMENTS, Change, Touched, id_of, is_kept, keep, kept
 from runtimes.mongo.job import Budget, Job, Ran, changed_meanwhile, counts_of, now, pinned, upserting
-from runtimes.mongo.moving import OneByOne, guard, refuse_difference
+from runtimes.mongo.moving import OneByOne, refuse_difference
 from runtimes.mongo.operations import Insert, Read, Write
 from runtimes.mongo.reading import read
 from runtimes.sql.contract import Doubtful
@@ -48,12 +49,13 @@ class Stepwise:
         budget = Budget(rows=job.rows, most=job.limits.image_bytes)
         results: list[JsonValue] = []
         left = [job.limits.result_bytes]
+        guards = Guards(unit)
         try:
             for step, operation in enumerate(job.program.operations):
                 if isinstance(operation, Read):
                     results.append(read(unit, operation, job.limits, left))
                 else:
-                    self._step(unit, job, step, operation, budget)
+                    self._step(guards, job, step, operation, budget)
         except (Vanished, Unavailable) as error:
             if notes.read_state(job.records).at != "writing":
                 raise
@@ -63,14 +65,14 @@ class Stepwise:
         self._keep(job, budget.touched, whole=True)
         return _ran(budget.touched, results)
 
-    def _step(self, unit: Unit, job: Job, step: int, operation: Insert | Write, budget: Budget) -> None:
-        planned = _planned(unit, operation, budget)
+    def _step(self, guards: Guards, job: Job, step: int, operation: Insert | Write, budget: Budget) -> None:
+        planned = _planned(guards.unit, operation, budget)
         keep(job.records, f"step{step}", planned, most=job.limits.image_bytes)
         notes.write_state(job.records, notes.State(at="writing", step=step))
         fresh: list[Change] = []
         flushed = 0
         for change in planned:
-            made = _do(unit, operation, change)
+            made = _do(guards, operation, change)
             budget.touched.add(made, _how(operation, made))
             if change.after == _NOT_KNOWN:
                 fresh.append(made)
@@ -87,7 +89,7 @@ class Stepwise:
         if changes:
             self._keep(job, touched, whole=False)
             self._moving(job, notes.read_state(job.records))
-            mover = OneByOne(unit, lambda lifted: self._lifting(job, lifted))
+            mover = OneByOne(unit, lambda lifted: self._lifting(job, lifted), Guards(unit))
             try:
                 mover.move([change.reversed for change in reversed(changes)])
             except (Vanished, Unavailable) as lost:
@@ -175,14 +177,17 @@ class Stepwise:
 
     def revert(self, job: Job, verb: Literal["undo", "redo"]) -> Ran:
         """Raises Conflict, having touched nothing. `whole` False: it stopped, and run again it goes on. Idempotent."""
+        state = notes.read_state(job.records)
+        goal: notes.At = "undone" if verb == "undo" else "done"
+        if state.at == goal:
+            return Ran(counts=(), notes=("It was so already.",))
         unit = self.backend.plain()
         changes = goals(job, verb)
         begun, lifted = self._begun(job)
         left = refuse_difference(unit, changes, begun=begun, lifted=lifted)
-        state = notes.read_state(job.records)
         if not begun:
             self._moving(job, state)
-        mover = OneByOne(unit, lambda lifted: self._lifting(job, lifted))
+        mover = OneByOne(unit, lambda lifted: self._lifting(job, lifted), Guards(unit))
         try:
             mover.move(left)
         except (Vanished, Unavailable) as error:
@@ -196,10 +201,8 @@ class Stepwise:
                 return _stopped(mover, error)
             notes.write_state(job.records, state)
             raise
-        goal: notes.At = "undone" if verb == "undo" else "done"
         notes.write_state(job.records, replace(state, at=goal))
-        said = () if left or not changes else ("It was so already.",)
-        return Ran(counts=counts_of(changes), changes=changes, notes=said)
+        return Ran(counts=counts_of(changes), changes=changes)
 
     def _begun(self, job: Job) -> tuple[bool, frozenset[tuple[str, bytes]]]:
         if notes.read_state(job.records).at != "moving":
@@ -241,17 +244,18 @@ def _after(write: Write, before: bytes) -> bytes | None:
     return _NOT_KNOWN if write.document is None else replaced(write, before)
 
 
-def _do(unit: Unit, operation: Insert | Write, change: Change) -> Change:
+def _do(guards: Guards, operation: Insert | Write, change: Change) -> Change:
     """Write one document, if it is still as it was."""
+    unit = guards.unit
     if change.after is None:
         assert change.before is not None
-        if unit.delete(change.collection, guard(change.before)) != 1:
+        if unit.delete(change.collection, guards.of(change.collection, change.before)) != 1:
             raise changed_meanwhile()
         return change
     if change.after != _NOT_KNOWN:
         if change.before is None:
             unit.insert(change.collection, [change.after])
-        elif unit.replace(change.collection, guard(change.before), change.after) != 1:
+        elif unit.replace(change.collection, guards.of(change.collection, change.before), change.after) != 1:
             raise changed_meanwhile()
         return change
     assert isinstance(operation, Write) and operation.change is not None
@@ -265,7 +269,7 @@ def _do(unit: Unit, operation: Insert | Write, change: Change) -> Change:
         )
         after = None if made is None else next(iter(unit.find(change.collection, change.filter, limit=1)), None)
     else:
-        condition = pinned(guard(change.before), operation.filter)
+        condition = pinned(guards.of(change.collection, change.before), operation.filter)
         after = unit.change(change.collection, condition, operation.change, array_filters=operation.array_filters)
     if after is None:
         raise changed_meanwhile()

@@ -1,0 +1,197 @@
+"""Plans of operations: needs, bounds, what is digested; and what a revert of them needs. Pure.
+
+Rules: every collection that is read or written is a need of its own; a write whose filter keeps out nothing counts as
+deleting. What runs later is parsed anew from the action's own text, which the digest binds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+from policies.accounts import Account
+from policies.actions import Mongo, Need, Plan, Revert, UndoClass
+from policies.catalog import Risk
+from policies.databases import RISKS, SERVICE
+from policies.jsonvalue import JsonObject
+from runtimes.mongo import words
+from runtimes.mongo.backend import Collection, Facts
+from runtimes.mongo.connecting import address_of, facts_of
+from runtimes.mongo.images import Change
+from runtimes.mongo.operations import Program, Write, parse
+from runtimes.sql.bounds import stepped
+from runtimes.sql.contract import Limits
+
+
+def plan(
+    action: Mongo,
+    account: Account,
+    program: Program,
+    facts: Facts,
+    collections: Mapping[str, Collection],
+    rows: int,
+    limits: Limits,
+) -> Plan:
+    """The plan of a program that was looked at: it may change `rows` documents."""
+    reads = program.reads_only
+    bound = 0 if reads else stepped(rows)
+    tables = sorted({collection for collection, _ in program.uses()})
+    lines = (
+        f"Database: {words.where(action.database, address_of(account), encrypted=not account.private)}",
+        *words.operations(action.operations, program),
+        *(() if reads else words.bounds(program, bound, dict(collections), transactions=facts.transactions)),
+        *facts.remarks,
+    )
+    exact = UndoClass.EXACT if facts.transactions else UndoClass.COMPENSATING
+    return Plan(
+        action=action,
+        needs=_needs(action),
+        undo_class=UndoClass.NOTHING if reads else exact,
+        undo_text="It only reads: there is nothing to take back."
+        if reads
+        else words.undo_text(transactions=facts.transactions),
+        resolved={
+            "database": action.database,
+            "databases": [action.database],
+            "tables": tables,
+            "policy": "" if reads else "reversal",
+            "place": dict(facts_of(account)),
+            "operations": list(action.operations),
+            "transactions": facts.transactions,
+        },
+        bounds={"rows": bound},
+        catalog_hash="",
+        image_id="",
+        limits=_limits(limits),
+        lines=lines,
+        undo={"policy": "" if reads else "reversal"},
+    )
+
+
+def _needs(action: Mongo) -> tuple[Need, ...]:
+    texts: dict[tuple[str, str], dict[str, None]] = {}
+    risks: dict[tuple[str, str], Risk] = {}
+    for text in action.operations:
+        for use, operations in parse([text]).uses().items():
+            everywhere = use[1] != "insert" and any(isinstance(one, Write) and one.everywhere for one in operations)
+            risk = max(RISKS[use[1]], Risk.DELETE) if everywhere else RISKS[use[1]]
+            texts.setdefault(use, {})[text] = None
+            risks[use] = max(risks.get(use, risk), risk)
+    return tuple(
+        Need(
+            service=SERVICE,
+            account=action.database,
+            scope=f"{collection}:{verb}",
+            risk=risks[collection, verb],
+            methods=(verb,),
+            arguments=tuple({"operation": text} for text in said),
+        )
+        for (collection, verb), said in texts.items()
+    )
+
+
+def revert_plan(revert: Revert, target: Plan, account: Account, changes: Iterable[Change], facts: Facts) -> Plan:
+    """The plan of an undo or a redo that moves these documents."""
+    action = cast(Mongo, target.action)
+    undo = revert.verb == "undo"
+    found: dict[tuple[str, str], int] = {}
+    for change in changes:
+        use = change.collection, _verb(change)
+        found[use] = found.get(use, 0) + 1
+    if not found:  # it is so already: what it was for is asked about all the same
+        found = {(need.scope.rpartition(":")[0], "update"): 0 for need in target.needs if need.methods != ("find",)}
+    state = "before" if undo else "after"
+    bounded = tuple(
+        f"At most {words.counted(stepped(number))} of {collection}: {_SAYS[verb]}"
+        for (collection, verb), number in found.items()
+        if number
+    )
+    how = "in one transaction" if facts.transactions else "one after the other, since the server has no transactions"
+    return _reverting(
+        revert,
+        target,
+        needs=tuple(
+            Need(
+                service=SERVICE,
+                account=action.database,
+                scope=f"{collection}:{verb}",
+                risk=RISKS[verb],
+                methods=(verb,),
+                arguments=({"verb": revert.verb, "target": revert.target},),
+            )
+            for collection, verb in found
+        ),
+        lines=(
+            f"Database: {words.where(action.database, address_of(account), encrypted=not account.private)}",
+            f"The documents become as they were {state} the action, {how}. No operation runs again.",
+            *bounded,
+        ),
+        undo_class=UndoClass.EXACT if facts.transactions else UndoClass.COMPENSATING,
+        undo_text=f"{'Redo' if undo else 'Undo'} of the same action takes this back, as exactly.",
+    )
+
+
+_SAYS = {"insert": "put back", "update": "set to how they were", "delete": "removed"}
+
+
+def _verb(change: Change) -> str:
+    return "insert" if change.before is None else "delete" if change.after is None else "update"
+
+
+def commit_plan(revert: Revert, target: Plan, account: Account) -> Plan:
+    """The plan of a commit: it drops what undo would need."""
+    need = Need(
+        service="goex",
+        account=revert.target,
+        scope="commit",
+        risk=Risk.WRITE,
+        methods=("commit",),
+        arguments=({"action": revert.target},),
+    )
+    action = cast(Mongo, target.action)
+    return _reverting(
+        revert,
+        target,
+        needs=(need,),
+        lines=(
+            f"Database: {words.where(action.database, address_of(account), encrypted=not account.private)}",
+            f"The documents that undo of {revert.target} would need are dropped; of the database only the marker is.",
+        ),
+        undo_class=UndoClass.IRREVERSIBLE,
+        undo_text="The action can't be undone or redone after this.",
+    )
+
+
+def _reverting(
+    revert: Revert,
+    target: Plan,
+    *,
+    needs: tuple[Need, ...],
+    lines: tuple[str, ...],
+    undo_class: UndoClass,
+    undo_text: str,
+) -> Plan:
+    kept = ("database", "databases", "tables", "place", "policy", "transactions")
+    return Plan(
+        action=revert,
+        needs=needs,
+        undo_class=undo_class,
+        undo_text=undo_text,
+        resolved={**{name: target.resolved[name] for name in kept}, "verb": revert.verb, "target": revert.target},
+        bounds=target.bounds,
+        catalog_hash="",
+        image_id="",
+        limits=target.limits,
+        lines=lines,
+        undo={"policy": target.undo.get("policy", "")},
+    )
+
+
+def _limits(limits: Limits) -> JsonObject:
+    return {
+        "lock_seconds": limits.lock_seconds,
+        "seconds": limits.seconds,
+        "image_bytes": limits.image_bytes,
+        "result_rows": limits.result_rows,
+        "result_bytes": limits.result_bytes,
+    }
