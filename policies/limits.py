@@ -99,9 +99,7 @@ def unproven(plan: Plan) -> str:
     if isinstance(plan.action, Revert) and plan.action.verb != "redo":
         return ""
     if plan.undo_class is UndoClass.IRREVERSIBLE:
-        return (
-            "Undo is strict, and this can't be taken back, so it isn't run. [undo] strict = false lets it be asked for."
-        )
+        return "Undo is strict, and this can't be taken back, so it isn't run. Without [undo] strict it is asked for."
     steps, undos = plan.resolved.get("steps"), plan.undo.get("calls")
     if not isinstance(steps, list | tuple) or plan.action.kind in _SQL_KINDS:
         return ""

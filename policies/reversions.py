@@ -179,15 +179,16 @@ def undo_from_json(value: Any, source: Source) -> UndoTemplate:
     """What `undo_to_json` wrote, taken by its form alone. Raises InvalidInput."""
     try:
         calls = tuple(_call_from_json(call) for call in value["calls"])
-        around = {name: _call_from_json(value[name]) for name in ("pre", "guard", "verify") if name in value}
-        texts = {name: str(value.get(name, "")) for name in ("note", "restores", "mask", "unless")}
+        around: dict[str, Any] = {
+            name: _call_from_json(value[name]) for name in ("pre", "guard", "verify") if name in value
+        }
+        around |= {name: str(value.get(name, "")) for name in ("note", "restores", "mask", "unless")}
         made = UndoTemplate(
             calls=calls,
             source=source,
             answered=value.get("answered") is True,
             fields=tuple(str(name) for name in value.get("fields", ())),
             **around,
-            **texts,
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InvalidInput(f"This isn't an undo: {error!r}.") from error

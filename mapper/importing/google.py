@@ -18,6 +18,7 @@ from mapper.importing.model import BadPart
 from mapper.importing.refusals import refused_scopes
 from mapper.importing.risks import risk_of
 from mapper.importing.schemas import converted
+from mapper.importing.shaping import Shapes, ways_back
 from mapper.importing.sources import MAX_PROBLEMS, Source, plain
 from mapper.schemas import problem as schema_problem
 from mapper.schemas import referred
@@ -99,6 +100,8 @@ def read_document(source: Source, raw: dict[str, Any], preferred: bool | None) -
     scopes = _scopes(raw, problems)
     needed = _needed(raw)
     methods: dict[str, DocumentMethod] = {}
+    bodies: dict[str, Any] = {}
+    answers: dict[str, tuple[Any, frozenset[int]]] = {}
     for keys, own in _methods(raw, problems):
         try:
             method = _method(own, keys, name, scopes, schemas, needed)
@@ -108,9 +111,19 @@ def read_document(source: Source, raw: dict[str, Any], preferred: bool | None) -
             problems.append(bad)
         else:
             methods[method.name] = method
+            bodies[method.origin_id] = own.get("request")
+            answers[method.origin_id] = own.get("response"), frozenset()
     if not methods and problems:
         raise problems[0]
     virtual = sorted({method.scopes[0] for method in methods.values() if method.scopes[0] not in scopes})
+    declared = (
+        *scopes.values(),
+        *(
+            DocumentScope(name=word, description=VIRTUAL[Risk.parse(word)].format(title=title), virtual=True)
+            for word in virtual
+        ),
+    )
+    named = raw.get("schemas", {})
     document = Document(
         provider=PROVIDER,
         provider_name=name,
@@ -120,16 +133,11 @@ def read_document(source: Source, raw: dict[str, Any], preferred: bool | None) -
         base_url=base_url,
         file=source.name,
         sha256=source.sha256,
-        scopes=(
-            *scopes.values(),
-            *(
-                DocumentScope(name=word, description=VIRTUAL[Risk.parse(word)].format(title=title), virtual=True)
-                for word in virtual
-            ),
-        ),
+        scopes=declared,
         methods=tuple(methods.values()),
         schemas=schemas,
         preferred=preferred,
+        undos=ways_back(methods.values(), declared, bodies, answers, Shapes(lambda name: (name, named[name]))),
     )
     return document, problems[:MAX_PROBLEMS]
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from mapper.importing import shaping as forms
 from mapper.importing.logins import chosen
 from mapper.importing.model import BadPart, Progress
 from mapper.importing.parameters import Arguments, Parameters
@@ -20,6 +22,7 @@ from mapper.importing.risks import risk_of
 from mapper.importing.security import Security, Ways, placement_of, settle
 from mapper.importing.servers import base_url, same_place
 from mapper.importing.shapes import Shapes
+from mapper.importing.shaping import ways_back
 from mapper.importing.sources import plain
 from mapper.store.names import MAX_METHOD_NAME, METHOD_NAME
 from mapper.store.rows import Document, DocumentMethod, DocumentScope
@@ -104,6 +107,7 @@ def read_document(
         schemas=reader.shapes.finish(),
         placement=placement,
         oauth=oauth,
+        undos=reader.undos,
     )
     return document, [*reader.problems, *reader.shapes.problems.values()]
 
@@ -117,6 +121,7 @@ class _Reader:
         self.shapes = Shapes(self._pointers)
         self._security = Security(self._pointers, self.problems)
         self._numbers: dict[str, int] = {}  # of names that several operations want
+        self.undos: dict[str, Any] = {}
         components = raw.get("components")
         if said.swagger:
             self._security.read_schemes(raw.get("securityDefinitions"), ("securityDefinitions",))
@@ -169,8 +174,56 @@ class _Reader:
             )
             for (each, name, path, risk, arguments, why), allowed in zip(made, granted, strict=True)
         ]
+        self._derive(made, methods, scopes)
         oauth = chosen(self._security.logins) if placement == Placement() else None
         return methods, placement, scopes, replace(oauth, spelled=together) if oauth is not None else None
+
+    def _derive(
+        self,
+        made: list[tuple[_Operation, str, str, Risk, Arguments, str]],
+        methods: list[DocumentMethod],
+        scopes: tuple[DocumentScope, ...],
+    ) -> None:
+        bodies, answers = {}, {}
+        for (each, *_), method in zip(made, methods, strict=True):
+            bodies[method.origin_id] = self._json_of(each.raw.get("requestBody"))
+            answers[method.origin_id] = self._answer(each.raw)
+            if self._swagger:
+                bodies[method.origin_id] = self._swagger_body(each)
+        self.undos = ways_back(methods, scopes, bodies, answers, forms.Shapes(self._named))
+
+    def _named(self, reference: str) -> tuple[str, Any]:
+        value, pointer = self._pointers.end(reference, ())
+        return pointer, value
+
+    def _swagger_body(self, each: _Operation) -> Any:
+        for listed in (each.raw.get("parameters"), each.item.get("parameters")):
+            for one in listed if isinstance(listed, list) else ():
+                with suppress(BadPart):
+                    raw, _ = self._pointers.object(one, ())
+                    if raw.get("in") == "body":
+                        return raw.get("schema")
+        return None
+
+    def _json_of(self, holder: Any) -> Any:
+        """The schema of a body or an answer in JSON; None where it has none."""
+        with suppress(BadPart):
+            raw, _ = self._pointers.object(holder, ())
+            content = raw.get("content")
+            if isinstance(content, dict):
+                found = {str(media).partition(";")[0].strip().lower(): about for media, about in content.items()}
+                about = found.get("application/json", found.get("*/*"))
+                return about.get("schema") if isinstance(about, dict) else None
+            return raw.get("schema") if self._swagger else None
+        return None
+
+    def _answer(self, raw: Mapping[str, Any]) -> tuple[Any, frozenset[int]]:
+        """The schema of the good answer, and the codes that are spoken of."""
+        responses = raw.get("responses")
+        said = {str(code): about for code, about in responses.items()} if isinstance(responses, dict) else {}
+        codes = frozenset(int(code) for code in said if code.isdecimal() and len(code) == 3)
+        good = next((code for code in ("200", "201", "2XX", "2xx", "202") if code in said), "")
+        return (self._json_of(said[good]) if good else None), codes
 
     def _operations(self) -> Iterator[_Operation]:
         paths = self._raw.get("paths", {})

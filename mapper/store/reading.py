@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from mapper.reach import Reach
 from mapper.schemas import problem, referred
-from mapper.store import logins, reaches
+from mapper.store import logins, reaches, waysback
 from mapper.store.blobs import unpack
 from mapper.store.database import StoreUnreadable
 from mapper.store.listing import Listing, possible, risk_of, unpacked
@@ -27,6 +27,7 @@ _METHOD = (
 )
 _VERBS = frozenset({"", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 _BODIES, _LOCATIONS = frozenset(get_args(BodyFormat)), frozenset(get_args(Location))
+_KEYS = frozenset({"idempotency-key", "x-idempotency-key"})  # headers that make a repetition harmless
 _PLACE = re.compile(r"[A-Za-z0-9_-]{1,100}")
 # Google's documents name their scopes alone; where its tokens come from is known without them.
 _GOOGLE = OAuth(
@@ -280,6 +281,7 @@ class Store(Listing):
         if definitions:
             parameters["$defs"] = definitions
         numbers = [int(number) for number in scopes.split()]
+        key = next((one for one, place in locations.items() if place == "header" and one.lower() in _KEYS), "")
         named = dict(db.execute("SELECT id, name FROM scope WHERE document_id = ?", (document,)).fetchall())
         method = Method(
             service=service,
@@ -294,6 +296,9 @@ class Store(Listing):
             body=body,
             origin_id=origin_id,
             unsupported=unsupported,
+            undo=waysback.of_method(db, document, origin_id),
+            defaults={key: "$action.key"} if key else {},
+            idempotency=key,
         )
         return method, cost + 20 * len(blob)
 

@@ -57,6 +57,7 @@ class Document:
     placement: Placement = field(default_factory=Placement)
     preferred: bool | None = None
     oauth: OAuth | None = None  # how a login goes, as the document says
+    undos: Mapping[str, Any] = field(default_factory=dict)  # by origin id, as `policies.reversions.undo_to_json`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

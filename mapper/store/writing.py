@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from mapper.store import logins, names, reaches
+from mapper.store import logins, names, reaches, waysback
 from mapper.store.blobs import pack
 from mapper.store.database import open_writing, translated
 from mapper.store.rows import Document, DocumentMethod, Kept
@@ -56,6 +56,7 @@ class Writer:
             self._db.execute("BEGIN IMMEDIATE")
             self._db.execute(_OWNERS)
             logins.make(self._db)
+            waysback.make(self._db)
             self._db.execute("INSERT OR IGNORE INTO owner SELECT name, provider, provider_name FROM service")
 
     def __enter__(self) -> Writer:
@@ -174,6 +175,7 @@ class Writer:
         for name, schema in document.schemas.items():
             self._db.execute("INSERT INTO schema VALUES (?, ?, ?)", (document_id, name, self._blob(schema)))
         logins.put(self._db, document_id or 0, document.oauth)
+        waysback.put(self._db, document_id or 0, document.undos)
         scopes = self._scopes(document, document_id)
         for method in document.methods:
             self._method(document, document_id, method, scopes)
@@ -233,6 +235,7 @@ class Writer:
         for table in ("method", "scope", "schema"):
             self._db.execute(f"DELETE FROM {table} WHERE document_id = ?", (document,))  # noqa: S608 # names of ours
         logins.remove(self._db, document)
+        waysback.remove(self._db, document)
         self._db.execute("DELETE FROM document WHERE id = ?", (document,))
 
     def _name(self, provider: str, provider_name: str) -> dict[tuple[str, str, str], tuple[str, bool]]:

@@ -1,0 +1,77 @@
+"""Ways back that were derived from a document: one row a method that has one, in the catalog's file.
+
+Rules: they name methods by the provider's ids, since merging versions may rename methods; what is read is taken by its
+form, says `derived` whatever the row says, and calls methods of its own document alone. A file from before this table
+simply has none.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from policies.catalog import CallTemplate, UndoTemplate
+from policies.errors import InvalidInput
+from policies.reversions import undo_from_json
+
+_TABLE = """
+CREATE TABLE IF NOT EXISTS way_back (
+    document_id INTEGER NOT NULL REFERENCES document,
+    origin_id TEXT NOT NULL,
+    undo TEXT NOT NULL,
+    PRIMARY KEY (document_id, origin_id)
+) WITHOUT ROWID
+"""
+
+
+def make(db: sqlite3.Connection) -> None:
+    """The table, where it isn't there yet."""
+    db.execute(_TABLE)
+
+
+def put(db: sqlite3.Connection, document: int, undos: Mapping[str, Any]) -> None:
+    """Note what was derived from a document."""
+    rows = [(document, id, json.dumps(undo, sort_keys=True)) for id, undo in sorted(undos.items())]
+    db.executemany("INSERT INTO way_back VALUES (?, ?, ?)", rows)
+
+
+def remove(db: sqlite3.Connection, document: int) -> None:
+    """Forget what was derived from a document."""
+    db.execute("DELETE FROM way_back WHERE document_id = ?", (document,))
+
+
+def of_method(db: sqlite3.Connection, document: int, origin_id: str) -> UndoTemplate | None:
+    """What was derived for a method; None where nothing was. Raises sqlite3.DatabaseError for what no import writes."""
+    try:
+        row = db.execute(
+            "SELECT undo FROM way_back WHERE document_id = ? AND origin_id = ?", (document, origin_id)
+        ).fetchone()
+    except sqlite3.OperationalError as error:
+        if "no such table" in str(error):
+            return None
+        raise
+    if row is None:
+        return None
+    try:
+        undo = undo_from_json(json.loads(row[0]), "derived")
+    except (ValueError, TypeError, InvalidInput) as error:
+        raise sqlite3.DatabaseError(f"a derived way back is damaged: {error}") from error
+
+    def named(template: CallTemplate) -> CallTemplate:
+        found = db.execute(
+            "SELECT name FROM method WHERE document_id = ? AND origin_id = ?", (document, template.method)
+        ).fetchone()
+        if found is None:
+            raise sqlite3.DatabaseError(f"a derived way back calls {template.method[:60]!r}, which isn't there")
+        return replace(template, method=found[0])
+
+    return replace(
+        undo,
+        calls=tuple(named(call) for call in undo.calls),
+        pre=named(undo.pre) if undo.pre is not None else None,
+        guard=named(undo.guard) if undo.guard is not None else None,
+        verify=named(undo.verify) if undo.verify is not None else None,
+    )

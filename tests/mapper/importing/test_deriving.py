@@ -1,0 +1,172 @@
+"""Derived ways back: right where they are derived, on a labelled set and on a sample of Google's documents."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mapper.catalog import Catalog
+from mapper.importing.files import import_openapi
+from mapper.importing.google import package_folder
+from mapper.store.reading import Store
+from policies.catalog import Method, Risk, UndoTemplate
+from policies.errors import InvalidInput
+from policies.reversions import undo_from_json, undo_to_json
+from tests import google
+from tests.mapper.importing.undo_specs import SPECS, document
+
+SAMPLE = 300  # of Google's derived pairs
+
+
+def imported(folder: Path, name: str) -> Catalog:
+    (folder / f"{name}.json").write_text(json.dumps(document(name)))
+    import_openapi(folder / "catalog.db", folder / f"{name}.json", name)
+    return Catalog.open(folder / "catalog.db", alone=True)
+
+
+def changes(catalog: Catalog) -> Iterator[Method]:
+    return (method for method in catalog.methods() if method.risk is not Risk.READ)
+
+
+def called(catalog: Catalog, method: Method) -> str:
+    """The operation that takes a method back; "" where none is derived."""
+    if method.undo is None:
+        return ""
+    return catalog.method(f"{method.service}.{method.undo.calls[-1].method}").origin_id
+
+
+@pytest.mark.parametrize("name", sorted(SPECS))
+def test_the_labelled_set(name: str, tmp_path: Path) -> None:
+    catalog = imported(tmp_path, name)
+    labels = {key: label for key, (label, _) in SPECS[name][1].items()}
+    found = {method.origin_id: called(catalog, method) for method in changes(catalog)}
+    wrong = {key: (labels[key], got) for key, got in found.items() if got and got != labels[key]}
+    missed = {key: label for key, label in labels.items() if label and not found.get(key)}
+    assert not wrong  # every one that is derived is right
+    assert not missed
+    assert all(method.undo is None or method.undo.source == "derived" for method in changes(catalog))
+
+
+def test_the_labelled_set_holds_both_kinds() -> None:
+    labels = [label for _, ops in SPECS.values() for key, (label, _) in ops.items() if not key.startswith("GET ")]
+    assert (len(labels), sum(map(bool, labels))) == (55, 22)
+
+
+def test_what_is_derived_is_read_back_as_it_was(tmp_path: Path) -> None:
+    catalog = imported(tmp_path, "notes")
+    for method in changes(catalog):
+        if method.undo is not None:
+            assert undo_from_json(undo_to_json(method.undo), "derived") == method.undo
+
+
+def test_only_what_was_made_is_deleted_again(tmp_path: Path) -> None:
+    catalog = imported(tmp_path, "shop")
+    undo = next(m.undo for m in catalog.methods() if m.origin_id == "POST /product")
+    assert undo is not None
+    assert undo.unless == "body.id"
+
+
+def test_a_new_import_takes_the_old_ways_back_with_it(tmp_path: Path) -> None:
+    catalog = imported(tmp_path, "notes")
+    made = document("notes")
+    del made["paths"]["/notes/{id}"]["get"]
+    (tmp_path / "notes.json").write_text(json.dumps(made))
+    assert any(method.undo for method in catalog.methods())
+    import_openapi(tmp_path / "catalog.db", tmp_path / "notes.json", "notes")
+    assert not any(method.undo for method in catalog.methods())
+
+
+# ---- Google's documents: what is derived is held against the documents themselves, by rules of this test's own
+
+
+@pytest.fixture(scope="module")
+def documents() -> dict[tuple[str, str], dict[str, Any]]:
+    pytest.importorskip("googleapiclient")
+    found = {}
+    for file in sorted(package_folder().glob("*.json")):
+        raw = json.loads(file.read_text())
+        if "name" in raw:
+            found[raw["name"], raw["version"]] = raw
+    return found
+
+
+def test_a_sample_of_googles(documents: dict[tuple[str, str], dict[str, Any]]) -> None:
+    rows = _derived(google.imported()[0])
+    sample = random.Random(5).sample(sorted(rows), min(SAMPLE, len(rows)))
+    doubtful = [row for row in sample if not _is_right(documents[row[0], row[1]], row[2], json.loads(row[3]))]
+    assert len(rows) > 500
+    assert not doubtful
+
+
+def _derived(path: Path) -> list[tuple[str, str, str, str]]:
+    store = Store(path)
+    with store._reading() as db:
+        assert db is not None
+        rows = db.execute(
+            "SELECT d.provider_name, d.version, w.origin_id, w.undo FROM way_back w"
+            " JOIN document d ON d.id = w.document_id"
+        ).fetchall()
+    store.close()
+    return rows
+
+
+def _is_right(raw: dict[str, Any], id: str, undo: dict[str, Any]) -> bool:
+    methods = dict(_walk(raw))
+    action, back = methods[id], methods[undo["calls"][-1]["method"]]
+    looks = [methods[undo[role]["method"]] for role in ("pre", "guard", "verify") if role in undo]
+    path, there = action["path"].strip("/"), back["path"].strip("/")
+    fine = bool(looks) and all(look["httpMethod"] == "GET" for look in looks)
+    # One permission is enough for all of it, where the document has any.
+    fine = fine and all(
+        bool(set(one.get("scopes", ())) & set(action.get("scopes", ()))) or "scopes" not in {**one, **action}
+        for one in (back, *looks)
+    )
+    match action["httpMethod"], back["httpMethod"]:
+        case "PATCH", "PATCH":
+            # It changes the thing that is read, at once, and is undone by itself.
+            same = {look["path"].strip("/") for look in looks} == {path} and back is action
+            return fine and same and all(look["response"] == action.get("response", look["response"]) for look in looks)
+        case "PUT", "PUT":
+            return fine and back is action and all(look["response"] == action["response"] for look in looks)
+        case "POST", "DELETE":
+            deeper = [m["path"].strip("/") for m in methods.values() if m["httpMethod"] in ("POST", "PUT")]
+            children = [p for p in deeper if _plain(p).startswith(_plain(there) + "/")]
+            nested = [
+                p for p in children if any(_plain(m["path"]).startswith(_plain(p) + "/{}") for m in methods.values())
+            ]
+            same = there.rpartition("/")[0] == path and looks[0]["response"] == action["response"]
+            return fine and same and not nested
+        case "DELETE", "POST":
+            body = raw["schemas"][back["request"]["$ref"]]["properties"]
+            shown = raw["schemas"][looks[0]["response"]["$ref"]]["properties"]
+            again = undo["calls"][-1]["arguments"]["body"]
+            return fine and path.rpartition("/")[0] == there and set(again) <= set(body) & set(shown)
+        case "POST", "POST":
+            stem, verb = path.rpartition(":" if ":" in path else "/")[::2]
+            return fine and there.startswith(stem) and verb in there.rpartition(stem)[2] + path and there != path
+    return False
+
+
+def _plain(path: str) -> str:
+    return re.sub(r"\{[^}]*\}", "{}", path.strip("/"))
+
+
+def _walk(holder: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for method in holder.get("methods", {}).values():
+        yield method["id"], method
+    for below in holder.get("resources", {}).values():
+        yield from _walk(below)
+
+
+def test_undo_of_a_bad_form_is_refused() -> None:
+    for bad in ({}, {"calls": []}, {"calls": [{"method": "x"}]}, {"calls": "x"}, {"calls": [1]}):
+        with pytest.raises(InvalidInput):
+            undo_from_json(bad, "derived")
+    made = undo_from_json({"calls": [{"method": "x", "arguments": {}}]}, "derived")
+    assert isinstance(made, UndoTemplate)

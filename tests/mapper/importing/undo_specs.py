@@ -1,0 +1,219 @@
+"""A labelled set: small documents written as services write theirs, and for each change what takes it back.
+
+The label is the operation that takes a call back, "" where none may be derived: because there is none, or because the
+document doesn't say enough to be sure. `LABELS` was written before the derivation was measured on it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+Ops = Mapping[str, tuple[str, dict[str, Any]]]  # "POST /notes" -> (label, facts)
+
+TEXT, YES, WHOLE = {"type": "string"}, {"type": "boolean"}, {"type": "integer"}
+ID = {"type": "string", "readOnly": True}
+
+
+def thing(needed: list[str] | None = None, /, **fields: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": fields, **({"required": needed} if needed else {})}
+
+
+def op(label: str = "", /, **facts: Any) -> tuple[str, dict[str, Any]]:
+    """`body`, `answer`: names of schemas; `codes`; `query`: needed parameters; `optional`: others; `scopes`."""
+    return label, facts
+
+
+NOTES: tuple[dict[str, Any], Ops] = (
+    {
+        "Note": thing(id=ID, title=TEXT, text=TEXT, archived=YES, updated_at=TEXT, labels={"type": "array"}),
+        "NoteInput": thing(["title"], title=TEXT, text=TEXT, labels={"type": "array"}),
+    },
+    {
+        "GET /notes": op(),
+        "POST /notes": op("DELETE /notes/{id}", body="NoteInput", answer="Note", codes=[201]),
+        "GET /notes/{id}": op(answer="Note", codes=[200, 404]),
+        "PATCH /notes/{id}": op("PATCH /notes/{id}", body="NoteInputPatch", answer="Note", codes=[200]),
+        "PUT /notes/{id}": op("PUT /notes/{id}", body="NoteInput", answer="Note", codes=[200]),
+        "DELETE /notes/{id}": op("POST /notes", codes=[204]),
+        "POST /notes/{id}/archive": op("POST /notes/{id}/unarchive", answer="Note"),
+        "POST /notes/{id}/unarchive": op("POST /notes/{id}/archive", answer="Note"),
+        "POST /notes/{id}/share": op(body="NoteInput"),
+        "POST /notes/{id}/pin": op(),  # nothing says whether it is pinned
+        "POST /notes/{id}/unpin": op(),
+    },
+)
+NOTES[0]["NoteInputPatch"] = thing(title=TEXT, text=TEXT, labels={"type": "array"})
+
+SHOP: tuple[dict[str, Any], Ops] = (
+    {
+        "Product": thing(id={"type": "integer"}, name=TEXT, price=WHOLE, active=YES),
+        "Order": thing(id=ID, total=WHOLE, status=TEXT),
+        "OrderInput": thing(["items"], items={"type": "array"}),
+        "Hook": thing(id=ID, url=TEXT, secret=TEXT),
+        "HookInput": thing(url=TEXT, secret=TEXT),
+    },
+    {
+        # The caller may give the id, so that what is there may be another's: an upsert.
+        "POST /product": op("DELETE /product/{productId}", body="Product", answer="Product", name="addProduct"),
+        "GET /product/{productId}": op(answer="Product", codes=[200, 404]),
+        "DELETE /product/{productId}": op(),
+        "POST /product/{productId}/activate": op("POST /product/{productId}/deactivate"),
+        "POST /product/{productId}/deactivate": op("POST /product/{productId}/activate"),
+        "POST /orders": op(body="OrderInput", answer="Order", codes=[201]),  # nothing deletes an order
+        "GET /orders/{id}": op(answer="Order"),
+        "POST /orders/{id}/cancel": op(),
+        "POST /orders/{id}/refund": op(),
+        "POST /hooks": op("DELETE /hooks/{id}", body="HookInput", answer="Hook", codes=[201]),
+        "GET /hooks/{id}": op(answer="Hook"),
+        "PATCH /hooks/{id}": op("PATCH /hooks/{id}", body="HookInput", answer="Hook"),
+        "PUT /hooks/{id}": op(body="HookInput", answer="Hook"),  # its secret isn't read
+        "DELETE /hooks/{id}": op(),
+    },
+)
+
+FORGE: tuple[dict[str, Any], Ops] = (
+    {
+        "Repo": thing(name=TEXT, description=TEXT, archived=YES),
+        "Issue": thing(number=WHOLE, title=TEXT, state=TEXT, locked=YES),
+        "IssueInput": thing(["title"], title=TEXT, state=TEXT),
+        "Comment": thing(id=TEXT, body=TEXT, updated_at=TEXT),
+        "CommentInput": thing(["body"], body=TEXT),
+        "Job": thing(id=TEXT, state=TEXT),
+    },
+    {
+        "GET /user/starred/{owner}/{repo}": op(codes=[204, 404]),
+        "PUT /user/starred/{owner}/{repo}": op("DELETE /user/starred/{owner}/{repo}", codes=[204]),
+        "DELETE /user/starred/{owner}/{repo}": op("PUT /user/starred/{owner}/{repo}", codes=[204]),
+        # No answer of the read says that it isn't there.
+        "GET /user/blocks/{name}": op(codes=[200]),
+        "PUT /user/blocks/{name}": op(codes=[204]),
+        "DELETE /user/blocks/{name}": op(codes=[204]),
+        "POST /repos/{owner}/{repo}/issues": op(body="IssueInput", answer="Issue", codes=[201]),
+        "GET /repos/{owner}/{repo}/issues/{number}": op(answer="Issue"),
+        "PATCH /repos/{owner}/{repo}/issues/{number}": op(
+            "PATCH /repos/{owner}/{repo}/issues/{number}", body="IssueEdit", answer="Issue"
+        ),
+        "PUT /repos/{owner}/{repo}/issues/{number}/lock": op(),
+        "POST /repos/{owner}/{repo}/issues/{number}/comments": op(body="CommentInput", answer="Comment", codes=[201]),
+        "POST /repos/{owner}/{repo}/comments": op(
+            "DELETE /repos/{owner}/{repo}/comments/{id}", body="CommentInput", answer="Comment", codes=[201]
+        ),
+        "GET /repos/{owner}/{repo}/comments/{id}": op(answer="Comment"),
+        "DELETE /repos/{owner}/{repo}/comments/{id}": op("POST /repos/{owner}/{repo}/comments"),
+        # Others put issues into a repository: they would go with it.
+        "POST /repos/{owner}": op(body="Repo", answer="Repo", codes=[201]),
+        "GET /repos/{owner}/{repo}": op(answer="Repo"),
+        "DELETE /repos/{owner}/{repo}": op(),
+        # What it starts goes on by itself.
+        "PATCH /repos/{owner}/{repo}": op(body="Repo", answer="Job", codes=[202]),
+    },
+)
+FORGE[0]["IssueEdit"] = thing(title=TEXT, state=TEXT)
+
+CHAT: tuple[dict[str, Any], Ops] = (
+    {"Message": thing(channel=TEXT, ts=TEXT, text=TEXT), "Post": thing(["channel"], channel=TEXT, text=TEXT)},
+    {
+        "POST /chat.postMessage": op(body="Post", answer="Message"),
+        "POST /chat.delete": op(body="Post"),
+        "POST /channels.archive": op(body="Post"),
+        "POST /channels.unarchive": op(body="Post"),
+        # The conversation may have been open before.
+        "POST /conversations": op(body="Post", answer="Message", codes=[200, 201]),
+        "GET /conversations/{ts}": op(answer="Message"),
+        "DELETE /conversations/{ts}": op(),
+    },
+)
+
+OFFICE: tuple[dict[str, Any], Ops] = (
+    {
+        "Member": thing(user_id=TEXT, role=TEXT),
+        "Task": thing(task_id=ID, name=TEXT, done=YES, etag=TEXT, completed=YES),
+        "TaskInput": thing(name=TEXT, done=YES),
+        "Report": thing(id=ID, name=TEXT),
+    },
+    {
+        "POST /teams/{team}/members": op(
+            "DELETE /teams/{team}/members/{user_id}", body="Member", answer="Member", codes=[201]
+        ),
+        "GET /teams/{team}/members/{user_id}": op(answer="Member", codes=[200, 404]),
+        "DELETE /teams/{team}/members/{user_id}": op(),  # who joined a team by themselves isn't asked
+        "POST /tasks": op("DELETE /tasks/{task_id}", body="TaskInput", answer="Task", codes=[201]),
+        "GET /tasks/{task_id}": op(answer="Task"),
+        "PATCH /tasks/{task_id}": op("PATCH /tasks/{task_id}", body="TaskInput", answer="Task"),
+        "DELETE /tasks/{task_id}": op("POST /tasks"),
+        "POST /tasks/{task_id}:complete": op("POST /tasks/{task_id}:uncomplete"),
+        "POST /tasks/{task_id}:uncomplete": op("POST /tasks/{task_id}:complete"),
+        "POST /reports": op(body="Report", answer="Report", codes=[201], scopes=["reports.write"]),
+        # Needs a permission that making one has no use for.
+        "GET /reports/{id}": op(answer="Report", scopes=["reports.read"]),
+        "DELETE /reports/{id}": op(scopes=["reports.admin"]),
+        # A read that shows a part alone.
+        "POST /files": op(body="TaskInput", answer="Task", codes=[201]),
+        "GET /files/{task_id}": op(answer="Task", optional=["view"]),
+        "PATCH /files/{task_id}": op(body="TaskInput", answer="Task"),
+        "DELETE /files/{task_id}": op(),
+        # Deleting asks for more than is known.
+        "POST /plans": op(body="TaskInput", answer="Task", codes=[201]),
+        "GET /plans/{task_id}": op(answer="Task"),
+        "DELETE /plans/{task_id}": op(query=["confirm"]),
+        # What is answered isn't what is read.
+        "POST /drafts": op(body="TaskInput", answer="Report", codes=[201]),
+        "GET /drafts/{task_id}": op(answer="Task"),
+        "DELETE /drafts/{task_id}": op(),
+    },
+)
+
+SPECS: Mapping[str, tuple[dict[str, Any], Ops]] = {
+    "notes": NOTES, "shop": SHOP, "forge": FORGE, "chat": CHAT, "office": OFFICE,
+}  # fmt: skip
+
+
+def document(name: str) -> dict[str, Any]:
+    """The OpenAPI document of one of `SPECS`."""
+    schemas, ops = SPECS[name]
+    paths: dict[str, dict[str, Any]] = {}
+    scopes = sorted({scope for _, facts in ops.values() for scope in facts.get("scopes", ())})
+    for key, (_, facts) in ops.items():
+        verb, path = key.split(" ")
+        paths.setdefault(path, {})[verb.lower()] = _operation(path, facts)
+    made: dict[str, Any] = {
+        "openapi": "3.0.3",
+        "info": {"title": name, "version": "1"},
+        "servers": [{"url": f"https://{name}.example.org"}],
+        "paths": paths,
+        "components": {"schemas": schemas},
+    }
+    if scopes:
+        flow = {"authorizationUrl": "https://a.example.org", "tokenUrl": "https://a.example.org/t"}
+        flows = {"authorizationCode": {**flow, "scopes": {scope: scope for scope in (*scopes, "all")}}}
+        made["components"]["securitySchemes"] = {"login": {"type": "oauth2", "flows": flows}}
+        made["security"] = [{"login": ["all"]}]
+    return made
+
+
+def _operation(path: str, facts: dict[str, Any]) -> dict[str, Any]:
+    query = [(name, True) for name in facts.get("query", ())] + [(name, False) for name in facts.get("optional", ())]
+    parameters = [
+        {"name": name, "in": "path", "required": True, "schema": _type(name)} for name in re.findall(r"\{(\w+)\}", path)
+    ] + [{"name": name, "in": "query", "required": needed, "schema": TEXT} for name, needed in query]
+    made: dict[str, Any] = {"parameters": parameters, "responses": {}}
+    if "name" in facts:
+        made["operationId"] = facts["name"]
+    if "scopes" in facts:
+        made["security"] = [{"login": facts["scopes"]}]
+    if "body" in facts:
+        made["requestBody"] = {"required": True, "content": _json(facts["body"])}
+    for code in facts.get("codes", [200]):
+        good = "answer" in facts and 200 <= code < 300
+        made["responses"][str(code)] = {"description": "", **({"content": _json(facts["answer"])} if good else {})}
+    return made
+
+
+def _type(name: str) -> dict[str, Any]:
+    return WHOLE if name in ("number", "productId") else TEXT
+
+
+def _json(schema: str) -> dict[str, Any]:
+    return {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
