@@ -48,7 +48,7 @@ class Atomic:
 
     backend: Backend
     clock: Callable[[], float] = time.monotonic
-    pause: Callable[[float], None] = time.sleep
+    pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
 
     # ---- doing
 

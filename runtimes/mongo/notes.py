@@ -27,12 +27,14 @@ At = Literal["prepared", "writing", "done", "moving", "undone", "nothing", "forg
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """`whole` False: it ended part of the way. `counts` are (collection, what, documents)."""
+    """`whole` False: it ended part of the way; `doubts` documents were being written then. `counts` are (collection,
+    what, documents)."""
 
     at: At
     step: int = 0
     was: At = "prepared"
     whole: bool = True
+    doubts: int = 0
     counts: tuple[tuple[str, str, int], ...] = ()
 
 
@@ -48,6 +50,7 @@ def read_state(records: Records) -> State:
             step=found["step"],
             was=found["was"],
             whole=found["whole"],
+            doubts=found["doubts"],
             counts=tuple((name, how, number) for name, how, number in found["counts"]),
         )
     except (InvalidInput, KeyError, TypeError, ValueError) as error:
@@ -55,11 +58,8 @@ def read_state(records: Records) -> State:
 
 
 def write_state(records: Records, state: State) -> None:
-    counts = [list(one) for one in state.counts]
-    records.put(
-        "db.state",
-        canonical({"at": state.at, "step": state.step, "was": state.was, "whole": state.whole, "counts": counts}),
-    )
+    noted = {"at": state.at, "step": state.step, "was": state.was, "whole": state.whole, "doubts": state.doubts}
+    records.put("db.state", canonical({**noted, "counts": [list(one) for one in state.counts]}))
 
 
 def make_ids(records: Records, count: int) -> tuple[ObjectId, ...]:

@@ -30,7 +30,6 @@ from runtimes.sql.contract import Doubtful
 _FLUSH = 20  # documents; after a crash so many may be in doubt
 _LARGEST = 7 * 2**20  # bytes: a document stands twice in the statement that compares and replaces it
 _NOT_KNOWN = b""  # what an update makes of a document, beforehand
-_IN_DOUBT = "{} documents were being written when it stopped: what others changed in them since counts as its own."
 
 
 def _lost() -> Doubtful:
@@ -104,10 +103,10 @@ class Stepwise:
         notes.write_state(job.records, notes.State(at="nothing"))
         raise error
 
-    def _keep(self, job: Job, touched: Touched, *, whole: bool) -> Ran:
+    def _keep(self, job: Job, touched: Touched, *, whole: bool, doubts: int = 0) -> Ran:
         ran = _ran(touched, [])
         keep(job.records, DOCUMENTS, ran.changes, most=job.limits.image_bytes)
-        notes.write_state(job.records, notes.State(at="done", whole=whole, counts=ran.counts))
+        notes.write_state(job.records, notes.State(at="done", whole=whole, doubts=doubts, counts=ran.counts))
         return ran
 
     def _moving(self, job: Job, state: notes.State) -> None:
@@ -125,7 +124,7 @@ class Stepwise:
         state = notes.read_state(job.records)
         if state.at in ("done", "undone", "moving"):
             changes = kept(job.records, DOCUMENTS)
-            return Ran(counts=state.counts, changes=changes, whole=state.whole)
+            return Ran(counts=state.counts, changes=changes, whole=state.whole, notes=_in_doubt(state.doubts))
         if state.at != "writing":
             return Ran(counts=())
         unit = self.backend.plain()
@@ -138,8 +137,8 @@ class Stepwise:
             for change in made:
                 touched.add(change, _how(operation, change))
             doubtful += doubts
-        ran = self._keep(job, touched, whole=False)
-        return replace(ran, whole=False, notes=(_IN_DOUBT.format(doubtful),) if doubtful else ())
+        ran = self._keep(job, touched, whole=False, doubts=doubtful)
+        return replace(ran, whole=False, notes=_in_doubt(doubtful))
 
     def _found(self, unit: Unit, job: Job, step: int, *, last: bool) -> tuple[list[Change], int]:
         """What an operation did: as written down, and for the rest as it looks now."""
@@ -283,6 +282,13 @@ def _how(operation: Insert | Write, change: Change) -> str:
 def _ran(touched: Touched, results: list[JsonValue]) -> Ran:
     counts = tuple((collection, how, number) for (collection, how), number in touched.counts.items())
     return Ran(counts=counts, changes=touched.changed(), results=tuple(results))
+
+
+def _in_doubt(number: int) -> tuple[str, ...]:
+    if not number:
+        return ()
+    what = "1 document was" if number == 1 else f"{number} documents were"
+    return (f"{what} being written when it stopped: what others changed there since counts as the action's own.",)
 
 
 def _stopped(mover: OneByOne, error: Conflict) -> Ran:

@@ -7,6 +7,7 @@ same contract as a server over the wire.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -250,6 +251,8 @@ class FakeUnit:
         self.server.hook("after", "commit")
 
     def abort(self) -> None:
+        if isinstance(sys.exc_info()[1], Crash):
+            return  # a dead process asks for nothing: the server finds out by itself
         if self.transaction and self.state == "open":
             self.end()
 
