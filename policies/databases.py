@@ -54,12 +54,14 @@ _LIKE = "Write it like postgresql://user@db.example.org/shop; special characters
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where a database is. `socket` is PostgreSQL's folder or MariaDB's file; `path` SQLite's file."""
+    """Where a database is. `socket` is PostgreSQL's folder (`port` names the one in it) or MariaDB's file; `path` is
+    SQLite's file."""
 
     engine: Engine
     user: str = ""
     hosts: tuple[tuple[str, int], ...] = ()  # one, but of MongoDB
     socket: str = ""
+    port: int = 0
     path: str = ""
     database: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
@@ -89,11 +91,11 @@ class Address:
             return _file(authority, path if slash else "", options), ""
         credentials, _, where = authority.rpartition("@")
         user, _, password = credentials.partition(":")
-        socket = options.pop(_SOCKETS.get(engine, ""), "")
+        socket, port = options.pop(_SOCKETS.get(engine, ""), ""), 0
         hosts: list[tuple[str, int]] = []
         for one in where.split(",") if where else ():
             if "%2f" in one.lower():
-                socket = _decoded(one)
+                socket, port = _socket(one)
             else:
                 hosts.append(_host(one, _PORTS[engine]))
         if socket and hosts == [("localhost", _PORTS[engine])]:
@@ -110,6 +112,7 @@ class Address:
             user=_decoded(user),
             hosts=tuple(hosts),
             socket=socket,
+            port=(port or _PORTS[engine]) if socket and engine == "postgresql" else 0,
             database=database,
             options=dict(sorted(options.items())),
         )
@@ -121,7 +124,8 @@ class Address:
         if self.engine == "sqlite":
             return f"sqlite:///{quote(self.path)}"
         user = f"{quote(self.user, safe='')}@" if self.user else ""
-        where = quote(self.socket, safe="") or ",".join(
+        port = f":{self.port}" if self.port else ""
+        where = quote(self.socket, safe="") + port or ",".join(
             f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self.hosts
         )
         options = "&".join(f"{name}={quote(value, safe='')}" for name, value in sorted(self.options.items()))
@@ -175,6 +179,13 @@ def _host(text: str, default: int) -> tuple[str, int]:
     except InvalidInput:
         pass
     raise InvalidInput("What stands for the host isn't the name of one.", next_step=_LIKE)
+
+
+def _socket(text: str) -> tuple[str, int]:
+    path, _, port = text.rpartition(":")
+    if path and port.isascii() and port.isdigit() and len(port) < 6:
+        return _decoded(path), int(port)
+    return _decoded(text), 0
 
 
 def _decoded(text: str) -> str:

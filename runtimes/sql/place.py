@@ -27,7 +27,7 @@ def place_of(account: Account) -> Place:
             f"{account.name} is a MongoDB, which takes operations, not SQL.",
             next_step=f"For example: goex exec --db {account.name} --mongo '{{\"insert\": …}}'",
         )
-    host, port = address.hosts[0] if address.hosts else ("", 0)
+    host, port = address.hosts[0] if address.hosts else ("", address.port)
     return Place(
         dialect=Dialect(address.engine),
         host=host,

@@ -80,7 +80,7 @@ class SqlRuntime:
             )
         with self.lend(action.database, context.action_id) as lease:
             place = place_of(lease.account)
-            found = await self._in(lease, lambda session: self._look(session, action, lease))
+            found = await self._in(lease, lambda session: self._look(session, action, lease, place.database))
             terms = lease.terms
         assert terms is not None
         return plans.plan(
@@ -94,11 +94,11 @@ class SqlRuntime:
             limits=self.limits,
         )
 
-    def _look(self, session: Session, action: Sql, lease: Lease) -> Found:
+    def _look(self, session: Session, action: Sql, lease: Lease, database: str) -> Found:
         from runtimes.sql.checking.check import check  # its parser takes a while to load
 
         schema = session.schema()
-        program = check(action.statements, schema, database=action.database)
+        program = check(action.statements, schema, database=database)
         if not program.statements:
             raise InvalidInput("There is no statement in this request.", next_step='goex exec --db NAME --sql "…"')
         policy = self._policy(action, program, lease)

@@ -208,6 +208,10 @@ class Daemon:
         """One unary call of the Person service on user.sock. Raises grpc.RpcError."""
         return self.call(self.user_socket, "Person", method, request, seconds=seconds)
 
+    def person_action(self, id: str) -> str:
+        """The state of an action."""
+        return str(self.call(self.user_socket, "Actions", "Get", pb.ActionId(id=id)).state)
+
     def actions(self, method: str, request: Any, *, token: str = "", socket: Path | None = None) -> Any:
         """One unary call of the Actions service, by default on agent.sock. Raises grpc.RpcError."""
         return self.call(socket or self.agent_socket, "Actions", method, request, token=token)

@@ -1,0 +1,214 @@
+"""PostgreSQL and MariaDB through a real daemon: reversal, holds, their end, crashes, and the password nowhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import grpc
+import pytest
+
+from goex.rpc import databases_pb2 as db
+from goex.rpc import goex_pb2 as pb
+from tests.goex.databases.servers import ORDERS, Served, on_mariadb, on_postgres
+from tests.services.mariadb import MariaDb, find_server
+from tests.services.postgres import Postgres
+from tests.support.daemon import Daemon
+from tests.support.entries import Client, changes
+from tests.support.journey import Journey, decide, problem
+
+UPDATE = "UPDATE orders SET status = 'sent' WHERE customer = 1"
+
+
+@pytest.fixture(scope="module")
+def mariadb() -> Iterator[MariaDb]:
+    if find_server() is None:
+        pytest.skip("no mariadbd here")
+    with MariaDb() as server:
+        yield server
+
+
+@pytest.fixture(params=["postgresql", "mariadb"])
+def shop(request: pytest.FixtureRequest, client: Client) -> Iterator[Served]:
+    if request.param == "postgresql":
+        with on_postgres(request.getfixturevalue("postgres"), client) as made:
+            made.add()
+            yield made
+    else:
+        with on_mariadb(request.getfixturevalue("mariadb"), client) as made:
+            made.add()
+            yield made
+
+
+def held_by(shop: Served) -> list[Any]:
+    return list(shop.client.listed()[shop.name].held)
+
+
+def test_reversal_is_exact_both_ways(shop: Served) -> None:
+    before = shop.look()
+    done = shop.run(UPDATE)
+    assert changes(done)[0] == "orders: 2 rows updated"
+    after = shop.look()
+    assert [row[1] for row in after] == ["sent", "sent", "paid", "paid"]
+    assert not shop.client.revert(done.action.id).approve().HasField("problem")
+    assert shop.look() == before
+    assert not shop.client.revert(done.action.id, "redo").approve().HasField("problem")
+    assert shop.look() == after
+
+
+def test_a_cascade_is_taken_back_with_it(shop: Served) -> None:
+    before = shop.look(), shop.look("SELECT * FROM customers ORDER BY id")
+    done = shop.run("DELETE FROM customers WHERE id = 1")
+    assert [row[0] for row in shop.look()] == [3, 4]
+    assert not shop.client.revert(done.action.id).approve().HasField("problem")
+    assert (shop.look(), shop.look("SELECT * FROM customers ORDER BY id")) == before
+
+
+def test_a_held_change_is_seen_by_nobody_until_it_is_committed(shop: Served) -> None:
+    before = shop.look()
+    done = shop.run(UPDATE, policy="versioning")
+    assert done.action.held_until and "Held in" in done.action.outcome_json
+    assert shop.look() == before
+    (held,) = held_by(shop)
+    assert held.action_id == done.action.id and "UPDATE" in held.what
+    hours = datetime.fromisoformat(held.until) - datetime.fromisoformat(held.since)
+    assert hours.total_seconds() == 24 * 3600
+    asked = shop.client.revert(done.action.id, "commit")
+    question = asked.question()
+    assert question.undo_class == "irreversible" and {need.scope for need in question.needs} == {"orders:update"}
+    decide(shop.client.daemon, question)
+    assert not asked.finished().HasField("problem")
+    assert [row[1] for row in shop.look()] == ["sent", "sent", "paid", "paid"] and not held_by(shop)
+    listed = shop.client.daemon.goex("log", "--limit", "5")
+    assert "kept for good" in listed.stdout
+
+
+def test_a_held_change_is_rolled_back_by_an_undo(shop: Served) -> None:
+    before = shop.look()
+    done = shop.run(UPDATE, policy="versioning")
+    assert not shop.client.revert(done.action.id).approve().HasField("problem")
+    assert shop.look() == before and not held_by(shop)
+    shop.change("UPDATE orders SET status = 'free' WHERE id = 1")
+    assert shop.look()[0][1] == "free", "no lock is left"
+
+
+def test_other_actions_on_held_rows_are_told_by_whom(shop: Served) -> None:
+    done = shop.run(UPDATE, policy="versioning")
+    other = shop.client.daemon.add_agent(f"a{shop.name}")
+    asked = shop.sql("UPDATE orders SET total = 0 WHERE id = 1", token=other)
+    refused = asked.approve()
+    assert refused.problem.code == "conflict" and done.action.id in refused.problem.message
+    assert not shop.client.revert(done.action.id).approve().HasField("problem")
+    again = shop.sql("UPDATE orders SET total = 0 WHERE id = 1", token=other).approve()
+    assert not again.HasField("problem")
+
+
+def test_an_entry_that_holds_something_stays(shop: Served) -> None:
+    done = shop.run(UPDATE, policy="versioning")
+    with pytest.raises(grpc.RpcError) as refused:
+        shop.client.remove(shop.name)
+    assert problem(refused.value).code == "conflict" and done.action.id in problem(refused.value).message
+    shop.client.revert(done.action.id).approve()
+    shop.client.remove(shop.name)
+    assert shop.name not in shop.client.listed()
+
+
+def test_a_held_change_outlives_the_daemon(shop: Served) -> None:
+    daemon, before = shop.client.daemon, shop.look()
+    done = shop.run(UPDATE, policy="versioning")
+    daemon.kill()
+    daemon.start()
+    daemon.unlock()
+    assert [held.action_id for held in held_by(shop)] == [done.action.id] and shop.look() == before
+    assert not shop.client.revert(done.action.id, "commit").approve().HasField("problem")
+    assert [row[1] for row in shop.look()] == ["sent", "sent", "paid", "paid"]
+
+
+@pytest.mark.parametrize("policy", ["reversal", "versioning"])
+def test_a_daemon_killed_while_it_ran_leaves_all_or_nothing(shop: Served, policy: str) -> None:
+    """A row is locked by somebody else, so that the statement waits when the daemon dies."""
+    daemon, before = shop.client.daemon, shop.look()
+    asked = shop.sql(UPDATE, policy=policy)
+    question = asked.question()
+    connection = shop.connect()
+    if hasattr(connection, "autocommit") and callable(connection.autocommit):
+        connection.autocommit(False)
+    else:
+        connection.autocommit = False
+    cursor = connection.cursor()
+    cursor.execute("UPDATE orders SET total = 5 WHERE id = 2")
+    decide(daemon, question)
+    deadline = time.monotonic() + 10
+    while daemon.person_action(asked.action_id) != "running" and time.monotonic() < deadline:
+        time.sleep(0.02)
+    daemon.kill()
+    connection.rollback()
+    connection.close()
+    daemon.start()
+    daemon.unlock()
+    state = daemon.person_action(asked.action_id)
+    rows = shop.look()
+    assert (state, rows) == ("failed", before) and not held_by(shop)
+
+
+def test_a_user_that_may_do_too_much_is_refused(
+    client: Client, postgres: Postgres, mariadb: MariaDb, request: pytest.FixtureRequest
+) -> None:
+    where = f"postgresql://postgres@127.0.0.1:{postgres.port}/postgres"
+    with pytest.raises(grpc.RpcError) as refused:
+        client.add("root", where, postgres.password.encode())
+    assert problem(refused.value).code == "unsupported" and problem(refused.value).next_step
+    assert "root" not in client.listed()
+
+
+def test_the_password_is_nowhere(shop: Served) -> None:
+    """Not in what GoEx wrote, not in what it said, not in a process's arguments or environment."""
+    daemon = shop.client.daemon
+    token = daemon.add_agent(f"p{shop.name}")
+    done = shop.sql(UPDATE, token=token).approve()
+    shop.client.revert(done.action.id).approve()
+    daemon.goex("exec", "--db", shop.name, "--sql", "SELECT * FROM orders", "--dry-run")
+    shown = daemon.goex("db", "show", shop.name).stdout + daemon.goex("db", "list", "--json").stdout
+    wrong = shop.client
+    said = ""
+    for url in (shop.url, shop.url.replace(shop.user, "nobody")):
+        with pytest.raises(grpc.RpcError) as refused:
+            wrong.add(f"x{shop.name}", url, shop.password.encode() + b"-wrong")
+        said += str(problem(refused.value))
+    daemon.stop()
+    for text in (shop.password, shop.password[::-1]):
+        needle = text.encode()
+        for file in daemon.home.rglob("*"):
+            if file.is_file() and not file.is_symlink():
+                assert needle not in file.read_bytes(), file
+    assert shop.password not in shown + said
+    daemon.start()
+    daemon.unlock()
+
+
+def test_nothing_runs_while_the_vault_is_sealed(shop: Served) -> None:
+    daemon = shop.client.daemon
+    daemon.person("VaultSeal", pb.VaultSealRequest())
+    try:
+        refused = shop.sql("SELECT 1 FROM orders").ended()
+        assert refused.problem.code == "vault-sealed"
+        listed = shop.client.listed()[shop.name]
+        assert listed.url == shop.url and not listed.HasField("terms")
+    finally:
+        daemon.unlock()
+
+
+def test_two_agents_that_change_the_same_row_dont_lose_a_change(shop: Served) -> None:
+    first, second = (shop.client.daemon.add_agent(f"{name}{shop.name}") for name in ("q", "r"))
+    one = shop.sql("UPDATE orders SET total = total + 1 WHERE id = 1", token=first)
+    two = shop.sql("UPDATE orders SET total = total + 1 WHERE id = 1", token=second)
+    questions = one.question(), two.question()
+    for question in questions:
+        decide(shop.client.daemon, question)
+    ended = one.finished(), two.finished()
+    assert [each.action.state for each in ended] == ["done", "done"] and shop.look()[0][2] == 7
+    refused = shop.client.revert(ended[0].action.id, token=first).ended()
+    assert refused.problem.code == "conflict", "somebody changed the row since"
+    assert db.Terms and Journey and Daemon and ORDERS
