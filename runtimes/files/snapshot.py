@@ -336,11 +336,29 @@ class Repository:
 
     def drop(self, action_id: str) -> None:
         """Forget an action's states; their contents go with the next collection. Idempotent."""
-        if self.path.is_dir():
-            self.clean()
-            (self.path / "latest").unlink(missing_ok=True)
-            for state in ("before", "after"):
-                self.run("update-ref", "-d", f"refs/goex/{plain(action_id)}/{state}")
+        if not self.path.is_dir():
+            return
+        self.clean()
+        for state in ("before", "after"):
+            self.run("update-ref", "-d", f"refs/goex/{plain(action_id)}/{state}")
+        self._settle_latest()
+
+    def _settle_latest(self) -> None:
+        """What was kept last must be a label's: the contents of anything else may be collected, and would be missing
+        from a snapshot that goes by it."""
+        noted = self._latest()
+        labels = [line.split() for line in self.run("for-each-ref", "--format=%(objectname) %(refname)").splitlines()]
+        if noted is None or noted[1].encode("ascii") in {commit for commit, _ in labels}:
+            return
+        (self.path / "latest").unlink(missing_ok=True)
+        loose = [(path.stat().st_mtime_ns, commit) for commit, ref in labels if (path := self._at(ref)).is_file()]
+        if loose:
+            commit = max(loose)[1].decode("ascii")
+            oid = self.run("rev-parse", f"{commit}:manifest").decode("ascii").strip()
+            (self.path / "latest").write_text(f"{oid} {commit}", "ascii")
+
+    def _at(self, ref: bytes) -> Path:
+        return self.path / os.fsdecode(ref)
 
     def collect(self) -> None:
         """Delete what no label needs; the whole repository when there is none."""
