@@ -57,6 +57,7 @@ bench: services ## Measure, print a table, write bench.json
 plots: setup ## Draw docs/plots anew
 	@$(BIN)/python -m tests.plots.voting
 	@$(BIN)/python -m tests.plots.cost
+	@$(BIN)/python -m tests.plots.space
 
 .PHONY: screenshot
 screenshot: services ## Take docs/notification.png anew
