@@ -1,0 +1,383 @@
+"""What is refused beforehand, with the reason; and how many rows a program would write.
+
+Reversal has to know every row that is written. Versioning only has to roll back: so what reversal can't follow may
+still be held, as long as every table is one that rolls back.
+"""
+
+# ruff: noqa: S608 (names are quoted, and values are literals made of recorded bytes)
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from policies.errors import Conflict, GoexError, Unsupported
+from runtimes.sql.checking.functions import FUNCTIONS
+from runtimes.sql.contract import Dialect, Limits, Policy, Program, Reached, Schema, Survey, Table, Verb
+from runtimes.sql.mariadb import grants
+from runtimes.sql.mariadb.capture import WHOLE, cascades, check_link, whole
+from runtimes.sql.mariadb.rows import Form
+from runtimes.sql.mariadb.steps import Step, steps
+from runtimes.sql.mariadb.wire import ServerError, Wire
+from runtimes.sql.mariadb.words import quoted
+
+_HOLD = "Use --policy versioning: it is held until you commit or undo it."
+_REVERSE = "Use --policy reversal."
+_BOUND = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|--[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
+_WORD = re.compile(r"`(?:[^`]|``)+`|[A-Za-z_@$][\w$]*")
+_CALL = re.compile(r"(`(?:[^`]|``)+`|[A-Za-z_][\w$]*)\s*\(")
+_QUALIFIED = re.compile(r"(`(?:[^`]|``)+`|[A-Za-z_][\w$]*)\s*\.\s*(?:`(?:[^`]|``)+`|[A-Za-z_][\w$]*)")
+_WRITES = {"INSERT", "UPDATE", "DELETE", "REPLACE", "TRUNCATE", "LOAD", "MERGE"}
+_OUT = {"CALL", "EXECUTE", "PREPARE", "GLOBAL", "SESSION", "HANDLER", "LOCK", "NEXTVAL", "SETVAL"}
+_NOT_CALLS = frozenset(
+    [
+        "IF",
+        "ELSEIF",
+        "IN",
+        "AND",
+        "OR",
+        "NOT",
+        "XOR",
+        "WHEN",
+        "THEN",
+        "ELSE",
+        "VALUES",
+        "WHERE",
+        "ON",
+        "BETWEEN",
+        "RETURN",
+        "UNTIL",
+        "WHILE",
+        "SELECT",
+        "EXISTS",
+        "ANY",
+        "ALL",
+        "CASE",
+        "VARCHAR",
+        "CHAR",
+        "DECIMAL",
+        "INT",
+        "DATETIME",
+        "TIMESTAMP",
+        "TIME",
+        "BINARY",
+        "VARBINARY",
+        "SET",
+        "FROM",
+        "JOIN",
+        "BY",
+        "HAVING",
+        "LIKE",
+        "IS",
+        "INTERVAL",
+        "DIV",
+        "MOD",
+        "DEFAULT",
+        "INTO",
+        "AS",
+        "RETURNS",
+    ]
+)
+
+
+_EITHER: tuple[Verb, ...] = ("delete", "update")
+
+
+@dataclass(slots=True)
+class Looked:
+    """What a program would touch. `exact`: it can be followed row by row."""
+
+    steps: list[Step]
+    tables: dict[str, None] = field(default_factory=dict)  # that it writes, by itself and through cascades
+    notes: list[str] = field(default_factory=list)
+    exact: bool = True
+
+
+def refuse(wire: Wire, rights: grants.Grants, schema: Schema, program: Program, policy: Policy) -> Looked:
+    """Raises Unsupported for what couldn't be taken back as that policy promises."""
+    found = Looked(steps(program.statements, schema))
+    writing = [step for step in found.steps if step.kind != "select"]
+    for step in writing:
+        if step.kind == "ddl":
+            _refuse_definition(step, policy)
+        assert step.table is not None
+        for table, event in _closure(schema, step):
+            found.tables[table.name] = None
+            _refuse_engine(table)
+            if not rights.may(table.name, "TRIGGER"):
+                raise grants.no_trigger_right(wire.place, table.name)
+            if policy == "versioning":
+                _refuse_triggers_held(wire, schema, table, event, found)
+        try:
+            _refuse_reversal(wire, schema, step, len(writing))
+        except Unsupported as error:
+            if policy != "versioning":
+                raise
+            found.exact = False
+            found.notes.append(f"Redo after an undo isn't there for this: {error.message}")
+    return found
+
+
+def _closure(schema: Schema, step: Step) -> list[tuple[Table, Verb]]:
+    """The tables that a step writes, each with how: by itself first, then through foreign keys."""
+    assert step.table is not None
+    event: Verb = {"delete": "delete", "replace": "delete", "insert": "insert"}.get(step.kind, "update")  # type: ignore[assignment]
+    found: list[tuple[Table, Verb]] = [(step.table, event)]
+    seen: set[tuple[str, Verb]] = {(step.table.name, event)}
+    waiting: list[tuple[Table, Verb, frozenset[str]]] = [(step.table, event, step.columns)]
+    while waiting:
+        parent, verb, columns = waiting.pop()
+        if verb == "insert":
+            continue
+        for child, link in cascades(schema, parent, verb, columns):
+            falls = verb == "delete" and link.on_delete == "CASCADE"
+            next_verb: Verb = "delete" if falls else "update"
+            if (child.name, next_verb) not in seen:
+                seen.add((child.name, next_verb))
+                found.append((child, next_verb))
+                waiting.append((child, next_verb, frozenset() if falls else frozenset(link.columns)))
+    return found
+
+
+def _refuse_definition(step: Step, policy: Policy) -> None:
+    verb, name = step.statement.verb.upper(), step.statement.table
+    if policy == "versioning":
+        raise Unsupported(
+            f"MariaDB commits {verb} at once, so it can't be held.", next_step="Leave it to somebody with a backup."
+        )
+    if verb == "TRUNCATE":
+        raise Unsupported(
+            f"TRUNCATE commits at once, and what {name} held can't be brought back.",
+            next_step=f"Use DELETE FROM {name}: that can be taken back.",
+        )
+    raise Unsupported(
+        f"MariaDB commits {verb} at once, and it can't be taken back exactly.",
+        next_step="Leave it to somebody with a backup.",
+    )
+
+
+def _refuse_engine(table: Table) -> None:
+    if table.kind != "table":
+        raise Unsupported(f"{table.name} isn't a plain table.", next_step="Write to the tables that it stands on.")
+    engine = str(table.facts["engine"])
+    if engine.lower() != "innodb":
+        raise Unsupported(
+            f"{table.name} is kept by {engine or 'another engine'}: its rows don't roll back.",
+            next_step=f"ALTER TABLE {quoted(table.name)} ENGINE=InnoDB makes it one that does.",
+        )
+
+
+def _refuse_reversal(wire: Wire, schema: Schema, step: Step, writes: int) -> None:
+    """What can't be followed row by row."""
+    table = step.table
+    assert table is not None
+    for one, _ in _closure(schema, step):
+        if one.facts["versioned"]:
+            raise Unsupported(f"{one.name} keeps the history of its rows, which undo would write to.", next_step=_HOLD)
+        Form.of(one)
+        by_itself = one.name == table.name
+        for timing, trigger_event, name, body in one.facts["triggers"]:
+            # A cascade fires none; taking back puts rows in and takes them out.
+            fires = trigger_event in ("INSERT", "DELETE") or by_itself
+            if fires and not stays_in_row(str(body)):
+                raise Unsupported(
+                    f"The trigger {name} ({timing} {trigger_event} of {one.name}) writes elsewhere, and that can't be"
+                    " followed.",
+                    next_step=_HOLD,
+                )
+        for either in _EITHER:
+            for child, link in cascades(schema, one, either, frozenset()):
+                check_link(one, child, link)
+    if step.kind in ("upsert", "replace") and writes > 1:
+        verb: Verb = "delete" if step.kind == "replace" else "update"
+        if any(True for _ in cascades(schema, table, verb, step.columns)):
+            raise Unsupported(
+                f"REPLACE and ON DUPLICATE KEY UPDATE of {table.name} beside other statements can't be followed:"
+                " other tables hang on it.",
+                next_step="Make it an action of its own.",
+            )
+    if whole(step):
+        (number,) = wire.one(f"SELECT COUNT(*) FROM (SELECT 1 FROM {quoted(table.name)} LIMIT {WHOLE + 1}) t")
+        if int(number) > WHOLE:
+            raise Unsupported(
+                f"The rows of {table.name} can't be told apart through this: it has no key, or its key is changed.",
+                next_step=_HOLD,
+            )
+    if opened(wire, table.name) > expected(schema, table.name):
+        raise Unsupported(
+            f"Something that GoEx's user can't see hangs on {table.name}: a foreign key of another database.",
+            next_step="Let the user read that table, or use --policy versioning.",
+        )
+
+
+def opened(wire: Wire, name: str) -> int:
+    """How many tables the server opens to delete from one: itself, and what hangs on it by ON DELETE. Also those that
+    the user may not see; nothing else tells of them."""
+    counts = []
+    for _ in range(3):  # the first time it also opens its own tables of statistics
+        before = _opened(wire)
+        wire.run(f"EXPLAIN DELETE FROM {quoted(name)} WHERE FALSE")
+        counts.append(_opened(wire) - before)
+        if counts[-1] == 1:
+            break
+    return min(counts)
+
+
+def _opened(wire: Wire) -> int:
+    found = wire.rows("SHOW SESSION STATUS WHERE variable_name IN ('Table_open_cache_hits','Table_open_cache_misses')")
+    return sum(int(value) for _, value in found)
+
+
+def expected(schema: Schema, name: str) -> int:
+    """How many it opens for what the schema shows."""
+    found = [(name, False)]
+    at = 0
+    while at < len(found):
+        parent = found[at][0]
+        for child in schema.tables.values():
+            for link in child.foreign_keys:
+                hangs = link.parent == parent and link.on_delete in ("CASCADE", "SET NULL", "SET DEFAULT")
+                if hangs and (child.name, True) not in found:
+                    found.append((child.name, True))
+        at += 1
+    triggers = sum(bool(schema.tables[one].triggers) for one, _ in found)
+    return len(found) + (10_000 if triggers else 0)  # what triggers open can't be told; they are judged by their text
+
+
+def stays_in_row(body: str) -> bool:
+    """Whether a trigger only looks, refuses, and sets columns of its own row. What isn't known doesn't."""
+    if "/*!" in body or "/*M!" in body or "@@" in body:
+        return False
+    text = _BOUND.sub(" ", body)
+    words = [word.upper() for word in _WORD.findall(text)]
+    if set(words) & (_WRITES | _OUT):
+        return False
+    for word, following in zip(words, [*words[1:], ""], strict=False):
+        if word == "SET" and following != "NEW":
+            return False
+    return _known_calls(text)
+
+
+def _known_calls(text: str) -> bool:
+    allowed = {name.upper() for name in FUNCTIONS[Dialect.MARIADB]} | _NOT_CALLS
+    return all(name.upper() in allowed for name in _CALL.findall(text))
+
+
+def _refuse_triggers_held(wire: Wire, schema: Schema, table: Table, event: Verb, found: Looked) -> None:
+    """A held transaction rolls back what its triggers write, where all of those tables roll back."""
+    for _, _, name, body in table.facts["triggers"]:
+        if stays_in_row(str(body)):
+            continue
+        text = _BOUND.sub(" ", str(body))
+        words = {word.strip("`").lower() for word in _WORD.findall(text)}
+        others = {
+            table.name.lower() for table in schema.tables.values() if str(table.facts["engine"]).lower() != "innodb"
+        }
+        homes = {"new", "old", wire.place.database.lower()} | {one.lower() for one in schema.tables}
+        away = {one.strip("`").lower() for one in _QUALIFIED.findall(text)} - homes
+        calls = "/*!" in str(body) or "/*M!" in str(body) or bool({word.upper() for word in words} & _OUT)
+        if calls or not _known_calls(re.sub(r"(?i)\binto\s+[`\w.$]+\s*\(", "into (", text)) or away or words & others:
+            raise Unsupported(
+                f"The trigger {name} of {table.name} does more than can be rolled back for sure.",
+                next_step="Leave this to somebody with a backup.",
+            )
+        note = f"The trigger {name} of {table.name} writes to other tables; that is held with it."
+        if note not in found.notes:
+            found.notes.append(note)
+
+
+# ---- how many
+
+
+def survey(
+    wire: Wire, rights: grants.Grants, schema: Schema, program: Program, policy: Policy, limits: Limits
+) -> Survey:
+    """See `Session.survey`."""
+    looked = refuse(wire, rights, schema, program, policy)
+    reached: list[Reached] = []
+    counters: dict[str, None] = {}
+    more: dict[str, int] = {}
+    for step in looked.steps:
+        _explain(wire, step)
+        if step.table is None or step.kind == "ddl":
+            continue
+        table, name = step.table, step.table.name
+        rows = _count(wire, step)
+        if step.kind not in ("insert", "upsert", "replace"):
+            rows += more.get(name, 0)
+        else:
+            more[name] = more.get(name, 0) + rows
+            for column in table.columns:
+                if column.counter or "nextval(" in column.default.lower():
+                    counters[f"{name}.{column.name}"] = None
+        if step.kind == "replace":
+            rows *= 1 + len(table.facts["uniques"])
+        for use in step.statement.uses:
+            if use.table == name and use.verb != "select":
+                reached.append(Reached(table=name, verb=use.verb, rows=rows, columns=use.columns))
+        for child, verb in _closure(schema, step)[1:]:
+            (number,) = wire.one(f"SELECT COUNT(*) FROM {quoted(child.name)}")
+            bound = _cascade_bound(wire, step, child, schema, int(number))
+            if bound:
+                reached.append(Reached(table=child.name, verb=verb, rows=bound, why="cascade"))
+    if any(one.kind not in ("select", "ddl") for one in looked.steps):
+        for name in looked.tables:
+            if schema.tables[name].facts["partitioned"]:
+                looked.notes.append(f"{name} is partitioned.")
+    return Survey(
+        reached=tuple(reached),
+        counters=tuple(counters),
+        notes=tuple(dict.fromkeys(looked.notes)),
+        strategy={"exact": looked.exact, "tables": sorted(looked.tables)},
+    )
+
+
+def _explain(wire: Wire, step: Step) -> None:
+    """Raises InvalidInput for a statement that the server can't run. What the data cause stays silent."""
+    if step.kind == "ddl":
+        return
+    try:
+        wire.run(f"EXPLAIN {step.statement.sql}")
+    except ServerError as error:
+        if not isinstance(error.said, Conflict):
+            raise
+
+
+def _count(wire: Wire, step: Step) -> int:
+    assert step.table is not None
+    if step.statement.count_sql:
+        try:
+            return int(wire.one(step.statement.count_sql)[0])
+        except ServerError as error:
+            if not isinstance(error.said, Conflict) or error.number in (1969, 1317):
+                raise
+        except (GoexError, TypeError):
+            raise
+    return int(wire.one(f"SELECT COUNT(*) FROM {quoted(step.table.name)}")[0])
+
+
+def _cascade_bound(wire: Wire, step: Step, child: Table, schema: Schema, most: int) -> int:
+    """At most how many rows of `child` hang on the rows that the statement names; all of them where it isn't told."""
+    assert step.table is not None
+    parents = {table.name for table, _ in _closure(schema, step)}
+    links = [link for link in child.foreign_keys if link.parent in parents]
+    if step.kind not in ("update", "delete") or len(links) != 1 or len(step.froms) != 1:
+        return most
+    if links[0].parent != step.table.name or len(links[0].columns) != 1:
+        return most
+    link, (alias, *_) = links[0], step.froms[0]
+    column = f"{quoted(alias)}.{quoted(link.parent_columns[0])}"
+    (inner,) = step.reach({alias: column})
+    if not inner.endswith("\0"):
+        return most
+    try:
+        return int(
+            wire.one(
+                f"SELECT COUNT(*) FROM {quoted(child.name)} WHERE {quoted(link.columns[0])} IN"
+                f" (SELECT * FROM ({inner[:-1]}) goex_parents)"
+            )[0]
+        )
+    except ServerError as error:
+        if not isinstance(error.said, Conflict):
+            raise
+        return most
