@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -132,16 +132,20 @@ class ModelProposer:
 
     async def answer(self, intent: str, outcome_json: str) -> str:
         """Words over a redacted outcome; at most MAX_ANSWER characters, untrusted. Raises ModelUnavailable."""
+        return (await self.complete(prompts.answering(intent, outcome_json)))[:MAX_ANSWER]
+
+    async def complete(self, messages: Sequence[Mapping[str, str]]) -> str:
+        """What the model says to these messages, untrusted. Raises ModelUnavailable."""
         key = self._api_key()
         try:
             async with asyncio.timeout(self._timeout), self._client(key) as client:
-                choices = await self._ask(client, key, {"messages": prompts.answering(intent, outcome_json)}, 1)
+                choices = await self._ask(client, key, {"messages": list(messages)}, 1)
         except TimeoutError as error:
             raise self._failed(f"didn't answer within {self._timeout:g} seconds") from error
         content = _message(choices[0]).get("content") if choices else None
         if not isinstance(content, str) or not content.strip():
             raise self._failed("gave no answer in words")
-        return self._without(key, content.strip())[:MAX_ANSWER]
+        return self._without(key, content.strip())
 
     async def _choices(self, client: openai.AsyncOpenAI, key: str, ask: _Ask, count: int) -> list[JsonValue]:
         """One request for `count` choices, with less of the protocol each time that the server refuses some of it."""

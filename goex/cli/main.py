@@ -29,6 +29,7 @@ from goex.cli import (
     images,
     log,
     mapping,
+    pairs,
     rules,
     show,
     vault,
@@ -146,6 +147,7 @@ app.command("grants", short_help="What you have allowed.")(grants.list_grants)
 app.command("revoke", short_help="Take grants back, at once.")(grants.revoke)
 app.add_typer(agents.app, name="agents")
 app.add_typer(rules.app, name="rules")
+app.add_typer(pairs.app, name="undo-pairs")
 app.add_typer(auth.app, name="auth")
 app.add_typer(vault.app, name="vault")
 app.add_typer(db.app, name="db")

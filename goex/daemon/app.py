@@ -38,6 +38,7 @@ from goex.daemon.lending import Lending
 from goex.daemon.opening import open_at_start
 from goex.daemon.person_service import PersonService
 from goex.daemon.polkit import Polkit
+from goex.daemon.reversions_service import ReversionsService
 from goex.daemon.rules_service import RulesService
 from goex.daemon.vault_service import VaultService
 from goex.engine.core import Core, Settings
@@ -56,12 +57,13 @@ from goex.rpc import audit_pb2_grpc as audit_rpc
 from goex.rpc import databases_pb2_grpc as databases_rpc
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
+from goex.rpc import reversions_pb2_grpc as reversions_rpc
 from goex.rpc import rules_pb2_grpc as rules_rpc
 from goex.rpc import vault_pb2_grpc as vault_rpc
 from mapper.catalog import Catalog
 from policies.accounts import Origin
 from policies.databases import SERVICE
-from policies.errors import Denied, GoexError
+from policies.errors import Denied, GoexError, Unsupported
 from runtimes.files.runtime import FilesRuntime
 from runtimes.files.tree import Bounds
 from runtimes.gateway.client import GatewayClient
@@ -288,6 +290,9 @@ class App:
                 "Rules": lambda server: rules_rpc.add_RulesServicer_to_server(
                     RulesService(desk, self.paths.rules), server
                 ),
+                "Reversions": lambda server: reversions_rpc.add_ReversionsServicer_to_server(
+                    ReversionsService(desk, self.reversions, self._complete, self.config.confine), server
+                ),
                 "Databases": lambda server: databases_rpc.add_DatabasesServicer_to_server(
                     DatabasesService(desk, self._lend_database, self.holds, self.config.databases.hold_hours), server
                 ),
@@ -371,6 +376,15 @@ class App:
                 confidence=settings.confidence,
             )
         return self._mapper
+
+    async def _complete(self, messages: list[dict[str, str]]) -> str:
+        """What the model says to these messages. Raises Unsupported without one."""
+        from mapper.model import ModelProposer
+
+        model = self._the_mapper().model
+        if not isinstance(model, ModelProposer):
+            raise Unsupported("No model is configured.", next_step="See [model] in config.toml, or goex doctor.")
+        return await model.complete(messages)
 
     @contextmanager
     def _lend_database(self, name: str, action_id: str) -> Iterator[Lease]:

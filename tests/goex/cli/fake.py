@@ -19,6 +19,7 @@ from goex.rpc import audit_pb2_grpc as audit_rpc
 from goex.rpc import databases_pb2_grpc as databases_rpc
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
+from goex.rpc import reversions_pb2_grpc as reversions_rpc
 from goex.rpc import rules_pb2_grpc as rules_rpc
 from goex.rpc import vault_pb2_grpc as vault_rpc
 
@@ -153,12 +154,14 @@ class Fake(audit_rpc.AuditServicer, rpc.ActionsServicer, rpc.PersonServicer):
 
     def __init__(self) -> None:
         from tests.goex.cli.fake_accounts import FakeAccounts
-        from tests.goex.cli.fake_rules import FakeRules
         from tests.goex.cli.fake_databases import FakeDatabases
+        from tests.goex.cli.fake_reversions import FakeReversions
+        from tests.goex.cli.fake_rules import FakeRules
         from tests.goex.cli.fake_vault import FakeVault
 
         self.accounts = FakeAccounts()
         self.rules = FakeRules()
+        self.reversions = FakeReversions()
         self.vault = FakeVault()
         self.databases = FakeDatabases()
         self.events: list[Any] = []
@@ -418,6 +421,7 @@ def serve(socket: Path, fake: Fake) -> grpc.Server:
     audit_rpc.add_AuditServicer_to_server(fake, server)
     accounts_rpc.add_AccountsServicer_to_server(fake.accounts, server)
     rules_rpc.add_RulesServicer_to_server(fake.rules, server)
+    reversions_rpc.add_ReversionsServicer_to_server(fake.reversions, server)
     vault_rpc.add_VaultServicer_to_server(fake.vault, server)
     databases_rpc.add_DatabasesServicer_to_server(fake.databases, server)
     server.add_insecure_port(f"unix:{socket}")

@@ -159,6 +159,11 @@ def _rules_wrong(fake: Fake) -> None:
     fake.rules.reply.drafts_trouble = "work.cedar:1:26: unexpected token 'resource'."
 
 
+def _pairs_altered(fake: Fake) -> None:
+    fake.reversions.reply.trouble = "The undo pair 0123456789ab in the state database was altered."
+    fake.reversions.reply.strict = "bot"
+
+
 def _keyring(fake: Fake) -> None:
     fake.status.keyed_by = "keyring"
 
@@ -182,6 +187,7 @@ SCENES: dict[str, Callable[[Fake], None]] = {
     "rules that differ": _rules_differ,
     "rules that were altered": _rules_altered,
     "rules that are wrong": _rules_wrong,
+    "pairs that were altered": _pairs_altered,
     "ran": _ran,
     "rows": _rows,
     "a hold": _held,
@@ -249,6 +255,19 @@ def _rules(home: Path) -> None:
     (home / "odd.toml").write_text('[[case]]\ncall = "slack.chat.post"\nexpect = "allow"\n')
 
 
+def _pairs(home: Path) -> None:
+    """A file of undo pairs, and one with a mistake."""
+    pin = 'arguments = { channel = "$request.channel", timestamp = "$request.timestamp" }'
+    (home / "pairs.toml").write_text(
+        'method = "slack.pins.add"\nwhen = { channel = "C0*" }\n[undo]\n'
+        f'calls = [{{ method = "pins.remove", {pin} }}]\n'
+        'verify = { method = "pins.list", arguments = { channel = "$request.channel" } }\n'
+    )
+    (home / "bad-pairs.toml").write_text(
+        'method = "slack.pins.add"\n[undo]\ncalls = [{ method = "pins.drop", arguments = {} }]\n'
+    )
+
+
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_transcript(file: Path, inside: Inside, fake: Fake) -> None:
     kept = file.read_text(encoding="utf-8")
@@ -257,6 +276,7 @@ def test_transcript(file: Path, inside: Inside, fake: Fake) -> None:
     things(home / "documents")
     openapi_documents.files(home)
     _rules(home)
+    _pairs(home)
     made: list[str] = []
     for scene, command, stdin in commands(kept):
         # A scene lasts for one command.
@@ -265,6 +285,7 @@ def test_transcript(file: Path, inside: Inside, fake: Fake) -> None:
             setattr(fake, name, getattr(pristine, name))
         vars(fake.accounts).update(vars(pristine.accounts))
         vars(fake.rules).update(vars(pristine.rules))
+        vars(fake.reversions).update(vars(pristine.reversions))
         vars(fake.vault).update(vars(pristine.vault))
         vars(fake.databases).update(vars(pristine.databases))
         if scene:
