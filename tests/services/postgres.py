@@ -116,6 +116,7 @@ class Made:
             dbname=self.database,
             user=self.user,
             password=self.password,
+            options="-c lock_timeout=5s -c statement_timeout=60s",
             **settings,
         )
 
@@ -202,6 +203,7 @@ class Postgres:
             user="postgres",
             password=self.password,
             connect_timeout=10,
+            options="-c lock_timeout=5s -c statement_timeout=60s",  # a test that waits for ever says nothing
             **settings,
         )
 
@@ -245,7 +247,11 @@ class Postgres:
     def _make(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="goex-pg-"))
         self._guard = subprocess.Popen(
-            ["sh", "-c", _GUARD, str(self.folder)], stdin=subprocess.PIPE, start_new_session=True
+            ["sh", "-c", _GUARD, str(self.folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
         self.folder.chmod(0o711)
         self.port = _free_port()

@@ -1,0 +1,343 @@
+"""What a PostgreSQL database holds, read in one query: tables, keys, triggers, and what GoEx's user may do."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from policies.jsonvalue import canonical
+from runtimes.sql.contract import Column, Dialect, ForeignKey, Schema, Table
+from runtimes.sql.postgres.link import Link
+
+_QUERY = """
+WITH rel AS (
+  SELECT c.oid, n.nspname, c.relname, c.relkind, c.relpersistence, c.relispartition, c.relhassubclass, c.relowner,
+    c.relhasrules, c.reltoastrelid, c.relacl, c.reloptions
+  FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+  WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
+    AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
+)
+SELECT pg_catalog.json_build_object(
+ 'version', pg_catalog.current_setting('server_version'),
+ 'track', pg_catalog.current_setting('track_counts'),
+ 'prepared', pg_catalog.current_setting('max_prepared_transactions'),
+ 'temp', pg_catalog.has_database_privilege(pg_catalog.current_database(), 'TEMP'),
+ 'events', (SELECT pg_catalog.count(*) FROM pg_catalog.pg_event_trigger WHERE evtenabled <> 'D'),
+ 'relations', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(
+    rel.oid::pg_catalog.int8, rel.nspname, rel.relname, rel.relkind, rel.relpersistence, rel.relispartition,
+    rel.relhassubclass, pg_catalog.row_security_active(rel.oid), pg_catalog.pg_has_role(rel.relowner, 'MEMBER'),
+    (SELECT pg_catalog.string_agg(p, ',') FROM pg_catalog.unnest(
+      ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRIGGER', 'TRUNCATE']::pg_catalog.text[]) AS p
+      WHERE pg_catalog.has_table_privilege(rel.oid, p)),
+    pg_catalog.has_any_column_privilege(rel.oid, 'SELECT, INSERT, UPDATE'),
+    (SELECT i.inhparent::pg_catalog.int8 FROM pg_catalog.pg_inherits i WHERE i.inhrelid = rel.oid LIMIT 1),
+    CASE WHEN rel.relhasrules THEN (SELECT pg_catalog.json_agg(pg_catalog.pg_get_ruledef(w.oid) ORDER BY w.rulename)
+      FROM pg_catalog.pg_rewrite w WHERE w.ev_class = rel.oid) END,
+    (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod),
+      a.attnotnull, a.attgenerated, a.attidentity, pg_catalog.pg_get_expr(d.adbin, d.adrelid),
+      a.attcollation::pg_catalog.int8,
+      pg_catalog.pg_get_serial_sequence(
+        pg_catalog.quote_ident(rel.nspname) || '.' || pg_catalog.quote_ident(rel.relname), a.attname))
+      ORDER BY a.attnum)
+      FROM pg_catalog.pg_attribute a
+      LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+      WHERE a.attrelid = rel.oid AND a.attnum > 0 AND NOT a.attisdropped))
+    ORDER BY rel.nspname, rel.relname) FROM rel),
+ 'indexes', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(
+    x.indrelid::pg_catalog.int8, x.indisprimary, x.indisunique, x.indimmediate, x.indpred IS NOT NULL,
+    x.indexprs IS NOT NULL, x.indisexclusion, pg_catalog.pg_get_indexdef(x.indexrelid),
+    (SELECT pg_catalog.json_agg(a.attname ORDER BY k.n) FROM pg_catalog.unnest(x.indkey::pg_catalog.int2[])
+      WITH ORDINALITY AS k(number, n) JOIN pg_catalog.pg_attribute a
+      ON a.attrelid = x.indrelid AND a.attnum = k.number WHERE k.n <= x.indnkeyatts))
+    ORDER BY x.indexrelid) FROM pg_catalog.pg_index x JOIN rel ON rel.oid = x.indrelid WHERE x.indisvalid),
+ 'constraints', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(
+    f.conrelid::pg_catalog.int8, f.contype, f.conname, f.confrelid::pg_catalog.int8, f.confdeltype, f.confupdtype,
+    (SELECT pg_catalog.json_agg(a.attname ORDER BY k.n) FROM pg_catalog.unnest(f.conkey)
+      WITH ORDINALITY AS k(number, n)
+      JOIN pg_catalog.pg_attribute a ON a.attrelid = f.conrelid AND a.attnum = k.number),
+    (SELECT pg_catalog.json_agg(a.attname ORDER BY k.n) FROM pg_catalog.unnest(f.confkey)
+      WITH ORDINALITY AS k(number, n)
+      JOIN pg_catalog.pg_attribute a ON a.attrelid = f.confrelid AND a.attnum = k.number),
+    pg_catalog.pg_get_constraintdef(f.oid), f.conparentid <> 0)
+    ORDER BY f.conrelid, f.conname) FROM pg_catalog.pg_constraint f JOIN rel ON rel.oid = f.conrelid),
+ 'triggers', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(
+    t.tgrelid::pg_catalog.int8, t.tgname, t.tgtype, t.tgenabled, pg_catalog.pg_get_triggerdef(t.oid), l.lanname,
+    f.proname, f.prosrc, f.prosecdef, t.tgparentid <> 0)
+    ORDER BY t.tgrelid, t.tgname)
+    FROM pg_catalog.pg_trigger t JOIN rel ON rel.oid = t.tgrelid JOIN pg_catalog.pg_proc f ON f.oid = t.tgfoid
+    JOIN pg_catalog.pg_language l ON l.oid = f.prolang WHERE NOT t.tgisinternal)
+)::pg_catalog.text
+"""
+
+# Bits of pg_trigger.tgtype.
+BEFORE, INSERT, DELETE, UPDATE, TRUNCATE = 2, 4, 8, 16, 32
+_ACTIONS = {"a": "NO ACTION", "r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """A trigger that somebody made (none of those that keep foreign keys)."""
+
+    name: str
+    events: int  # bits as above
+    enabled: str  # O, A, R or D, as pg_trigger has it
+    definition: str
+    language: str
+    function: str
+    source: str
+    inherited: bool
+
+    @property
+    def fires(self) -> bool:
+        return self.enabled in "OA"
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A foreign key, whole."""
+
+    name: str
+    child: str
+    columns: tuple[str, ...]
+    parent: str
+    parent_columns: tuple[str, ...]
+    on_delete: str  # a letter of pg_constraint
+    on_update: str
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """One table as undo has to know it. `key` identifies a row; (): only all of its columns together do."""
+
+    oid: int
+    schema: str
+    plain: str
+    name: str  # as in `Schema.tables`
+    kind: str  # pg_class.relkind
+    persistence: str
+    partition: bool
+    parent: int | None
+    inherited: bool  # others inherit from it (of a partitioned table: its partitions)
+    row_security: bool
+    owned: bool
+    privileges: frozenset[str]
+    seen: bool
+    rules: tuple[str, ...]
+    columns: tuple[Column, ...]
+    always: frozenset[str]  # GENERATED ALWAYS AS IDENTITY
+    sequences: tuple[str, ...]
+    key: tuple[str, ...]
+    unique: tuple[tuple[str, ...], ...]
+    others_unique: bool  # a unique index beside the key whose columns aren't all listed in `unique`
+    triggers: tuple[Trigger, ...]
+    definition: str  # a digest of columns, constraints, indexes, triggers and rules
+
+    @property
+    def sql(self) -> str:
+        return f"{quoted(self.schema)}.{quoted(self.plain)}"
+
+    @property
+    def shape(self) -> str:
+        """What a row's text can be read back by."""
+        return hashlib.sha256(canonical([[column.name, column.type] for column in self.columns])).hexdigest()
+
+    @property
+    def firing(self) -> tuple[Trigger, ...]:
+        return tuple(trigger for trigger in self.triggers if trigger.fires)
+
+    def may(self, *privileges: str) -> bool:
+        return self.owned or self.privileges.issuperset(privileges)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """The whole database at one moment."""
+
+    schema: Schema
+    relations: Mapping[str, Relation]
+    by_oid: Mapping[int, Relation]
+    foreign: tuple[Foreign, ...]
+    counts: bool  # track_counts
+    prepared: int  # max_prepared_transactions
+    temporary: bool  # temporary tables may be made
+    events: bool  # event triggers watch definitions
+
+    def root(self, relation: Relation) -> Relation:
+        """The partitioned table that a partition is of; else the table itself."""
+        while relation.partition and relation.parent is not None and relation.parent in self.by_oid:
+            relation = self.by_oid[relation.parent]
+        return relation
+
+    def pointing_to(self, name: str) -> tuple[Foreign, ...]:
+        return tuple(each for each in self.foreign if each.parent == name)
+
+
+@dataclass(slots=True)
+class _Parts:
+    """What belongs to one relation, collected."""
+
+    key: tuple[str, ...] = ()
+    unique: list[tuple[str, ...]] = field(default_factory=list)
+    others: bool = False
+    texts: list[str] = field(default_factory=list)
+    triggers: list[Trigger] = field(default_factory=list)
+    keys: list[ForeignKey] = field(default_factory=list)
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A string literal; standard_conforming_strings is on."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def called(schema: str, name: str) -> str:
+    return name if schema == "public" else f"{schema}.{name}"
+
+
+def load(link: Link) -> Catalog:
+    """Read it, in the transaction that there is."""
+    found = json.loads(link.ask(_QUERY)[0][0])
+    relations = found["relations"] or []
+    names = {row[0]: called(row[1], row[2]) for row in relations}
+    parts = {oid: _Parts() for oid in names}
+    for oid, primary, unique, immediate, partial, expressions, exclusion, text, columns in found["indexes"] or []:
+        mine = parts[oid]
+        mine.texts.append(text)
+        if primary:
+            mine.key = tuple(columns)
+        elif (unique or exclusion) and (partial or expressions or exclusion or not immediate):
+            mine.others = True
+        elif unique:
+            mine.unique.append(tuple(columns))
+    foreign = []
+    for oid, kind, name, parent, on_delete, on_update, columns, parents, text, inherited in found["constraints"] or []:
+        parts[oid].texts.append(f"{name} {text}")
+        if kind != "f" or parent not in names:
+            continue
+        parts[oid].keys.append(
+            ForeignKey(
+                name=name,
+                columns=tuple(columns),
+                parent=names[parent],
+                parent_columns=tuple(parents),
+                on_delete=_ACTIONS.get(on_delete, "NO ACTION"),
+                on_update=_ACTIONS.get(on_update, "NO ACTION"),
+            )
+        )
+        if not inherited:
+            foreign.append(
+                Foreign(name, names[oid], tuple(columns), names[parent], tuple(parents), on_delete, on_update)
+            )
+    for oid, name, bits, enabled, text, language, function, source, _definer, inherited in found["triggers"] or []:
+        parts[oid].texts.append(f"{text} {enabled} {hashlib.sha256(source.encode()).hexdigest()}")
+        parts[oid].triggers.append(Trigger(name, bits, enabled, text, language, function, source, inherited))
+    made = [_relation(row, names[row[0]], parts[row[0]]) for row in relations]
+    by_name = {each.name: each for each in made}
+    tables = {each.name: _table(each, parts[each.oid], foreign) for each in made if each.seen}
+    digest = hashlib.sha256(
+        canonical([[each.name, each.definition] for each in made] + [["events", found["events"]]])
+    ).hexdigest()
+    return Catalog(
+        schema=Schema(dialect=Dialect.POSTGRESQL, version=found["version"], tables=tables, hash=digest),
+        relations=by_name,
+        by_oid={each.oid: each for each in made},
+        foreign=tuple(foreign),
+        counts=found["track"] == "on",
+        prepared=int(found["prepared"]),
+        temporary=bool(found["temp"]),
+        events=bool(found["events"]),
+    )
+
+
+def _relation(row: list[Any], name: str, parts: _Parts) -> Relation:
+    (
+        oid,
+        schema,
+        plain,
+        kind,
+        persistence,
+        partition,
+        children,
+        row_security,
+        owned,
+        privileges,
+        some,
+        parent,
+        rules,
+    ) = row[:13]
+    raw = row[13] or []
+    columns = tuple(
+        Column(
+            name=column,
+            type=type_,
+            nullable=not required,
+            generated=bool(generated),
+            default=default or "",
+            counter=bool(identity) or bool(sequence) or "nextval(" in (default or ""),
+        )
+        for column, type_, required, generated, identity, default, _collation, sequence in raw
+    )
+    own_rules = tuple(rule for rule in rules or () if kind not in "vm" or " AS\n    ON SELECT " not in rule)
+    text = canonical([kind, persistence, partition, children, row_security, raw, rules, sorted(parts.texts)])
+    return Relation(
+        oid=oid,
+        schema=schema,
+        plain=plain,
+        name=name,
+        kind=kind,
+        persistence=persistence,
+        partition=partition,
+        parent=parent,
+        inherited=children,
+        row_security=row_security,
+        owned=owned,
+        privileges=frozenset((privileges or "").split(",")) - {""},
+        seen=bool(privileges) or some or owned,
+        rules=own_rules,
+        columns=columns,
+        always=frozenset(column[0] for column in raw if column[4] == "a"),
+        sequences=tuple(sorted({_sequence(column) for column in raw} - {""})),
+        key=parts.key,
+        unique=tuple(parts.unique),
+        others_unique=parts.others,
+        triggers=tuple(parts.triggers),
+        definition=hashlib.sha256(text).hexdigest(),
+    )
+
+
+def _sequence(column: list[Any]) -> str:
+    """The sequence that a column's default takes its next value from."""
+    default, named = column[5] or "", column[7]
+    if named:
+        return str(named)
+    if "nextval('" in default:
+        return str(default.split("nextval('", 1)[1].split("'", 1)[0])
+    return ""
+
+
+def _table(relation: Relation, parts: _Parts, foreign: list[Foreign]) -> Table:
+    return Table(
+        name=relation.name,
+        kind="table" if relation.kind in "rp" else "view" if relation.kind == "v" else "other",
+        columns=relation.columns,
+        key=relation.key,
+        unique=relation.unique,
+        foreign_keys=tuple(parts.keys),
+        triggers=tuple(trigger.name for trigger in relation.triggers),
+        facts={
+            "partitioned": relation.kind == "p",
+            "partition": relation.partition,
+            "temporary": relation.persistence == "t",
+            "unlogged": relation.persistence == "u",
+            "row_security": relation.row_security,
+            "foreign": relation.kind == "f",
+            "materialized": relation.kind == "m",
+            "rules": len(relation.rules),
+        },
+    )

@@ -1,0 +1,505 @@
+"""PostgreSQL behind the contract of `runtimes.sql.contract`: one session, one connection, one action at a time.
+
+Every transaction sees one state of the database (REPEATABLE READ); where somebody else changes the same rows, it is
+rolled back and tried again. What is committed was in the records before: the rows, and the transaction's number, by
+which the server says after a crash what became of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Literal, TypeVar
+
+from policies.errors import Conflict, GoexError, InvalidInput, Unavailable, Unsupported
+from runtimes.sql.contract import (
+    Dialect,
+    Doubtful,
+    Job,
+    Limits,
+    Place,
+    Policy,
+    Program,
+    Ran,
+    Reached,
+    Schema,
+    Settled,
+    State,
+    Survey,
+)
+from runtimes.sql.keeping import has_image, read_image, write_image
+from runtimes.sql.postgres import catalog as catalogs
+from runtimes.sql.postgres import holding, notes, surveying
+from runtimes.sql.postgres.capture import Books, Running, select
+from runtimes.sql.postgres.catalog import Catalog
+from runtimes.sql.postgres.errors import Again, Locked, Lost
+from runtimes.sql.postgres.link import Link
+from runtimes.sql.postgres.notes import Did, Step
+from runtimes.sql.postgres.restoring import Restoring, prepared_for
+from runtimes.sql.postgres.strategy import choose
+from vault.secret import Secret
+
+T = TypeVar("T")
+_IMAGE = "rows"
+_TRIES = 5  # of a transaction that others' changes broke
+_PATIENCE = 5.0  # seconds for a transaction that nobody waits for any more to end
+_ALREADY = "It was so already."
+
+
+class PostgresDriver:
+    """`runtimes.sql.contract.Driver` for PostgreSQL."""
+
+    @property
+    def dialect(self) -> Dialect:
+        return Dialect.POSTGRESQL
+
+    def open(self, place: Place, password: Secret, limits: Limits) -> PostgresSession:
+        """See the contract."""
+        link = Link(place, password, limits)
+        try:
+            link.ask("SELECT 1")
+        except BaseException:
+            link.close()
+            raise
+        return PostgresSession(link, limits)
+
+
+class PostgresSession:
+    """`runtimes.sql.contract.Session`."""
+
+    def __init__(self, link: Link, limits: Limits) -> None:
+        self._link, self._limits = link, limits
+        self._stopped = False
+
+    def schema(self) -> Schema:
+        with self._ending():
+            self._link.begin("READ ONLY")
+            return catalogs.load(self._link).schema
+
+    def survey(self, program: Program, policy: Policy, limits: Limits) -> Survey:
+        with self._ending():
+            self._link.begin("READ ONLY")
+            catalog = catalogs.load(self._link)
+            return surveying.survey(self._link, catalog, program, policy)
+
+    def trial(self, job: Job) -> Ran:
+        def attempt() -> Ran:
+            running = self._start(job)
+            for _ in running.pieces():
+                pass
+            return self._ran(running, job)
+
+        return self._trying(job, attempt)
+
+    def run(self, job: Job) -> Ran:
+        if job.program.reads_only:
+            return self._trying(job, lambda: self._read(job))
+        return self._trying(job, lambda: self._run(job))
+
+    def commit(self, job: Job) -> None:
+        steps = notes.steps(job.records)
+        step = next((each for each in reversed(steps) if each.gid), None)
+        if step is None:
+            return
+        with self._ending():
+            if holding.held(self._link, step.gid) is None:
+                if self.settle(job).state == "done":
+                    return
+                raise Conflict("Its transaction isn't held any more: it was rolled back.", next_step="Ask for it anew.")
+            notes.keep_step(job.records, Step("commit", step.xid, step.gid, self._server()))
+            self._finish(f"COMMIT PREPARED {catalogs.literal(step.gid)}")
+
+    def settle(self, job: Job) -> Settled:
+        with self._ending():
+            return self._settle(job)
+
+    def compare(self, job: Job, verb: Literal["undo", "redo"]) -> Ran:
+        with self._ending():
+            found = self._settle(job)
+            over = self._over(found, verb, job)
+            if over is not None:
+                return over
+            state = self._recorded(job)
+            if found.state == "held":
+                return Ran(reached=state.ran.reached, sample=state.ran.sample)
+            if state.made:
+                self._link.begin()
+                self._made(catalogs.load(self._link), state, verb)
+                return _of_table(state, verb)
+            self._link.begin()
+            restoring = self._restoring(job, state, verb)
+            restoring.compare(lock=False)
+            return restoring.ran((_ALREADY,) if restoring.done else ())
+
+    def revert(self, job: Job, verb: Literal["undo", "redo"]) -> Ran:
+        return self._trying(job, lambda: self._revert(job, verb))
+
+    def interrupt(self) -> None:
+        self._stopped = True
+        self._link.cancel()
+
+    def close(self) -> None:
+        self._link.close()
+
+    # ---- transactions
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """Whatever happens inside: no transaction is left open by it."""
+        self._link.rollback()
+        try:
+            yield
+        finally:
+            self._link.rollback()
+
+    def _trying(self, job: Job, attempt: Callable[[], T]) -> T:
+        """Run a transaction, again where others came in between; an error names who is in the way."""
+        self._stopped = False
+        until = time.monotonic() + job.limits.seconds
+        for left in reversed(range(_TRIES)):
+            try:
+                with self._ending():
+                    return attempt()
+            except Again:
+                if not left or self._stopped or time.monotonic() > until:
+                    raise
+                time.sleep(0.02 * (_TRIES - left))
+            except Locked as error:
+                raise self._blamed(job, error) from None
+        raise AssertionError
+
+    def _blamed(self, job: Job, error: Locked) -> Locked:
+        tables = {use.table for one in job.program.statements for use in one.uses if use.verb != "select"}
+        try:
+            with self._ending():
+                catalog = catalogs.load(self._link)
+                reaches = choose(catalog, job.program, job.policy).tables
+                return holding.blamed(self._link, catalog, tables | set(reaches), error)
+        except GoexError:
+            return error
+
+    def _finish(self, sql: str) -> None:
+        """The statement that makes it permanent. Raises Doubtful where its answer never came."""
+        try:
+            self._link.do(sql)
+        except Lost:
+            raise Doubtful(
+                "The connection broke while it was being made permanent.", next_step="GoEx looks at what became of it."
+            ) from None
+
+    def _server(self) -> str:
+        return str(self._link.ask("SELECT pg_catalog.pg_postmaster_start_time()::pg_catalog.text")[0][0])
+
+    def _step(self, job: Job, did: Did, gid: str = "") -> None:
+        """Note the number of this transaction, durably, before it is made permanent."""
+        xid, server = self._link.ask(
+            "SELECT pg_catalog.pg_current_xact_id()::pg_catalog.text, "
+            "pg_catalog.pg_postmaster_start_time()::pg_catalog.text"
+        )[0]
+        notes.keep_step(job.records, Step(did, int(xid), gid, str(server)))
+
+    # ---- running
+
+    def _start(self, job: Job) -> Running:
+        """Begin a transaction; the catalog is as it was planned with, and the program may be run."""
+        emptied = {one.table for one in job.program.statements if one.verb == "truncate"}
+        names = []
+        if emptied:
+            known = catalogs.load(self._link).relations
+            names = [known[name].sql for name in sorted(emptied) if name in known]
+        self._link.begin()
+        for name in names:
+            # Before this transaction sees anything: rows that come after its first look would go uncaught.
+            self._link.do(f"LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE")
+        catalog = catalogs.load(self._link)
+        if catalog.schema.hash != job.schema_hash:
+            raise Conflict("The database's tables changed since this was planned.", next_step="Ask for it again.")
+        strategy = choose(catalog, job.program, job.policy)
+        return Running(self._link, catalog, strategy, job, Books.open(self._link))
+
+    def _read(self, job: Job) -> Ran:
+        self._link.begin("READ ONLY")
+        if catalogs.load(self._link).schema.hash != job.schema_hash:
+            raise Conflict("The database's tables changed since this was planned.", next_step="Ask for it again.")
+        return Ran(reached=(), results=tuple(select(self._link, one.sql, job) for one in job.program.statements))
+
+    def _run(self, job: Job) -> Ran:
+        running = self._start(job)
+        strategy = running.strategy
+        kept = strategy.method != "none"
+        if kept:
+            write_image(job.records, _IMAGE, running.pieces(), most=job.limits.image_bytes)
+        else:
+            for _ in running.pieces():
+                pass
+        made, definition = self._check_definitions(running, job)
+        ran = self._ran(running, job)
+        relations = running.relations
+        notes.keep_state(
+            job.records,
+            notes.State(
+                tables=strategy.tables if kept else (),
+                shapes=tuple(each.shape for each in relations) if kept else (),
+                keys=tuple(each.key for each in relations) if kept else (),
+                image=kept,
+                ran=ran,
+                why="" if kept or made else "Its rows were not kept, only its transaction was.",
+                made=made,
+                definition=definition,
+            ),
+        )
+        if job.policy == "versioning":
+            self._hold(job)
+        else:
+            self._step(job, "run")
+            self._finish("COMMIT")
+        return ran
+
+    def _ran(self, running: Running, job: Job) -> Ran:
+        reached = running.reached()
+        if running.strategy.definitions:
+            reached = tuple(
+                Reached(table=use.table, verb=use.verb, rows=0)
+                for one in job.program.statements
+                for use in one.uses
+                if use.verb != "select"
+            )
+        counters = running.strategy.counters
+        said = (f"Counters moved on: {', '.join(counters)}.",) if counters else ()
+        return Ran(
+            reached=reached,
+            results=tuple(running.results),
+            sample=running.changes(),
+            counters=counters,
+            notes=said,
+        )
+
+    def _check_definitions(self, running: Running, job: Job) -> tuple[str, str]:
+        """Of a program without definitions: none changed on the way. Of a CREATE TABLE under reversal: what it made."""
+        strategy = running.strategy
+        if strategy.definitions:
+            if job.policy == "versioning":
+                return "", ""
+            name = job.program.statements[0].table
+            made = catalogs.load(self._link).relations.get(name)
+            if made is None:
+                raise Conflict("The table wasn't made. Nothing was touched.")
+            return name, made.definition
+        if strategy.triggers and catalogs.load(self._link).schema.hash != job.schema_hash:
+            raise Conflict("A trigger changed the database's definitions on the way. Nothing was touched.")
+        return "", ""
+
+    def _hold(self, job: Job) -> None:
+        gid = holding.gid_of(job.id)
+        self._step(job, "hold", gid)
+        try:
+            self._finish(f"PREPARE TRANSACTION {catalogs.literal(gid)}")
+        except (Unsupported, InvalidInput) as error:
+            raise Unsupported(
+                f"The server can't hold this transaction. {error.message}",
+                next_step="Ask for it with the policy reversal.",
+            ) from None
+        except Unavailable as error:
+            raise Unavailable(
+                f"The server can't hold one more transaction. {error.message}",
+                next_step="Commit or undo held actions, or raise max_prepared_transactions.",
+            ) from None
+        if holding.held(self._link, gid) is None:
+            raise Conflict("The server didn't hold the transaction. Nothing was touched.", next_step="Try again.")
+
+    # ---- what became of it
+
+    def _settle(self, job: Job) -> Settled:
+        state = notes.read_state(job.records)
+        steps = notes.steps(job.records)
+        if state is None or not steps:
+            return Settled(state="nothing", evidence=("No transaction was about to be made permanent.",))
+        while steps:
+            *before, step = steps
+            status, evidence = self._status(step)
+            if status == "held":
+                return Settled(state="held", evidence=evidence, ran=state.ran)
+            if status == "committed":
+                found: State = "undone" if step.did == "undo" and not step.gid else "done"
+                if found == "done" and step.did in ("run", "hold") and not before:
+                    return self._confirmed(job, state, step, evidence)
+                return Settled(state=found, evidence=evidence, ran=state.ran if found == "done" else None)
+            if status == "unknown":
+                return self._by_rows(job, state, evidence)
+            if step.did == "undo" and step.gid:
+                return Settled(state="undone", evidence=evidence)
+            steps = tuple(before)
+        return Settled(state="nothing", evidence=evidence)
+
+    def _status(self, step: Step) -> tuple[str, tuple[str, ...]]:
+        """ "held", "committed", "aborted" or "unknown", of one recorded transaction."""
+        number = f"transaction {step.xid}"
+        if step.gid and holding.held(self._link, step.gid) is not None:
+            return "held", (f"{number} is held as {step.gid}",)
+        until = time.monotonic() + _PATIENCE
+        ended = False
+        while True:
+            try:
+                found = self._link.ask("SELECT pg_catalog.pg_xact_status(%s::pg_catalog.xid8)", str(step.xid))[0][0]
+            except (InvalidInput, Conflict):  # a number that this server hasn't given yet: what had it was lost
+                return "aborted", (f"{number} never became permanent",)
+            if found in ("committed", "aborted"):
+                return str(found), (f"{number} was {found}",)
+            if found is None:
+                return "unknown", (f"the server doesn't remember {number} any more",)
+            if step.gid and holding.held(self._link, step.gid) is not None:
+                return "held", (f"{number} is held as {step.gid}",)
+            if time.monotonic() > until:
+                if ended:
+                    return "unknown", (f"{number} is still running",)
+                # Nobody waits for its answer any more; what it did can't be recorded.
+                self._link.ask(
+                    "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity "
+                    "WHERE backend_xid = %s::pg_catalog.text::pg_catalog.xid AND usename = current_user",
+                    str(step.xid % 2**32),
+                )
+                ended, until = True, time.monotonic() + _PATIENCE
+            time.sleep(0.05)
+
+    def _confirmed(self, job: Job, state: notes.State, step: Step, evidence: tuple[str, ...]) -> Settled:
+        """The server says that the first transaction was committed. After a crash of the server that number may have
+        been given to somebody else's: then the rows have to say it."""
+        done = Settled(state="done", evidence=evidence, ran=state.ran)
+        if self._server() == step.server and step.did != "hold":
+            return done
+        return self._by_rows(job, state, evidence, step)
+
+    def _by_rows(self, job: Job, state: notes.State, evidence: tuple[str, ...], step: Step | None = None) -> Settled:
+        """What the rows themselves say."""
+        if state.made:
+            made = catalogs.load(self._link).relations.get(state.made)
+            if made is None:
+                return Settled(state="nothing", evidence=(*evidence, f"{state.made} isn't there"))
+            same = made.definition == state.definition
+            said = (*evidence, f"{state.made} is there" + ("" if same else ", and not as it was made"))
+            return Settled(state="done" if same else "unknown", evidence=said, ran=state.ran if same else None)
+        if not (state.image and has_image(job.records, _IMAGE)):
+            return Settled(state="unknown", evidence=(*evidence, "its rows weren't recorded"))
+        for verb, found in (("undo", "done"), ("redo", "nothing")):
+            self._link.rollback()
+            self._link.begin()
+            try:
+                restoring = self._restoring(job, state, verb)  # type: ignore[arg-type]
+                if step is not None and verb == "undo" and restoring.written_by(step.xid):
+                    said = (*evidence, "rows carry its number")
+                    return Settled(state="done", evidence=said, ran=state.ran)
+                restoring.compare(lock=False)
+            except (Conflict, Unsupported):
+                continue
+            if not restoring.done:
+                said = (*evidence, f"its rows are as {'after' if found == 'done' else 'before'} it")
+                return Settled(
+                    state="done" if found == "done" else "nothing",
+                    evidence=said,
+                    ran=state.ran if found == "done" else None,
+                )
+        return Settled(state="unknown", evidence=(*evidence, "its rows are neither as before it nor as after it"))
+
+    # ---- taking back
+
+    def _recorded(self, job: Job) -> notes.State:
+        state = notes.read_state(job.records)
+        if state is None:
+            raise Conflict("What undo needs isn't in the records.", next_step="goex log --verify")
+        return state
+
+    def _over(self, found: Settled, verb: Literal["undo", "redo"], job: Job) -> Ran | None:
+        """The answer where nothing is to be done, or can be."""
+        if verb == "undo" and found.state in ("undone", "nothing"):
+            return Ran(reached=(), notes=(_ALREADY,))
+        if verb == "redo":
+            if found.state == "done":
+                return Ran(reached=(), notes=(_ALREADY,))
+            if found.state == "held":
+                raise Conflict("It is held, and wasn't undone.", next_step=f"goex commit {job.id}")
+            if found.state == "nothing":
+                raise Unsupported("It never ran: there is nothing to do again.", next_step="Ask for it anew.")
+        return None
+
+    def _restoring(self, job: Job, state: notes.State, verb: Literal["undo", "redo"]) -> Restoring:
+        if not state.image:
+            again = "taken back" if verb == "undo" else "done again"
+            raise Unsupported(
+                f"{state.why or 'Its rows were not kept.'} It can't be {again}.",
+                next_step="Ask for a new action.",
+            )
+        catalog = catalogs.load(self._link)
+        relations = prepared_for(catalog, state.tables, state.shapes, state.keys)
+        restoring = Restoring(self._link, catalog, relations, verb == "undo")
+        restoring.load(read_image(job.records, _IMAGE))
+        return restoring
+
+    def _revert(self, job: Job, verb: Literal["undo", "redo"]) -> Ran:
+        found = self._settle(job)
+        over = self._over(found, verb, job)
+        if over is not None:
+            return over
+        state = self._recorded(job)
+        self._link.rollback()
+        if found.state == "held":
+            return self._roll_back(job, state)
+        self._link.begin()
+        if state.made:
+            return self._revert_table(job, state, verb)
+        restoring = self._restoring(job, state, verb)
+        restoring.compare(lock=True)
+        if restoring.done:
+            return restoring.ran((_ALREADY,))
+        books = Books.open(self._link)
+        restoring.apply(books)
+        if restoring.catalog.schema.hash != catalogs.load(self._link).schema.hash:
+            raise Conflict("The tables' definitions wouldn't be as they were. Nothing was touched.")
+        ran = restoring.ran()
+        self._step(job, verb)
+        self._finish("COMMIT")
+        return ran
+
+    def _roll_back(self, job: Job, state: notes.State) -> Ran:
+        step = next(each for each in reversed(notes.steps(job.records)) if each.gid)
+        notes.keep_step(job.records, Step("undo", step.xid, step.gid, self._server()))
+        self._finish(f"ROLLBACK PREPARED {catalogs.literal(step.gid)}")
+        return Ran(reached=state.ran.reached, sample=(), notes=("Its transaction was rolled back.",))
+
+    # ---- a table that was created
+
+    def _made(self, catalog: Catalog, state: notes.State, verb: Literal["undo", "redo"]) -> None:
+        """Raises Conflict unless the table is as it was left: made, and empty (or not there)."""
+        relation = catalog.relations.get(state.made)
+        if verb == "redo":
+            if relation is not None:
+                raise Conflict(f"{state.made} is there. Nothing was touched.", difference=(f"{state.made}: is there",))
+            return
+        if relation is None or relation.definition != state.definition:
+            how = "is gone" if relation is None else "isn't defined as it was made"
+            raise Conflict("The table was changed since. Nothing was touched.", difference=(f"{state.made}: {how}",))
+        if self._link.ask(f"SELECT 1 FROM {relation.sql} LIMIT 1"):
+            raise Conflict("The table has rows now. Nothing was touched.", difference=(f"{state.made}: has rows",))
+
+    def _revert_table(self, job: Job, state: notes.State, verb: Literal["undo", "redo"]) -> Ran:
+        relation = catalogs.load(self._link).relations.get(state.made)
+        if verb == "undo" and relation is not None:
+            self._link.rollback()
+            self._link.begin()
+            self._link.do(f"LOCK TABLE {relation.sql} IN ACCESS EXCLUSIVE MODE")  # before it sees anything
+        self._made(catalogs.load(self._link), state, verb)
+        if verb == "undo":
+            assert relation is not None
+            self._link.do(f"DROP TABLE {relation.sql} RESTRICT")
+        else:
+            self._link.do(job.program.statements[0].sql)
+            again = catalogs.load(self._link).relations.get(state.made)
+            if again is None or again.definition != state.definition:
+                raise Conflict(f"{state.made} wouldn't be as it was. Nothing was touched.")
+        self._step(job, verb)
+        self._finish("COMMIT")
+        return _of_table(state, verb)
+
+
+def _of_table(state: notes.State, verb: Literal["undo", "redo"]) -> Ran:
+    return Ran(reached=(Reached(table=state.made, verb="drop" if verb == "undo" else "create", rows=0),))

@@ -1,0 +1,132 @@
+"""What the records hold beside the images: what was run, and how far each step got. All of it survives a crash."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, cast, get_args
+
+from policies.errors import Conflict, InvalidInput
+from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
+from runtimes.base import Records
+from runtimes.sql.contract import Ran, Reached, RowChange, Verb
+
+STATE, STEPS = "db.state", "db.steps"
+Did = Literal["run", "hold", "commit", "undo", "redo"]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Written before the first effect becomes durable. `tables` are numbered by their place; `shapes` are what their
+    rows' text can be read back by; `made` is a table that was created, and the digest of its definition."""
+
+    tables: tuple[str, ...]
+    shapes: tuple[str, ...]
+    keys: tuple[tuple[str, ...], ...]
+    image: bool
+    ran: Ran
+    why: str = ""  # why there is no image
+    made: str = ""
+    definition: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One transaction that was about to be committed (or prepared), by the number that the server gave it."""
+
+    did: Did
+    xid: int
+    gid: str = ""
+    server: str = ""  # when the server had been started: a number may be given anew after its crash
+
+
+def keep_state(records: Records, state: State) -> None:
+    records.put(
+        STATE,
+        canonical(
+            {
+                "tables": list(state.tables),
+                "shapes": list(state.shapes),
+                "keys": [list(key) for key in state.keys],
+                "image": state.image,
+                "ran": _ran_json(state.ran),
+                "why": state.why,
+                "made": state.made,
+                "definition": state.definition,
+            }
+        ),
+    )
+
+
+def read_state(records: Records) -> State | None:
+    """None: nothing was recorded, so nothing was done. Raises Conflict for what isn't as it was written."""
+    data = records.get(STATE)
+    if data is None:
+        return None
+    try:
+        found = parse(data)
+        return State(
+            tables=tuple(map(str, found["tables"])),
+            shapes=tuple(map(str, found["shapes"])),
+            keys=tuple(tuple(map(str, key)) for key in found["keys"]),
+            image=bool(found["image"]),
+            ran=_ran(found["ran"]),
+            why=str(found["why"]),
+            made=str(found["made"]),
+            definition=str(found["definition"]),
+        )
+    except (InvalidInput, KeyError, TypeError, ValueError) as error:
+        raise _damaged() from error
+
+
+def steps(records: Records) -> tuple[Step, ...]:
+    data = records.get(STEPS)
+    if data is None:
+        return ()
+    try:
+        found = [Step(_did(row[0]), int(row[1]), str(row[2]), str(row[3])) for row in parse(data)]
+    except (InvalidInput, KeyError, TypeError, ValueError, IndexError) as error:
+        raise _damaged() from error
+    return tuple(found)
+
+
+def keep_step(records: Records, step: Step) -> None:
+    """Add one: on disk when this returns, so before its COMMIT."""
+    rows: list[JsonValue] = [[each.did, each.xid, each.gid, each.server] for each in (*steps(records), step)]
+    records.put(STEPS, canonical(rows))
+
+
+def _did(value: object) -> Did:
+    if value not in get_args(Did):
+        raise ValueError(value)
+    return cast(Did, value)
+
+
+def _ran_json(ran: Ran) -> JsonObject:
+    """Without the rows that it gave back: those are nobody's to read later."""
+    return {
+        "reached": [[one.table, one.verb, one.rows, one.why] for one in ran.reached],
+        "sample": [[one.table, _row_json(one.before), _row_json(one.after)] for one in ran.sample],
+        "counters": list(ran.counters),
+        "notes": list(ran.notes),
+    }
+
+
+def _row_json(row: Mapping[str, str | None] | None) -> JsonValue:
+    return None if row is None else dict(row)
+
+
+def _ran(found: JsonObject) -> Ran:
+    return Ran(
+        reached=tuple(
+            Reached(table=str(table), verb=cast(Verb, verb), rows=int(rows), why=why)
+            for table, verb, rows, why in found["reached"]
+        ),
+        sample=tuple(RowChange(table=table, before=before, after=after) for table, before, after in found["sample"]),
+        counters=tuple(map(str, found["counters"])),
+        notes=tuple(map(str, found["notes"])),
+    )
+
+
+def _damaged() -> Conflict:
+    return Conflict("What undo needs isn't as it was written.", next_step="goex log --verify")

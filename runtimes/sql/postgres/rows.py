@@ -1,0 +1,213 @@
+"""Rows as PostgreSQL writes them: an image's lines, the text of a whole row, and results as JSON values."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg
+
+from policies.jsonvalue import JsonValue
+from runtimes.sql.contract import Limits, Result, RowChange
+from runtimes.sql.postgres.catalog import Relation
+
+SHOWN = 50  # rows of a sample
+_LONGEST = 200  # characters of one shown value
+
+_UNESCAPED = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
+
+
+def line(data: bytes) -> tuple[int, str, str]:
+    """One line of an image: the table's number, "b" (before) or "a" (after), and the row."""
+    number, side, text = data.rstrip(b"\n").split(b"\t")
+    return int(number), side.decode(), unescaped(text).decode()
+
+
+def unescaped(data: bytes) -> bytes:
+    """A value of COPY's text form as it was."""
+    if b"\\" not in data:
+        return data
+    out, rest = bytearray(), data
+    while True:
+        plain, mark, rest = rest.partition(b"\\")
+        out += plain
+        if not mark:
+            return bytes(out)
+        out += _UNESCAPED.get(rest[:1], rest[:1])
+        rest = rest[1:]
+
+
+def escaped(text: str) -> bytes:
+    """A value for COPY's text form."""
+    plain = text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
+    return plain.encode()
+
+
+def values(text: str) -> list[str | None]:
+    """The columns of a row's text, as record_out writes it: in parentheses, quotes and backslashes doubled."""
+    found: list[str | None] = []
+    place, end = 1, len(text) - 1
+    while place <= end:
+        if place == end or text[place] == ",":
+            found.append(None)
+            place += 1
+            continue
+        value: list[str] = []
+        quoted = False
+        while place < end or quoted:
+            char = text[place]
+            if quoted and char in '"\\' and text[place + 1] == char:
+                value.append(char)
+                place += 1
+            elif char == '"':
+                quoted = not quoted
+            elif char == "," and not quoted:
+                break
+            else:
+                value.append(char)
+            place += 1
+        found.append("".join(value))
+        place += 1
+        if place == end + 1:
+            break
+    return found
+
+
+class Sample:
+    """The first rows that changed, for a person: pairs of before and after by key."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[int, str], list[str]] = {}
+
+    def add(self, number: int, side: str, text: str) -> None:
+        kept = self._found.setdefault((number, side), [])
+        if len(kept) < SHOWN:
+            kept.append(text)
+
+    def full(self, number: int, side: str) -> bool:
+        return len(self._found.get((number, side), ())) >= SHOWN
+
+    def take(self, piece: bytes, number: int, side: str) -> None:
+        """Lines that are all of one table and one side."""
+        for each in piece.splitlines(keepends=True):
+            if self.full(number, side):
+                return
+            self.add(*line(each))
+
+    def changes(self, relations: list[Relation]) -> tuple[RowChange, ...]:
+        made: list[RowChange] = []
+        for number, relation in enumerate(relations):
+            before = [_named(relation, text) for text in self._found.get((number, "b"), ())]
+            after = [_named(relation, text) for text in self._found.get((number, "a"), ())]
+            made += _paired(relation, before, after)
+        return tuple(made[:SHOWN])
+
+
+def _named(relation: Relation, text: str) -> Mapping[str, str | None]:
+    found = values(text)
+    if len(found) < len(relation.columns):  # a row of one column that is NULL is written as ()
+        found += [None] * (len(relation.columns) - len(found))
+    return {column.name: value for column, value in zip(relation.columns, found, strict=False)}
+
+
+def _paired(
+    relation: Relation, before: list[Mapping[str, str | None]], after: list[Mapping[str, str | None]]
+) -> list[RowChange]:
+    def key(row: Mapping[str, str | None]) -> tuple[str | None, ...]:
+        return tuple(row[name] for name in relation.key)
+
+    changes = []
+    lacking = dict.fromkeys(range(len(after)))
+    by_key = {key(row): index for index, row in enumerate(after)} if relation.key else {}
+    unpaired = []
+    for row in before:
+        index = by_key.get(key(row)) if relation.key else None
+        if index is None:
+            unpaired.append(row)
+            continue
+        lacking.pop(index, None)
+        if row != after[index]:
+            changes.append(_change(relation, row, after[index]))
+    # Where each side was cut, one that has no partner here may have one further on.
+    whole = len(before) < SHOWN and len(after) < SHOWN
+    if whole or not after:
+        changes += [_change(relation, row, None) for row in unpaired]
+    if whole or not before:
+        changes += [_change(relation, None, after[index]) for index in lacking]
+    return changes
+
+
+def _change(
+    relation: Relation, before: Mapping[str, str | None] | None, after: Mapping[str, str | None] | None
+) -> RowChange:
+    def short(row: Mapping[str, str | None] | None) -> Mapping[str, str | None] | None:
+        if row is None:
+            return None
+        return {
+            name: value if value is None or len(value) <= _LONGEST else value[:_LONGEST] + "…"
+            for name, value in row.items()
+        }
+
+    return RowChange(table=relation.name, before=short(before), after=short(after))
+
+
+# ---- results
+
+
+class Gathered:
+    """The rows of one statement, up to the limits."""
+
+    def __init__(self, cursor: psycopg.Cursor[Any], limits: Limits, leave_out: int = 0) -> None:
+        found = cursor.pgresult
+        assert found is not None
+        self._limits = limits
+        self._width = found.nfields - leave_out
+        self._types = [found.ftype(index) for index in range(self._width)]
+        self.columns = tuple((found.fname(index) or b"").decode() for index in range(self._width))
+        self.rows: list[tuple[JsonValue, ...]] = []
+        self.seen = 0
+        self._size = 0
+        self._closed = False
+
+    def take(self, cursor: psycopg.Cursor[Any]) -> None:
+        found = cursor.pgresult
+        assert found is not None
+        self.seen += found.ntuples
+        for index in range(found.ntuples):
+            if self.full:
+                return
+            raw = [found.get_value(index, column) for column in range(self._width)]
+            self._size += sum(len(value) for value in raw if value is not None)
+            if self._size > self._limits.result_bytes:
+                self._closed = True
+                return
+            self.rows.append(tuple(_json(kind, value) for kind, value in zip(self._types, raw, strict=True)))
+
+    @property
+    def full(self) -> bool:
+        return self._closed or len(self.rows) >= self._limits.result_rows
+
+    def result(self, seen: int | None = None) -> Result:
+        total = self.seen if seen is None else seen
+        return Result(columns=self.columns, rows=tuple(self.rows), cut=total - len(self.rows))
+
+
+def _json(kind: int, value: bytes | None) -> JsonValue:
+    if value is None:
+        return None
+    text = bytes(value).decode("utf-8", "replace")
+    if kind == 16:
+        return text == "t"
+    if kind in (20, 21, 23):
+        return int(text)
+    if kind in (700, 701):
+        number = float(text)
+        return number if math.isfinite(number) else text
+    if kind in (114, 3802):
+        try:
+            return json.loads(text, parse_constant=str)
+        except (ValueError, RecursionError):
+            return text
+    return text

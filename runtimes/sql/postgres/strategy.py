@@ -1,0 +1,392 @@
+"""Which tables a program reaches, how their rows can be caught, and what refuses it beforehand. Pure.
+
+A table is reached by a statement, by what foreign keys do (CASCADE, SET NULL, SET DEFAULT), or by the text of a trigger
+function that names it. What isn't foreseen here shows when the program runs: the server counts the rows that a
+transaction writes in each table, and more than was caught rolls everything back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlglot import exp
+
+from policies.errors import GoexError, Unsupported
+from policies.jsonvalue import JsonObject
+from runtimes.sql.checking.reading import read, write
+from runtimes.sql.contract import Dialect, Policy, Program, Statement, Verb
+from runtimes.sql.postgres.catalog import DELETE, INSERT, UPDATE, Catalog, Relation, Trigger, literal, quoted
+
+Why = Literal["statement", "cascade", "trigger"]
+Method = Literal["none", "returning", "triggers"]
+
+_EVENTS: dict[Verb, int] = {"insert": INSERT, "update": UPDATE, "delete": DELETE}
+_DATA: frozenset[Verb] = frozenset({"insert", "update", "delete", "truncate"})
+_LANGUAGES = ("plpgsql", "sql", "internal")
+_KNOWN_C = ("moddatetime", "autoinc", "insert_username", "citext_eq")
+_OUTSIDE = re.compile(
+    r"\b(dblink\w*|lo_\w+|pg_read_\w+|pg_write_\w+|pg_file_\w+|copy|program|http\w*|pg_terminate_backend)\b", re.I
+)
+_NOTIFIES = re.compile(r"\b(pg_notify|notify|listen)\b", re.I)
+_VOLATILE = re.compile(r"\b(random|clock_timestamp|timeofday|gen_random_uuid|statement_timestamp)\b", re.I)
+_HOLD = "Ask for it with the policy versioning: its transaction is then held, and undo rolls it back."
+_REVERSE = "Ask for it with the policy reversal."
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """One table and what is done to it. `columns` (): all."""
+
+    table: str
+    verb: Verb
+    why: Why
+    columns: frozenset[str] = frozenset()
+    source: str = ""  # the table whose change brings it
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """How one program's rows are caught. `tables` are numbered by their place here in images."""
+
+    method: Method
+    reaches: tuple[Reach, ...]
+    tables: tuple[str, ...]
+    definitions: bool  # it creates, alters or drops
+    triggers: bool  # somebody's triggers fire
+    notes: tuple[str, ...]
+    counters: tuple[str, ...]
+
+    def facts(self) -> JsonObject:
+        return {"method": self.method, "tables": list(self.tables), "triggers": self.triggers}
+
+    def why(self, table: str, verb: str) -> Why:
+        found = [each.why for each in self.reaches if each.table == table]
+        exact = [each.why for each in self.reaches if each.table == table and each.verb == verb]
+        for each in (*exact, *found):
+            return each
+        return "trigger"
+
+
+def choose(catalog: Catalog, program: Program, policy: Policy) -> Strategy:
+    """Raises Unsupported with the reason, and the policy that would do."""
+    reaches = tuple(_closure(catalog, program))
+    tables = tuple(sorted({each.table for each in reaches if each.verb in _DATA and each.table in catalog.relations}))
+    definitions = any(each.verb not in _DATA for each in reaches)
+    firing = [
+        (table, trigger)
+        for table in tables
+        for trigger in catalog.relations[table].firing
+        if any(trigger.events & _EVENTS.get(each.verb, 0) for each in reaches if each.table == table)
+    ]
+    notes = [
+        f"The trigger {trigger.name} of {table} fires; what it writes is taken back too, and where that would reach a "
+        "table that isn't named here, nothing is done."
+        for table, trigger in firing
+    ]
+    for table, trigger in firing:
+        _known(table, trigger)
+    counters = _counters(catalog, reaches)
+    if policy == "versioning":
+        method = _held(catalog, program, reaches, tables, firing, definitions)
+        if method == "none" and not definitions:
+            notes.append("After it was rolled back it can't be done again by redo: only a new action does.")
+        return Strategy(method, reaches, tables, definitions, bool(firing), tuple(notes), counters)
+    if definitions:
+        _definitions(catalog, program)
+        return Strategy("none", reaches, tables, True, False, tuple(notes), counters)
+    for table in tables:
+        _restorable(catalog, catalog.relations[table], {each.verb for each in reaches if each.table == table})
+    for statement in program.statements:
+        if statement.verb == "truncate":
+            _truncates(catalog, program, statement)
+    method = "returning" if _simple(catalog, program, reaches, bool(firing)) else "triggers"
+    if method == "triggers":
+        _catchable(catalog, tables)
+    if any(_NOTIFIES.search(trigger.source) for _, trigger in firing):
+        notes.append("A trigger notifies listeners when this is committed; that can't be taken back.")
+    return Strategy(method, reaches, tables, False, bool(firing), tuple(notes), counters)
+
+
+# ---- what is reached
+
+
+def _closure(catalog: Catalog, program: Program) -> Iterator[Reach]:
+    waiting = [
+        Reach(use.table, use.verb, "statement", frozenset(use.columns))
+        for statement in program.statements
+        for use in statement.uses
+        if use.verb != "select"
+    ]
+    seen: set[tuple[str, Verb, frozenset[str]]] = set()
+    while waiting:
+        reach = waiting.pop(0)
+        if (reach.table, reach.verb, reach.columns) in seen:
+            continue
+        seen.add((reach.table, reach.verb, reach.columns))
+        yield reach
+        waiting += _cascades(catalog, reach)
+        relation = catalog.relations.get(reach.table)
+        if relation is not None:
+            for trigger in relation.firing:
+                if trigger.events & _EVENTS.get(reach.verb, 0):
+                    waiting += _written_by(catalog, trigger, reach.table)
+
+
+def _cascades(catalog: Catalog, reach: Reach) -> Iterator[Reach]:
+    for key in catalog.pointing_to(reach.table):
+        if reach.verb == "delete" and key.on_delete in "cnd":
+            verb: Verb = "delete" if key.on_delete == "c" else "update"
+        elif (
+            reach.verb == "update"
+            and key.on_update in "cnd"
+            and (not reach.columns or reach.columns & set(key.parent_columns))
+        ):
+            verb = "update"
+        else:
+            continue
+        columns = frozenset(key.columns) if verb == "update" else frozenset[str]()
+        yield Reach(key.child, verb, "cascade", columns, reach.table)
+
+
+def _written_by(catalog: Catalog, trigger: Trigger, table: str) -> Iterator[Reach]:
+    text = trigger.source.lower().replace('"', "")
+    dynamic = re.search(r"\bexecute\b", text) is not None
+    for relation in catalog.relations.values():
+        name = re.escape(relation.plain.lower())
+        if not re.search(rf"\b{name}\b", text):
+            continue
+        for verb, pattern in (
+            ("insert", rf"\binsert\s+into\s+(?:\w+\.)?{name}\b"),
+            ("update", rf"\bupdate\s+(?:only\s+)?(?:\w+\.)?{name}\b|\binto\s+(?:\w+\.)?{name}\b[^;]*\bdo\s+update\b"),
+            ("delete", rf"\bdelete\s+from\s+(?:only\s+)?(?:\w+\.)?{name}\b"),
+        ):
+            if dynamic or re.search(pattern, text):
+                yield Reach(relation.name, verb, "trigger", frozenset(), table)  # type: ignore[arg-type]
+
+
+def _counters(catalog: Catalog, reaches: tuple[Reach, ...]) -> tuple[str, ...]:
+    found = {
+        sequence
+        for each in reaches
+        if each.verb == "insert" and each.table in catalog.relations
+        for sequence in catalog.relations[each.table].sequences
+    }
+    return tuple(sorted(name.removeprefix("public.") for name in found))
+
+
+# ---- what refuses it
+
+
+def _known(table: str, trigger: Trigger) -> None:
+    if trigger.language not in _LANGUAGES and trigger.function not in _KNOWN_C:
+        raise Unsupported(
+            f"The trigger {trigger.name} of {table} is written in {trigger.language}: what it does outside of the "
+            "tables can't be seen, nor taken back."
+        )
+    if trigger.language != "internal" and _OUTSIDE.search(trigger.source):
+        raise Unsupported(
+            f"The trigger {trigger.name} of {table} reaches outside of the tables, which can't be taken back."
+        )
+
+
+def _held(
+    catalog: Catalog,
+    program: Program,
+    reaches: tuple[Reach, ...],
+    tables: tuple[str, ...],
+    firing: list[tuple[str, Trigger]],
+    definitions: bool,
+) -> Method:
+    if catalog.prepared == 0:
+        raise Unsupported(
+            "This server holds no transactions (max_prepared_transactions is 0).",
+            next_step=f"{_REVERSE} Or let its administrator set it to 10, and restart the server.",
+        )
+    for table in tables:
+        if catalog.relations[table].persistence == "t":
+            raise Unsupported("A transaction on a temporary table can't be held.", next_step=_REVERSE)
+    for table, trigger in firing:
+        if _NOTIFIES.search(trigger.source):
+            raise Unsupported(
+                f"The trigger {trigger.name} of {table} notifies listeners, and a transaction that does can't be held.",
+                next_step=_REVERSE,
+            )
+    if definitions or not _simple(catalog, program, reaches, bool(firing)):
+        return "none"
+    try:
+        for table in tables:
+            _restorable(catalog, catalog.relations[table], {each.verb for each in reaches if each.table == table})
+        for statement in program.statements:
+            if statement.verb == "truncate":
+                _truncates(catalog, program, statement)
+    except Unsupported:
+        return "none"
+    return "returning"
+
+
+def _restorable(catalog: Catalog, relation: Relation, verbs: set[Verb]) -> None:
+    name = relation.name
+    if relation.kind not in "rp":
+        raise Unsupported(f"{name} isn't a table of this database: its rows can't be set back.", next_step=_HOLD)
+    if relation.partition:
+        root = catalog.root(relation).name
+        raise Unsupported(f"{name} is a partition of {root}.", next_step=f"Name {root} itself, or: {_HOLD}")
+    if relation.inherited and relation.kind == "r":
+        raise Unsupported(f"Other tables inherit from {name}; their rows can't be caught exactly.", next_step=_HOLD)
+    if relation.row_security:
+        raise Unsupported(
+            f"{name} hides rows from GoEx's user (row level security), so that undo couldn't see all it needs.",
+            next_step=_HOLD,
+        )
+    if relation.rules:
+        raise Unsupported(f"{name} has rules that rewrite what is done to it.", next_step=_HOLD)
+    if any(column.type.startswith("xml") for column in relation.columns):
+        raise Unsupported(f"{name} has xml, which PostgreSQL doesn't write out as it is kept.", next_step=_HOLD)
+    wanted = {"SELECT"} | {"UPDATE" for verb in verbs if verb == "update"}
+    if verbs & {"insert", "delete", "truncate"}:
+        wanted |= {"INSERT", "DELETE"}
+    if not relation.may(*wanted):
+        missing = ", ".join(sorted(wanted - relation.privileges))
+        raise Unsupported(
+            f"GoEx's user may not set rows of {name} back.", next_step=f"GRANT {missing} ON {relation.sql} to it."
+        )
+    if relation.firing and not relation.owned:
+        raise Unsupported(
+            f"{name} has triggers, which would fire again while its rows are set back; only its owner keeps them off.",
+            next_step=_HOLD,
+        )
+    if relation.firing and catalog.events:
+        raise Unsupported("Event triggers watch this database: its triggers can't be kept off.", next_step=_HOLD)
+    if not catalog.counts:
+        raise Unsupported("The server doesn't count rows (track_counts is off), so nothing is proven.", next_step=_HOLD)
+    if not catalog.temporary:
+        raise Unsupported(
+            "GoEx's user may not make temporary tables, which undo needs.",
+            next_step="GRANT TEMPORARY ON DATABASE … to it.",
+        )
+
+
+def _catchable(catalog: Catalog, tables: tuple[str, ...]) -> None:
+    if catalog.events:
+        raise Unsupported("Event triggers watch this database: no rows can be caught by triggers.", next_step=_HOLD)
+    for table in tables:
+        relation = catalog.relations[table]
+        if not relation.may("TRIGGER"):
+            raise Unsupported(
+                f"GoEx's user may not catch the rows of {table}, which this changes by cascades or triggers.",
+                next_step=f"GRANT TRIGGER ON {relation.sql} to it, or: {_HOLD}",
+            )
+
+
+def _truncates(catalog: Catalog, program: Program, statement: Statement) -> None:
+    table = statement.table
+    if sum(use.table == table for one in program.statements for use in one.uses) > 1:
+        raise Unsupported(f"TRUNCATE of {table} goes alone.", next_step="Use DELETE, or make two actions of it.")
+    text = statement.sql.upper()
+    if text.endswith(" RESTART IDENTITY"):
+        raise Unsupported("RESTART IDENTITY sets a counter back, which undo doesn't.", next_step=_HOLD)
+    if text.endswith(" CASCADE") or " CASCADE " in text or catalog.pointing_to(table):
+        raise Unsupported(f"Other tables point to {table}.", next_step=f"Use DELETE, or: {_HOLD}")
+    if any(trigger.events & 32 for trigger in catalog.relations[table].firing):
+        raise Unsupported(f"{table} has a trigger on TRUNCATE.", next_step=_HOLD)
+
+
+def _definitions(catalog: Catalog, program: Program) -> None:
+    only = program.statements[0]
+    tree = tree_of(only)
+    plain = (
+        len(program.statements) == 1
+        and only.verb == "create"
+        and isinstance(tree, exp.Create)
+        and str(tree.args.get("kind")).upper() == "TABLE"
+        and tree.args.get("expression") is None
+    )
+    if not plain:
+        raise Unsupported(
+            "What changes definitions can't be set back row by row (only a CREATE TABLE alone can).", next_step=_HOLD
+        )
+    if only.table in catalog.relations:
+        raise Unsupported(f"{only.table} is there already.")
+    if catalog.events:
+        raise Unsupported("Event triggers watch this database: a table isn't all that would be made.", next_step=_HOLD)
+
+
+# ---- what is caught without triggers
+
+
+def _simple(catalog: Catalog, program: Program, reaches: tuple[Reach, ...], firing: bool) -> bool:
+    if firing or any(each.why != "statement" for each in reaches):
+        return False
+    return all(
+        one.verb in ("select", "truncate") or catching(catalog.relations[one.table], one, 0) is not None
+        for one in program.statements
+        if one.verb == "select" or one.table in catalog.relations
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Catching:
+    """A statement that gives its own rows. `before`: read first, in the same snapshot; `sql` runs it."""
+
+    before: str
+    sql: str
+    side: str  # of the rows that `sql` gives
+
+
+def catching(relation: Relation, statement: Statement, number: int) -> Catching | None:
+    """How the rows of `statement` come out of it; None: only triggers catch them all."""
+    tree = tree_of(statement)
+    if tree is None:
+        return None
+    if isinstance(tree, exp.Insert):
+        if any(use.verb == "update" for use in statement.uses):
+            return None
+        node = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+        return Catching("", _giving(statement, _name(node), number, "a"), "a")
+    if isinstance(tree, exp.Delete):
+        return Catching("", _giving(statement, _name(tree.this), number, "b"), "b")
+    if not isinstance(tree, exp.Update) or any(tree.args.get(part) for part in ("from_", "with_", "order", "limit")):
+        return None
+    chosen = rows_of(tree)
+    if _VOLATILE.search(chosen) or tree.this.args.get("joins"):
+        return None
+    before = f"SELECT {number}, 'b', ({_name(tree.this)}.*)::pg_catalog.text {chosen}"
+    return Catching(before, _giving(statement, _name(tree.this), number, "a"), "a")
+
+
+def rows_of(tree: exp.Update | exp.Delete) -> str:
+    """FROM and WHERE of the rows that it writes."""
+    where = tree.args.get("where")
+    query = exp.Select(
+        expressions=[exp.Literal.number(1)],
+        from_=exp.From(this=tree.this.copy()),
+        where=where.copy() if where is not None else None,
+    )
+    return write(query, Dialect.POSTGRESQL).removeprefix("SELECT 1 ")
+
+
+def _giving(statement: Statement, name: str, number: int, side: str) -> str:
+    more = ", " if statement.returns_rows else " RETURNING "
+    return f"{statement.sql}{more}{number}, {literal(side)}, ({name}.*)::pg_catalog.text"
+
+
+def _name(node: exp.Expr) -> str:
+    alias = node.args.get("alias")
+    if alias is not None:
+        return quoted(alias.this.name)
+    db = node.args.get("db")
+    return f"{quoted(db.name)}.{quoted(node.this.name)}" if db is not None else quoted(node.this.name)
+
+
+def tree_of(statement: Statement) -> exp.Expr | None:
+    """The tree of its text, where writing it again gives the same text."""
+    try:
+        trees = read(statement.sql, Dialect.POSTGRESQL)
+        if len(trees) == 1 and write(trees[0], Dialect.POSTGRESQL) == statement.sql:
+            return trees[0]
+    except GoexError:
+        pass
+    return None

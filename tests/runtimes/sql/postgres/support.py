@@ -1,0 +1,74 @@
+"""A session on a test's own database, and jobs for it, past the engine."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from runtimes.sql.checking.check import check
+from runtimes.sql.contract import Job, Limits, Policy
+from runtimes.sql.postgres.driver import PostgresDriver, PostgresSession
+from tests.services.postgres import Made
+
+LIMITS = Limits(lock_seconds=1.0, seconds=30.0)
+_numbers = itertools.count(1)
+
+
+class Notes:
+    """Records that are kept in memory, with how often each was written."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, bytes] = {}
+
+    def put(self, name: str, data: bytes) -> None:
+        self.kept[name] = bytes(data)
+
+    def get(self, name: str) -> bytes | None:
+        return self.kept.get(name)
+
+
+@contextmanager
+def session(made: Made, limits: Limits = LIMITS, **place: bool) -> Iterator[PostgresSession]:
+    """A session of GoEx's on that database."""
+    opened = PostgresDriver().open(made.place(**place), made.secret, limits)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def job(on: PostgresSession, sql: str, policy: Policy = "reversal", *, rows: int = 1_000_000, limits: Limits = LIMITS) -> Job:
+    """What the runtime makes of statements: checked, and surveyed."""
+    schema = on.schema()
+    program = check(sql, schema, database="")
+    on.survey(program, policy, limits)
+    return Job(
+        id=f"act-{next(_numbers)}",
+        program=program,
+        policy=policy,
+        rows=rows,
+        limits=limits,
+        records=Notes(),
+        schema_hash=schema.hash,
+    )
+
+
+def state(made: Made) -> dict[str, Any]:
+    """Every row of every table, as text and in order: what exact means. With each trigger's switch."""
+    found: dict[str, Any] = {}
+    with made.admin() as admin:
+        tables = admin.execute(
+            "SELECT quote_ident(schemaname) || '.' || quote_ident(tablename) FROM pg_tables "
+            "WHERE schemaname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1"
+        ).fetchall()
+        for (table,) in tables:
+            found[table] = sorted(row[0] for row in admin.execute(f"SELECT (t.*)::text FROM ONLY {table} t"))
+        found["triggers"] = admin.execute(
+            "SELECT tgrelid::regclass::text, tgname, tgenabled FROM pg_trigger WHERE NOT tgisinternal ORDER BY 1, 2"
+        ).fetchall()
+        found["functions"] = admin.execute(
+            "SELECT proname FROM pg_proc WHERE proname LIKE 'goex%' ORDER BY 1"
+        ).fetchall()
+    return found
