@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bson.errors import BSONError
 from pymongo import MongoClient, errors
 from pymongo.server_description import ServerDescription
 
@@ -104,6 +105,9 @@ def connect(account: Account, secret: Secret, limits: Limits) -> WireBackend:
     except errors.PyMongoError as error:
         client.close()
         raise _no_entry(error) from None
+    except (BSONError, KeyError, TypeError, ValueError):  # what pymongo meets in answers that aren't MongoDB's
+        client.close()
+        raise Unavailable("What answers there isn't a MongoDB, or can't log anybody in.") from None
     except BaseException:
         client.close()
         raise

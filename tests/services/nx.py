@@ -49,7 +49,10 @@ class Nx:
         binary = find_binary()
         assert binary is not None
         self._process = subprocess.Popen(
-            [str(binary), "--db", str(self.folder / "data.db"), "--host", "127.0.0.1", "-p", str(self.port)],
+            [
+                *(str(binary), "--db", str(self.folder / "data.db"), "--host", "127.0.0.1", "-p", str(self.port)),
+                *("--pid-file", str(self.folder / "pid"), "--log-file", str(self.folder / "log")),
+            ],
             cwd=self.folder,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
