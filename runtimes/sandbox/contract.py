@@ -52,11 +52,13 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """An image, its limits and the container runtime, which is honoured or refused."""
+    """An image, its limits and the container runtime, which is honoured or refused. `shared_memory` lets the job make
+    System V segments, which PostgreSQL's server needs."""
 
     image: str = "base"  # a folder of sandbox-images/
     limits: Limits = field(default_factory=Limits)
     runtime: Literal["runc", "runsc"] = "runc"
+    shared_memory: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,8 @@
 
 Rules: an image is named by the hash of everything that it is made of, so an image that was built from other
 content is not found, never used by mistake; building sends the folder's plain files with fixed modes, owner and
-times, so that the same content gives the same layers; nothing is fetched when the container runs.
+times, so that the same content gives the same layers; nothing is fetched when the container runs. An image whose folder
+has a file `packages` stands on our base image, and what it names is fetched from Debian when it is built.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from runtimes.sandbox import base
 from runtimes.sandbox.engine import LIBRARY_ERRORS, connect, translate
 
 LABEL = "org.goex.image"
+PACKAGES = "packages"
 BUILD = "Run `goex images build`."
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}\Z")
@@ -62,8 +64,11 @@ def content(name: str) -> dict[str, bytes]:
 
 
 def content_hash(files: dict[str, bytes]) -> str:
-    """16 hex digits over the base's recipe and every path with its bytes."""
+    """16 hex digits over the base's recipe, our base image's content for an image that stands on it, and every path
+    with its bytes."""
     digest = hashlib.sha256(base.RECIPE.encode())
+    if PACKAGES in files:
+        digest.update(content_hash(content("base")).encode())
     for path, data in sorted(files.items()):
         for part in (path.encode(), data):
             digest.update(len(part).to_bytes(8, "big") + part)
@@ -81,12 +86,18 @@ def find(client: APIClient, name: str) -> str:
     try:
         image = client.inspect_image(wanted)  # type: ignore[no-untyped-call] # the stubs lack it
     except docker.errors.ImageNotFound as error:
-        raise Unavailable(f"The sandbox image {name!r} isn't built, or is out of date.", next_step=BUILD) from error
+        raise Unavailable(
+            f"The sandbox image {name!r} isn't built, or is out of date.", next_step=_building(name)
+        ) from error
     labels = (image.get("Config") or {}).get("Labels") or {}
     # A tag can be moved by hand; the label is part of what was built.
     if labels.get(LABEL) != wanted.partition(":")[2]:
-        raise Unavailable(f"The image {wanted} isn't one that GoEx built.", next_step=BUILD)
+        raise Unavailable(f"The image {wanted} isn't one that GoEx built.", next_step=_building(name))
     return str(image["Id"])
+
+
+def _building(name: str) -> str:
+    return BUILD if name == "base" else f"Run `goex images build {name}`."
 
 
 def build(name: str = "base", progress: Progress = lambda line: None) -> str:
@@ -101,8 +112,12 @@ def build(name: str = "base", progress: Progress = lambda line: None) -> str:
             return find(client, name)
         except Unavailable:
             progress(f"Building {tag(name)}.")
-        below, complete = base.ensure(client, progress)
-        _run(client, files, name, below, "none" if complete else "host", progress)
+        if PACKAGES in files:
+            build("base", progress)
+            _run(client, files, name, tag("base"), "host", progress)
+        else:
+            below, complete = base.ensure(client, progress)
+            _run(client, files, name, below, "none" if complete else "host", progress)
         return find(client, name)
     except LIBRARY_ERRORS as error:
         raise translate(error, f"build the image {name!r}") from error
@@ -111,11 +126,12 @@ def build(name: str = "base", progress: Progress = lambda line: None) -> str:
 
 
 def _run(client: APIClient, files: dict[str, bytes], name: str, below: str, network: str, progress: Progress) -> None:
+    packages = files[PACKAGES].decode().split() if PACKAGES in files else base.PACKAGES
     events = client.build(
         fileobj=archive(files),
         custom_context=True,
         tag=tag(name),
-        buildargs={"BASE": below, "PACKAGES": " ".join(base.PACKAGES)},
+        buildargs={"BASE": below, "PACKAGES": " ".join(packages)},
         labels={LABEL: content_hash(files)},
         network_mode=network,
         rm=True,

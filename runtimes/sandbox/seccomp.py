@@ -50,7 +50,7 @@ class Rule:
     why: str
     args: tuple[Arg, ...] = ()
     error: int | None = None
-    group: Literal["", "unix"] = ""
+    group: Literal["", "unix", "shared-memory"] = ""
 
     def to_json(self) -> dict[str, Any]:
         made: dict[str, Any] = {
@@ -159,8 +159,13 @@ _SYSTEM = (
     *_one_of("ioctl", "bytes waiting, blocking or not, close on exec", 1, (0x541B, 0x5421, 0x5451, 0x5450)),
 )
 
+_SHARED_MEMORY = (
+    Rule("shmget shmat shmctl shmdt", "System V segments of the container's own IPC namespace; bound by the memory "
+         "limit: a PostgreSQL server doesn't start without one", group="shared-memory"),
+)  # fmt: skip
+
 RULES: tuple[Rule, ...] = (
-    *_FILES, *_PROCESSES, *_MEMORY, *_TIME_AND_SIGNALS, *_WAITING, *_SOCKETS, *_SYSTEM,
+    *_FILES, *_PROCESSES, *_MEMORY, *_TIME_AND_SIGNALS, *_WAITING, *_SOCKETS, *_SYSTEM, *_SHARED_MEMORY,
 )  # fmt: skip
 
 # What is left out on purpose, so that nobody adds it without knowing: inotify, fanotify, SysV and POSIX queues (they
@@ -170,13 +175,15 @@ RULES: tuple[Rule, ...] = (
 # sync (a machine-wide flush), clock setting, modules, kexec, reboot, quotas, swap.
 
 
-def profile(*, unix_sockets: bool = True) -> dict[str, Any]:
-    """The profile in the engine's form. Without `unix_sockets` no Unix socket can be made, only pairs.
+def profile(*, unix_sockets: bool = True, shared_memory: bool = False) -> dict[str, Any]:
+    """The profile in the engine's form. Without `unix_sockets` no Unix socket can be made, only pairs;
+    `shared_memory` is for images that hold a database server.
 
     A job that works on a person's folder gets the latter: a socket file in that folder may lead to a program of
     the person's, and the network namespace doesn't stand between them.
     """
-    rules = [rule for rule in RULES if unix_sockets or rule.group != "unix"]
+    groups = {"", *(["unix"] if unix_sockets else []), *(["shared-memory"] if shared_memory else [])}
+    rules = [rule for rule in RULES if rule.group in groups]
     return {
         "defaultAction": "SCMP_ACT_ERRNO",
         "archMap": [

@@ -111,7 +111,9 @@ def container(
 
 
 def _isolation(job: Job, profile: Profile) -> dict[str, Any]:
-    filtered = seccomp.profile(unix_sockets=job.folder is None or job.socket_dir is not None)
+    filtered = seccomp.profile(
+        unix_sockets=job.folder is None or job.socket_dir is not None, shared_memory=profile.shared_memory
+    )
     return {
         "Runtime": profile.runtime,
         "NetworkMode": "none",
