@@ -105,10 +105,15 @@ class AgentSocket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """How large a folder may be for a files action, which takes a snapshot of it first."""
+    """How large a folder may be for a files action, which takes a snapshot of it first; from how many bytes on a file
+    is kept as Git LFS does; what all snapshots may take (0: as much as there is); for how many days an action can be
+    undone (0: until it is committed)."""
 
     max_bytes: int = 2 * 2**30
     max_entries: int = 200_000
+    lfs_from: int = 200 * 10**6
+    quota: int = 20 * 2**30
+    keep_days: int = 90
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,6 +243,9 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
         files=Files(
             max_bytes=files.size("max_bytes", Files().max_bytes, 2**20),
             max_entries=files.integer("max_entries", Files().max_entries, 100, 10_000_000),
+            lfs_from=files.size("lfs_from", Files().lfs_from, 2**20),
+            quota=files.size("quota", Files().quota, 0),
+            keep_days=files.integer("keep_days", Files().keep_days, 0, 36_500),
         ),
         databases=Databases(
             hold_hours=databases.integer("hold_hours", Databases().hold_hours, 1, LONGEST_HOLD),

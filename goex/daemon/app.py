@@ -48,6 +48,7 @@ from goex.engine.ledger import Ledger, LedgerAltered
 from goex.engine.mapping import Mappings
 from goex.engine.peers import Presence, Sessions
 from goex.engine.recovery import recover
+from goex.engine.retention import Retention
 from goex.engine.reversions import Reversions
 from goex.journal.chain import Journal, utc_now
 from goex.journal.states import State
@@ -67,6 +68,7 @@ from policies.errors import Denied, GoexError, Unsupported
 from runtimes.files.runtime import FilesRuntime
 from runtimes.files.tree import Bounds
 from runtimes.gateway.client import GatewayClient
+from runtimes.mongo.runtime import MongoRuntime
 from runtimes.rest.runtime import RestRuntime
 from runtimes.sandbox.docker import DockerSandbox
 from runtimes.sql.runtime import SqlRuntime
@@ -101,6 +103,7 @@ class App:
     engine: Engine = field(init=False)
     reversions: Reversions = field(init=False)
     holds: Holds = field(init=False)
+    retention: Retention = field(init=False)
     sessions: Sessions = field(init=False)
     presence: Presence = field(init=False)
     registry: Registry = field(init=False)
@@ -148,12 +151,16 @@ class App:
                     profile,
                     protected=(self.paths.config_dir, self.paths.run_dir),
                     bounds=Bounds(files=self.config.files.max_entries, bytes=self.config.files.max_bytes),
+                    large=self.config.files.lfs_from,
+                    quota=self.config.files.quota,
+                    keep_days=self.config.files.keep_days,
                 ),
                 "sql": SqlRuntime(
                     self._lend_database,
                     self.config.databases.limits(),
                     protected=(self.paths.config_dir, self.paths.run_dir, self.paths.state_dir),
                 ),
+                "mongo": MongoRuntime(self._lend_database, self.config.databases.limits()),
             },
             settings=Settings(
                 ask_seconds=self.config.ask.seconds, confinement=self.config.confine, breaker=self.config.breaker
@@ -162,6 +169,7 @@ class App:
         )
         self.engine = Engine(core, Mappings(core, self._the_mapper, self.custody.connected))
         self.holds = Holds(self.engine)
+        self.retention = Retention(self.engine)
 
     # ---- life
 
@@ -460,6 +468,7 @@ class App:
                 if self.journal.unlocked:
                     self.ledger.forget_unused()
                     await self.holds.end_overdue()
+                    await self.retention.end_overdue()
                 await asyncio.to_thread(self.custody.flush_uses)
 
 

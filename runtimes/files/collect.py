@@ -13,6 +13,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
+from policies.errors import GoexError
 from runtimes.files.large import Large
 from runtimes.files.tree import LARGE, Manifest
 
@@ -30,6 +31,8 @@ class Git(Protocol):
     def run(self, *arguments: str, data: bytes = b"") -> bytes: ...
 
     def load(self, oid: str) -> Manifest: ...
+
+    def clean(self) -> None: ...
 
 
 def collect(repository: Git) -> None:
@@ -68,7 +71,11 @@ def _write(repository: Git, oids: set[str]) -> bytes:
     """A pack of these objects, beside the others, under the name that it gets from its contents."""
     names = "".join(f"{oid}\n" for oid in sorted(oids)).encode("ascii")
     beside = str(repository.path / "objects" / "pack" / "pack")
-    return repository.run("pack-objects", "--quiet", "--window=0", beside, data=names).strip()
+    try:
+        return repository.run("pack-objects", "--quiet", "--window=0", beside, data=names).strip()
+    except GoexError:
+        repository.clean()  # on a full disk half a pack would take what is left
+        raise
 
 
 def _contents(repository: Git) -> set[str]:

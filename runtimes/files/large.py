@@ -61,10 +61,17 @@ class Large:
             raise Unavailable("A snapshot names a content that can't be one.")
         return self._objects / plain[:2] / plain[2:4] / plain
 
-    def store(self, source: int, size: int) -> str:
+    def store(
+        self,
+        source: int,
+        size: int,
+        room: Callable[[int], None] = lambda size: None,
+        kept: set[str] | None = None,
+    ) -> str:
         """Keep what the open file holds. Durable on return. Returns its name, "" when it isn't as long as it was.
 
-        Raises Unavailable when there is no room for it.
+        `room` hears of a copy's size before it is made. The name goes into `kept` if it wasn't here before. Raises
+        Unavailable when there is no room on the disk.
         """
         temporary = self._folder / "tmp"
         temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -76,6 +83,7 @@ class Large:
                 for chunk in _pieces(file, size):
                     digest.update(chunk)
             else:
+                room(os.fstat(source).st_blocks * 512)
                 self._require_room(size)
                 digest, whole = self._copied(source, file, size)
             if not whole:
@@ -84,6 +92,8 @@ class Large:
             goal = self.path(oid)
             if goal.exists():
                 return oid
+            if kept is not None:
+                kept.add(oid)
             os.fchmod(file, 0o400)
             os.fsync(file)
             goal.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

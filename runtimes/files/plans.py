@@ -48,8 +48,17 @@ def command(action: Files) -> tuple[str, tuple[str, ...]]:
     return "program.sh", ("sh", "/goex/job/program.sh")
 
 
-def plan(action: Files, folder: Folder, found: Manifest, profile: Profile, image_id: str, bounds: Bounds) -> Plan:
-    """The plan of an action whose folder was looked at."""
+def plan(
+    action: Files,
+    folder: Folder,
+    found: Manifest,
+    profile: Profile,
+    image_id: str,
+    bounds: Bounds,
+    keep_days: int = 0,
+) -> Plan:
+    """The plan of an action whose folder was looked at. Its undo is kept for `keep_days` (0: until it is committed)."""
+    kept = f" It is kept for {words.counted(keep_days, 'day')}." if keep_days else ""
     program = _hash(action)
     why = (
         "it belongs to root"
@@ -80,7 +89,8 @@ def plan(action: Files, folder: Folder, found: Manifest, profile: Profile, image
         undo_class=UndoClass.EXACT,
         undo_text=(
             "Undo puts the folder back exactly as it was: contents, names, modes, owners, times, links, attributes. "
-            f"It needs the folder as the program left it, and is refused when someone changed it since. {_NOT_RESTORED}"
+            "It needs the folder as the program left it, and is refused when someone changed it since."
+            f"{kept} {_NOT_RESTORED}"
         ),
         resolved={
             "folder": folder.path,
@@ -98,7 +108,7 @@ def plan(action: Files, folder: Folder, found: Manifest, profile: Profile, image
         image_id=image_id,
         limits={**profile.limits.to_json(), "runtime": profile.runtime, "image": profile.image},
         lines=lines,
-        undo={"strategy": "snapshot"},
+        undo={"strategy": "snapshot", **({"keep_days": keep_days} if keep_days else {})},
     )
 
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 from policies.actions import Action, Files, Outcome, Plan, Revert
-from policies.errors import Conflict, GoexError, InvalidInput, Unsupported
+from policies.errors import Conflict, GoexError, InvalidInput, Unavailable, Unsupported
 from runtimes.base import Context, DryLine, DryRun, Footprint, Records, Settlement
 from runtimes.files import notes, plans, words, workcopy
 from runtimes.files.desk import Desk, Halted, refuse_difference, refuse_unrestorable, stopped
@@ -27,6 +27,7 @@ from runtimes.files.dryrun import Dry, Room
 from runtimes.files.folder import Folder, open_pinned, resolve
 from runtimes.files.handles import remove_path
 from runtimes.files.original import Kept, Original
+from runtimes.files.quota import Full, Quota, Undone, mark, unmark
 from runtimes.files.running import Run, interrupted
 from runtimes.files.snapshot import LARGE_FROM, Cache, Repository, plain
 from runtimes.files.threads import FolderLocks, in_thread, teller
@@ -53,6 +54,8 @@ class FilesRuntime:
         bounds: Bounds | None = None,
         room: Room | None = None,
         large: int = LARGE_FROM,
+        quota: int = 0,
+        keep_days: int = 0,
     ) -> None:
         self._sandbox = sandbox
         self._snapshots = snapshots
@@ -61,6 +64,8 @@ class FilesRuntime:
         self._bounds = bounds or Bounds()
         self._room = room or Room()
         self._large = large
+        self._keep_days = keep_days
+        self._quota = Quota(snapshots=snapshots, most=quota)
         self._cache = Cache()
         self._locks = FolderLocks()
 
@@ -81,7 +86,7 @@ class FilesRuntime:
         finally:
             os.close(root)
         refuse_unrestorable(found)
-        return plans.plan(action, folder, found, self._profile, image_id, self._bounds)
+        return plans.plan(action, folder, found, self._profile, image_id, self._bounds, self._keep_days)
 
     # ---- dry runs ----
 
@@ -147,15 +152,31 @@ class FilesRuntime:
         async with self._desk(plan, context.action_id, context.records, context.progress) as desk:
 
             def save() -> tuple[str, Manifest]:
+                left = self._quota.left()
+
+                def room(size: int) -> None:
+                    nonlocal left
+                    if left is not None:
+                        left -= size
+                        if left < 0:
+                            raise self._quota.full()
+
+                room(0 if left is None or left else 1)
                 walk = desk.walker(known=desk.repository.latest(), force=False, tell=tell)
-                oid, made = desk.repository.save(f"{context.action_id}/before", walk, desk.root)
+                oid, made = desk.repository.save(f"{context.action_id}/before", walk, desk.root, room=room)
                 refuse_unrestorable(made)
                 if plan.resolved["mode"] == "direct" and (why := workcopy.special(made)):
                     raise Conflict(f"The folder isn't as it was when it was looked at: {why}.", difference=(why,))
                 return oid, made
 
             tell = teller(context.progress)
-            oid, made = await in_thread(save, saying="Taking a snapshot of the folder…", progress=context.progress)
+            while True:
+                try:
+                    oid, made = await in_thread(save, saying="Taking a snapshot…", progress=context.progress)
+                    break
+                except Full:
+                    if not await self._make_room(desk, context):
+                        raise
             notes.write_manifest(context.records, "before", oid)
             context.note("snapshot", {"state": "before", "manifest": oid, "files": made.files, "bytes": made.bytes})
 
@@ -205,6 +226,9 @@ class FilesRuntime:
         if "running" in (state.at, state.was) or notes.read_manifest(context.records, "after") is None:
             await self.settle(plan, context)
             _refuse_pointless(revert, notes.read_state(context.records))
+        kept = self._repository(str(plan.resolved["folder"])).labels()
+        if not any(label.startswith(f"refs/goex/{plain(context.action_id)}/") for label in kept):
+            raise Unsupported("It was undone, and its snapshots have made room for others since.")
         folder = await in_thread(lambda: self._still_there(plan))
         pinned = plans.revert_plan(revert, plan, folder, ())
         async with self._desk(pinned, context.action_id, context.records, context.progress) as desk:
@@ -224,12 +248,15 @@ class FilesRuntime:
         async with self._desk(revert_plan, target.action_id, target.records, context.progress) as desk:
             before, after = await in_thread(desk.sides)
             undo = revert.verb == "undo"
+            await in_thread(lambda: unmark(desk.repository, desk.action_id))
             try:
                 lines = await desk.bring(
                     before if undo else after, (before, after), arrive="before" if undo else "after"
                 )
             except Halted as halted:
                 return stopped(f"The {revert.verb} stopped half way; run it again to finish it.", halted.cause)
+            if undo:
+                await in_thread(lambda: mark(desk.repository, desk.action_id, desk.folder.path))
         shown, cut = words.capped(lines)
         what = "before" if undo else "after"
         return Outcome(
@@ -255,13 +282,34 @@ class FilesRuntime:
             repository = self._repository(path)
 
             def drop() -> None:
+                unmark(repository, context.action_id)
                 repository.drop(context.action_id)
-                repository.collect()
                 remove_path(self._work(context.action_id))
+                with suppress(Unavailable):  # on a full disk what is given up takes its room until the next time
+                    repository.collect()
 
             await in_thread(drop, saying="Deleting snapshots…", progress=context.progress)
 
     # ---- parts ----
+
+    async def _make_room(self, desk: Desk, context: Context) -> bool:
+        """Delete the snapshots of the action that has been undone for longest. Returns False when there is none."""
+        for each in await in_thread(self._quota.undone):
+            own = each.folder == desk.folder.path
+            async with AsyncExitStack() as held:
+                if not own and not await held.enter_async_context(self._locks.hold_now(each.folder)):
+                    continue
+
+                def drop(each: Undone = each) -> None:
+                    repository = self._repository(each.folder)
+                    unmark(repository, each.action)
+                    repository.drop(each.action)
+                    repository.collect()
+
+                await in_thread(drop, saying="Making room for the snapshot…", progress=context.progress)
+            context.note("snapshots-dropped", {"action": each.action, "why": "room was needed, and it is undone"})
+            return True
+        return False
 
     @asynccontextmanager
     async def _desk(

@@ -54,6 +54,9 @@ LARGE_FROM = 200 * 10**6  # bytes
 _LITTLE = 1 << 18  # bytes free on a disk that is as good as full
 
 
+Room = Callable[[int], None]  # hears how many bytes are about to be kept, and raises where they may not be
+
+
 class Cache:
     """Manifests that were read or written last, by their object ids, up to a number of entries in all."""
 
@@ -101,22 +104,28 @@ class Repository:
 
     # ---- writing ----
 
-    def save(self, label: str, walk: Walk, root: int) -> tuple[str, Manifest]:
+    def save(self, label: str, walk: Walk, root: int, *, room: Room | None = None) -> tuple[str, Manifest]:
         """Walk the folder open as `root` and keep all of it as `label`. Durable on return.
 
-        Returns the manifest's object id and the manifest. Raises Unavailable (disk full, git missing) and what a
-        walk raises; then nothing is kept.
+        Returns the manifest's object id and the manifest. Raises what `room` raises when there is none, Unavailable
+        (disk full, git missing) and what a walk raises; then nothing is kept.
         """
-        made = self.store(walk, root)
+        made = self.store(walk, root, room=room)
         return self._commit(label, made), made
 
-    def store(self, walk: Walk, root: int) -> Manifest:
+    def store(self, walk: Walk, root: int, *, room: Room | None = None) -> Manifest:
         """Keep the contents of the folder open as `root` until the next collection. Durable on return."""
         self._open()
-        with PackWriter(self._pack_folder) as pack:
-            walk.read = self._reader(pack)
-            made = walk.run(root)
-            pack.finish()
+        kept: set[str] = set()
+        try:
+            with PackWriter(self._pack_folder) as pack:
+                walk.read = self._reader(pack, room or (lambda size: None), kept)
+                made = walk.run(root)
+                pack.finish()
+        except BaseException:
+            for oid in kept:
+                self.lfs.path(oid).unlink(missing_ok=True)
+            raise
         return made
 
     def keep(self, label: str, manifest: Manifest) -> str:
@@ -124,8 +133,8 @@ class Repository:
         self._open()
         return self._commit(label, manifest)
 
-    def _reader(self, pack: PackWriter) -> Reader:
-        """A `Reader` that keeps what isn't kept yet."""
+    def _reader(self, pack: PackWriter, room: Room, kept: set[str]) -> Reader:
+        """A `Reader` that keeps what isn't kept yet. `room` hears of it first; what is large goes into `kept`."""
         there: set[bytes] | None = None
         large = self.large
 
@@ -142,8 +151,9 @@ class Repository:
         def read(fd: int, at: os.stat_result, path: bytes) -> str:
             size = at.st_size
             if size >= large:
-                return self.lfs.store(fd, size)
+                return self.lfs.store(fd, size, room, kept)
             if size > _SMALL:
+                room(size)
                 oid = pack.stream(size, lambda most: os.read(fd, most))
                 if oid and known(oid):
                     pack.drop_last()
@@ -155,6 +165,7 @@ class Repository:
                 return ""
             oid = object_id(data)
             if not known(oid):
+                room(size)
                 pack.add(oid, data)
             return oid
 

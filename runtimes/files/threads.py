@@ -87,6 +87,15 @@ class FolderLocks:
             self._waking = waking  # a task that nobody holds may be collected
             await asyncio.shield(waking)
 
+    @asynccontextmanager
+    async def hold_now(self, path: str) -> AsyncIterator[bool]:
+        """Hold this folder if nobody holds an overlapping one; yields whether that is so. Waits for nobody."""
+        if any(_overlap(path, held) for held in self._held):
+            yield False
+            return
+        async with self.hold(path):
+            yield True
+
     async def _wake(self) -> None:
         async with self._freed:
             self._freed.notify_all()

@@ -34,6 +34,9 @@ path = "/run/goex/agent.sock"
 users = ["root", 1000]
 [files]
 max_bytes = "1 GiB"
+lfs_from = "64 MiB"
+quota = "5 GiB"
+keep_days = 7
 [grants]
 unused_days = 30
 [log]
@@ -68,6 +71,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
     assert config.sandbox.profile().limits.pids == 64
     assert config.agent_sockets[0].uids == {0, 1000}
     assert config.files.max_bytes == 2**30
+    assert (config.files.lfs_from, config.files.quota, config.files.keep_days) == (64 * 2**20, 5 * 2**30, 7)
     assert (config.grants.unused_days, Config().grants.unused_days) == (30, 90)
     assert config.log_level == "debug"
 
