@@ -14,6 +14,7 @@ import typer.core
 from goex.cli import calls as calls_
 from goex.cli.output import Json, Output
 from policies.errors import ExitStatus, InvalidInput
+from policies.jsonvalue import parse
 
 if TYPE_CHECKING:
     from goex.client import Client
@@ -228,10 +229,7 @@ def _operations(text: str) -> list[str]:
     """One operation as it is written, or those of a list. Their keys keep their order, which has a meaning there."""
     if text.startswith("@"):
         text = read_text(Path(text[1:]), "The operations")
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise InvalidInput(f"The operations aren't JSON: {error}.", next_step="Write one object, or a list.") from error
+    value = parse(text, limit=MAX_TEXT, what="The text of the operations")  # strictly: no key stands twice
     if isinstance(value, list):
         return [json.dumps(one, ensure_ascii=False) for one in value]
     return [text]
