@@ -70,6 +70,8 @@ def checks(env: Mapping[str, str], *, quick: bool = False) -> list[Check]:
     except GoexError as error:
         return [*found, Check(name="folders", ok=False, says=error.message, mend=error.next_step)]
     found += [_guard("folders", lambda: _folders(paths)), _guard("config", lambda: _config(paths))]
+    if paths.snapshots.is_dir():
+        found.append(_guard("snapshots", lambda: _snapshots(paths)))
     status: list[pb.StatusReply] = []
     found.append(_guard("daemon", lambda: _daemon(paths, status)))
     found.append(_guard("vault", lambda: _vault(paths, status[0] if status else None)))
@@ -188,6 +190,20 @@ def _config(paths: Paths) -> Check:
     return Check(
         name="config", ok=True, says=str(paths.config_file) if paths.config_file.exists() else "none: the defaults"
     )
+
+
+def _snapshots(paths: Paths) -> Check:
+    """What the snapshots of folders take, beside what they may."""
+    from goex.config import load
+    from runtimes.files.quota import Quota
+    from runtimes.files.words import size
+
+    quota = Quota(snapshots=paths.snapshots, most=load(paths.config_file).files.quota)
+    used = quota.used()
+    says = f"they take {size(used)}" + (f" of at most {size(quota.most)}" if quota.most else "")
+    tight = bool(quota.most) and used * 10 > quota.most * 9
+    mend = "goex commit ID   (of what you won't take back; or raise [files] quota)" if tight else ""
+    return Check(name="snapshots", ok=not tight, says=says, mend=mend, needed=False)
 
 
 def _daemon(paths: Paths, status: list[pb.StatusReply]) -> Check:
