@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import (
+    databases,
     deciding,
     executing,
     folders,
@@ -42,7 +43,7 @@ GROUPS: Mapping[str, Group] = {
     module.NAME: module.measure
     for module in (
         importing, opening, searching, mapping, remembering, deciding, leasing, journaling, verifying, paging,
-        gateway, sandbox, executing, folders,
+        gateway, sandbox, executing, folders, databases,
     )
 }  # fmt: skip
 

@@ -15,6 +15,7 @@ from runtimes.sandbox import spec
 from runtimes.sandbox.contract import Profile
 from tests.bench import (
     catalogs,
+    databases,
     folders,
     fresh,
     importing,
@@ -47,6 +48,7 @@ NAMES = (
     "sandbox.cold.p50_ms",
     "exec.p50_ms",
     "files.snapshot_20k_s",
+    "sql.reversal_200k.ratio",
 )
 
 
@@ -175,6 +177,17 @@ async def test_a_tiny_run_over_a_small_folder() -> None:
     names = ["files.snapshot_20k_s", "files.incremental_s", "files.undo_s", "files.large_1gb_s"]
     assert [each.name for each in rows] == names
     assert all(each.unit == "s" and each.value > 0 and each.floor > 0 for each in rows)
+
+
+async def test_a_tiny_run_over_each_kind_of_database() -> None:
+    rows = await databases.measure(rows=50, rounds=1, holds=2)
+    kinds = ["", ".mariadb", ".sqlite"]
+    names = [
+        *(f"sql.reversal_200k.ratio{kind}" for kind in kinds),
+        *(f"sql.hold.added_p50_ms{kind}" for kind in kinds[:2]),
+    ]
+    assert [each.name for each in rows] == names
+    assert all(each.floor > 0 for each in rows)
 
 
 async def test_a_lease_is_measured_for_a_login_and_for_a_key() -> None:
