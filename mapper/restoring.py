@@ -103,4 +103,4 @@ def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def _equals(name: str, value: str, says: str) -> Expect:
-    return Expect(op="equals", path=f"$.{name}", value=value, says=f"{says}: {name}.")
+    return Expect(op="equals", path=f"$.{name}", value=value, says=f"{says} ({name})")

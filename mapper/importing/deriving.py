@@ -454,7 +454,7 @@ def _unchanged(read: Op) -> tuple[Expect, ...]:
 
 
 def _equals(name: str, value: str, says: str) -> Expect:
-    return Expect(op="equals", path=f"$.{name}", value=value, says=f"{says}: {name}.")
+    return Expect(op="equals", path=f"$.{name}", value=value, says=f"{says} ({name})")
 
 
 def _gone(says: str) -> Expect:

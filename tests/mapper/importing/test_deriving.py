@@ -165,7 +165,8 @@ def _walk(holder: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def test_undo_of_a_bad_form_is_refused() -> None:
-    for bad in ({}, {"calls": []}, {"calls": [{"method": "x"}]}, {"calls": "x"}, {"calls": [1]}):
+    bads: tuple[Any, ...] = ({}, {"calls": []}, {"calls": [{"method": "x"}]}, {"calls": "x"}, {"calls": [1]})
+    for bad in bads:
         with pytest.raises(InvalidInput):
             undo_from_json(bad, "derived")
     made = undo_from_json({"calls": [{"method": "x", "arguments": {}}]}, "derived")

@@ -1,0 +1,421 @@
+"""Derived ways back at work: undo(do(x)) leaves a stateful service as it was, and a third party's change is never lost.
+
+First with a small interpreter in place of container and gateway, which judges as the gateway does, for many sequences;
+then some of the same for real.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mapper.catalog import Catalog
+from mapper.importing.files import import_openapi
+from policies.actions import Plan, Revert, UndoClass
+from policies.errors import Conflict, GoexError, Unsupported
+from policies.reversions import Result, Standing, Use
+from runtimes.gateway.client import GatewayClient
+from runtimes.gateway.plan import Exchange
+from runtimes.gateway.values import Answers, judge
+from runtimes.rest.answers import Answer, Ledger
+from runtimes.rest.assessing import assess_calls
+from runtimes.rest.binding import literal
+from runtimes.rest.reverting import planned_steps, undo_steps
+from runtimes.rest.runtime import RestRuntime
+from runtimes.rest.steps import Step
+from runtimes.sandbox.contract import Limits, Profile
+from runtimes.sandbox.docker import DockerSandbox
+from tests.mapper.importing.undo_specs import document
+from tests.runtimes.rest.support import Bench, Hit, account, calls, serving
+from tests.services.apis.notes import Notes
+
+KEYED = {"name": "Idempotency-Key", "in": "header", "schema": {"type": "string"}}
+
+
+def made_catalog(folder: Path, *, keyed: bool = True) -> Catalog:
+    """The documents of the labelled set as one service, whose POST of notes takes a key (unless not `keyed`)."""
+    made = document("notes")
+    forge = document("forge")
+    made["paths"] |= {path: item for path, item in forge["paths"].items() if path.startswith("/user/starred")}
+    made["paths"]["/notes"]["post"]["parameters"] += [KEYED] * keyed
+    (folder / "notes.json").write_text(json.dumps(made))
+    import_openapi(folder / "catalog.db", folder / "notes.json", "notes")
+    return Catalog.open(folder / "catalog.db", alone=True)
+
+
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
+    return made_catalog(tmp_path_factory.mktemp("catalog"))
+
+
+class Kept:
+    """A reversion set in memory."""
+
+    def __init__(self) -> None:
+        self.uses: list[Use] = []
+        self.known: dict[str, Standing] = {}
+
+    def added(self, method_id: str) -> tuple[Any, ...]:
+        return ()
+
+    def standing(self, pair: str) -> Standing:
+        return self.known.get(pair, Standing.UNPROVEN)
+
+    def used(self, use: Use) -> None:
+        self.uses.append(use)
+        if use.result is Result.FAILED:
+            self.known[use.pair] = Standing.FAILED
+        elif use.result is Result.WORKED:
+            self.known.setdefault(use.pair, Standing.PROVEN)
+
+
+# ---- many sequences, by an interpreter
+
+ACCOUNT = account("notes", "https://notes.example.org")
+TEXTS = st.text(alphabet='abcé\n$"{}', max_size=6)
+FIELDS = st.fixed_dictionaries(
+    {}, optional={"title": TEXTS, "text": TEXTS, "labels": st.lists(st.sampled_from("xyz"), max_size=3)}
+)
+IDS = st.sampled_from(["n1", "n2"])
+CALLS = st.one_of(
+    st.tuples(st.just("notes.post"), TEXTS.map(lambda title: {"body": {"title": title, "text": "t"}})),
+    st.tuples(st.just("notes.patch"), st.builds(lambda id, body: {"id": id, "body": body}, IDS, FIELDS)),
+    st.tuples(
+        st.just("notes.put"),
+        st.builds(lambda id, title, rest: {"id": id, "body": {**rest, "title": title}}, IDS, TEXTS, FIELDS),
+    ),
+    st.tuples(st.just("notes.delete"), IDS.map(lambda id: {"id": id})),
+    st.tuples(st.sampled_from(["notes.archive.post", "notes.unarchive.post"]), IDS.map(lambda id: {"id": id})),
+    st.tuples(
+        st.sampled_from(["user.starred.put", "user.starred.delete"]),
+        st.sampled_from("ab").map(lambda repo: {"owner": "o", "repo": repo}),
+    ),
+)
+
+
+def service() -> Notes:
+    made = Notes()
+    made.add(title="one", text="first", labels=["x"])
+    made.add(title="two")
+    made.stars.add(("o", "a"))
+    return made
+
+
+def carry(steps: tuple[Step, ...], to: Notes, ledger: Ledger) -> Step | None:
+    """Send steps in order until one doesn't go well, which is returned."""
+    for step in steps:
+        request = step.request
+        path = "/" + "/".join(str(literal(part, ledger.answers)) for part in request.path)
+        body = literal(request.body, ledger.answers)
+        status, value = to.handle(Hit(request.method, path, {}, copy.deepcopy(body), dict(request.headers)))
+        known = Answers()
+        for id, answer in ledger.answers.items():
+            known.keep(id, answer.body)
+        failed = judge(request.expect, status, copy.deepcopy(value), "json" if value is not None else "empty", known)
+        ledger.answers[step.id] = Answer.of(
+            Exchange(request=step.id, status=status, well=not failed, body=value, failed=failed), ()
+        )
+        if not step.read:
+            ledger.sent.append(step.id)
+        if failed:
+            return step
+    return None
+
+
+def do(made: list[tuple[str, Any]], to: Notes, catalog: Catalog, bench: Bench) -> tuple[Plan, Ledger]:
+    action = calls(*((f"notes.{name}", arguments) for name, arguments in made))
+    plan = assess_calls(action, bench.context("a1"), catalog, Profile(), "sha256:x")
+    ledger = Ledger()
+    carry(planned_steps(plan), to, ledger)
+    return plan, ledger
+
+
+def names(catalog: Catalog) -> dict[str, str]:
+    """The names that the calls above stand for."""
+    found = {method.origin_id: method.name for method in catalog.methods()}
+    return {
+        "notes.post": found["POST /notes"],
+        "notes.patch": found["PATCH /notes/{id}"],
+        "notes.put": found["PUT /notes/{id}"],
+        "notes.delete": found["DELETE /notes/{id}"],
+        "notes.archive.post": found["POST /notes/{id}/archive"],
+        "notes.unarchive.post": found["POST /notes/{id}/unarchive"],
+        "user.starred.put": found["PUT /user/starred/{owner}/{repo}"],
+        "user.starred.delete": found["DELETE /user/starred/{owner}/{repo}"],
+    }
+
+
+@settings(max_examples=60, deadline=None)
+@given(made=st.lists(CALLS, min_size=1, max_size=5))
+def test_undo_brings_back_what_could_be_seen(made: Any, catalog: Catalog, tmp_path_factory: Any) -> None:
+    """Whole, or nothing of it: an action whose undo can't be planned or compared leaves all as it is."""
+    spelled = names(catalog)
+    bench = Bench(tmp_path_factory.mktemp("records"), (ACCOUNT,))
+    to = service()
+    before = to.state()
+    plan, ledger = do([(spelled[name], arguments) for name, arguments in made], to, catalog, bench)
+    between = to.state()
+    try:
+        steps = undo_steps(plan, ledger, catalog, bench.context("a1").accounts)
+    except Unsupported:
+        assert to.state() == between
+        return
+    own = Ledger()
+    stopped = carry(steps, to, own)
+    if stopped is not None and stopped.role == "guard":
+        # Two calls on one thing: the newer is taken back, the older compares and stays. Never a wrong value.
+        assert own.sent or to.state() == between
+        return
+    assert stopped is None
+    assert to.state() == before
+
+
+@settings(max_examples=60, deadline=None)
+@given(one=CALLS, field=st.sampled_from(["title", "text"]))
+def test_one_call_is_always_taken_back_or_refused(
+    one: Any, field: str, catalog: Catalog, tmp_path_factory: Any
+) -> None:
+    spelled = names(catalog)
+    bench = Bench(tmp_path_factory.mktemp("records"), (ACCOUNT,))
+    to = service()
+    before = to.state()
+    plan, ledger = do([(spelled[one[0]], one[1])], to, catalog, bench)
+    with suppress(Unsupported):
+        assert carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), to, Ledger()) is None
+        assert to.state() == before
+
+
+@settings(max_examples=60, deadline=None)
+@given(one=CALLS)
+def test_a_third_partys_change_in_between_stays(one: Any, catalog: Catalog, tmp_path_factory: Any) -> None:
+    spelled = names(catalog)
+    bench = Bench(tmp_path_factory.mktemp("records"), (ACCOUNT,))
+    to = service()
+    plan, ledger = do([(spelled[one[0]], one[1])], to, catalog, bench)
+    changed = False
+    for id, note in to.notes.items():  # another writes what this one wrote, and more
+        to.change(id, title="somebody else's", text="somebody else's", labels=["w"], archived=not note["archived"])
+        changed = True
+    if one[0] == "notes.delete":
+        return  # nothing is there to be changed
+    to.stars ^= {("o", "a"), ("o", "b")}
+    left = to.state()
+    with suppress(Unsupported):
+        stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), to, Ledger())
+        assert stopped is not None and stopped.role == "guard" and changed
+    assert to.state() == left
+
+
+# ---- what the prompt says
+
+
+def test_the_prompt_says_where_it_comes_from(catalog: Catalog, tmp_path: Path) -> None:
+    bench, spelled, kept = Bench(tmp_path, (ACCOUNT,)), names(catalog), Kept()
+
+    def plan(name: str, arguments: dict[str, Any]) -> Plan:
+        action = calls((f"notes.{spelled[name]}", arguments))
+        return assess_calls(action, bench.context("a1"), catalog, Profile(), "sha256:x", kept)
+
+    first = plan("notes.patch", {"id": "n1", "body": {"title": "x"}})
+    assert first.undo_class is UndoClass.COMPENSATING
+    assert "derived from the service's document, unproven" in first.undo_text
+    assert any("$.title (if it is there)" in line for line in first.lines)
+    assert {need.why for need in first.needs} == {"action", "pre-read", "read-back", "undo"}
+    (undo,) = first.undo["calls"]
+    kept.known[undo["pair"]] = Standing.PROVEN
+    second = plan("notes.patch", {"id": "n1", "body": {"title": "x"}})
+    assert "derived from the service's document, and is proven" in second.undo_text
+    kept.known[undo["pair"]] = Standing.FAILED
+    third = plan("notes.patch", {"id": "n1", "body": {"title": "x"}})
+    assert (third.undo_class, third.undo["calls"]) == (UndoClass.IRREVERSIBLE, [])
+    assert "failed once, so it isn't used again" in third.undo_text
+    gone = plan("notes.delete", {"id": "n1"})
+    assert "with another id" in gone.undo_text and "archived" in gone.undo_text
+
+
+# ---- for real
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Iterator[Notes]:
+    made = service()
+    with serving(made, tmp_path):
+        yield made
+
+
+@pytest.fixture
+def bench(notes: Notes, tmp_path: Path) -> Bench:
+    return Bench(tmp_path / "records", (account("notes", notes.url, ca_pem=notes.ca_pem, private=True),))
+
+
+@pytest.fixture
+async def runtime(sandbox_image: str, tmp_path: Path, catalog: Catalog) -> AsyncIterator[RestRuntime]:
+    sandbox = DockerSandbox("tests-derived", scratch_dir=tmp_path / "scratch")
+    gateway = GatewayClient(tmp_path / "gateway")
+    try:
+        yield RestRuntime(sandbox, gateway, catalog, Profile(limits=Limits(seconds=30)), Kept())
+    finally:
+        await gateway.stop()
+        await sandbox.close()
+
+
+async def run(runtime: RestRuntime, bench: Bench, name: str, arguments: dict[str, Any], id: str = "a1") -> Plan:
+    action = calls((f"notes.{names(runtime.catalog)[name]}", arguments))
+    plan = await runtime.assess(action, bench.context(id))
+    await runtime.prepare(plan, bench.context(id))
+    outcome = await runtime.execute(plan, bench.context(id))
+    assert outcome.ok, outcome.summary
+    return plan
+
+
+async def take_back(runtime: RestRuntime, bench: Bench, plan: Plan, id: str = "a1", by: str = "u1") -> Any:
+    revert = Revert(verb="undo", target=id)
+    revert_plan = await runtime.assess_revert(revert, plan, bench.context(id))
+    return await runtime.execute_revert(revert, revert_plan, plan, bench.context(id), bench.context(by))
+
+
+REAL: dict[str, tuple[str, dict[str, Any]]] = {
+    "create": ("notes.post", {"body": {"title": "new", "text": "x"}}),
+    "patch": ("notes.patch", {"id": "n1", "body": {"title": "new", "labels": []}}),
+    "put": ("notes.put", {"id": "n1", "body": {"title": "new"}}),
+    "delete": ("notes.delete", {"id": "n1"}),
+    "archive": ("notes.archive.post", {"id": "n1"}),
+    "unstar": ("user.starred.delete", {"owner": "o", "repo": "a"}),
+}
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("name", sorted(REAL))
+async def test_through_the_container(name: str, runtime: RestRuntime, notes: Notes, bench: Bench) -> None:
+    before = notes.state()
+    plan = await run(runtime, bench, *REAL[name])
+    assert notes.state() != before
+    outcome = await take_back(runtime, bench, plan)
+    assert outcome.ok, outcome.summary
+    assert notes.state() == before
+    (undo,) = plan.undo["calls"]
+    kept = runtime.reversions
+    assert isinstance(kept, Kept)
+    assert kept.uses == [Use(pair=undo["pair"], action="u1", call=0, result=Result.WORKED)]
+
+
+@pytest.mark.docker
+async def test_a_third_party_in_between_is_a_conflict(runtime: RestRuntime, notes: Notes, bench: Bench) -> None:
+    plan = await run(runtime, bench, *REAL["patch"])
+    notes.change("n1", title="somebody else's")
+    left, sent = notes.state(), len(notes.writes())
+    with pytest.raises(Conflict) as caught:
+        await take_back(runtime, bench, plan)
+    assert any("somebody else's" in line for line in caught.value.difference)
+    assert (notes.state(), len(notes.writes())) == (left, sent)
+    assert isinstance(runtime.reversions, Kept) and runtime.reversions.uses == []  # the pair isn't to blame
+
+
+@pytest.mark.docker
+async def test_a_pair_that_fails_once_is_never_used_again(runtime: RestRuntime, notes: Notes, bench: Bench) -> None:
+    """The service takes the undo and doesn't do it: the read-back sees it, and that was the last time."""
+    plan = await run(runtime, bench, *REAL["archive"])
+    notes.override = lambda hit: (200, notes.notes["n1"]) if hit.path.endswith("unarchive") else None
+    outcome = await take_back(runtime, bench, plan)
+    assert not outcome.ok and "read-back" in outcome.summary
+    kept = runtime.reversions
+    assert isinstance(kept, Kept)
+    assert [use.result for use in kept.uses] == [Result.FAILED]
+    notes.override = lambda hit: None
+    sent = len(notes.hits)
+    with pytest.raises(Unsupported, match="failed once"):
+        await take_back(runtime, bench, plan, by="u2")
+    assert len(notes.hits) == sent
+    again = await runtime.assess(
+        calls((f"notes.{names(runtime.catalog)['notes.archive.post']}", {"id": "n2"})), bench.context("a2")
+    )
+    assert again.undo_class is UndoClass.IRREVERSIBLE
+
+
+HOSTILE: dict[str, Any] = {
+    "a huge text": {"title": "x" * 300_000},
+    "a number": {"title": 7},
+    "an object": {"title": {"$ref": ["call-0", "$.id"]}},
+    "a reference": {"title": {"$from": 0, "path": "$.id"}},
+    "control characters": {"text": "\x1b[2J\u202e"},
+    "a template": {"title": "$request.id"},
+}
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("name", sorted(HOSTILE))
+async def test_what_was_read_before_is_only_ever_a_value(
+    name: str, runtime: RestRuntime, notes: Notes, bench: Bench
+) -> None:
+    notes.notes["n1"].update(HOSTILE[name])
+    before = notes.state()
+    plan = await run(runtime, bench, "notes.patch", {"id": "n1", "body": {"title": "new", "text": "new"}})
+    try:
+        outcome = await take_back(runtime, bench, plan)
+    except GoexError:  # refused before anything was sent
+        assert [hit.method for hit in notes.writes()] == ["PATCH"]
+        assert name in ("a huge text", "a number", "an object", "a reference")
+        return
+    assert outcome.ok and notes.state() == before
+    assert name in ("control characters", "a template")
+
+
+@pytest.mark.docker
+async def test_a_lost_answer_is_asked_for_again_with_the_same_key(
+    runtime: RestRuntime, notes: Notes, bench: Bench
+) -> None:
+    lost: list[Hit] = []
+
+    def drops(hit: Hit) -> bool:
+        first = hit.method == "POST" and not lost
+        if first:
+            lost.append(hit)
+        return first
+
+    notes.drop = drops
+    plan = await run(runtime, bench, *REAL["create"])
+    posts = [hit for hit in notes.hits if hit.method == "POST"]
+    assert len(posts) == 2 and len({hit.headers["idempotency-key"] for hit in posts}) == 1
+    assert len(notes.notes) == 3  # made once
+    assert (await take_back(runtime, bench, plan)).ok
+    assert len(notes.notes) == 2
+
+
+@pytest.mark.docker
+async def test_without_a_key_a_lost_answer_is_not_asked_for_again(
+    runtime: RestRuntime, notes: Notes, bench: Bench
+) -> None:
+    notes.drop = lambda hit: hit.method == "PATCH"
+    action = calls((f"notes.{names(runtime.catalog)['notes.patch']}", {"id": "n1", "body": {"title": "new"}}))
+    plan = await runtime.assess(action, bench.context("a1"))
+    outcome = await runtime.execute(plan, bench.context("a1"))
+    assert not outcome.ok and outcome.touched
+    assert len(notes.writes()) == 1
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("keyed", [True, False])
+async def test_what_is_made_again_is_not_made_twice(
+    keyed: bool, runtime: RestRuntime, notes: Notes, bench: Bench, tmp_path: Path
+) -> None:
+    """The undo of a deletion was killed between its POST and the answer: run again, it makes the note once."""
+    runtime = runtime if keyed else replace(runtime, catalog=made_catalog(tmp_path, keyed=False))
+    plan = await run(runtime, bench, *REAL["delete"])
+    revert = Revert(verb="undo", target="a1")
+    revert_plan = await runtime.assess_revert(revert, plan, bench.context("a1"))
+    post = next(step.request for step in planned_steps(revert_plan) if step.role == "undo")
+    notes.handle(Hit("POST", "/notes", {}, post.body, {name.lower(): value for name, value in post.headers.items()}))
+    Ledger(sent=["undo-0-0"]).save(bench.context("u1").records)
+    outcome = await runtime.execute_revert(revert, revert_plan, plan, bench.context("a1"), bench.context("u1"))
+    assert [note["title"] for note in notes.notes.values()].count("one") == 1
+    assert outcome.ok is keyed
+    assert keyed or "could do it twice" in outcome.summary
