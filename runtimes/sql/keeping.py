@@ -27,17 +27,21 @@ def write_image(records: Records, name: str, pieces: Iterable[bytes], *, most: i
         kept += 1
         waiting.clear()
 
-    for piece in pieces:
-        digest.update(piece)
-        waiting += packer.compress(piece)
+    def check() -> None:
         if size + len(waiting) > most:
             raise Conflict(
                 f"What undo needs of this is larger than {most // 2**20} MB.",
                 next_step="Change fewer rows at a time, or raise [databases] image_mb in config.toml.",
             )
+
+    for piece in pieces:
+        digest.update(piece)
+        waiting += packer.compress(piece)
+        check()
         if len(waiting) >= PIECE:
             put()
-    waiting += packer.flush()
+    waiting += packer.flush()  # what the packer held back: all of a small image
+    check()
     put()
     records.put(f"db.{name}", canonical({"pieces": kept, "sha256": digest.hexdigest()}))
     return size

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Literal
 
 from policies.errors import Conflict, Unsupported
 from runtimes.sql.contract import ForeignKey, Reached, RowChange, Schema, Table, Verb
@@ -27,6 +28,7 @@ from runtimes.sql.mariadb.words import quoted
 
 WHOLE = 200_000  # rows of a table that is compared as a whole
 SPARE = 100_000  # rows that may be locked and read beyond the ones that are written
+_EVERY = 10**9
 _WRITES_CHILD = {"CASCADE", "SET NULL", "SET DEFAULT"}
 
 
@@ -80,6 +82,7 @@ class Capture:
         self.kept: dict[str, Kept] = {}
         self.statement_tables: dict[str, None] = {}
         self.columns: dict[str, set[str]] = {}
+        self.verbs: dict[str, set[Verb]] = {}  # how each table is written
 
     # ---- one statement
 
@@ -101,6 +104,9 @@ class Capture:
                 sql = sql.removesuffix(LIMIT) + (f" LIMIT {most + 1}" if bounded else "")
                 self._meet(table, select(self.wire, sql, most, LOCK), touched)
         event: Verb = "delete" if step.kind in ("delete", "replace") else "update"
+        self.verbs.setdefault(table.name, set()).add(
+            "insert" if step.kind in ("insert", "upsert", "replace") else event
+        )
         if step.kind in ("update", "delete") or (whole(step) and step.kind in ("upsert", "replace")):
             self._follow(table, event, step.columns, touched, self.wire)
         if step.kind in ("insert", "upsert", "replace") and not whole(step):
@@ -110,7 +116,7 @@ class Capture:
             did, put = self.wire.run(step.statement.sql), []
         written = self._after(touched)
         self._account(step, did, written, put, touched)
-        if sum(1 for kept in self.kept.values() for _ in kept.changed()) > self.most:
+        if self._rows() > self.most:
             raise rows.too_many(self.most)
         return did
 
@@ -218,6 +224,7 @@ class Capture:
                 check_link(parent, child, link)
                 falls = event == "delete" and link.on_delete == "CASCADE"
                 next_event: Verb = "delete" if falls else "update"
+                self.verbs.setdefault(child.name, set()).add(next_event)
                 moves = frozenset(link.columns) if not falls else frozenset()
                 if (moves & set(child.facts["identity"]) and not falls) or not child.facts["identity"]:
                     self._whole(child, touched)
@@ -250,11 +257,13 @@ class Capture:
         counts = {}
         for name, at in touched.items():
             kept = self.kept[name]
-            if at.whole or self._everything(name, at):
-                lines = select_all(self.wire, kept.form, max(WHOLE, self.most) + SPARE)
+            if at.whole:
+                found = keyed(kept.form, select_all(self.wire, kept.form, WHOLE + self.most))
+            elif kept.form.many(self.wire, len(at.keys)):
+                found = keyed(kept.form, select_all(self.wire, kept.form, _EVERY))
+                found = {key: line for key, line in found.items() if key in at.keys}
             else:
-                lines = select_keys(self.wire, kept.form, at.keys, self.most + SPARE, LOCK)
-            found = keyed(kept.form, lines)
+                found = keyed(kept.form, select_keys(self.wire, kept.form, at.keys, self.most + SPARE, LOCK))
             counted = counts[name] = Counts()
             if found.keys() - at.keys:
                 if not at.whole:
@@ -278,13 +287,6 @@ class Capture:
                 elif line is not None:
                     counted.same += 1
         return counts
-
-    def _everything(self, name: str, at: Touched) -> bool:
-        """Whether so many of the rows are touched that reading all of them is quicker."""
-        if len(at.keys) < 20 * rows.BATCH:
-            return False
-        (guess,) = self.wire.one(f"SELECT COUNT(*) FROM {quoted(name)}")
-        return int(guess) <= len(at.keys) * 1.2
 
     def _account(
         self, step: Step, did: Did, written: dict[str, Counts], put: list[str], touched: dict[str, Touched]
@@ -323,16 +325,27 @@ class Capture:
     def reached(self) -> tuple[Reached, ...]:
         """How many rows of each table were put in, changed and taken out."""
         found = []
+        for name, counts in self._counts().items():
+            for verb, number in counts.items():
+                if number:
+                    why: Literal["statement", "cascade"] = "statement" if name in self.statement_tables else "cascade"
+                    columns = tuple(sorted(self.columns.get(name, ()))) if verb == "update" else ()
+                    found.append(Reached(table=name, verb=verb, rows=number, why=why, columns=columns))
+        return tuple(found)
+
+    def _counts(self) -> dict[str, dict[Verb, int]]:
+        found = {}
         for name, kept in self.kept.items():
             counts: dict[Verb, int] = {"insert": 0, "update": 0, "delete": 0}
             for _, was, now in kept.changed():
                 counts["insert" if was is None else "delete" if now is None else "update"] += 1
-            for verb, number in counts.items():
-                if number:
-                    why = "statement" if name in self.statement_tables else "cascade"
-                    columns = tuple(sorted(self.columns.get(name, ()))) if verb == "update" else ()
-                    found.append(Reached(table=name, verb=verb, rows=number, why=why, columns=columns))  # type: ignore[arg-type]
-        return tuple(found)
+            if self.verbs.get(name) == {"update"}:  # a row whose key was changed went, and came under another
+                counts = {"update": counts["update"] + max(counts["insert"], counts["delete"])}
+            found[name] = counts
+        return found
+
+    def _rows(self) -> int:
+        return sum(sum(counts.values()) for counts in self._counts().values())
 
     def sample(self, most: int = 50) -> tuple[RowChange, ...]:
         found: list[RowChange] = []

@@ -26,6 +26,7 @@ class Note:
     connection: int
     started: int
     exact: bool  # whether there is an image
+    reverting: Literal["", "undo", "redo"] = ""  # the last one that was begun
     reached: tuple[Reached, ...] = ()
     counters: tuple[str, ...] = ()
 
@@ -38,6 +39,7 @@ class Note:
                     "connection": self.connection,
                     "started": self.started,
                     "exact": self.exact,
+                    "reverting": self.reverting,
                     "counters": list(self.counters),
                     "reached": [[one.table, one.verb, one.rows, one.why, list(one.columns)] for one in self.reached],
                 }
@@ -48,6 +50,10 @@ class Note:
         made = replace(self, at=at)
         made.put(records)
         return made
+
+    def begin(self, verb: Literal["undo", "redo"], records: Records) -> None:
+        if self.reverting != verb:
+            replace(self, reverting=verb).put(records)
 
     @property
     def ran(self) -> Ran:
@@ -66,6 +72,7 @@ def get(records: Records) -> Note | None:
             connection=int(told["connection"]),
             started=int(told["started"]),
             exact=bool(told["exact"]),
+            reverting=told["reverting"],
             counters=tuple(told["counters"]),
             reached=tuple(
                 Reached(table=table, verb=verb, rows=int(rows), why=why, columns=tuple(columns))

@@ -107,6 +107,11 @@ def _add(image: Image, text: str, verb: Literal["undo", "redo"]) -> None:
 # ---- comparing
 
 
+def named(image: Image) -> bool:
+    """Whether every row has a name of its own: else that none is there may mean that somebody else changed them."""
+    return all(rows.form.key for rows in image)
+
+
 @dataclass(frozen=True, slots=True)
 class Compared:
     """`state` "expected": it can be set; "wanted": it is so already; "other": `differences` says why not."""
@@ -129,7 +134,7 @@ def compare(wire: Wire, image: Image, schema: Schema, lock: str = "") -> Compare
         if not form.key:
             found = keyed(form, select_all(wire, form, WHOLE + len(rows.expect)))
             found = {key: line for key, line in found.items() if key in rows.expect}
-        elif _many(wire, rows):
+        elif form.many(wire, len(rows.expect)):
             lines = select(wire, f"SELECT {form.line()} FROM {quoted(form.table)}", _MANY, lock)
             found = _among(keyed(form, lines), rows)
         else:
@@ -143,20 +148,8 @@ def compare(wire: Wire, image: Image, schema: Schema, lock: str = "") -> Compare
     if expected:
         return Compared("expected", (), tuple(current))
     if wanted:
-        return Compared("wanted", (), tuple(current))
+        return Compared("wanted", tuple(sorted(told)), tuple(current))
     return Compared("other", tuple(sorted(told)), tuple(current))
-
-
-def _many(wire: Wire, rows: Rows) -> bool:
-    """Whether reading all rows is quicker than naming them. Only where keys that are the same have the same bytes."""
-    form = rows.form
-    plain = all(
-        kind in ("tinyint", "smallint", "mediumint", "int", "bigint") for kind, _ in form.kinds[: len(form.key)]
-    )
-    if not plain or len(rows.expect) < 20_000:
-        return False
-    (number,) = wire.one(f"SELECT COUNT(*) FROM {quoted(form.table)}")
-    return int(number) < 1.3 * len(rows.expect)
 
 
 def _among(found: dict[str, str], rows: Rows) -> dict[str, str]:

@@ -244,12 +244,15 @@ class MariaDbSession:
 
     def _by_rows(self, job: Job, note: Note) -> Settled:
         """Nothing is prepared: what the rows and the note say."""
-        compared = None
+        compared, named = None, True
         if note.exact and has_image(job.records, "rows"):
+            image = restore.unpack(job.records, "undo")
+            named = restore.named(image)
             with self._reading():
-                compared = restore.compare(self._wire, restore.unpack(job.records, "undo"), schema.read(self._wire))
+                compared = restore.compare(self._wire, image, schema.read(self._wire))
         if note.at in ("committing", "committed"):
-            if compared is not None and compared.state == "wanted" and note.reached:
+            sure = named or note.reverting == "undo"
+            if compared is not None and compared.state == "wanted" and note.reached and sure:
                 return Settled(state="undone", ran=note.ran)
             return Settled(state="done", ran=note.ran, evidence=compared.differences if compared else ())
         if note.at == "ending":
@@ -286,7 +289,7 @@ class MariaDbSession:
             image = self._image(job, note, verb)
             with self._reading():
                 found = restore.compare(self._wire, image, schema.read(self._wire))
-            if found.state == "other":
+            if _elsewise(found, image, note, verb):
                 raise _changed(found.differences)
             if found.state == "wanted" and image:
                 return Ran(reached=(), notes=(_already(verb),))
@@ -320,12 +323,13 @@ class MariaDbSession:
                             raise
                 now = schema.read(wire)
                 found = restore.compare(wire, image, now, " FOR UPDATE")
-                if found.state == "other":
+                if _elsewise(found, image, note, verb):
                     raise _changed(found.differences)
                 if found.state == "wanted" and image:
                     self._rollback()
                     return Ran(reached=(), notes=(_already(verb),))
                 restore.restore(wire, image, now)
+                note.begin(verb, job.records)
             except BaseException as error:
                 self._rollback()
                 if isinstance(error, ServerError):
@@ -537,6 +541,14 @@ def _started(wire: Wire) -> int:
 def _turned(reached: tuple[Reached, ...]) -> tuple[Reached, ...]:
     opposite: dict[Verb, Verb] = {"insert": "delete", "delete": "insert"}
     return tuple(replace(one, verb=opposite.get(one.verb, one.verb)) for one in reached)
+
+
+def _elsewise(found: restore.Compared, image: restore.Image, note: Note, verb: str) -> bool:
+    """Whether the rows aren't as recorded. Rows without a key that aren't there any more may have been changed by
+    somebody else, so that counts as done only where it was begun."""
+    if found.state == "wanted" and not restore.named(image):
+        return note.reverting != verb
+    return found.state == "other"
 
 
 def _already(verb: str) -> str:
