@@ -265,6 +265,12 @@ def show_outcome(out: Output, action: pb.ActionView, *, printed: bool, said: str
         if isinstance(result, dict) and result.keys() == {"columns", "rows", "cut"}:
             _show_rows(out, result)
             continue
+        if isinstance(result, dict) and result.keys() == {"documents", "more"}:
+            for document in _list(result["documents"]):
+                out.say(shown(json.dumps(document, ensure_ascii=False)))
+            if result["more"]:
+                out.say("… and more documents, which were left out.", "dim")
+            continue
         text = json.dumps(result, ensure_ascii=False, indent=2)
         out.say(shown(text, newlines=True), "dim")
     if not printed:

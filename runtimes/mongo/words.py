@@ -14,7 +14,7 @@ from runtimes.mongo.extjson import decode, shown
 from runtimes.mongo.images import Change
 from runtimes.mongo.job import Ran
 from runtimes.mongo.moving import named
-from runtimes.mongo.operations import Insert, Program, Read, Write
+from runtimes.mongo.operations import Insert, Program, Write
 from runtimes.sql.words import barred
 
 _MOST_SAMPLED = 50
@@ -96,8 +96,11 @@ def tally(ran: Ran) -> str:
     parts = []
     if ran.counts:
         parts.append(f"{counted(len(ran.changes))} changed")
-    if ran.results:
-        parts.append(f"{len(ran.results)} answer{'' if len(ran.results) == 1 else 's'}")
+    found = [len(result["documents"]) for result in ran.results if "documents" in result]
+    if found:
+        parts.append(f"{counted(sum(found))} read")
+    if others := len(ran.results) - len(found):
+        parts.append(f"{others} answer{'' if others == 1 else 's'}")
     return ", ".join(parts) or "nothing changed"
 
 
@@ -139,7 +142,3 @@ def inserted(program: Program) -> int:
     """How many documents a program inserts at most."""
     made = sum(len(one.documents) for one in program.operations if isinstance(one, Insert))
     return made + sum(1 for one in program.operations if isinstance(one, Write) and one.upsert)
-
-
-def reads(program: Program) -> int:
-    return sum(isinstance(one, Read) for one in program.operations)

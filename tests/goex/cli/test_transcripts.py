@@ -137,6 +137,16 @@ def _rows(fake: Fake) -> None:
     fake.events = [state("allowed", "run", "running"), finished(action=action)]
 
 
+def _documents(fake: Fake) -> None:
+    found = {
+        "documents": [{"_id": 1, "name": "one\u202e"}, {"_id": {"$oid": "0123456789abcdef01234567"}}],
+        "more": True,
+    }
+    outcome = {"ok": True, "summary": "Done in shop: 2 documents read.", "changes": [], "results": [found]}
+    action = view(kind="mongo", undo_class="nothing", can_undo=False, outcome_json=json.dumps(outcome))
+    fake.events = [finished(action=action)]
+
+
 def _held(fake: Fake) -> None:
     outcome = {"ok": True, "summary": "Held in shop until you commit or undo it, for 24 hours at most: 1 row changed."}
     outcome["changes"] = ["orders: 1 row updated"]
@@ -190,6 +200,7 @@ SCENES: dict[str, Callable[[Fake], None]] = {
     "pairs that were altered": _pairs_altered,
     "ran": _ran,
     "rows": _rows,
+    "documents": _documents,
     "a hold": _held,
     "fails": _fails,
     "waits": _waits,
