@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 
 from mapper.catalog import Catalog
 from policies.actions import Action, ApiCalls, Outcome, Plan, Revert
-from policies.catalog import Risk
 from policies.errors import ExitStatus, GoexError, InvalidInput, Unsupported
 from policies.jsonvalue import canonical
 from policies.reversions import NoReversions, ReversionSet
@@ -23,6 +22,7 @@ from runtimes.rest.answers import Ledger
 from runtimes.rest.assessing import assess_calls, assess_commit, assess_redo, assess_undo
 from runtimes.rest.binding import bind
 from runtimes.rest.dryrun import dry_run
+from runtimes.rest.footprint import footprint
 from runtimes.rest.outcomes import forward
 from runtimes.rest.planning import PlannedUndo
 from runtimes.rest.reverting import COMMITTED, planned_steps
@@ -146,10 +146,11 @@ class RestRuntime:
                 return await redo(self._runner, revert_plan, own, target, context)
 
     async def footprint(self, plan: Plan, context: Context) -> Footprint:
-        """See `Runtime.footprint`: the account as a whole, since what a service's names stand for isn't known."""
-        reads = {f"calls/{need.service}/{need.account}" for need in plan.required}
-        writes = {f"calls/{need.service}/{need.account}" for need in plan.required if need.risk > Risk.READ}
-        return Footprint(reads=frozenset(reads), writes=frozenset(writes))
+        """See `Runtime.footprint`: by the ids that it used and was answered (`runtimes.rest.footprint`)."""
+        if not isinstance(plan.action, ApiCalls):
+            return Footprint(reads=frozenset({"calls"}), writes=frozenset({"calls"}))
+        ledger = None if record.is_forgotten(context.records) else Ledger.load(context.records)
+        return footprint(plan, ledger, self.catalog)
 
     async def forget(self, plan: Plan, context: Context) -> None:
         """Drop the recorded answers: there is no undo any more. Idempotent."""
