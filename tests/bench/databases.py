@@ -49,10 +49,11 @@ _NOTE = "a note of an ordinary length, as it is written by hand"
 
 @dataclass
 class Ground:
-    """One database with its table: GoEx's session, and a plain connection."""
+    """One database with its table: GoEx's sessions, and a plain connection."""
 
     name: str
     session: Session
+    open: Callable[[], Session]
     plain: Callable[[str], object]
     database: str
 
@@ -122,16 +123,18 @@ def _hold(ground: Ground, records: Callable[[str], Any], rounds: int) -> tuple[R
     for number in range(_WARM + rounds):
         one, other = (f"a-{secrets.token_hex(6)}" for _ in range(2))
         holding = replace(held, id=one, records=records(one))
-        with timed(holds):
-            ground.session.run(holding)
-        ground.session.revert(holding, "undo")
+        with closing(ground.open()) as session, timed(holds):
+            session.run(holding)
+        with closing(ground.open()) as session:  # the one that held it may have ended with that
+            session.revert(holding, "undo")
         committing = replace(made, id=other, records=records(other))
-        with timed(commits):
-            ground.session.run(committing)
+        with closing(ground.open()) as session, timed(commits):
+            session.run(committing)
         with timed(floors):
             ground.plain(_ONE)
         if number < _WARM:
-            holds.clear(), commits.clear(), floors.clear()
+            for each in (holds, commits, floors):
+                each.clear()
     end = "" if ground.name == "postgresql" else f".{ground.name}"
     hold, commit, plain = (Timings(tuple(each)) for each in (holds, commits, floors))
     added = Row(
@@ -207,8 +210,10 @@ def _on_sqlite(folder: Path, rows: int) -> Iterator[Ground]:
 
 
 def _ground(name: str, place: Place, password: Secret, plain: Callable[[str], object]) -> Iterator[Ground]:
-    session = driver_of(place.dialect).open(place, password, _LIMITS)
-    try:
-        yield Ground(name=name, session=session, plain=plain, database=place.database)
-    finally:
-        session.close()
+    driver = driver_of(place.dialect)
+
+    def opened() -> Session:
+        return driver.open(place, password, _LIMITS)
+
+    with closing(opened()) as session:
+        yield Ground(name=name, session=session, open=opened, plain=plain, database=place.database)

@@ -6,18 +6,16 @@ import time
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 
 import grpc
 import pytest
 
-from goex.rpc import databases_pb2 as db
 from goex.rpc import goex_pb2 as pb
-from tests.goex.databases.servers import ORDERS, Served, on_mariadb, on_postgres
+from tests.goex.databases.servers import Served, on_mariadb, on_postgres
 from tests.services.mariadb import MariaDb, find_server
-from tests.services.postgres import Postgres
-from tests.support.daemon import Daemon
 from tests.support.entries import Client, changes
-from tests.support.journey import Journey, decide, problem
+from tests.support.journey import decide, problem
 
 UPDATE = "UPDATE orders SET status = 'sent' WHERE customer = 1"
 
@@ -153,13 +151,14 @@ def test_a_daemon_killed_while_it_ran_leaves_all_or_nothing(shop: Served, policy
     assert (state, rows) == ("failed", before) and not held_by(shop)
 
 
-def test_a_user_that_may_do_too_much_is_refused(
-    client: Client, postgres: Postgres, mariadb: MariaDb, request: pytest.FixtureRequest
-) -> None:
-    where = f"postgresql://postgres@127.0.0.1:{postgres.port}/postgres"
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_a_user_that_may_do_too_much_is_refused(client: Client, kind: str, request: pytest.FixtureRequest) -> None:
+    server = request.getfixturevalue("postgres" if kind == "postgresql" else "mariadb")
+    user, database = ("postgres", "postgres") if kind == "postgresql" else ("root", "mysql")
+    where = f"127.0.0.1:{server.port}" if kind == "postgresql" else quote(server.socket, safe="")
     with pytest.raises(grpc.RpcError) as refused:
-        client.add("root", where, postgres.password.encode())
-    assert problem(refused.value).code == "unsupported" and problem(refused.value).next_step
+        client.add("root", f"{kind}://{user}@{where}/{database}", server.password.encode())
+    assert problem(refused.value).code == "unsupported" and problem(refused.value).next_step, problem(refused.value)
     assert "root" not in client.listed()
 
 
@@ -211,4 +210,3 @@ def test_two_agents_that_change_the_same_row_dont_lose_a_change(shop: Served) ->
     assert [each.action.state for each in ended] == ["done", "done"] and shop.look()[0][2] == 7
     refused = shop.client.revert(ended[0].action.id, token=first).ended()
     assert refused.problem.code == "conflict", "somebody changed the row since"
-    assert db.Terms and Journey and Daemon and ORDERS

@@ -1,0 +1,120 @@
+"""What the person bounds: confinement in config.toml, and rules that see how a change is taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.goex.daemon.test_rules import apply
+from tests.goex.databases.conftest import SHOP, Shop
+from tests.support.daemon import Daemon
+from tests.support.entries import Client
+
+CONFINED = """
+[confine]
+databases = ["shop"]
+tables = ["orders", "visits"]
+rows = 5
+"""
+
+
+def opened(daemon: Daemon, folder: Path, name: str = "shop") -> Shop:
+    client = Client(daemon)
+    made = Shop(client, name, folder / f"{name}.db")
+    made.change(*SHOP)
+    client.add(name, f"sqlite:///{made.file}")
+    return made
+
+
+@pytest.fixture(scope="module")
+def confined(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Shop, Shop]]:
+    folder = tmp_path_factory.mktemp("confined")
+    with Daemon(config=CONFINED) as daemon:
+        yield opened(daemon, folder), opened(daemon, folder, "other")
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        ("UPDATE customers SET name = 'x' WHERE id = 1", "customers isn't one of the tables"),
+        (
+            "UPDATE orders SET total = (SELECT count(*) FROM customers) WHERE id = 1",
+            "customers isn't one of the tables",
+        ),
+        ("DELETE FROM customers WHERE id = 1", "customers isn't one of the tables"),
+        ("SELECT name FROM customers", "customers isn't one of the tables"),
+        ("INSERT INTO orders SELECT id + 10, status, total, customer FROM orders", ""),
+        ("INSERT INTO orders SELECT a.id + 10 * b.id, a.status, 1, 1 FROM orders a, orders b", "more than the 5 rows"),
+    ],
+)
+def test_what_is_outside_is_denied_without_a_question(confined: tuple[Shop, Shop], statement: str, says: str) -> None:
+    shop = confined[0]
+    asked = shop.sql(statement)
+    if not says:
+        assert asked.question()
+        asked.leave()
+        return
+    refused = asked.ended()
+    assert refused.problem.code == "denied" and says in refused.problem.message
+    assert len(shop.orders()) == 4
+
+
+def test_another_database_is_outside(confined: tuple[Shop, Shop]) -> None:
+    refused = confined[1].sql("UPDATE orders SET total = 1 WHERE id = 1").ended()
+    assert refused.problem.code == "denied" and "other isn't one of the databases" in refused.problem.message
+
+
+@pytest.fixture
+def ruled(tmp_path: Path) -> Iterator[Shop]:
+    with Daemon() as daemon:
+        yield opened(daemon, tmp_path)
+
+
+def test_a_rule_forbids_asks_and_permits_by_table_verb_and_way_back(ruled: Shop) -> None:
+    daemon = ruled.client.daemon
+    token = daemon.add_agent("mason")
+    apply(
+        daemon,
+        '@id("kept") forbid (principal, action == Action::"sql", resource == Method::"db.update")\n'
+        'when { context.tables.contains("orders") && context has policy && context.policy == "reversal" };\n'
+        '@id("no-customers") forbid (principal, action, resource in Service::"db")\n'
+        'when { context.tables.contains("customers") && context.risk != Risk::"read" };\n'
+        '@id("reads") permit (principal == Agent::"mason", action == Action::"sql",\n'
+        'resource == Method::"db.select");\n',
+    )
+    read = ruled.sql("SELECT id FROM customers", token=token).ended()
+    assert read.action.state == "done", "a rule permits it"
+    refused = ruled.sql("DELETE FROM customers WHERE id = 1", token=token).ended()
+    assert refused.problem.code == "denied" and "no-customers" in refused.problem.message
+    outright = ruled.sql("UPDATE orders SET total = 1 WHERE id = 1", policy="reversal", token=token).ended()
+    assert outright.problem.code == "denied" and "kept" in outright.problem.message
+    asked = ruled.sql("UPDATE orders SET total = 1 WHERE id = 1", token=token)
+    question = asked.question()
+    assert "A copy of the file" in question.undo_text, "the rule leaves versioning, so that is taken"
+    asked.leave()
+
+
+def test_rules_are_tried_on_cases_of_statements(ruled: Shop) -> None:
+    daemon = ruled.client.daemon
+    apply(
+        daemon,
+        '@id("kept") forbid (principal, action == Action::"sql", resource == Method::"db.update")\n'
+        'when { context has policy && context.policy == "reversal" };\n',
+    )
+    table = daemon.home / "cases.toml"
+    table.write_text(
+        '[[case]]\nname = "reversal"\ndatabase = "shop"\nscopes = ["orders:update"]\nexpect = "deny"\nrule = "kept"\n'
+        '[[case]]\nname = "held"\ndatabase = "shop"\nscopes = ["orders:update"]\npolicy = "versioning"\n'
+        'expect = "ask"\n'
+        '[[case]]\nname = "granted"\ndatabase = "shop"\nscopes = ["orders:select"]\ngranted = ["orders:select"]\n'
+        'expect = "allow"\n'
+    )
+    done = daemon.goex("rules", "test", str(table))
+    assert done.returncode == 0, done.stdout + done.stderr
+    wrong = daemon.config_dir / "rules"
+    wrong.mkdir(exist_ok=True)
+    (wrong / "odd.cedar").write_text('@id("odd") forbid (principal, action, resource == Method::"db.destroy");\n')
+    checked = daemon.goex("rules", "check")
+    assert "db.destroy" in checked.stdout + checked.stderr
