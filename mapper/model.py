@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import openai
@@ -29,6 +28,8 @@ from policies.jsonvalue import JsonValue, parse
 MAX_BODY = 4_000_000  # bytes of one answer of the endpoint
 MAX_ANSWER = 4_000  # characters of an answer in words
 _PARALLEL = 5
+
+_Body = Callable[[prompts.Mode], dict[str, Any]]  # what is asked, in each mode
 
 
 class ModelUnavailable(Unavailable):
@@ -109,26 +110,30 @@ class ModelProposer:
         count: int,
     ) -> list[Reading]:
         """Exactly `count` samples, numbered from `first`."""
-        ask = _Ask(intent, methods, catalog)
-        failures: list[str] = []
-        try:
-            choices = await self._choices(client, key, ask, count)
-        except ModelUnavailable as error:
-            if not first:
-                raise
-            choices, failures = [], [error.message]
-        owed = count - len(choices) - len(failures)
-        if owed > 0:
-            more, lost = await self._singly(client, key, ask, owed)
-            choices += more
-            failures += lost
-        read = [
-            readings.read(choice, self.technique, catalog, first + number)
-            for number, choice in enumerate(choices[:count])
-        ]
+
+        def body(mode: prompts.Mode) -> dict[str, Any]:
+            return prompts.prompts_for(self.technique, intent, methods, catalog, mode).to_json()
+
+        choices, failures = await self._several(client, key, body, first, count)
+        read = [readings.read(choice, self.technique, catalog, first + number) for number, choice in enumerate(choices)]
         for reason in failures[: count - len(read)]:
             read.append(Reading(sample=Rejected(sample=first + len(read), reason=reason, klass="lost")))
         return read
+
+    async def sample(self, body: _Body, more: Callable[[Sequence[JsonValue]], int]) -> tuple[JsonValue, ...]:
+        """Messages of the model, each untrusted, to what `body` asks in each mode; None for one that was lost on the
+        way. `more` says before each round how many more are wanted. Raises ModelUnavailable."""
+        key = self._api_key()
+        made: list[JsonValue] = []
+        try:
+            async with asyncio.timeout(self._timeout), self._client(key) as client:
+                while (wanted := min(self.technique.samples - len(made), more(made))) > 0:
+                    choices, _ = await self._several(client, key, body, len(made), wanted)
+                    messages: list[JsonValue] = [_message(choice) for choice in choices]
+                    made += messages + [None] * (wanted - len(messages))
+        except TimeoutError as error:
+            raise self._failed(f"didn't answer within {self._timeout:g} seconds") from error
+        return tuple(made)
 
     async def answer(self, intent: str, outcome_json: str) -> str:
         """Words over a redacted outcome; at most MAX_ANSWER characters, untrusted. Raises ModelUnavailable."""
@@ -147,26 +152,43 @@ class ModelProposer:
             raise self._failed("gave no answer in words")
         return self._without(key, content.strip())
 
-    async def _choices(self, client: openai.AsyncOpenAI, key: str, ask: _Ask, count: int) -> list[JsonValue]:
+    async def _several(
+        self, client: openai.AsyncOpenAI, key: str, body: _Body, first: int, count: int
+    ) -> tuple[list[JsonValue], list[str]]:
+        """At most `count` choices, and why others didn't come. Before the `first` one a failure is raised."""
+        failures: list[str] = []
+        try:
+            choices = await self._choices(client, key, body, count)
+        except ModelUnavailable as error:
+            if not first:
+                raise
+            choices, failures = [], [error.message]
+        owed = count - len(choices) - len(failures)
+        if owed > 0:
+            more, lost = await self._singly(client, key, body, owed)
+            choices += more
+            failures += lost
+        return choices[:count], failures
+
+    async def _choices(self, client: openai.AsyncOpenAI, key: str, body: _Body, count: int) -> list[JsonValue]:
         """One request for `count` choices, with less of the protocol each time that the server refuses some of it."""
         for _ in range(6):
-            body = prompts.prompts_for(self.technique, ask.intent, ask.methods, ask.catalog, self._mode).to_json()
             try:
-                return await self._ask(client, key, body, count if self._many else 1)
+                return await self._ask(client, key, body(self._mode), count if self._many else 1)
             except _Refused as refused:
                 if not self._yield(refused.reason):
                     raise self._failed(f"refuses the request: {refused.reason}") from refused
         raise self._failed("refuses every form of the request")
 
     async def _singly(
-        self, client: openai.AsyncOpenAI, key: str, ask: _Ask, count: int
+        self, client: openai.AsyncOpenAI, key: str, body: _Body, count: int
     ) -> tuple[list[JsonValue], list[str]]:
         """The samples that the server still owes, asked for one by one; and why some didn't come."""
         places = asyncio.Semaphore(_PARALLEL)
 
         async def one() -> list[JsonValue]:
             async with places:
-                return (await self._choices(client, key, ask, 1))[:1]
+                return (await self._choices(client, key, body, 1))[:1]
 
         results = await asyncio.gather(*(one() for _ in range(count)), return_exceptions=True)
         choices: list[JsonValue] = []
@@ -253,15 +275,6 @@ class ModelProposer:
     def _without(key: str, text: str) -> str:
         """`text` without the key, which some servers repeat in their errors."""
         return text.replace(key, "…") if len(key) >= 4 else text
-
-
-@dataclass(frozen=True, slots=True)
-class _Ask:
-    """What one proposal is asked about."""
-
-    intent: str
-    methods: Sequence[Method]
-    catalog: Catalog
 
 
 class _Refused(Exception):

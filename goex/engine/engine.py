@@ -152,7 +152,7 @@ class Engine:
         self.core.vault.require_open()
         action = row.action()
         if action is None:
-            action = await self.mapping.calls_for(row, wish)
+            action = await self.mapping.action_for(row, wish)
             row = self.core.stepped(row, Event.MAP, action=action)
         runtime, plan = await self.assess(row, action)
         row = self.core.stepped(row, Event.ASSESS, plan=plan)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from goex.engine.core import Asker, Core, Wish
 from goex.engine.events import Mapped
+from goex.engine.wording import Wording
 from goex.journal.actions import ActionRow
-from policies.actions import ApiCalls, Intent, IntentMapping
+from policies.actions import Action, ApiCalls, Intent, IntentMapping
 from policies.errors import ExitStatus, InvalidInput
 from policies.jsonvalue import JsonObject, canonical
 
@@ -43,7 +44,11 @@ class Mappings:
     core: Core
     mapper: Callable[[], Mapper]
     connected: Callable[[], frozenset[str]]
+    wording: Wording = field(init=False)
     _shown: dict[tuple[str, str], IntentMapping] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.wording = Wording(self.core, self.mapper)
 
     async def map(self, text: str, asker: Asker) -> IntentMapping:
         """Which calls, which least scopes, how sure. Has no effect."""
@@ -74,6 +79,14 @@ class Mappings:
     def proposed(self, text: str) -> ApiCalls:
         """The calls in a model's own proposal. Raises InvalidInput with every rejection."""
         return ApiCalls(calls=self.mapper().parse(text))
+
+    async def action_for(self, row: ActionRow, wish: Wish) -> Action:
+        """The action for an action's intent: calls, or what the words are said to be about. Every vote is journaled."""
+        if wish.database:
+            return await self.wording.statements(row, wish)
+        if wish.folder:
+            return await self.wording.program(row, wish)
+        return await self.calls_for(row, wish)
 
     async def calls_for(self, row: ActionRow, wish: Wish) -> ApiCalls:
         """The calls for an action's intent. Raises Ambiguous or NothingFits; every vote is journaled."""

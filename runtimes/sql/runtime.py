@@ -27,6 +27,7 @@ from runtimes.sql.contract import (
     Driver,
     Job,
     Limits,
+    Place,
     Policy,
     Program,
     Ran,
@@ -277,6 +278,13 @@ class SqlRuntime:
 
     async def forget(self, plan: Plan, context: Context) -> None:
         """See `Runtime.forget`: what undo needs is in the records alone."""
+
+    async def described(self, database: str, action_id: str) -> tuple[Schema, Place, Lease]:
+        """The schema of an entry's database, where it is, and the lease that was looked with (ended by then): for
+        words that a model turns into statements. Raises as `assess` does."""
+        with self.lend(database, action_id) as lease:
+            place = place_of(lease.account)
+            return await self._in(lease, lambda session: session.schema()), place, lease
 
     # ---- the person's own looking
 

@@ -1,0 +1,172 @@
+"""From words to statements on one database, or to a program on one folder, by the configured model.
+
+The model is told names and types, or names of files, and nothing else; what it says becomes an action that is assessed,
+shown and decided on like one that somebody typed. Without a model there is no such way, and that is said.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from goex.engine.core import Core, Wish
+from goex.engine.events import Progressed
+from goex.journal.actions import ActionRow
+from mapper.sampling import Experience
+from policies.actions import Files, Sql
+from policies.errors import ExitStatus, InvalidInput, Unsupported
+from policies.text import escape
+from vault.lease import Lease
+
+if TYPE_CHECKING:
+    from mapper.mapper import Mapper
+    from mapper.programs import Choice, Program
+    from runtimes.sql.contract import Place, Schema
+
+_ASKERS = 200  # whose model samples' agreement is remembered
+_SHOWN = 3  # readings that are said when none is sure
+_LONGEST = 300  # characters of one of them
+REJECTED_KEPT = 20
+
+
+class Unclear(InvalidInput):
+    """The model's samples don't agree, or say that nothing fits."""
+
+    code = "ambiguous"
+    exit_status = ExitStatus.AMBIGUOUS
+
+
+@runtime_checkable
+class Describes(Protocol):
+    """The runtime of statements."""
+
+    async def described(self, database: str, action_id: str) -> tuple[Schema, Place, Lease]:
+        """The schema of an entry's database, where it is, and what was lent for looking (ended by then)."""
+        ...
+
+
+@runtime_checkable
+class Lists(Protocol):
+    """The runtime of programs on folders."""
+
+    async def names(self, folder: str) -> tuple[tuple[str, ...], int]:
+        """The names in it, and how many more there are at least."""
+        ...
+
+
+@dataclass(slots=True)
+class Wording:
+    """Asks the model, and keeps of each asker how much its samples agreed."""
+
+    core: Core
+    mapper: Callable[[], Mapper]
+    _experience: dict[str, Experience] = field(default_factory=dict)
+
+    async def statements(self, row: ActionRow, wish: Wish) -> Sql:
+        """Raises Unclear, Unsupported (no model), InvalidInput, Unavailable."""
+        from mapper import databases, programs
+        from runtimes.sql import describing
+
+        mapper = self.mapper()
+        if mapper.model is None or mapper.plan is None:
+            raise Unsupported(
+                "Words about a database take a model, and none is configured.",
+                next_step=f'Say it in SQL: goex exec --db {wish.database} --sql "…". Or set up [model] in config.toml.',
+            )
+        runtime = self.core.runtimes.get("sql")
+        if not isinstance(runtime, Describes):
+            raise Unsupported("Statements don't run here.")
+        schema, place, lease = await runtime.described(wish.database, row.id)
+        pair = lease.terms is not None and lease.terms.policy == "pairs"
+
+        def check(said: Program) -> Program:
+            from runtimes.sql.checking.check import check as checked  # its parser takes a while to load
+
+            made = [
+                ";\n".join(one.sql for one in checked(text, schema, database=place.database).statements) if text else ""
+                for text in (said.code, said.undo if pair else "")
+            ]
+            return programs.Program(code=made[0], undo=made[1])
+
+        self.core.hub.publish(row.id, Progressed(f"asking the model {mapper.model.name}"))
+        shown = databases.shown(schema.dialect.value, describing.tables(schema), wish.intent)
+        choice = await databases.propose(
+            mapper.model, mapper.plan, self._of(row.agent), wish.intent, shown, check, pair=pair
+        )
+        self._journal(row, choice)
+        best = _best(choice, f"goex exec --db {wish.database} --sql")
+        return Sql(database=wish.database, statements=best.code, undo=best.undo)
+
+    async def program(self, row: ActionRow, wish: Wish) -> Files:
+        """Raises Unclear, Unsupported (no model), InvalidInput (a folder that GoEx doesn't work on), Conflict."""
+        from mapper import folders
+
+        mapper = self.mapper()
+        if mapper.model is None or mapper.plan is None:
+            raise Unsupported(
+                "Words about a folder take a model, and none is configured.",
+                next_step="Say it as a program: goex exec --folder DIR --shell '…'. Or set up [model] in config.toml.",
+            )
+        runtime = self.core.runtimes.get("files")
+        if not isinstance(runtime, Lists):
+            raise Unsupported("Programs on folders don't run here.")
+        names, more = await runtime.names(wish.folder)
+        self.core.hub.publish(row.id, Progressed(f"asking the model {mapper.model.name}"))
+        tree = folders.bounded(names, more)
+        choice = await folders.propose(mapper.model, mapper.plan, self._of(row.agent), wish.intent, tree)
+        self._journal(row, choice)
+        best = _best(choice, "goex exec --folder DIR --shell")
+        language = "python" if best.language == "python" else "shell"
+        return Files(folder=wish.folder, language=language, program=best.code, undo=best.undo)
+
+    def _of(self, asker: str) -> Experience:
+        found = self._experience.pop(asker, None) or Experience()
+        while len(self._experience) >= _ASKERS:
+            del self._experience[next(iter(self._experience))]
+        self._experience[asker] = found
+        return found
+
+    def _journal(self, row: ActionRow, choice: Choice) -> None:
+        facts: dict[str, object] = {
+            "proposer": choice.proposer,
+            "samples": choice.samples,
+            "agreement": choice.agreement,
+            "sure": choice.sure,
+            "nothing": choice.nothing,
+            "ballots": list(choice.ballots),
+            "candidates": [
+                {"calls": [], "scopes": [], "sha256": _hash(candidate.program), "votes": candidate.votes}
+                for candidate in choice.candidates
+            ],
+            "rejected": [
+                {"sample": one.sample, "class": one.klass, "reason": one.reason[:300]}
+                for one in choice.rejected[:REJECTED_KEPT]
+            ],
+        }
+        self.core.journal.append("votes", action_id=row.id, agent=row.agent, facts=facts)
+
+
+def _hash(program: Program) -> str:
+    said = "\0".join((program.language, program.code, program.undo))
+    return hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()
+
+
+def _best(choice: Choice, instead: str) -> Program:
+    """The reading that the samples agree on. Raises Unclear, saying the readings that there are."""
+    if choice.sure:
+        return choice.candidates[0].program
+    if not choice.candidates:
+        if choice.nothing:
+            raise Unclear("The model says that nothing here fits these words.", next_step="Say it more exactly.")
+        why = escape(choice.rejected[0].reason[:_LONGEST]) if choice.rejected else "It said nothing."
+        raise Unclear(f"No proposal of the model could be taken: {why}", next_step=f'Say it yourself: {instead} "…"')
+    readings = "; ".join(
+        f"{number}. ({candidate.votes} of {choice.samples}) {escape(candidate.program.code[:_LONGEST])}"
+        for number, candidate in enumerate(choice.candidates[:_SHOWN], start=1)
+    )
+    raise Unclear(
+        f"The model isn't sure what these words mean. It proposed: {readings}",
+        next_step=f'Say it more exactly, or run what you mean: {instead} "…"',
+    )
