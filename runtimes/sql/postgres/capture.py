@@ -8,7 +8,8 @@ server's own count of rows written by the transaction, table by table, cascades 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -119,7 +120,7 @@ class Running:
     def relations(self) -> list[Relation]:
         return [self.catalog.relations[name] for name in self.strategy.tables]
 
-    def pieces(self) -> Iterator[bytes]:
+    def pieces(self) -> Generator[bytes, None, None]:
         """Raises what any statement raises, and Conflict beyond the bounds: the caller rolls back."""
         method = self.strategy.method
         if method == "triggers":
@@ -153,7 +154,7 @@ class Running:
             yield from self._truncate(statement)
             return
         index = self.strategy.tables.index(statement.table) if giving else 0
-        way = catching(self.catalog.relations[statement.table], statement, index) if giving else None
+        way = catching(statement, index) if giving else None
         if way is None:
             self._plain(statement)
             return
@@ -200,16 +201,19 @@ class Running:
             if known is not None and self.catalog.root(known).name == relation.name:
                 self.books.files[oid] = file
 
-    def _taking(self, pieces: Iterator[bytes], index: int, side: str, *, bounded: bool = False) -> Iterator[bytes]:
+    def _taking(
+        self, pieces: Generator[bytes, None, None], index: int, side: str, *, bounded: bool = False
+    ) -> Iterator[bytes]:
         """Hand lines on, counted, the first of them kept for a sample."""
         counted = 0
-        for piece in pieces:
-            if not self.sample.full(index, side):
-                self.sample.take(piece, index, side)
-            counted += piece.count(b"\n")
-            if bounded and counted > self.job.rows:
-                raise too_many(self.job.rows)
-            yield piece
+        with closing(pieces):
+            for piece in pieces:
+                if not self.sample.full(index, side):
+                    self.sample.take(piece, index, side)
+                counted += piece.count(b"\n")
+                if bounded and counted > self.job.rows:
+                    raise too_many(self.job.rows)
+                yield piece
         self._lines[index, side] = self._lines.get((index, side), 0) + counted
 
     # ---- all of them
@@ -273,7 +277,7 @@ def select(link: Link, sql: str, job: Job) -> Result:
             break
     seen = gathered.seen
     if gathered.full:
-        seen += link.do("MOVE FORWARD ALL FROM goex_rows").rowcount
+        seen += link.rows("MOVE FORWARD ALL FROM goex_rows")
     link.do("CLOSE goex_rows")
     return gathered.result(seen)
 

@@ -49,6 +49,7 @@ SELECT pg_catalog.json_build_object(
  'indexes', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(
     x.indrelid::pg_catalog.int8, x.indisprimary, x.indisunique, x.indimmediate, x.indpred IS NOT NULL,
     x.indexprs IS NOT NULL, x.indisexclusion, pg_catalog.pg_get_indexdef(x.indexrelid),
+    (SELECT c.relname FROM pg_catalog.pg_class c WHERE c.oid = x.indexrelid),
     (SELECT pg_catalog.json_agg(a.attname ORDER BY k.n) FROM pg_catalog.unnest(x.indkey::pg_catalog.int2[])
       WITH ORDINALITY AS k(number, n) JOIN pg_catalog.pg_attribute a
       ON a.attrelid = x.indrelid AND a.attnum = k.number WHERE k.n <= x.indnkeyatts))
@@ -63,6 +64,16 @@ SELECT pg_catalog.json_build_object(
       JOIN pg_catalog.pg_attribute a ON a.attrelid = f.confrelid AND a.attnum = k.number),
     pg_catalog.pg_get_constraintdef(f.oid), f.conparentid <> 0)
     ORDER BY f.conrelid, f.conname) FROM pg_catalog.pg_constraint f JOIN rel ON rel.oid = f.conrelid),
+ 'shadows', (SELECT pg_catalog.json_agg(DISTINCT p.proname) FROM pg_catalog.pg_proc p
+    JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = 'public'
+    AND EXISTS (SELECT 1 FROM pg_catalog.pg_proc o WHERE o.proname = p.proname
+      AND o.pronamespace = 'pg_catalog'::pg_catalog.regnamespace)
+    AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e'
+      AND d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass)),
+ 'operators', (SELECT pg_catalog.json_agg(DISTINCT p.oprname) FROM pg_catalog.pg_operator p
+    JOIN pg_catalog.pg_namespace n ON n.oid = p.oprnamespace WHERE n.nspname = 'public'
+    AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e'
+      AND d.classid = 'pg_catalog.pg_operator'::pg_catalog.regclass)),
  'triggers', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(
     t.tgrelid::pg_catalog.int8, t.tgname, t.tgtype, t.tgenabled, pg_catalog.pg_get_triggerdef(t.oid), l.lanname,
     f.proname, f.prosrc, f.prosecdef, t.tgparentid <> 0)
@@ -164,6 +175,8 @@ class Catalog:
     prepared: int  # max_prepared_transactions
     temporary: bool  # temporary tables may be made
     events: bool  # event triggers watch definitions
+    shadows: frozenset[str]  # functions in `public` that have the name of one of the server's own
+    operators: frozenset[str]  # operators that somebody made there
 
     def root(self, relation: Relation) -> Relation:
         """The partitioned table that a partition is of; else the table itself."""
@@ -183,6 +196,7 @@ class _Parts:
     unique: list[tuple[str, ...]] = field(default_factory=list)
     others: bool = False
     texts: list[str] = field(default_factory=list)
+    indexes: list[str] = field(default_factory=list)
     triggers: list[Trigger] = field(default_factory=list)
     keys: list[ForeignKey] = field(default_factory=list)
 
@@ -206,9 +220,12 @@ def load(link: Link) -> Catalog:
     relations = found["relations"] or []
     names = {row[0]: called(row[1], row[2]) for row in relations}
     parts = {oid: _Parts() for oid in names}
-    for oid, primary, unique, immediate, partial, expressions, exclusion, text, columns in found["indexes"] or []:
+    for oid, primary, unique, immediate, partial, expressions, exclusion, text, index, columns in (
+        found["indexes"] or []
+    ):
         mine = parts[oid]
         mine.texts.append(text)
+        mine.indexes.append(index)
         if primary:
             mine.key = tuple(columns)
         elif (unique or exclusion) and (partial or expressions or exclusion or not immediate):
@@ -241,10 +258,19 @@ def load(link: Link) -> Catalog:
     by_name = {each.name: each for each in made}
     tables = {each.name: _table(each, parts[each.oid], foreign) for each in made if each.seen}
     digest = hashlib.sha256(
-        canonical([[each.name, each.definition] for each in made] + [["events", found["events"]]])
+        canonical(
+            [[each.name, each.definition] for each in made]
+            + [["more", found["events"], found["shadows"], found["operators"]]]
+        )
     ).hexdigest()
     return Catalog(
-        schema=Schema(dialect=Dialect.POSTGRESQL, version=found["version"], tables=tables, hash=digest),
+        schema=Schema(
+            dialect=Dialect.POSTGRESQL,
+            version=found["version"],
+            tables=tables,
+            hash=digest,
+            notes=_notes(int(found["prepared"]), bool(found["temp"]), bool(found["events"])),
+        ),
         relations=by_name,
         by_oid={each.oid: each for each in made},
         foreign=tuple(foreign),
@@ -252,7 +278,22 @@ def load(link: Link) -> Catalog:
         prepared=int(found["prepared"]),
         temporary=bool(found["temp"]),
         events=bool(found["events"]),
+        shadows=frozenset(found["shadows"] or ()),
+        operators=frozenset(found["operators"] or ()),
     )
+
+
+def _notes(prepared: int, temporary: bool, events: bool) -> tuple[str, ...]:
+    said = [
+        f"Changes can be held here (versioning): {prepared} prepared transactions are allowed at a time."
+        if prepared
+        else "Changes can't be held here (versioning): max_prepared_transactions is 0."
+    ]
+    if not temporary:
+        said.append("Rows can't be set back here: GoEx's user may not make temporary tables (GRANT TEMPORARY).")
+    if events:
+        said.append("Event triggers watch this database: what needs triggers of GoEx's own can't be taken back.")
+    return tuple(said)
 
 
 def _relation(row: list[Any], name: str, parts: _Parts) -> Relation:
@@ -331,6 +372,7 @@ def _table(relation: Relation, parts: _Parts, foreign: list[Foreign]) -> Table:
         foreign_keys=tuple(parts.keys),
         triggers=tuple(trigger.name for trigger in relation.triggers),
         facts={
+            "indexes": sorted(parts.indexes),
             "partitioned": relation.kind == "p",
             "partition": relation.partition,
             "temporary": relation.persistence == "t",

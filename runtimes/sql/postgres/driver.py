@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Literal, TypeVar
 
 from policies.errors import Conflict, GoexError, InvalidInput, Unavailable, Unsupported
@@ -86,8 +86,9 @@ class PostgresSession:
     def trial(self, job: Job) -> Ran:
         def attempt() -> Ran:
             running = self._start(job)
-            for _ in running.pieces():
-                pass
+            with closing(running.pieces()) as pieces:
+                for _ in pieces:
+                    pass
             return self._ran(running, job)
 
         return self._trying(job, attempt)
@@ -146,7 +147,7 @@ class PostgresSession:
 
     @contextmanager
     def _ending(self) -> Iterator[None]:
-        """Whatever happens inside: no transaction is left open by it."""
+        """Whatever happens inside, no transaction is left open by it."""
         self._link.rollback()
         try:
             yield
@@ -228,11 +229,12 @@ class PostgresSession:
         running = self._start(job)
         strategy = running.strategy
         kept = strategy.method != "none"
-        if kept:
-            write_image(job.records, _IMAGE, running.pieces(), most=job.limits.image_bytes)
-        else:
-            for _ in running.pieces():
-                pass
+        with closing(running.pieces()) as pieces:
+            if kept:
+                write_image(job.records, _IMAGE, pieces, most=job.limits.image_bytes)
+            else:
+                for _ in pieces:
+                    pass
         made, definition = self._check_definitions(running, job)
         ran = self._ran(running, job)
         relations = running.relations
@@ -411,6 +413,8 @@ class PostgresSession:
 
     def _over(self, found: Settled, verb: Literal["undo", "redo"], job: Job) -> Ran | None:
         """The answer where nothing is to be done, or can be."""
+        if not job.program.reads_only:
+            self._recorded(job)
         if verb == "undo" and found.state in ("undone", "nothing"):
             return Ran(reached=(), notes=(_ALREADY,))
         if verb == "redo":

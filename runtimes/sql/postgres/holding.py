@@ -37,9 +37,11 @@ def blamed(link: Link, catalog: Catalog | None, tables: set[str], error: Locked)
         link.rollback()
         oids = [each.oid for name, each in catalog.relations.items() if name in tables] if catalog else []
         sql = (
-            "SELECT DISTINCT p.gid FROM pg_catalog.pg_prepared_xacts p JOIN pg_catalog.pg_locks l "
-            "ON l.locktype = 'relation' AND l.pid IS NULL "
-            "AND l.virtualtransaction = '-1/' || p.transaction::pg_catalog.text "
+            "SELECT DISTINCT p.gid FROM pg_catalog.pg_prepared_xacts p "
+            "JOIN pg_catalog.pg_locks x ON x.locktype = 'transactionid' AND x.transactionid = p.transaction "
+            "AND x.mode = 'ExclusiveLock' AND x.granted AND x.pid IS NULL "
+            "JOIN pg_catalog.pg_locks l ON l.virtualtransaction = x.virtualtransaction AND l.pid IS NULL "
+            "AND l.locktype = 'relation' "
             "WHERE p.database = pg_catalog.current_database() AND l.relation = ANY (%s::pg_catalog.oid[]) "
             "AND l.mode NOT IN ('AccessShareLock', 'RowShareLock') ORDER BY p.gid"
         )

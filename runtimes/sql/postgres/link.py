@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -57,12 +57,17 @@ class Link:
         with translated():
             return self.connection.exec_driver_sql(sql).cursor  # type: ignore[return-value]
 
+    def rows(self, sql: str) -> int:
+        """Run a statement that gives no rows; how many it was about."""
+        with translated():
+            return self.connection.exec_driver_sql(sql).rowcount
+
     def ask(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """The rows of a query; `parameters` stand for its %s."""
         with translated():
             return [tuple(row) for row in self.connection.exec_driver_sql(sql, parameters or None)]
 
-    def copy_out(self, sql: str) -> Iterator[bytes]:
+    def copy_out(self, sql: str) -> Generator[bytes, None, None]:
         """The lines of COPY … TO STDOUT, in text form, as they come."""
         with translated(), self.raw.cursor() as cursor, cursor.copy(sql) as copy:
             for piece in copy:
@@ -83,7 +88,10 @@ class Link:
         if connection is None:
             return
         try:
-            if self._raw(connection).info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+            status = self._raw(connection).info.transaction_status
+            if status == psycopg.pq.TransactionStatus.ACTIVE:  # in the middle of a COPY: only closing ends it at once
+                self.drop()
+            elif status != psycopg.pq.TransactionStatus.IDLE:
                 self.do("ROLLBACK")
         except (GoexError, psycopg.Error, AssertionError):
             self.drop()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from sqlglot import exp
@@ -72,6 +73,7 @@ class Strategy:
 
 def choose(catalog: Catalog, program: Program, policy: Policy) -> Strategy:
     """Raises Unsupported with the reason, and the policy that would do."""
+    _not_shadowed(catalog, program)
     reaches = tuple(_closure(catalog, program))
     tables = tuple(sorted({each.table for each in reaches if each.verb in _DATA and each.table in catalog.relations}))
     definitions = any(each.verb not in _DATA for each in reaches)
@@ -108,6 +110,28 @@ def choose(catalog: Catalog, program: Program, policy: Policy) -> Strategy:
     if any(_NOTIFIES.search(trigger.source) for _, trigger in firing):
         notes.append("A trigger notifies listeners when this is committed; that can't be taken back.")
     return Strategy(method, reaches, tables, False, bool(firing), tuple(notes), counters)
+
+
+def _not_shadowed(catalog: Catalog, program: Program) -> None:
+    """A function or an operator that somebody made may stand in for the server's own of the same name."""
+    if not catalog.shadows and not catalog.operators:
+        return
+    for statement in program.statements:
+        tree = tree_of(statement)
+        names = {str(node.this).lower() for node in tree.find_all(exp.Anonymous)} if tree is not None else set()
+        words = set(re.findall(r"[a-z_][a-z_0-9]*(?=\s*\()", statement.sql.lower()))
+        found = sorted((names | words) & catalog.shadows)
+        if found:
+            raise Unsupported(
+                f"The schema public has a function {found[0]} of its own, which may stand in for the server's.",
+                next_step="Have it moved to another schema, or renamed.",
+            )
+        signs = set(re.findall(r"[-+*/<>=~!@#%^&|`?]+", statement.sql))
+        if signs & catalog.operators:
+            raise Unsupported(
+                f"The schema public has an operator {sorted(signs & catalog.operators)[0]} of its own.",
+                next_step="Have it moved to another schema.",
+            )
 
 
 # ---- what is reached
@@ -321,7 +345,7 @@ def _simple(catalog: Catalog, program: Program, reaches: tuple[Reach, ...], firi
     if firing or any(each.why != "statement" for each in reaches):
         return False
     return all(
-        one.verb in ("select", "truncate") or catching(catalog.relations[one.table], one, 0) is not None
+        one.verb in ("select", "truncate") or catching(one, 0) is not None
         for one in program.statements
         if one.verb == "select" or one.table in catalog.relations
     )
@@ -336,7 +360,8 @@ class Catching:
     side: str  # of the rows that `sql` gives
 
 
-def catching(relation: Relation, statement: Statement, number: int) -> Catching | None:
+@lru_cache(maxsize=256)
+def catching(statement: Statement, number: int) -> Catching | None:
     """How the rows of `statement` come out of it; None: only triggers catch them all."""
     tree = tree_of(statement)
     if tree is None:
@@ -381,6 +406,7 @@ def _name(node: exp.Expr) -> str:
     return f"{quoted(db.name)}.{quoted(node.this.name)}" if db is not None else quoted(node.this.name)
 
 
+@lru_cache(maxsize=256)
 def tree_of(statement: Statement) -> exp.Expr | None:
     """The tree of its text, where writing it again gives the same text."""
     try:

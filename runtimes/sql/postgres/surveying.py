@@ -49,12 +49,13 @@ def _plan(link: Link, statement: Statement) -> None:
 def _reached(strategy: Strategy, counting: _Counting, program: Program) -> tuple[Reached, ...]:
     rows: dict[tuple[str, Verb], int] = {}
     order: dict[tuple[str, Verb], tuple[Why, frozenset[str]]] = {}
+    direct = _direct(counting, program)
     for reach in strategy.reaches:
         key = reach.table, reach.verb
         if reach.why == "statement":
             found = sum(
-                counting.statement(one)
-                for one in program.statements
+                number
+                for one, number in zip(program.statements, direct, strict=True)
                 if one.table == reach.table and any(u.table == reach.table and u.verb == reach.verb for u in one.uses)
             )
         elif reach.why == "cascade":
@@ -72,6 +73,27 @@ def _reached(strategy: Strategy, counting: _Counting, program: Program) -> tuple
     )
 
 
+def _direct(counting: _Counting, program: Program) -> list[int]:
+    """Rows of each statement, at most: what an earlier one writes, a later one may find besides."""
+    numbers: list[int] = []
+    before: dict[str, int] = {}  # rows that were written, by table
+    for statement in program.statements:
+        number = counting.statement(statement)
+        if before and statement.verb in ("insert", "update", "delete"):
+            reads = {use.table for use in statement.uses if use.verb == "select"} - {statement.table}
+            mine = before.get(statement.table, 0)
+            if reads & before.keys():
+                number = counting.whole(statement.table) + sum(
+                    counting.whole(name) + before.get(name, 0) for name in reads
+                )
+            if statement.verb != "insert" or (mine and any(u.verb == "select" for u in statement.uses)):
+                number += mine
+        numbers.append(number)
+        if statement.verb != "select":
+            before[statement.table] = before.get(statement.table, 0) + number
+    return numbers
+
+
 class _Counting:
     """Rows, asked of the server; where asking fails, all of the table's. What failed isn't said: it would tell."""
 
@@ -80,9 +102,9 @@ class _Counting:
 
     def statement(self, statement: Statement) -> int:
         if statement.verb not in ("insert", "update", "delete", "truncate"):
-            return self._whole(statement.table) if statement.verb in ("alter", "drop") else 0
+            return self.whole(statement.table) if statement.verb in ("alter", "drop") else 0
         found = self._number(statement.count_sql) if statement.count_sql else None
-        return self._whole(statement.table) if found is None else found
+        return self.whole(statement.table) if found is None else found
 
     def cascade(self, child: str, parent: str) -> int:
         """Rows of `child` that point to what the program writes of `parent`."""
@@ -92,9 +114,9 @@ class _Counting:
                 continue
             chosen = self._chosen(parent, key.parent_columns, 0)
             if not chosen:
-                return self._whole(child)
+                return self.whole(child)
             found = self._number(f"SELECT pg_catalog.count(*) FROM {self._pointing(key, chosen)}")
-            number += self._whole(child) if found is None else found
+            number += self.whole(child) if found is None else found
         return number
 
     def _pointing(self, key: Foreign, chosen: list[str]) -> str:
@@ -128,7 +150,8 @@ class _Counting:
             return []
         return queries
 
-    def _whole(self, table: str) -> int:
+    def whole(self, table: str) -> int:
+        """All rows of a table."""
         relation = self._catalog.relations.get(table)
         if relation is None:
             return 0
