@@ -148,6 +148,9 @@ def settle(plan: Plan, job: Job, backend: Backend) -> Settlement:
         return Settlement(outcome=None, evidence=(f"The database can't be asked: {error.message}",))
     if state == "nothing":
         return Settlement(outcome=untouched)
+    if state == "undone":
+        said = "What it changed is as it was before."
+        return Settlement(outcome=Outcome(ok=False, summary=said, touched=False))
     changes = kept(job.records, DOCUMENTS)
     return Settlement(outcome=outcome(plan, Ran(counts=counts_of(changes), changes=changes)))
 

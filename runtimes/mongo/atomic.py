@@ -150,6 +150,8 @@ class Atomic:
                 return Ran(counts=(), notes=("It was so already.",))
             refuse_difference(unit, changes)
             move_at_once(unit, changes, lift=lift)
+            if apart(unit, changes):
+                raise Conflict("The server doesn't take the documents as they were; nothing was touched.")
             self._commit(unit, job)
             return Ran(counts=counts_of(changes), changes=changes)
 

@@ -32,8 +32,9 @@ from runtimes.sql.place import checked_addresses
 from vault.secret import Secret
 
 _SECONDS = 5.0  # to find a server, and to connect to it
+_NOT_KNOWN = frozenset({59, 115})  # of servers that only speak the protocol: no such command
 _MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-1")
-_OLDEST = (4, 2)
+_OLDEST = (4, 4)  # collections can be made in a transaction, and documents measured
 # Roles of MongoDB's own that may do more than read and write documents of one database.
 _TOO_MUCH = frozenset(
     {
@@ -120,9 +121,20 @@ def look(client: MongoClient[Any], address: Address) -> Facts:
     version = str(client.admin.command("buildInfo").get("version", ""))
     numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
     if numbers < _OLDEST:
-        raise Unsupported(f"This server is MongoDB {escape(version)[:40]}; 4.2 is the oldest that works here.")
-    status = client.admin.command("connectionStatus", showPrivileges=True)
-    remarks = check_user(status.get("authInfo") or {}, address)
+        raise Unsupported(f"This server is MongoDB {escape(version)[:40]}; 4.4 is the oldest that works here.")
+    if not hello.get("isWritablePrimary", hello.get("ismaster")):
+        raise Unavailable(
+            "This server can't be written to: another one of its set is the primary.",
+            next_step="Name all of them in the entry's URL, with ?replicaSet=NAME.",
+        )
+    try:
+        status = client.admin.command("connectionStatus", showPrivileges=True)
+    except errors.OperationFailure as error:
+        if error.code not in _NOT_KNOWN:
+            raise
+        remarks: tuple[str, ...] = ("The server doesn't say what its user may do: give GoEx one that may little.",)
+    else:
+        remarks = check_user(status.get("authInfo") or {}, address)
     transactions = bool(hello.get("setName")) or hello.get("msg") == "isdbgrid"
     return Facts(transactions=transactions, version=version, remarks=remarks)
 

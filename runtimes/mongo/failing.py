@@ -35,9 +35,9 @@ def translated(error: errors.PyMongoError, *, transaction: bool, writes: bool) -
         return Transient("The transaction was rolled back by the server.", next_step="Ask again in a moment.")
     if isinstance(error, errors.ServerSelectionTimeoutError):
         return nobody()
-    if isinstance(error, errors.BulkWriteError):
-        return _of_code(_first(error.details))
-    if isinstance(error, errors.WTimeoutError | errors.WriteConcernError) and writes and not transaction:
+    if isinstance(error, errors.BulkWriteError) and (first := _first(error.details)):
+        return _of_code(first)
+    if isinstance(error, errors.BulkWriteError | errors.WTimeoutError | errors.WriteConcernError) and writes:
         return Vanished("The server didn't confirm a write in time.", next_step="GoEx looks what became of it.")
     if isinstance(error, errors.OperationFailure):
         return _of_code({"code": error.code, **(error.details or {})})

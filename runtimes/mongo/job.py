@@ -12,7 +12,7 @@ from runtimes.base import Records
 from runtimes.mongo.backend import Unit
 from runtimes.mongo.extjson import decode
 from runtimes.mongo.images import Change, Touched, by_collection, id_key, id_of
-from runtimes.mongo.operations import Filter, Program, Write
+from runtimes.mongo.operations import Filter, Program, Write, equal_id
 from runtimes.sql.contract import Limits
 
 T = TypeVar("T")
@@ -104,7 +104,7 @@ def pinned(condition: Filter, filter: Filter) -> Filter:
 
 def upserting(write: Write) -> Filter:
     """The filter of an upsert that found nothing: what it inserts has the `_id` that was made for it."""
-    return pinned({"_id": write.upsert_id}, write.filter) if "_id" not in write.filter else write.filter
+    return write.filter if equal_id(write.filter) is not None else pinned({"_id": write.upsert_id}, write.filter)
 
 
 def now(unit: Unit, changes: Iterable[Change]) -> Mapping[tuple[str, bytes], bytes]:

@@ -266,7 +266,8 @@ def _do(guards: Guards, operation: Insert | Write, change: Change) -> Change:
             array_filters=operation.array_filters,
             upsert=True,
         )
-        after = None if made is None else next(iter(unit.find(change.collection, change.filter, limit=1)), None)
+        found = None if made is None else replace(change, id=made).filter
+        after = None if found is None else next(iter(unit.find(change.collection, found, limit=1)), None)
     else:
         condition = pinned(guards.of(change.collection, change.before), operation.filter)
         after = unit.change(change.collection, condition, operation.change, array_filters=operation.array_filters)

@@ -50,6 +50,15 @@ CHANGES = {
     "upsert with its own id": [
         operation("updateOne", "orders", filter={"_id": 77}, update={"$set": {"x": 1}}, upsert=True)
     ],
+    "upsert whose filter bounds the id": [
+        operation("updateOne", "orders", filter={"_id": {"$gt": 100}}, update={"$set": {"x": 1}}, upsert=True)
+    ],
+    "upsert by a pipeline": [
+        operation("updateOne", "orders", filter={"n": 97}, update=[{"$set": {"x": 1}}], upsert=True)
+    ],
+    "upsert that names its id": [
+        operation("updateOne", "orders", filter={"n": 96}, update={"$setOnInsert": {"_id": "mine"}}, upsert=True)
+    ],
     "upsert that replaces": [operation("replaceOne", "orders", filter={"n": 98}, replacement={"n": 98}, upsert=True)],
     "upsert that updates": [operation("updateMany", "orders", filter={"n": 1}, update={"$set": {"x": 1}}, upsert=True)],
     "bulk": [

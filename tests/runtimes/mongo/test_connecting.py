@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from pymongo import errors
 from pymongo.server_description import ServerDescription
 
 from policies.accounts import Account
@@ -81,6 +82,42 @@ def test_a_user_of_one_database_is_taken() -> None:
     own = {"resource": {"db": "shop", "collection": ""}, "actions": ["find", "insert", "update", "remove", "dropIndex"]}
     assert check_user(roles("readWrite", privileges=(own,)), SHOP) == ()
     assert "whoever reaches it" in check_user({"authenticatedUsers": []}, SHOP)[0]
+
+
+class Answering:
+    """A client whose server answers so."""
+
+    def __init__(self, **answers: Any) -> None:
+        self.admin = self
+        self._answers = {
+            "hello": {"isWritablePrimary": True, "setName": "rs0"},
+            "buildInfo": {"version": "8.0.4"},
+            "connectionStatus": {"authInfo": roles("readWrite")},
+            **answers,
+        }
+
+    def command(self, name: str, **more: Any) -> Any:
+        answer = self._answers[name]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def looked(**answers: Any) -> Any:
+    return connecting.look(Answering(**answers), SHOP)  # type: ignore[arg-type]
+
+
+def test_what_a_server_says_of_itself() -> None:
+    assert looked().transactions and looked(hello={"isWritablePrimary": True, "msg": "isdbgrid"}).transactions
+    assert not looked(hello={"ismaster": True}).transactions
+    with pytest.raises(Unavailable, match="can't be written to"):
+        looked(hello={"isWritablePrimary": False, "setName": "rs0"})
+    with pytest.raises(Unsupported, match=r"4\.4 is the oldest"):
+        looked(buildInfo={"version": "4.2.24"})
+    unknown = errors.OperationFailure("no such command", 59)
+    assert "doesn't say" in looked(connectionStatus=unknown).remarks[0]
+    with pytest.raises(errors.OperationFailure):
+        looked(connectionStatus=errors.OperationFailure("no", 13))
 
 
 def test_nobody_there() -> None:
