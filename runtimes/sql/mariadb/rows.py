@@ -73,8 +73,11 @@ class Form:
         fields = []
         for name, (kind, _) in zip(self.columns, self.kinds, strict=True):
             column = (f"{quoted(alias)}." if alias else "") + quoted(name)
-            fields.append(f"IFNULL({_read(column, kind)},'{NULL}')")
-        return f"CONCAT_WS(',',{','.join(fields)})"
+            # Not IFNULL, nor CONCAT_WS: a value that is too large for one packet becomes NULL on the way, and so has
+            # the whole line to.
+            fields.append(f"IF({column} IS NULL,'{NULL}',{_read(column, kind)})")
+        between = ",',',"
+        return f"CONCAT({between.join(fields)})"
 
     def key_of(self, line: str) -> str:
         """The part of a line that names its row."""

@@ -27,6 +27,7 @@ _BOUND = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|--[^\n]*|#[
 _WORD = re.compile(r"`(?:[^`]|``)+`|[A-Za-z_@$][\w$]*")
 _CALL = re.compile(r"(`(?:[^`]|``)+`|[A-Za-z_][\w$]*)\s*\(")
 _QUALIFIED = re.compile(r"(`(?:[^`]|``)+`|[A-Za-z_][\w$]*)\s*\.\s*(?:`(?:[^`]|``)+`|[A-Za-z_][\w$]*)")
+_ASSIGNS = re.compile(r"(?i)\s*(NEW\s*\.|(MESSAGE_TEXT|MYSQL_ERRNO)\s*=)")
 _WRITES = {"INSERT", "UPDATE", "DELETE", "REPLACE", "TRUNCATE", "LOAD", "MERGE"}
 _OUT = {"CALL", "EXECUTE", "PREPARE", "GLOBAL", "SESSION", "HANDLER", "LOCK", "NEXTVAL", "SETVAL"}
 _NOT_CALLS = frozenset(
@@ -252,10 +253,26 @@ def stays_in_row(body: str) -> bool:
     words = [word.upper() for word in _WORD.findall(text)]
     if set(words) & (_WRITES | _OUT):
         return False
-    for word, following in zip(words, [*words[1:], ""], strict=False):
-        if word == "SET" and following != "NEW":
-            return False
-    return _known_calls(text)
+    return all(_ASSIGNS.match(one) for one in _assignments(text)) and _known_calls(text)
+
+
+def _assignments(text: str) -> list[str]:
+    """What stands between SET, its commas and its end: `SET NEW.a = 1, foreign_key_checks = 0` has two."""
+    found = []
+    for start in re.finditer(r"(?i)(?<![\w$`@])SET(?![\w$`])", text):
+        depth, at = 0, start.end()
+        for position in range(start.end(), len(text)):
+            one = text[position]
+            depth += (one == "(") - (one == ")")
+            if one == ";":
+                break
+            if one == "," and not depth:
+                found.append(text[at:position])
+                at = position + 1
+        else:
+            position = len(text)
+        found.append(text[at:position])
+    return found
 
 
 def _known_calls(text: str) -> bool:

@@ -137,6 +137,7 @@ class Wire:
             f" max_statement_time = {max(1.0, self.limits.seconds):.3f}"
         )
         self.run("SET NAMES utf8mb4 COLLATE utf8mb4_general_ci")
+        self.run("ROLLBACK AND NO CHAIN NO RELEASE")  # what the server's init_connect may have begun
         number, self.version, mode, database = self.one(
             "SELECT CONNECTION_ID(), VERSION(), @@SESSION.sql_mode, DATABASE()"
         )
