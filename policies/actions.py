@@ -78,6 +78,8 @@ class Files:
     folder: str  # as asked for; resolved and pinned (device, inode) when it is assessed
     language: Literal["shell", "python"]
     program: str
+    undo: str = ""  # a program that is said to take it back; a dry run tries it, undo itself never uses it
+    preview: str = ""  # the dry run whose result is applied instead of running the program
     kind: Literal["files"] = "files"
 
     def to_json(self) -> JsonValue:
@@ -86,6 +88,8 @@ class Files:
             "folder": self.folder,
             "language": self.language,
             "program": self.program,
+            **({"undo": self.undo} if self.undo else {}),
+            **({"preview": self.preview} if self.preview else {}),
         }
 
 

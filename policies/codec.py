@@ -30,7 +30,13 @@ def action_from_json(value: Any) -> Action:
                     raise InvalidInput(
                         f"{value['language']!r} isn't a language that runs on files.", next_step="Use shell or python."
                     )
-                return Files(folder=_text(value["folder"]), language=value["language"], program=_text(value["program"]))
+                return Files(
+                    folder=_text(value["folder"]),
+                    language=value["language"],
+                    program=_text(value["program"]),
+                    undo=_text(value.get("undo", "")),
+                    preview=_text(value.get("preview", "")),
+                )
             case "sql":
                 if value["policy"] not in get_args(UndoPolicy):
                     raise InvalidInput(

@@ -50,6 +50,7 @@ class Context:
     progress: Callable[[str], None]
     output: Callable[[str, bytes], None]
     intent: str = ""  # the request in words, if there is one
+    keep: bool = False  # of a dry run: what it finds may be applied afterwards, so it is kept for a while
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +92,7 @@ class DryRun:
     ok: bool
     summary: str
     lines: tuple[DryLine, ...]
+    preview: str = ""  # by which it can be applied, where it was kept
 
 
 class Runtime(Protocol):

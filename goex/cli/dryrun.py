@@ -104,3 +104,5 @@ def _say(out: Output, plan: Sequence[str], done: pb.DryRunReply) -> None:
     for line in lines_of(done, width):
         out.say(line.text, styles.get(line.style, line.style))
     out.progress("Nothing was decided, and nothing was changed.")
+    if done.preview:
+        out.progress(f"To apply exactly this within an hour, ask for the same with: --apply {done.preview}")

@@ -43,6 +43,13 @@ def run(
     shell: Annotated[str, typer.Option(metavar="COMMAND", help="A shell command to run on --folder.")] = "",
     python: Annotated[Path | None, typer.Option(metavar="FILE", help="A Python file to run on --folder.")] = None,
     folder: Annotated[Path | None, typer.Option(metavar="DIR", help="The one folder that the program sees.")] = None,
+    undo: Annotated[
+        str,
+        typer.Option(metavar="COMMAND", help="Said to take the program back: --dry-run tries it. Undo never uses it."),
+    ] = "",
+    preview: Annotated[
+        str, typer.Option("--apply", metavar="ID", help="Apply what that dry run found, instead of running it again.")
+    ] = "",
     database: Annotated[str, typer.Option("--db", metavar="NAME", help="The database that it is about.")] = "",
     sql: Annotated[str, typer.Option(metavar="STATEMENTS", help="SQL to run on --db, in one transaction.")] = "",
     policy: Annotated[
@@ -63,6 +70,9 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Plan it and show what it would do, on a copy; nothing is asked or done.")
     ] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="With --dry-run: keep what it finds for an hour, to --apply exactly that.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Have something done: in words, as calls, as a program on one folder, or as statements on one database.
@@ -72,6 +82,12 @@ def run(
     out = Output(as_json)
     on_database = Statements(database, sql, policy, undo_sql, mongo)
     request = build(words or [], call or [], shell, python, folder, proposal, account, on_database)
+    if (undo or preview) and not request.HasField("files"):
+        raise InvalidInput("--undo and --apply belong to a program on --folder.", next_step="Leave them out.")
+    if keep and not dry_run:
+        raise InvalidInput("--keep keeps what --dry-run finds.", next_step="Add --dry-run, or leave it out.")
+    if undo or preview:
+        request.files.undo, request.files.preview = _text(undo, "The undo"), _text(preview, "The dry run's name")
     request.detach, request.ask_seconds = detach, ask
     if dry_run and (detach or ask):
         raise InvalidInput(
@@ -84,7 +100,7 @@ def run(
             from goex.cli.dryrun import show
             from goex.rpc import goex_pb2 as pb
 
-            raise typer.Exit(show(client, pb.DryRunRequest(request=request), out))
+            raise typer.Exit(show(client, pb.DryRunRequest(request=request, keep=keep), out))
         raise typer.Exit(execute(client, request, out))
 
 
@@ -147,16 +163,21 @@ def build(
             else "Words, --call, --shell, --python, --sql, --mongo and --proposal exclude each other.",
             next_step='For example: goex exec "send slack msg hi to #ops"',
         )
-    if (folder is not None) != (bool(shell) or python is not None):
+    programmed = bool(shell) or python is not None
+    if (folder is not None) != programmed and not (folder is not None and words and not statements.database):
         raise InvalidInput(
-            "--shell and --python need --folder, and nothing else takes it.",
+            "--shell and --python need --folder; else only words take it, and then no --db.",
             next_step="For example: goex exec --shell 'rm *.tmp' --folder ~/notes",
         )
     if account and not call:
         raise InvalidInput("--account belongs to --call.", next_step="Leave it out, or write the calls.")
     statements.check(words=bool(words))
     if words:
-        return pb.ExecuteRequest(intent=_text(" ".join(words), "The request"), database=statements.database)
+        return pb.ExecuteRequest(
+            intent=_text(" ".join(words), "The request"),
+            database=statements.database,
+            folder=_text(_absolute(folder), "The folder") if folder else "",
+        )
     if statements.sql or statements.mongo:
         return statements.request()
     if call:

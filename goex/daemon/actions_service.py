@@ -313,8 +313,10 @@ def _files(files: pb.FilesProgram) -> Action:
         )
     if not files.program.strip():
         raise InvalidInput("The program is empty.", next_step="Say what is to be run.")
+    if len(files.undo) > LONGEST_PROGRAM or "\0" in files.undo or len(files.preview) > LONGEST_NAME:
+        raise InvalidInput("The program's undo, or the dry run's name, is too long.", next_step="Leave it out.")
     made: dict[str, str] = {"kind": "files", "folder": files.folder, "language": files.language}
-    return action_from_json({**made, "program": files.program})
+    return action_from_json({**made, "program": files.program, "undo": files.undo, "preview": files.preview})
 
 
 def _sql(program: pb.SqlProgram) -> Action:

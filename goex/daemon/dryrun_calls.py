@@ -39,7 +39,9 @@ class DryRunCalls(DeskCalls):
                 asked = request.question
                 return _reply(await runs.of_question(asked.approval_id, asked.digest, by=by, progress=progress))
             case "request":
-                plan, found = await runs.of_wish(wish(request.request), asker, by=by, progress=progress)
+                plan, found = await runs.of_wish(
+                    wish(request.request), asker, by=by, progress=progress, keep=request.keep
+                )
             case "revert":
                 plan, found = await runs.of_wish(revert_wish(request.revert), asker, by=by, progress=progress)
             case _:
@@ -53,4 +55,5 @@ def _reply(found: DryRun, plan: tuple[str, ...] = ()) -> pb.DryRunReply:
         summary=found.summary,
         lines=[pb.DryLine(kind=line.kind, text=line.text) for line in found.lines],
         plan=plan,
+        preview=found.preview,
     )

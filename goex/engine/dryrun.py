@@ -52,8 +52,12 @@ class DryRuns:
             raise Conflict(f"That was settled already: {approval.state}.", next_step="goex log shows how.")
         return await self._run(row, row.the_plan(), by=by, question=question, progress=progress)
 
-    async def of_wish(self, wish: Wish, asker: Asker, *, by: str, progress: Progress) -> tuple[Plan, DryRun]:
-        """Plan what is asked for, and what it would do. Raises what planning raises; nothing is asked or begun."""
+    async def of_wish(
+        self, wish: Wish, asker: Asker, *, by: str, progress: Progress, keep: bool = False
+    ) -> tuple[Plan, DryRun]:
+        """Plan what is asked for, and what it would do. Raises what planning raises; nothing is asked or begun.
+
+        With `keep` what a program made of its copy is kept for a while, to be applied."""
         core = self._ready()
         action = self.engine.wanted(wish, asker)
         now = stamp(core.clock())
@@ -77,11 +81,13 @@ class DryRuns:
             detached=False,
         )
         if action is None:
-            action = await self.engine.mapping.calls_for(row, wish)
+            action = await self.engine.mapping.action_for(row, wish)
         _, plan = await self.engine.assess(row, action)
-        return plan, await self._run(row, plan, by=by, question="", progress=progress)
+        return plan, await self._run(row, plan, by=by, question="", progress=progress, keep=keep)
 
-    async def _run(self, row: ActionRow, plan: Plan, *, by: str, question: str, progress: Progress) -> DryRun:
+    async def _run(
+        self, row: ActionRow, plan: Plan, *, by: str, question: str, progress: Progress, keep: bool = False
+    ) -> DryRun:
         core = self.engine.core
         id = f"dry-{secrets.token_hex(6)}"
         facts = {"dry_run": id, "by": by, "question": question, "digest": digest(plan, agent=row.agent)}
@@ -90,14 +96,14 @@ class DryRuns:
             if self.engine.running.slots.locked():
                 progress("Waiting until another action has ended…")
             async with self.engine.running.slots:
-                found = await self._found(row, plan, id, progress)
+                found = await self._found(row, plan, id, progress, keep)
         except GoexError as error:
             self._ended(row, {"dry_run": id, "ok": False, "problem": error.code})
             raise
         self._ended(row, {"dry_run": id, "ok": found.ok, "lines": len(found.lines)})
         return found
 
-    async def _found(self, row: ActionRow, plan: Plan, id: str, progress: Progress) -> DryRun:
+    async def _found(self, row: ActionRow, plan: Plan, id: str, progress: Progress, keep: bool) -> DryRun:
         core = self._ready()  # it may have been sealed while this waited
         runtime = core.runtime_of(core.subject(plan.action))
         if isinstance(plan.action, Revert):
@@ -107,7 +113,7 @@ class DryRuns:
             target = core.target_of(plan.action)
             context = replace(core.context(target), progress=progress)
             return await runtime.dry_revert(plan.action, plan, target.the_plan(), context)
-        return await runtime.dry_run(plan, self._context(row, plan, id, progress))
+        return await runtime.dry_run(plan, replace(self._context(row, plan, id, progress), keep=keep))
 
     def _context(self, row: ActionRow, plan: Plan, id: str, progress: Progress) -> Context:
         return replace(

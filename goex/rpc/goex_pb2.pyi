@@ -25,14 +25,18 @@ class Calls(_message.Message):
     def __init__(self, calls: _Optional[_Iterable[_Union[Call, _Mapping]]] = ...) -> None: ...
 
 class FilesProgram(_message.Message):
-    __slots__ = ("folder", "language", "program")
+    __slots__ = ("folder", "language", "program", "undo", "preview")
     FOLDER_FIELD_NUMBER: _ClassVar[int]
     LANGUAGE_FIELD_NUMBER: _ClassVar[int]
     PROGRAM_FIELD_NUMBER: _ClassVar[int]
+    UNDO_FIELD_NUMBER: _ClassVar[int]
+    PREVIEW_FIELD_NUMBER: _ClassVar[int]
     folder: str
     language: str
     program: str
-    def __init__(self, folder: _Optional[str] = ..., language: _Optional[str] = ..., program: _Optional[str] = ...) -> None: ...
+    undo: str
+    preview: str
+    def __init__(self, folder: _Optional[str] = ..., language: _Optional[str] = ..., program: _Optional[str] = ..., undo: _Optional[str] = ..., preview: _Optional[str] = ...) -> None: ...
 
 class SqlProgram(_message.Message):
     __slots__ = ("database", "statements", "policy", "undo")
@@ -530,14 +534,16 @@ class DenyAllReply(_message.Message):
     def __init__(self, approval_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class DryRunRequest(_message.Message):
-    __slots__ = ("question", "request", "revert")
+    __slots__ = ("question", "request", "revert", "keep")
     QUESTION_FIELD_NUMBER: _ClassVar[int]
     REQUEST_FIELD_NUMBER: _ClassVar[int]
     REVERT_FIELD_NUMBER: _ClassVar[int]
+    KEEP_FIELD_NUMBER: _ClassVar[int]
     question: DryRunQuestion
     request: ExecuteRequest
     revert: RevertRequest
-    def __init__(self, question: _Optional[_Union[DryRunQuestion, _Mapping]] = ..., request: _Optional[_Union[ExecuteRequest, _Mapping]] = ..., revert: _Optional[_Union[RevertRequest, _Mapping]] = ...) -> None: ...
+    keep: bool
+    def __init__(self, question: _Optional[_Union[DryRunQuestion, _Mapping]] = ..., request: _Optional[_Union[ExecuteRequest, _Mapping]] = ..., revert: _Optional[_Union[RevertRequest, _Mapping]] = ..., keep: _Optional[bool] = ...) -> None: ...
 
 class DryRunQuestion(_message.Message):
     __slots__ = ("approval_id", "digest")
@@ -556,16 +562,18 @@ class DryRunEvent(_message.Message):
     def __init__(self, progress: _Optional[str] = ..., done: _Optional[_Union[DryRunReply, _Mapping]] = ...) -> None: ...
 
 class DryRunReply(_message.Message):
-    __slots__ = ("ok", "summary", "lines", "plan")
+    __slots__ = ("ok", "summary", "lines", "plan", "preview")
     OK_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
     LINES_FIELD_NUMBER: _ClassVar[int]
     PLAN_FIELD_NUMBER: _ClassVar[int]
+    PREVIEW_FIELD_NUMBER: _ClassVar[int]
     ok: bool
     summary: str
     lines: _containers.RepeatedCompositeFieldContainer[DryLine]
     plan: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, ok: _Optional[bool] = ..., summary: _Optional[str] = ..., lines: _Optional[_Iterable[_Union[DryLine, _Mapping]]] = ..., plan: _Optional[_Iterable[str]] = ...) -> None: ...
+    preview: str
+    def __init__(self, ok: _Optional[bool] = ..., summary: _Optional[str] = ..., lines: _Optional[_Iterable[_Union[DryLine, _Mapping]]] = ..., plan: _Optional[_Iterable[str]] = ..., preview: _Optional[str] = ...) -> None: ...
 
 class DryLine(_message.Message):
     __slots__ = ("kind", "text")

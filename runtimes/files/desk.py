@@ -10,11 +10,11 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from policies.actions import Outcome
+from policies.actions import Files, Outcome, Plan
 from policies.errors import Conflict, GoexError, InvalidInput, Unavailable
 from runtimes.base import Records
 from runtimes.files import manifest as manifests
-from runtimes.files import notes, words
+from runtimes.files import notes, previews, words
 from runtimes.files.folder import Folder
 from runtimes.files.restore import Restore, Steps, steps
 from runtimes.files.snapshot import Repository
@@ -55,6 +55,16 @@ class Desk:
         found = self.manifest("before")
         if found is None:
             raise Unavailable("The state before this action isn't kept.")
+        return found
+
+    def preview(self, plan: Plan) -> previews.Preview:
+        """The preview that the plan applies. Raises Conflict when it isn't the one that was shown."""
+        action = plan.action
+        if not isinstance(action, Files):
+            raise InvalidInput("This isn't an action on files.")
+        found = previews.find(self.repository, action.preview, action, str(plan.resolved["program_sha256"]))
+        if found.after != plan.resolved["preview_after"]:
+            raise Conflict("The preview isn't the one that was shown.", next_step="Ask for the action again.")
         return found
 
     def sides(self) -> tuple[Manifest, Manifest]:

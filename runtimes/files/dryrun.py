@@ -22,15 +22,16 @@ from policies.actions import Ended, Files, Plan
 from policies.errors import Conflict, GoexError, InvalidInput, Unavailable
 from policies.text import escape, shorten
 from runtimes.base import Context, DryKind, DryLine, DryRun
-from runtimes.files import plans, words, workcopy
+from runtimes.files import plans, previews, words, workcopy
 from runtimes.files.difference import Difference
 from runtimes.files.handles import opened_path, remove_path
 from runtimes.files.original import Original
-from runtimes.files.snapshot import make_private
+from runtimes.files.snapshot import Repository, make_private
 from runtimes.files.threads import in_thread, teller
-from runtimes.files.tree import Bounds, Manifest, Walk, hash_file
+from runtimes.files.tree import Bounds, Manifest, Walk
 from runtimes.sandbox.contract import Job, Profile, Result, Sandbox, SandboxFailed
 
+_OURS = "Undo doesn't use it: GoEx puts back the snapshot that it takes, exactly."
 _LOOK = 0.25  # seconds between two looks at the disk
 _OUTPUT_LINES = 200
 _OUTPUT_LINE = 2000  # characters
@@ -56,6 +57,7 @@ class Dry:
     work: Path
     bounds: Bounds
     room: Room
+    repository: Repository  # what is kept goes there
 
     async def copied(self, root: int) -> tuple[Manifest, Manifest]:
         """Copy the folder open as `root`. Returns its state, and the copy's as the program gets it.
@@ -65,7 +67,9 @@ class Dry:
         tell = teller(self.context.progress)
 
         def copy() -> tuple[Manifest, Manifest]:
-            look = Walk(bounds=self.bounds, read=hash_file, progress=lambda seen: tell(f"Looked at {seen} files."))
+            look = Walk(
+                bounds=self.bounds, read=self.repository.hash, progress=lambda seen: tell(f"Looked at {seen} files.")
+            )
             before = look.run(root)
             self._require_room(before)
             original = Original(root, before)
@@ -80,24 +84,24 @@ class Dry:
 
         return await in_thread(copy, saying="Copying the folder…", progress=self.context.progress)
 
-    async def run(self) -> tuple[Result, str]:
-        """Run the program on the copy. Returns how it ended, and why it was ended by us ("": it wasn't)."""
-        action = self.plan.action
-        if not isinstance(action, Files):
-            raise InvalidInput("This isn't an action on files.")
+    async def run(self, *, undo: bool = False) -> tuple[Result, str]:
+        """Run the program, or its proposed undo, on the copy. Returns how it ended, and why it was ended by us ("": it
+        wasn't)."""
+        action = self._action
         name, argv = plans.command(action)
         job = Job(
-            action_id=self.context.action_id,
+            action_id=f"{self.context.action_id}-undo" if undo else self.context.action_id,
             argv=argv,
-            files={name: action.program.encode("utf-8")},
+            files={name: (action.undo if undo else action.program).encode("utf-8")},
             env={"HOME": "/tmp"},  # noqa: S108 (the container's own tmpfs)
             folder=str(self.work / "tree"),
             uid=self.plan.resolved["uid"],
             gid=self.plan.resolved["gid"],
         )
-        self.context.progress("Running the program on the copy…")
+        what = "what is said to undo it" if undo else "the program"
+        self.context.progress(f"Running {what} on the copy…")
         reasons: list[str] = []
-        guard = asyncio.create_task(self._guard(reasons))
+        guard = asyncio.create_task(self._guard(reasons, job.action_id))
         try:
             result = await self.sandbox.run(job, self.profile)
         except SandboxFailed as error:
@@ -111,8 +115,25 @@ class Dry:
                 await guard
         return result, "".join(reasons)
 
+    async def undone(self, handed: Manifest) -> tuple[DryLine, ...]:
+        """Try the proposed undo on the copy that the program has worked on, and judge: is it what was handed out?"""
+        if not self._action.undo:
+            return ()
+        result, why = await self.run(undo=True)
+
+        def judge() -> tuple[DryLine, ...]:
+            with opened_path(self.work / "tree") as copy:
+                left = Walk(bounds=self._allowed(handed), read=self.repository.hash, force=True).run(copy)
+            return verdict(handed, left, why or plans.ending(result), well=result.exit_code == 0 and not why)
+
+        try:
+            return await in_thread(judge, saying="Judging the undo…", progress=self.context.progress)
+        except InvalidInput as error:
+            said = f"The proposed undo left what GoEx doesn't take: {escape(str(error))}"
+            return (DryLine("warning", said), DryLine("note", _OURS))
+
     async def compared(self, root: int, before: Manifest, handed: Manifest, result: Result, why: str) -> DryRun:
-        """Say what the program made of the copy."""
+        """Say what the program made of the copy, and keep it where that is wanted."""
         try:
             return await in_thread(
                 lambda: self._compared(root, before, handed, result, why),
@@ -124,13 +145,15 @@ class Dry:
             return DryRun(ok=False, summary=said, lines=(DryLine("warning", said), *printed(result)))
 
     def _compared(self, root: int, before: Manifest, handed: Manifest, result: Result, why: str) -> DryRun:
-        allowed = Bounds(
-            files=len(before.entries) + self.room.entries,
-            bytes=before.bytes + 2 * self.room.grow,
-            depth=self.bounds.depth + 20,
-        )
+        ok = result.ended is Ended.EXITED and result.exit_code == 0 and not why
+        keep = ok and self.context.keep
         with opened_path(self.work / "tree") as copy:
-            left = Walk(bounds=allowed, read=hash_file, force=True).run(copy)
+            walk = Walk(bounds=self._allowed(before), read=self.repository.hash, force=True)
+            if keep:
+                had = frozenset(entry.oid for entry in before.entries.values() if entry.oid)
+                left = self.repository.store(walk, copy, skip=had)
+            else:
+                left = walk.run(copy)
             if self.plan.resolved["mode"] == "copy":
                 after, refused = workcopy.target(before, handed, left)
             else:
@@ -140,8 +163,12 @@ class Dry:
             )
             lines, changed = difference.run()
         ending = why or plans.ending(result)
+        if keep:
+            program = str(self.plan.resolved["program_sha256"])
+            previews.keep(self.repository, self.context.action_id, program, before, after)
         return DryRun(
-            ok=result.ended is Ended.EXITED and result.exit_code == 0 and not why,
+            ok=ok,
+            preview=self.context.action_id if keep else "",
             summary=f"{ending}: {words.tally(changed)}.",
             lines=(
                 *_said(datetime.now(UTC)),
@@ -149,6 +176,19 @@ class Dry:
                 *(lines or [DryLine("note", "Nothing in the folder would change.")]),
                 *printed(result),
             ),
+        )
+
+    @property
+    def _action(self) -> Files:
+        if not isinstance(self.plan.action, Files):
+            raise InvalidInput("This isn't an action on files.")
+        return self.plan.action
+
+    def _allowed(self, before: Manifest) -> Bounds:
+        return Bounds(
+            files=len(before.entries) + self.room.entries,
+            bytes=before.bytes + 2 * self.room.grow,
+            depth=self.bounds.depth + 20,
         )
 
     async def clear(self) -> None:
@@ -164,7 +204,7 @@ class Dry:
                 next_step="Free some space, then try again.",
             )
 
-    async def _guard(self, reasons: list[str]) -> None:
+    async def _guard(self, reasons: list[str], job: str) -> None:
         """End the program when the disk loses more than a copy may grow by."""
         space, entries = free(self.work)
         while True:
@@ -177,8 +217,25 @@ class Dry:
             else:
                 continue
             with suppress(GoexError):
-                await self.sandbox.kill(self.context.action_id)
+                await self.sandbox.kill(job)
             return
+
+
+def verdict(handed: Manifest, left: Manifest, ending: str, *, well: bool) -> tuple[DryLine, ...]:
+    """What is to be said of an undo that made `left` of a copy that was `handed` at the beginning. Pure."""
+    lines = words.changes(handed.entries, left.entries)
+    apart = [line for line in lines if not line.startswith("touched ")]
+    if not well:
+        said = DryLine("warning", f"The proposed undo was tried on the copy and failed. {ending}.")
+    elif apart:
+        said = DryLine("warning", f"The proposed undo doesn't put everything back: {words.tally(apart)} on the copy.")
+    elif lines or words.times(handed.entries, left.entries):
+        said = DryLine("note", "The proposed undo puts everything back on the copy, but for times.")
+    else:
+        said = DryLine("note", "The proposed undo puts everything back on the copy, exactly.")
+    shown, cut = words.capped(apart, 20)
+    more = (DryLine("warning", f"… and {cut} more."),) if cut else ()
+    return (said, *(DryLine("change", line) for line in shown), *more, DryLine("note", _OURS))
 
 
 def stripped(handed: Manifest, left: Manifest) -> tuple[Manifest, list[str]]:

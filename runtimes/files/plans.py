@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 
 from policies.actions import Ended, Files, Need, Outcome, Plan, Revert, UndoClass
 from policies.catalog import Risk
@@ -29,16 +31,17 @@ def check_program(action: Files) -> None:
         raise InvalidInput(
             f"{action.language[:40]!r} isn't a language that runs here.", next_step="Use shell or python."
         )
-    try:
-        size = len(action.program.encode("utf-8"))
-    except UnicodeEncodeError as error:
-        raise InvalidInput("The program isn't UTF-8 text.") from error
+    for text, what in ((action.program, "program"), (action.undo, "proposed undo")):
+        try:
+            size = len(text.encode("utf-8"))
+        except UnicodeEncodeError as error:
+            raise InvalidInput(f"The {what} isn't UTF-8 text.") from error
+        if size > MAX_PROGRAM:
+            raise InvalidInput(f"The {what} is {size} bytes long; at most {MAX_PROGRAM} are run.")
+        if "\0" in text:
+            raise InvalidInput(f"The {what} holds a NUL.")
     if not action.program.strip():
         raise InvalidInput("The program is empty.")
-    if size > MAX_PROGRAM:
-        raise InvalidInput(f"The program is {size} bytes long; at most {MAX_PROGRAM} are run.")
-    if "\0" in action.program:
-        raise InvalidInput("The program holds a NUL.")
 
 
 def command(action: Files) -> tuple[str, tuple[str, ...]]:
@@ -82,6 +85,7 @@ def plan(
         how,
         f"Program ({action.language}):",
         *(f"  {escape(line)}" for line in action.program.split("\n")),
+        *(_said_undo(action) if action.undo else ()),
     )
     return Plan(
         action=action,
@@ -102,6 +106,7 @@ def plan(
             "gid": gid,
             "language": action.language,
             "program_sha256": program,
+            **({"undo_sha256": hashlib.sha256(action.undo.encode("utf-8")).hexdigest()} if action.undo else {}),
         },
         bounds={"files": bounds.files, "bytes": bounds.bytes, "depth": bounds.depth},
         catalog_hash="",
@@ -110,6 +115,23 @@ def plan(
         lines=lines,
         undo={"strategy": "snapshot", **({"keep_days": keep_days} if keep_days else {})},
     )
+
+
+def previewed(plan: Plan, after: str, made: int, changes: Sequence[str]) -> Plan:
+    """The plan of applying what a dry run made; `after` is that state's manifest, `made` when (seconds since 1970)."""
+    when = datetime.fromtimestamp(made, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    shown, cut = words.capped(list(changes))
+    lines = (
+        plan.lines[0],
+        plan.lines[1],
+        f"What a dry run made of a copy at {when} is applied: exactly that. The program isn't run again.",
+        "It is refused when anything in the folder has changed since.",
+        *(shown or ("Nothing would change.",)),
+        *((f"… and {cut} more",) if cut else ()),
+        *plan.lines[5:],
+    )
+    resolved = {**plan.resolved, "mode": "preview", "preview_after": after}
+    return replace(plan, lines=lines, resolved=resolved, image_id="", limits={})
 
 
 def revert_plan(revert: Revert, plan: Plan, folder: Folder, changes: Sequence[str]) -> Plan:
@@ -210,6 +232,13 @@ def _reverting(
         limits={},
         lines=lines,
         undo={"strategy": "snapshot"},
+    )
+
+
+def _said_undo(action: Files) -> tuple[str, ...]:
+    return (
+        "Said to take it back (a dry run tries it; undo itself puts back the snapshot and never uses it):",
+        *(f"  {escape(line)}" for line in action.undo.split("\n")),
     )
 
 

@@ -16,7 +16,7 @@ from policies.errors import Conflict, GoexError, InvalidInput
 from runtimes.base import Context
 from runtimes.files import manifest as manifests
 from runtimes.files import notes, plans, words, workcopy
-from runtimes.files.desk import Desk, Halted, stopped
+from runtimes.files.desk import Desk, Halted, refuse_difference, stopped
 from runtimes.files.folder import open_pinned, refuse_mounts
 from runtimes.files.handles import remove_path, remove_unknown
 from runtimes.files.threads import in_thread, teller
@@ -50,6 +50,8 @@ class Run:
         notes.write_state(self.desk.records, notes.State(at="running"))
         if self.plan.resolved["mode"] == "copy":
             return await self._on_copy()
+        if self.plan.resolved["mode"] == "preview":
+            return await self._previewed()
         return await self._directly()
 
     async def _directly(self) -> Outcome:
@@ -92,6 +94,35 @@ class Run:
         finally:
             await in_thread(lambda: remove_path(self.work))
         outcome = plans.outcome(result, self.before, target, refused)
+        notes.write_manifest(desk.records, "target", oid, outcome)
+        return await self._apply(target, outcome)
+
+    async def _previewed(self) -> Outcome:
+        """Apply what a dry run made; no program runs."""
+        desk = self.desk
+
+        def found() -> tuple[str, Manifest]:
+            kept = desk.preview(self.plan)
+            before = desk.repository.load(kept.before)
+            refuse_difference(self.before, before, (before, before))
+            target = desk.repository.load(kept.after)
+            return desk.repository.keep(f"{desk.action_id}/after", target, latest=False), target
+
+        try:
+            oid, target = await in_thread(found)
+        except GoexError:
+            notes.write_state(desk.records, notes.State(at="prepared"))
+            raise
+        lines = words.changes(self.before.entries, target.entries)
+        shown, cut = words.capped(lines)
+        summary = f"What the dry run made was applied: {words.tally(lines)}."
+        outcome = Outcome(
+            ok=True,
+            summary=summary,
+            changes=shown,
+            changes_cut=cut,
+            touched=not manifests.equal(self.before, target),
+        )
         notes.write_manifest(desk.records, "target", oid, outcome)
         return await self._apply(target, outcome)
 
@@ -193,7 +224,7 @@ class Run:
 
     async def settle(self, state: notes.State) -> Outcome:
         """Find out what a run that was cut off has done, and record it. Idempotent."""
-        if self.plan.resolved["mode"] == "copy":
+        if self.plan.resolved["mode"] != "direct":
             return await self._settle_copy(state)
         if state.at == "between":
             return await self._take_back(Conflict("Taking it back was interrupted."))

@@ -15,17 +15,19 @@ import hashlib
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from policies.actions import Action, Files, Outcome, Plan, Revert
 from policies.errors import Conflict, GoexError, InvalidInput, Unavailable, Unsupported
 from runtimes.base import Context, DryLine, DryRun, Footprint, Records, Settlement
-from runtimes.files import notes, plans, words, workcopy
+from runtimes.files import notes, plans, previews, words, workcopy
 from runtimes.files.desk import Desk, Halted, refuse_difference, refuse_unrestorable, stopped
 from runtimes.files.difference import Difference
 from runtimes.files.dryrun import Dry, Room
 from runtimes.files.folder import Folder, open_pinned, resolve
 from runtimes.files.handles import remove_path
+from runtimes.files.names import names
 from runtimes.files.original import Kept, Original
 from runtimes.files.quota import Full, Quota, Undone, mark, unmark
 from runtimes.files.running import Run, interrupted
@@ -76,6 +78,8 @@ class FilesRuntime:
         if not isinstance(action, Files):
             raise InvalidInput("This isn't an action on files.")
         plans.check_program(action)
+        if action.preview and action.undo:
+            raise InvalidInput("A proposed undo is tried by a dry run; what is applied was made by one already.")
         folder = await in_thread(lambda: resolve(action.folder, protected=self._protected))
         image_id = await self._sandbox.image_id(self._profile)
         root = open_pinned(folder.path, folder.device, folder.inode)
@@ -86,9 +90,25 @@ class FilesRuntime:
         finally:
             os.close(root)
         refuse_unrestorable(found)
-        return plans.plan(action, folder, found, self._profile, image_id, self._bounds, self._keep_days)
+        made = plans.plan(action, folder, found, self._profile, image_id, self._bounds, self._keep_days)
+        if not action.preview:
+            return made
+
+        def previewed() -> Plan:
+            repository = self._repository(folder.path)
+            kept = previews.find(repository, action.preview, action, str(made.resolved["program_sha256"]))
+            before, after = repository.load(kept.before), repository.load(kept.after)
+            lines = words.changes(before.entries, after.entries)
+            return plans.previewed(made, kept.after, kept.made, lines)
+
+        return await in_thread(previewed)
 
     # ---- dry runs ----
+
+    async def names(self, folder: str) -> tuple[tuple[str, ...], int]:
+        """The names in a folder, for words that a model turns into a program; and how many more there are at least.
+        Raises InvalidInput for a folder that isn't worked on, Conflict."""
+        return await in_thread(lambda: names(folder, self._protected))
 
     async def dry_run(self, plan: Plan, context: Context) -> DryRun:
         """See `Runtime.dry_run`: the program runs on a copy. Raises Conflict (the folder was swapped, or changes while
@@ -105,12 +125,19 @@ class FilesRuntime:
             work=self._dry / plain(context.action_id),
             bounds=self._bounds,
             room=self._room,
+            repository=self._repository(path),
         )
         try:
             async with self._locks.hold(path):  # no action of ours changes it while it is copied
                 before, handed = await dry.copied(root)
             result, why = await dry.run()
-            return await dry.compared(root, before, handed, result, why)
+            if not context.keep:
+                found = await dry.compared(root, before, handed, result, why)
+            else:
+                async with self._locks.hold(path):
+                    await in_thread(lambda: previews.expire(dry.repository))
+                    found = await dry.compared(root, before, handed, result, why)
+            return replace(found, lines=(*found.lines, *(await dry.undone(handed))))
         finally:
             os.close(root)
             await dry.clear()
@@ -142,7 +169,13 @@ class FilesRuntime:
 
     async def reap(self) -> None:
         """See `Runtime.reap`."""
-        await in_thread(lambda: remove_path(self._dry))
+
+        def clear() -> None:
+            remove_path(self._dry)
+            for path in self._snapshots.glob("*.git"):
+                previews.expire(Repository(path, cache=self._cache, large=self._large))
+
+        await in_thread(clear)
 
     # ---- doing ----
 
@@ -165,6 +198,9 @@ class FilesRuntime:
                 walk = desk.walker(known=desk.repository.latest(), force=False, tell=tell)
                 oid, made = desk.repository.save(f"{context.action_id}/before", walk, desk.root, room=room)
                 refuse_unrestorable(made)
+                if plan.resolved["mode"] == "preview":
+                    kept = desk.repository.load(desk.preview(plan).before)
+                    refuse_difference(made, kept, (kept, kept))
                 if plan.resolved["mode"] == "direct" and (why := workcopy.special(made)):
                     raise Conflict(f"The folder isn't as it was when it was looked at: {why}.", difference=(why,))
                 return oid, made

@@ -113,13 +113,14 @@ class Repository:
         made = self.store(walk, root, room=room)
         return self._commit(label, made), made
 
-    def store(self, walk: Walk, root: int, *, room: Room | None = None) -> Manifest:
-        """Keep the contents of the folder open as `root` until the next collection. Durable on return."""
+    def store(self, walk: Walk, root: int, *, room: Room | None = None, skip: frozenset[str] = frozenset()) -> Manifest:
+        """Keep the contents of the folder open as `root`, but for those of `skip`, until the next collection. Durable
+        on return."""
         self._open()
         kept: set[str] = set()
         try:
             with PackWriter(self._pack_folder) as pack:
-                walk.read = self._reader(pack, room or (lambda size: None), kept)
+                walk.read = self._reader(pack, room or (lambda size: None), kept, skip)
                 made = walk.run(root)
                 pack.finish()
         except BaseException:
@@ -128,20 +129,23 @@ class Repository:
             raise
         return made
 
-    def keep(self, label: str, manifest: Manifest) -> str:
-        """Keep a manifest whose contents are all stored already. Durable on return; returns its object id."""
-        self._open()
-        return self._commit(label, manifest)
+    def keep(self, label: str, manifest: Manifest, *, latest: bool = True) -> str:
+        """Keep a manifest whose contents are all stored already. Durable on return; returns its object id.
 
-    def _reader(self, pack: PackWriter, room: Room, kept: set[str]) -> Reader:
-        """A `Reader` that keeps what isn't kept yet. `room` hears of it first; what is large goes into `kept`."""
+        `latest` False: it isn't the folder's own state, and the next snapshot doesn't go by it."""
+        self._open()
+        return self._commit(label, manifest, latest)
+
+    def _reader(self, pack: PackWriter, room: Room, kept: set[str], skip: frozenset[str]) -> Reader:
+        """A `Reader` that keeps what isn't kept yet, nor in `skip`. `room` hears of it first; what is large goes into
+        `kept`."""
         there: set[bytes] | None = None
         large = self.large
 
         def known(oid: str) -> bool:
             nonlocal there
             if there is None:
-                there = stored(self._pack_folder)
+                there = stored(self._pack_folder) | {bytes.fromhex(oid) for oid in skip if oid[:1] != LARGE}
             name = bytes.fromhex(oid)
             if name in there:
                 return True
@@ -151,6 +155,9 @@ class Repository:
         def read(fd: int, at: os.stat_result, path: bytes) -> str:
             size = at.st_size
             if size >= large:
+                if skip and (oid := hash_file(fd, at, path, large=large)) in skip:
+                    return oid
+                os.lseek(fd, 0, os.SEEK_SET)
                 return self.lfs.store(fd, size, room, kept)
             if size > _SMALL:
                 room(size)
@@ -171,7 +178,7 @@ class Repository:
 
         return read
 
-    def _commit(self, label: str, manifest: Manifest) -> str:
+    def _commit(self, label: str, manifest: Manifest, latest: bool = True) -> str:
         base = self._latest()
         depth, parent, written = 0, "", None
         if base is not None:
@@ -203,8 +210,9 @@ class Repository:
                 pipe.write(b"blob\ndata %d\n%b\n" % (len(blob), blob))
             pipe.write("".join((*lines, "\ndone\n")).encode("ascii"))
         self._cache.put(oid, manifest, depth)
-        commit = (self.path / self._ref(label)).read_text("ascii").strip()
-        (self.path / "latest").write_text(f"{oid} {commit}", "ascii")
+        if latest:
+            commit = (self.path / self._ref(label)).read_text("ascii").strip()
+            (self.path / "latest").write_text(f"{oid} {commit}", "ascii")
         tidy(self)
         return oid
 
