@@ -71,6 +71,8 @@ from runtimes.gateway.client import GatewayClient
 from runtimes.mongo.runtime import MongoRuntime
 from runtimes.rest.runtime import RestRuntime
 from runtimes.sandbox.docker import DockerSandbox
+from runtimes.sql.pairing import Pairs
+from runtimes.sql.pairs.failed import FailedPairs
 from runtimes.sql.runtime import SqlRuntime
 from vault.lease import Lease
 
@@ -159,6 +161,11 @@ class App:
                     self._lend_database,
                     self.config.databases.limits(),
                     protected=(self.paths.config_dir, self.paths.run_dir, self.paths.state_dir),
+                    pairs=Pairs(
+                        self.sandbox,
+                        FailedPairs(self.paths.state_dir / "failed-pairs"),
+                        self.config.sandbox.runtime,
+                    ),
                 ),
                 "mongo": MongoRuntime(self._lend_database, self.config.databases.limits()),
             },

@@ -6,7 +6,8 @@ write without a WHERE counts as deleting. What runs later is the program in the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, cast, get_args
 
 from policies.actions import Need, Plan, Revert, Sql, UndoClass
@@ -14,6 +15,7 @@ from policies.catalog import Risk
 from policies.databases import PAIRS, RISKS, SERVICE
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue
+from policies.text import escape
 from runtimes.sql import words
 from runtimes.sql.bounds import stepped
 from runtimes.sql.contract import (
@@ -59,13 +61,17 @@ def plan(
     hold_hours: int,
     limits: Limits,
     pair: JsonObject | None = None,
-    pair_lines: Iterable[str] = (),
 ) -> Plan:
     """The plan of a program that was checked and surveyed."""
     reads = program.reads_only
     reached = () if reads else survey.reached
     bound = 0 if reads else stepped(sum(one.rows for one in reached))
     needs = _needs(action.database, program, reached, policy)
+    tables = {*(use.table for one in program.statements for use in one.uses), *_names(reached)}
+    if pair is not None:
+        undo_program = program_from_json(pair["undo"])
+        tables |= {use.table for one in undo_program.statements for use in one.uses}
+        needs += tuple(replace(need, why="undo") for need in _needs(action.database, undo_program, (), "reversal"))
     if reads:
         undo_class, undo_text = UndoClass.NOTHING, "It only reads: there is nothing to take back."
     else:
@@ -84,7 +90,7 @@ def plan(
         resolved={
             "database": action.database,
             "databases": [action.database],
-            "tables": sorted({*(use.table for one in program.statements for use in one.uses), *_names(reached)}),
+            "tables": sorted(tables),
             "policy": undo["policy"],
             "place": dict(facts(place)),
             "program": program_to_json(program),
@@ -102,10 +108,34 @@ def plan(
             f"Database: {words.where(action.database, place)}",
             *words.program_lines(program),
             *(words.survey_lines(survey, schema, bound) if not reads else ()),
-            *pair_lines,
+            *(_pair_said(pair) if pair is not None else ()),
         ),
         undo=undo,
     )
+
+
+def pair(undo: Program, proof: JsonObject) -> JsonObject:
+    """What a plan holds of the undo that came with its action."""
+    return {"undo": program_to_json(undo), "proof": dict(proof)}
+
+
+def pair_lines(target: Plan, verb: str) -> Iterator[str]:
+    """What the revert of such an action does."""
+    if verb == "redo":
+        return
+    yield "By these statements, after which the rows are compared with those that were kept:"
+    yield from _undo_texts(target.undo["pair"])
+
+
+def _pair_said(pair: JsonObject) -> Iterator[str]:
+    yield "It comes with these statements, which are said to take it back:"
+    yield from _undo_texts(pair)
+    yield from (escape(line) for line in pair["proof"]["lines"])
+
+
+def _undo_texts(pair: JsonObject) -> Iterator[str]:
+    for one in pair["undo"]["statements"]:
+        yield from words.barred(one["sql"])
 
 
 def _needs(database: str, program: Program, reached: Iterable[Reached], policy: Policy) -> tuple[Need, ...]:
@@ -150,8 +180,17 @@ def _needs(database: str, program: Program, reached: Iterable[Reached], policy: 
     return tuple(needs)
 
 
-def revert_plan(revert: Revert, target: Plan, place: Place, lines: Iterable[str], *, held: bool) -> Plan:
-    """The plan of an undo or a redo. `held`: its transaction still waits, and is rolled back."""
+def revert_plan(
+    revert: Revert,
+    target: Plan,
+    place: Place,
+    lines: Iterable[str],
+    *,
+    held: bool,
+    program: Program | None = None,
+) -> Plan:
+    """The plan of an undo or a redo. `held`: its transaction still waits, and is rolled back. `program`: the statements
+    that take it back, of a pair."""
     undo = revert.verb == "undo"
     action = cast(Sql, target.action)
     bound = target.bounds.get("rows", 0)
@@ -159,13 +198,16 @@ def revert_plan(revert: Revert, target: Plan, place: Place, lines: Iterable[str]
     if held:
         says = "Its transaction, which is held, is rolled back. Nobody else has seen what it did."
     else:
-        says = (
-            f"At most {rows} become as they were {'before' if undo else 'after'} the action. No statement runs again."
-        )
+        state = "before" if undo else "after"
+        says = f"At most {rows} become as they were {state} the action."
+        if program is None:
+            says += " No statement runs again."
     needs = {
         (one["table"], _BACK[one["verb"]] if undo and not held else one["verb"]): None
         for one in target.resolved["reached"]
     }
+    if program is not None:
+        needs |= {(use.table, use.verb): None for one in program.statements for use in one.uses}
     return _reverting(
         revert,
         target,
@@ -287,7 +329,14 @@ def program_to_json(program: Program) -> JsonObject:
 def program_of(plan: Plan) -> Program:
     """The program that a plan holds. Raises InvalidInput for what `plan` didn't make."""
     try:
-        made = plan.resolved["program"]
+        return program_from_json(plan.resolved["program"])
+    except KeyError as error:
+        raise InvalidInput("This plan holds no program.", next_step="goex log --verify") from error
+
+
+def program_from_json(made: JsonObject) -> Program:
+    """What `program_to_json` wrote. Raises InvalidInput for anything else."""
+    try:
         return Program(
             dialect=Dialect(made["dialect"]), statements=tuple(_statement(one) for one in made["statements"])
         )

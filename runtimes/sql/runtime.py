@@ -17,6 +17,7 @@ from policies.accounts import Account
 from policies.actions import Action, Outcome, Plan, Revert, Sql
 from policies.databases import SERVICE
 from policies.errors import Conflict, InvalidInput, Unavailable, Unsupported
+from policies.jsonvalue import JsonObject
 from runtimes.base import Context, DryLine, DryRun, Footprint, Settlement
 from runtimes.looking import Seen
 from runtimes.sql import plans, words
@@ -37,6 +38,7 @@ from runtimes.sql.contract import (
     Survey,
 )
 from runtimes.sql.drivers import driver_of
+from runtimes.sql.pairing import PairRevert, Pairs
 from runtimes.sql.place import facts, place_of, reachable
 from runtimes.sql.threads import in_session
 from vault.lease import Lease, Lend
@@ -53,6 +55,7 @@ class Found:
     program: Program
     policy: Policy
     survey: Survey
+    undo: Program | None = None  # of a pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,7 @@ class SqlRuntime:
     lend: Lend
     limits: Limits = field(default_factory=Limits)
     protected: tuple[Path, ...] = ()
+    pairs: Pairs | None = None
     driver: Callable[[Dialect, tuple[Path, ...]], Driver] = driver_of
     kind: str = "sql"
 
@@ -84,6 +88,10 @@ class SqlRuntime:
             found = await self._in(lease, lambda session: self._look(session, action, lease, place.database))
             terms = lease.terms
         assert terms is not None
+        proof: JsonObject | None = None
+        if found.undo is not None:
+            assert self.pairs is not None
+            proof = await self.pairs.proven(found.program, found.undo, found.schema, context.action_id)
         return plans.plan(
             action,
             place,
@@ -93,6 +101,7 @@ class SqlRuntime:
             found.survey,
             hold_hours=terms.hold_hours,
             limits=self.limits,
+            pair=plans.pair(found.undo, proof) if found.undo is not None and proof is not None else None,
         )
 
     def _look(self, session: Session, action: Sql, lease: Lease, database: str) -> Found:
@@ -103,10 +112,11 @@ class SqlRuntime:
         if not program.statements:
             raise InvalidInput("There is no statement in this request.", next_step='goex exec --db NAME --sql "…"')
         policy = self._policy(action, program, lease)
-        return Found(schema=schema, program=program, policy=policy, survey=session.survey(program, policy, self.limits))
+        undo = check(action.undo, schema, database=database) if policy == "pairs" else None
+        survey = session.survey(program, policy, self.limits)
+        return Found(schema=schema, program=program, policy=policy, survey=survey, undo=undo)
 
-    @staticmethod
-    def _policy(action: Sql, program: Program, lease: Lease) -> Policy:
+    def _policy(self, action: Sql, program: Program, lease: Lease) -> Policy:
         if action.undo and action.policy != "pairs":
             raise InvalidInput(
                 "Statements that take it back belong to the policy pairs.", next_step="Add --policy pairs."
@@ -115,10 +125,13 @@ class SqlRuntime:
             return "reversal"
         assert lease.terms is not None
         policy = action.policy or lease.terms.applies(plans.written(program))
-        if policy == "pairs":
-            raise Unsupported(
-                "Taking back by a pair of statements isn't built in yet.", next_step="Use --policy reversal."
+        if policy == "pairs" and not action.undo.strip():
+            raise InvalidInput(
+                "Taking back by a pair needs the statements that take it back.",
+                next_step="Say them with --undo-sql, or use --policy reversal.",
             )
+        if policy == "pairs" and self.pairs is None:
+            raise Unsupported("Pairs can't be tried here.", next_step="Use --policy reversal.")
         return policy
 
     async def prepare(self, plan: Plan, context: Context) -> None:
@@ -224,6 +237,12 @@ class SqlRuntime:
                 held = job.policy == "versioning" and (await self._state(lease, job)).state == "held"
                 return plans.commit_plan(revert, plan, place, held=held)
 
+            if (pair := self._pair(plan, job)) is not None:
+                ran = await self._in(lease, lambda session: _look_at_pair(pair, session, verb))
+                lines = (*plans.pair_lines(plan, verb), *words.changes_bounded(ran))
+                program = pair.undo if verb == "undo" else None
+                return plans.revert_plan(revert, plan, place, lines, held=False, program=program)
+
             def look(session: Session) -> tuple[Settled, Ran]:
                 found = session.settle(job)
                 _refuse_pointless(verb, found)
@@ -242,8 +261,11 @@ class SqlRuntime:
         verb = revert.verb
         if verb == "commit":
             return await self._commit(revert, plan, job, context)
-        lease = self._lease(plan, context)
-        ran = await self._in(lease, lambda session: session.revert(job, verb))
+        lease, pair = self._lease(plan, context), self._pair(plan, job)
+        if pair is not None:
+            ran = await self._in(lease, lambda session: pair.revert(session, verb))
+        else:
+            ran = await self._in(lease, lambda session: session.revert(job, verb))
         state = "before" if verb == "undo" else "after"
         return Outcome(
             ok=True,
@@ -330,6 +352,16 @@ class SqlRuntime:
             progress=context.progress,
         )
 
+    def _pair(self, plan: Plan, job: Job) -> PairRevert | None:
+        """How an action that came with its undo is taken back; None for any other."""
+        found = plan.undo.get("pair")
+        if found is None:
+            return None
+        if self.pairs is None:
+            raise Unsupported("Pairs can't be used here.", next_step="See daemon.log.")
+        undo = plans.program_from_json(found["undo"])
+        return PairRevert(job, undo, str(found["proof"]["key"]), self.pairs.failed)
+
     def _lease(self, plan: Plan, context: Context) -> Lease:
         """The lease on the plan's database. Raises Conflict when its entry leads elsewhere now."""
         name = _database(plan)
@@ -366,6 +398,11 @@ def _outcome(plan: Plan, ran: Ran) -> Outcome:
         changes=words.changes(ran),
         touched=bool(plan.undo.get("policy")),
     )
+
+
+def _look_at_pair(pair: PairRevert, session: Session, verb: Literal["undo", "redo"]) -> Ran:
+    _refuse_pointless(verb, Settled(state=pair.state(session)))
+    return pair.compare(session, verb)
 
 
 def _refuse_pointless(verb: Literal["undo", "redo"], found: Settled) -> None:
