@@ -66,8 +66,8 @@ def shown(dialect: str, tables: Sequence[JsonObject], words: str) -> Shown:
     folded = words.casefold()
 
     def named(table: JsonObject) -> bool:
-        name = str(table.get("table", "")).rpartition(".")[2].casefold()
-        return name in folded or (name.endswith("s") and name[:-1] in folded)
+        name = re.escape(str(table.get("table", "")).rpartition(".")[2].casefold())
+        return re.search(rf"(?<!\w){name.removesuffix('s')}s?(?!\w)", folded) is not None
 
     kept: list[JsonObject] = []
     left = MAX_SCHEMA

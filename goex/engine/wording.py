@@ -15,7 +15,7 @@ from goex.engine.core import Core, Wish
 from goex.engine.events import Progressed
 from goex.journal.actions import ActionRow
 from mapper.sampling import Experience
-from policies.actions import Files, Sql
+from policies.actions import Files, Sql, UndoPolicy
 from policies.errors import ExitStatus, InvalidInput, Unsupported
 from policies.text import escape
 from vault.lease import Lease
@@ -77,7 +77,7 @@ class Wording:
             )
         runtime = self.core.runtimes.get("sql")
         if not isinstance(runtime, Describes):
-            raise Unsupported("Statements don't run here.")
+            raise Unsupported("Statements don't run here.", next_step="goex doctor")
         schema, place, lease = await runtime.described(wish.database, row.id)
         pair = lease.terms is not None and lease.terms.policy == "pairs"
 
@@ -97,7 +97,8 @@ class Wording:
         )
         self._journal(row, choice)
         best = _best(choice, f"goex exec --db {wish.database} --sql")
-        return Sql(database=wish.database, statements=best.code, undo=best.undo)
+        policy: UndoPolicy = "pairs" if best.undo else ""
+        return Sql(database=wish.database, statements=best.code, undo=best.undo, policy=policy)
 
     async def program(self, row: ActionRow, wish: Wish) -> Files:
         """Raises Unclear, Unsupported (no model), InvalidInput (a folder that GoEx doesn't work on), Conflict."""
@@ -111,7 +112,7 @@ class Wording:
             )
         runtime = self.core.runtimes.get("files")
         if not isinstance(runtime, Lists):
-            raise Unsupported("Programs on folders don't run here.")
+            raise Unsupported("Programs on folders don't run here.", next_step="goex doctor")
         names, more = await runtime.names(wish.folder)
         self.core.hub.publish(row.id, Progressed(f"asking the model {mapper.model.name}"))
         tree = folders.bounded(names, more)

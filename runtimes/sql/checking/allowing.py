@@ -57,8 +57,11 @@ def allow(tree: exp.Expr, schema: Schema) -> None:
             raise refused("A name that is empty, or that long,")
 
 
-def refused(what: str) -> Unsupported:
-    return Unsupported(f"{what} isn't on the list of what GoEx runs on a database.")
+_PLAINER = "Say it in plain SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER or DROP statements, without that."
+
+
+def refused(what: str, next_step: str = _PLAINER) -> Unsupported:
+    return Unsupported(f"{what} isn't on the list of what GoEx runs on a database.", next_step=next_step)
 
 
 def _word(text: str, node: exp.Expr) -> None:
@@ -72,7 +75,10 @@ def _word(text: str, node: exp.Expr) -> None:
 def _function(node: exp.Anonymous, dialect: Dialect) -> None:
     name = node.this
     if not isinstance(name, str) or name.casefold() not in FUNCTIONS[dialect]:
-        raise refused(f"The function {str(node.name)[:60]}")
+        raise refused(
+            f"The function {str(node.name)[:60]}",
+            "Use one that computes from its arguments, or write the value itself.",
+        )
     place = _TIMES.get(name.casefold())
     if place is not None:
         arguments: list[Any] = node.expressions

@@ -29,7 +29,9 @@ def check(text: str, schema: Schema, *, database: str) -> Program:
     except RecursionError:
         raise InvalidInput("The SQL is nested too deep.", next_step="Send less at a time.") from None
     except (AttributeError, KeyError, IndexError, TypeError, ValueError):  # a tree of a shape that nobody thought of
-        raise Unsupported("The statement isn't of a kind that GoEx can check.") from None
+        raise Unsupported(
+            "The statement isn't of a kind that GoEx can check.", next_step="Write it in a plainer way."
+        ) from None
 
 
 def _statement(tree: exp.Expr, schema: Schema, database: str) -> Statement:

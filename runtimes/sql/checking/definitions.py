@@ -38,7 +38,7 @@ def drop(tree: exp.Drop, reads: Reads) -> Found:
         return _drop_index(tree, node, reads)
     table = reads.table(node)
     if (table.kind == "view") != (kind == "VIEW"):
-        raise InvalidInput(f"{table.name} is a {table.kind}.")
+        raise InvalidInput(f"{table.name} is a {table.kind}.", next_step="goex db show")
     return Found(
         verb="drop",
         table=table.name,
@@ -66,7 +66,7 @@ def _drop_index(tree: exp.Drop, node: exp.Expr, reads: Reads) -> Found:
         if reads.dialect is Dialect.POSTGRESQL:
             home = table.name.rpartition(".")[0] or "public"
             if node.args.get("db") is not None and reads.fold(node.args["db"]) != home:
-                raise InvalidInput(f"There is no index {name[:60]} there.")
+                raise InvalidInput(f"There is no index {name[:60]} there.", next_step="goex db show")
             node.set("db", exp.to_identifier(home, quoted=True))
     return Found(verb="alter", table=table.name, uses=(Use(table=table.name, verb="alter"),))
 
@@ -112,12 +112,15 @@ def _new(node: exp.Expr, reads: Reads) -> str:
     if reads.dialect is Dialect.POSTGRESQL:
         known = {"public"} | {table.rpartition(".")[0] for table in reads.schema.tables if "." in table}
         if home and home not in known:
-            raise Unsupported(f"There is no schema {home[:60]} in this database that GoEx may write.")
+            raise Unsupported(
+                f"There is no schema {home[:60]} in this database that GoEx may write.",
+                next_step="Leave the schema out.",
+            )
         node.set("this", exp.to_identifier(name, quoted=True))
         node.set("db", exp.to_identifier(home or "public", quoted=True))
         return name if home in ("", "public") else f"{home}.{name}"
     if home and home != (reads.database.lower() if reads.dialect is Dialect.MARIADB else "main"):
-        raise Unsupported(f"{home[:60]} isn't this database.")
+        raise Unsupported(f"{home[:60]} isn't this database.", next_step="Leave its name out.")
     node.set("db", None)
     if reads.dialect is Dialect.SQLITE and name.lower().startswith("sqlite_"):
         raise refused("A name that begins with sqlite_")
@@ -153,7 +156,7 @@ def _create_index(tree: exp.Create, reads: Reads) -> Found:
     index = tree.this
     table = reads.table(index.args["table"])
     if index.this is None:
-        raise InvalidInput("The index needs a name.")
+        raise InvalidInput("The index needs a name.", next_step="CREATE INDEX name ON …")
     params = index.args.get("params")
     scope = Scope({"": Source(tuple(reads.fold_column(column.name) for column in table.columns), table)})
     if params is not None:
@@ -168,7 +171,7 @@ def alter(tree: exp.Alter, reads: Reads) -> Found:
         raise refused(f"ALTER {tree.args.get('kind')}")
     table = reads.table(tree.this)
     if table.kind != "table":
-        raise InvalidInput(f"{table.name} is a {table.kind}.")
+        raise InvalidInput(f"{table.name} is a {table.kind}.", next_step="goex db show")
     written: list[str] = []
     for action in tree.args["actions"]:
         if isinstance(action, exp.Drop):

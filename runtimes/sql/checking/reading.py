@@ -29,28 +29,27 @@ _CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.E
 _PREFIX = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
 _LESS = "Send less at a time."
 _FAULTS = (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, KeyError, IndexError, AssertionError)
-_AGAIN = Unsupported(
-    "The statement reads differently once it is made anew, so it doesn't run.", next_step="Write it in a plainer way."
-)
+_PLAINER = "Write it in a plainer way."
+_EMPTY = 'For example: goex exec --db NAME --sql "SELECT …"'
 
 
 def read(text: str, dialect: Dialect) -> list[exp.Expr]:
     """The statements of a text as trees. Raises InvalidInput (can't be read, too long, too deep) and Unsupported."""
     if not text.strip():
-        raise InvalidInput("There is no SQL statement.")
+        raise InvalidInput("There is no SQL statement.", next_step=_EMPTY)
     if len(text) > MAX_TEXT:
         raise InvalidInput(f"The SQL is longer than {MAX_TEXT} characters.", next_step=_LESS)
     if found := _CONTROL.search(text):
-        raise InvalidInput(f"The SQL holds the control character {ord(found.group()):#04x}.")
+        raise InvalidInput(f"The SQL holds the control character {ord(found.group()):#04x}.", next_step="Leave it out.")
     try:
         statements = _split(_tokens(text, dialect))
         if not statements:
-            raise InvalidInput("There is no SQL statement.")
+            raise InvalidInput("There is no SQL statement.", next_step=_EMPTY)
         if len(statements) > MAX_STATEMENTS:
             raise InvalidInput(f"There are more than {MAX_STATEMENTS} statements.", next_step=_LESS)
         return [_settled(tokens, dialect) for tokens in statements]
     except _FAULTS as error:
-        raise InvalidInput(f"The SQL can't be read: {_why(error)}") from None
+        raise InvalidInput(f"The SQL can't be read: {_why(error)}", next_step=_PLAINER) from None
 
 
 def write(tree: exp.Expr, dialect: Dialect) -> str:
@@ -59,13 +58,15 @@ def write(tree: exp.Expr, dialect: Dialect) -> str:
         made = _made(tree, dialect)
         again = _split(_tokens(made, dialect))
         if len(again) != 1:
-            raise _AGAIN
+            raise _otherwise()
         same = _parsed(again[0], dialect)
         if same != tree or same.meta.get(TAIL) != tree.meta.get(TAIL) or _made(same, dialect) != made:
-            raise _AGAIN
+            raise _otherwise()
         compare_tree(made, tree, dialect)
     except _FAULTS as error:
-        raise Unsupported(f"The statement can't be made anew from what was read: {_why(error)}") from None
+        raise Unsupported(
+            f"The statement can't be made anew from what was read: {_why(error)}", next_step=_PLAINER
+        ) from None
     return made
 
 
@@ -82,7 +83,7 @@ def _settled(tokens: list[Token], dialect: Dialect) -> exp.Expr:
     made = _made(tree, dialect)
     again = _split(_tokens(made, dialect))
     if len(again) != 1:
-        raise _AGAIN
+        raise _otherwise()
     compare_words(tokens, again[0])
     return _parsed(again[0], dialect)
 
@@ -129,17 +130,17 @@ def _parsed(tokens: list[Token], dialect: Dialect) -> exp.Expr:
     text = " ".join(token.text for token in tokens)
     trees: list[exp.Expr | None] = GRAMMARS[dialect].parser(error_level=ErrorLevel.IMMEDIATE).parse(tokens, text)
     if len(trees) != 1 or trees[0] is None:
-        raise _AGAIN
+        raise _otherwise()
     tree = trees[0]
     if isinstance(tree, exp.Update):
         _defaults(tree)
     if replace:
         if not isinstance(tree, exp.Insert):
-            raise _AGAIN
+            raise _otherwise()
         tree.set("alternative", "REPLACE")
     if tail:
         if not isinstance(tree, exp.Create):
-            raise _AGAIN
+            raise _otherwise()
         tree.meta[TAIL] = tail
     return tree
 
@@ -180,6 +181,10 @@ def _made(tree: exp.Expr, dialect: Dialect) -> str:
     )
     tail = tree.meta.get(TAIL)
     return f"{made} {tail}" if tail else str(made)
+
+
+def _otherwise() -> Unsupported:
+    return Unsupported("The statement reads differently once it is made anew, so it doesn't run.", next_step=_PLAINER)
 
 
 def _why(error: BaseException) -> str:

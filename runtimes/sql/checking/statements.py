@@ -88,7 +88,7 @@ def _assigned(
         if not _is_default(node.expression):
             reads.expressions([node.expression], scope, ctes)
     if len(set(written)) != len(written):
-        raise InvalidInput("A column is written twice.")
+        raise InvalidInput("A column is written twice.", next_step="Name each once.")
     order = [column.name for column in table.columns]
     return tuple(sorted(written, key=order.index))
 
@@ -106,7 +106,7 @@ def insert(tree: exp.Insert, reads: Reads) -> Found:
     if isinstance(tree.this, exp.Schema):
         columns = tuple(reads.target_column(table, column) for column in tree.this.expressions)
         if len(set(columns)) != len(columns):
-            raise InvalidInput("A column is written twice.")
+            raise InvalidInput("A column is written twice.", next_step="Name each once.")
     source, count = tree.expression, None
     if isinstance(source, exp.Values):
         reads.expressions([_value for row in source.expressions for _value in _row(row)], Scope(), ctes)
@@ -250,7 +250,7 @@ def delete(tree: exp.Delete, reads: Reads) -> Found:
     name = reads.fold(named[0].this) if named else next(iter(scope.sources))
     source = scope.sources.get(name)
     if source is None or source.table is None:
-        raise InvalidInput(f"The statement has no table {name[:60]}.")
+        raise InvalidInput(f"The statement has no table {name[:60]}.", next_step="Name one that is in its FROM.")
     table = source.table
     if named:
         named[0].set("db", None)

@@ -63,7 +63,7 @@ class Reads:
             if self.dialect is Dialect.POSTGRESQL:
                 wanted = name if home == "public" else f"{home}.{name}"
             elif home != (self.database.lower() if self.dialect is Dialect.MARIADB else "main"):
-                raise Unsupported(f"{home}.{name} isn't in this database.")
+                raise Unsupported(f"{home}.{name} isn't in this database.", next_step="goex db show")
         found = self._find(wanted, str(node.name))
         if found is None:
             raise InvalidInput(f"There is no table {wanted[:80]} in this database.", next_step="goex db show")
@@ -128,7 +128,7 @@ class Reads:
 
     def _select(self, node: exp.Select, parent: Scope | None, ctes: dict[str, Source]) -> tuple[str, ...] | None:
         if not node.expressions:
-            raise InvalidInput("A SELECT names no columns.")
+            raise InvalidInput("A SELECT names no columns.", next_step="Name some, or *.")
         scope = Scope(parent=parent)
         start = node.args.get("from_")
         if (
@@ -285,9 +285,12 @@ class Reads:
             owner = self._scope_of(alias, scope).table
             home = self.fold(node.args["db"])
             if owner is None or not self.is_home(home, owner):
-                raise InvalidInput(f"The statement has no table {home[:60]}.{alias[:60]}.")
+                raise InvalidInput(
+                    f"The statement has no table {home[:60]}.{alias[:60]}.", next_step="Name one that is in its FROM."
+                )
             node.set("db", None)
         self._column(self.fold(node.this), alias, scope)
+        plain(node.this)
 
     def is_home(self, home: str, table: Table) -> bool:
         """Whether a table is in the schema, or the database, of that name."""
@@ -301,7 +304,7 @@ class Reads:
             if alias in at.sources:
                 return at.sources[alias]
             at = at.parent
-        raise InvalidInput(f"The statement has no table {alias[:60]}.")
+        raise InvalidInput(f"The statement has no table {alias[:60]}.", next_step="Name one that is in its FROM.")
 
     def _column(self, name: str, alias: str, scope: Scope) -> None:
         if alias:
@@ -340,7 +343,14 @@ class Reads:
     def target_column(self, table: Table, node: exp.Expr) -> str:
         """The schema's name of a column that is written. Raises InvalidInput."""
         name = self.fold(node)
+        plain(node)
         for column in table.columns:
             if self.fold_column(column.name) == name:
                 return column.name
         raise InvalidInput(f"{table.name} has no column {name[:60]}.", next_step="goex db show")
+
+
+def plain(node: exp.Expr) -> None:
+    """Column names are told apart by no engine by their case unless they are quoted: write them in one way."""
+    if isinstance(node, exp.Identifier) and not node.args.get("quoted"):
+        node.set("this", str(node.this).lower())
