@@ -129,6 +129,12 @@ class Desk:
             clone=self.repository.clone,
             progress=tell,
         )
+        if todo and (fixed := await in_thread(lambda: restore.fixed(todo))):
+            raise Conflict(
+                "The file system lets nobody change some of these files; nothing was touched.",
+                next_step="Take that off (chattr -i -a FILE), then try again.",
+                difference=tuple(f"can't be changed: {shown(path)}" for path in fixed[:20]),
+            )
         if todo or resumed:
             notes.write_state(
                 self.records, notes.State(at="between", name=name, was=state.was if resumed else state.at)

@@ -13,10 +13,12 @@ Rules:
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
+import sys
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 
 from runtimes.files.handles import Handles, Moved, check_own, expect, look, remove_flat, set_metadata, sync
@@ -27,6 +29,8 @@ Copy = Callable[[str, Callable[[bytes], object]], None]
 _BLOCK = 1 << 16
 _ZEROS = bytes(_BLOCK)
 _OPEN = {"d": 0o700, "f": 0o400}
+_FS_IOC_GETFLAGS = 0x80086601  # linux/fs.h
+_FIXED = 0x10 | 0x20  # immutable, append only
 _FEW = 40  # names that are brought to the disk one by one, and looked at once more alone
 
 
@@ -147,6 +151,20 @@ class Restore:
     durable: bool = True
     removed: set[bytes] = field(default_factory=set)
     made: dict[bytes, int] = field(default_factory=dict)  # inodes of new folders
+
+    def fixed(self, todo: Steps) -> list[bytes]:
+        """What these steps would change and the file system won't let anybody change (chattr +i, +a). Only looks."""
+        paths = {*todo.remove, *todo.stage, *todo.settle, *(path for path, _ in todo.links)} & self.now.entries.keys()
+        paths |= {_above(path) for path in self._touched(todo)} & self.now.entries.keys()
+        found = []
+        with Handles(self.root) as handles:
+            for path in sorted(paths):
+                if self.now.entries[path].kind in "fd":
+                    folder, name = handles.parent(path)
+                    with suppress(OSError), opened(folder, name, os.O_RDONLY) as file:
+                        if _flags(file) & _FIXED:
+                            found.append(path)
+        return found
 
     def stage(self, todo: Steps) -> None:
         """Make all new contents. Raises OSError (disk full), Unavailable (a snapshot is damaged)."""
@@ -340,6 +358,14 @@ def _is(
         with opened(folder, name, os.O_PATH | os.O_DIRECTORY) as inner:
             return read_xattrs(f"{PROC}/{inner}") == goal.xattrs
     return at.st_rdev == goal.rdev if kind in "cb" else True
+
+
+def _flags(file: int) -> int:
+    """The file system's own flags of an open file; 0 where it has none."""
+    try:
+        return int.from_bytes(fcntl.ioctl(file, _FS_IOC_GETFLAGS, bytes(8))[:4], sys.byteorder)
+    except OSError:
+        return 0
 
 
 def _above(path: bytes) -> bytes:

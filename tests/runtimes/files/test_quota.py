@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from policies.errors import Unsupported
+from policies.jsonvalue import JsonObject
 from runtimes.files.quota import Full, Quota
 from tests.runtimes.files.desk import Way, context, runtime
 from tests.runtimes.files.photo import photo
 
 MB = 10**6
+
+
+def _into(heard: list[object]) -> Callable[[str, JsonObject], None]:
+    def note(kind: str, facts: JsonObject) -> None:
+        heard.append((kind, facts.get("action")))
+
+    return note
 
 
 def used(state: Path) -> int:
@@ -55,7 +63,7 @@ async def test_what_is_undone_makes_room_the_oldest_first_and_the_journal_hears_
         plain = context(f"a{number}")
         way.context = type(plain)(
             **{name: getattr(plain, name) for name in plain.__slots__ if name != "note"},
-            note=lambda kind, facts, into=heard: into.append((kind, facts.get("action"))),
+            note=_into(heard),
         )
         assert (await way.do()).ok
         dropped = [fact for fact in heard if fact[0] == "snapshots-dropped"]  # type: ignore[index]
