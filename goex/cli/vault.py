@@ -186,7 +186,7 @@ def list_accounts(as_json: Json = False) -> None:
                 one.service,
                 one.account,
                 one.format,
-                ", ".join(one.origins),
+                ", ".join(one.origins) or one.base_url,
                 "yes" if one.private else "",
                 "yes" if one.ca else "",
                 local(one.last_used) or "never",

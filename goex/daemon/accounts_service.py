@@ -19,7 +19,7 @@ from typing import Any, Literal
 from goex.daemon.account_views import connected_account, offer_view
 from goex.daemon.calls import streaming, unary
 from goex.daemon.desk import Desk, DeskCalls
-from goex.daemon.entries import DEFAULT, Place, end_grants, end_users, entry, known, record, records
+from goex.daemon.entries import DEFAULT, Place, end_grants, end_users, entry, known, record, records, refuse_database
 from goex.daemon.lending import Lending
 from goex.daemon.logins import (
     Found,
@@ -197,6 +197,7 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
         peer = await self._desk.present(context, request.passphrase, "Disconnecting an account")
         custody = self._desk.custody
         account = custody.resolve(request.service, request.account)
+        refuse_database(account.service, account.name)
         if (login := self._under_way.get((account.service, account.name))) is not None:
             login.cancel()  # taking back doesn't wait for whoever is still at the provider's page
         async with self._locks[account.service, account.name]:
@@ -234,7 +235,11 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
     @unary
     async def ListAccounts(self, request: ab.ListAccountsRequest, context: Any) -> ab.ListAccountsReply:
         self._desk.callers.peer(context)
-        found = [one.account for one in records(self._desk) if request.service in ("", one.account.service)]
+        found = [
+            one.account
+            for one in records(self._desk)
+            if request.service in ("", one.account.service) and one.account.format != "database"
+        ]
         return ab.ListAccountsReply(accounts=[self._view(account.service, account.name) for account in found])
 
     # ---- inside

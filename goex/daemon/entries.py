@@ -14,6 +14,7 @@ from typing import Literal
 from goex.daemon.desk import Desk
 from goex.journal.states import State
 from policies.accounts import Account, Origin
+from policies.databases import SERVICE
 from policies.errors import InvalidInput
 from vault.errors import pasteable
 from vault.record import Record
@@ -80,6 +81,14 @@ def record(desk: Desk, service: str, name: str) -> Record:
         if (one.account.service, one.account.name) == (service, name):
             return one
     raise InvalidInput(f"There is no account {service}/{name}.", next_step="See which there are: goex auth list")
+
+
+def refuse_database(service: str, name: str) -> None:
+    """Raise InvalidInput for the entry of a database, which has commands of its own: it may hold something."""
+    if service == SERVICE:
+        raise InvalidInput(
+            f"{SERVICE}/{name} is a database's entry.", next_step=f"Remove it with: goex db remove {pasteable(name)}"
+        )
 
 
 async def end_users(desk: Desk, service: str, name: str, why: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from goex.daemon.calls import unary
 from goex.daemon.desk import DeskCalls
-from goex.daemon.entries import Format, Place, end_grants, end_users, entry, record
+from goex.daemon.entries import Format, Place, end_grants, end_users, entry, record, refuse_database
 from goex.daemon.vault_views import vault_status
 from goex.daemon.views import account_view
 from goex.rpc import goex_pb2 as pb
@@ -62,6 +62,7 @@ class VaultCalls(DeskCalls):
     async def VaultRemove(self, request: pb.VaultRemoveRequest, context: Any) -> pb.VaultRemoveReply:
         peer = await self._desk.present(context, request.passphrase, "Removing an account")
         name = request.account or self._desk.custody.vault.resolve(request.service).name
+        refuse_database(request.service, name)
         await asyncio.to_thread(self._desk.custody.vault.remove, request.service, name)
         end_grants(self._desk, request.service, name, peer.describe())
         await end_users(self._desk, request.service, name, "its account was removed")

@@ -9,7 +9,9 @@ import grpc
 import pytest
 
 from goex.rpc import databases_pb2 as db
+from goex.rpc import goex_pb2 as pb
 from tests.goex.databases.conftest import Shop
+from tests.support.daemon import APPROVAL_PASSPHRASE
 from tests.support.entries import Client, changes, results
 from tests.support.journey import decide, problem
 
@@ -244,3 +246,15 @@ def test_a_refusal_is_one_json_document_with_its_exit_status(shop: Shop) -> None
     done = shop.client.daemon.goex("exec", "--db", shop.name, "--sql", "PRAGMA writable_schema = 1", "--json")
     last = json.loads(done.stdout.splitlines()[-1])
     assert done.returncode == 10 and last["finished"]["problem"]["code"] == "unsupported"
+
+
+def test_an_entry_is_removed_by_the_databases_command_alone(shop: Shop) -> None:
+    daemon = shop.client.daemon
+    request = pb.VaultRemoveRequest(service="db", account=shop.name, passphrase=APPROVAL_PASSPHRASE)
+    with pytest.raises(grpc.RpcError) as refused:
+        daemon.person("VaultRemove", request)
+    assert f"goex db remove {shop.name}" in problem(refused.value).next_step
+    assert shop.name in shop.client.listed()
+    listed = daemon.goex("vault", "list")
+    assert f"sqlite:///{shop.file}" in listed.stdout.replace("\n", "") or shop.name in listed.stdout
+    assert shop.name not in daemon.goex("auth", "list").stdout
