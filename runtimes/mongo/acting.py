@@ -68,7 +68,7 @@ def program_of(plan: Plan) -> Program:
 
 
 def prepare(plan: Plan, context: Context, backend: Backend) -> None:
-    """Make the ids that are lacking, and the marker's collection where there will be one."""
+    """Look whether the server is as it was, and make the marker's collection where there will be one."""
     program = program_of(plan)
     if program.reads_only:
         return
@@ -77,19 +77,17 @@ def prepare(plan: Plan, context: Context, backend: Backend) -> None:
             "The server isn't as it was when this was planned: it has transactions now, or has them no more.",
             next_step="Ask for it again.",
         )
-    notes.make_ids(context.records, lacking_ids(program))
     if backend.facts.transactions:
         backend.make(MARKS)
 
 
-def job_of(plan: Plan, context: Context, limits: Limits, *, dry: bool = False) -> Job:
-    """What is to be done. `dry`: nothing is written down, so ids are made that are used nowhere else."""
+def job_of(plan: Plan, context: Context, limits: Limits) -> Job:
+    """What is to be done. Ids that are lacking are made here, before anything is written: the images hold them."""
     program = program_of(plan)
-    lacking = lacking_ids(program)
-    ids = tuple(ObjectId() for _ in range(lacking)) if dry else notes.make_ids(context.records, lacking)
+    ids = [ObjectId() for _ in range(lacking_ids(program))]
     return Job(
         id=context.action_id,
-        program=with_ids(program, ids) if ids else program,
+        program=with_ids(program, ids),
         rows=plan.bounds.get("rows", 0),
         limits=limits,
         records=context.records,

@@ -1,6 +1,5 @@
-"""What the runtime writes down about one action beside its images, and reads back.
-
-`db.ids` are the `_id`s that were made for it; `db.state` says how far it came, as far as GoEx knows:
+"""What the runtime writes down about one action beside its images, and reads back: `db.state` says how far it came, as
+far as GoEx knows.
 
     prepared   nothing was done
     writing    one by one (a server without transactions): `step` is the operation that is under way
@@ -15,8 +14,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
-
-from bson import ObjectId
 
 from policies.errors import Conflict, InvalidInput
 from policies.jsonvalue import canonical, parse
@@ -60,19 +57,3 @@ def read_state(records: Records) -> State:
 def write_state(records: Records, state: State) -> None:
     noted = {"at": state.at, "step": state.step, "was": state.was, "whole": state.whole, "doubts": state.doubts}
     records.put("db.state", canonical({**noted, "counts": [list(one) for one in state.counts]}))
-
-
-def make_ids(records: Records, count: int) -> tuple[ObjectId, ...]:
-    """Make so many ids for an action, once: after a crash it has the same ones."""
-    if not count:
-        return ()
-    made = read_ids(records)
-    if made is None:
-        made = tuple(ObjectId() for _ in range(count))
-        records.put("db.ids", canonical([str(id) for id in made]))
-    return made
-
-
-def read_ids(records: Records) -> tuple[ObjectId, ...] | None:
-    data = records.get("db.ids")
-    return None if data is None else tuple(ObjectId(id) for id in parse(data))

@@ -60,7 +60,7 @@ class MongoRuntime:
             return plans.plan(action, lease.account, program, facts, found.collections, found.rows, self.limits)
 
     async def prepare(self, plan: Plan, context: Context) -> None:
-        """See `Runtime.prepare`: the ids of what is inserted are made. Documents are kept where they are written."""
+        """See `Runtime.prepare`. The documents themselves are kept where they are written, before that counts."""
         from runtimes.mongo import acting
 
         await self._in(self._lease(plan, context), lambda backend: acting.prepare(plan, context, backend))
@@ -108,7 +108,7 @@ class MongoRuntime:
 
         with self.lend(_database(plan), context.action_id) as lease:
             _same_place(plan, lease.account)
-            job = acting.job_of(plan, context, self.limits, dry=True)
+            job = acting.job_of(plan, context, self.limits)
             return await self._in(lease, lambda backend: acting.dry_run(plan, job, backend))
 
     async def dry_revert(self, revert: Revert, revert_plan: Plan, plan: Plan, target: Context) -> DryRun:

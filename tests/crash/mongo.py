@@ -11,11 +11,14 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+from bson import ObjectId
+
 from policies.errors import GoexError
 from runtimes.mongo.connecting import connect
 from runtimes.mongo.extjson import encode
+from runtimes.mongo.images import id_of
 from runtimes.mongo.job import Job
-from runtimes.mongo.notes import make_ids, read_state
+from runtimes.mongo.notes import read_state
 from runtimes.mongo.operations import lacking_ids, parse, with_ids
 from runtimes.mongo.stepwise import Stepwise
 from runtimes.sql.contract import Limits
@@ -161,7 +164,7 @@ class MongoSite:
             backend.close()
         self._known["undone"] = self._dump()
         program = parse(PROGRAM)
-        ids = make_ids(records, lacking_ids(program))
+        ids = [ObjectId() for _ in range(lacking_ids(program))]
         job = Job(id=f"a-{self._round}", program=with_ids(program, ids), rows=20, limits=LIMITS, records=records)
         for verb in STEPS[step]:
             self._at(lambda way, verb=verb: way.run(job) if verb == "do" else way.revert(job, verb))  # type: ignore[misc]
@@ -187,6 +190,4 @@ class MongoSite:
             found = list(backend.plain().find("orders", {}))
         finally:
             backend.close()
-        from runtimes.mongo.images import id_of
-
         return {id_of(raw): raw for raw in found}

@@ -47,6 +47,7 @@ class Server:
     clock: int = 0
     opened: list[FakeUnit] = field(default_factory=list)
     can_compare: bool = True  # whole documents, in a filter
+    stores: Callable[[bytes], bytes] = lambda document: document  # what becomes of a document that is inserted
 
     def backend(self) -> FakeBackend:
         return FakeBackend(self)
@@ -164,7 +165,7 @@ class FakeUnit:
             self._lock(key)
             if key in self.view:
                 raise self._failed(Duplicate("_id_"))
-            self._set(key, raw)
+            self._set(key, self.server.stores(raw))
         self._after(f"insert {collection}")
 
     def update(

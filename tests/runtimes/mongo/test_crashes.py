@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from policies.errors import Conflict, Unavailable
+from policies.errors import Conflict, Unavailable, Unsupported
 from runtimes.mongo.backend import CommitUnknown, Transient, Vanished
 from runtimes.sql.contract import Doubtful, Limits
 from tests.runtimes.mongo.fake import Crash, Documents, Server
@@ -148,6 +148,91 @@ async def test_a_crash_at_every_point_of_a_revert_which_is_then_run_again(
         assert shape(server.all()) == shape(goal), where
         if verb == "undo":
             assert server.all() == goal, where
+
+
+SWAP = [
+    operation("updateOne", "orders", filter={"_id": 0}, update={"$set": {"n": 100}}),
+    operation("updateOne", "orders", filter={"_id": 1}, update={"$set": {"n": 7}}),
+    operation("updateOne", "orders", filter={"_id": 0}, update={"$set": {"n": 6}}),
+]
+
+
+@pytest.mark.parametrize("transactions", [True, False])
+async def test_a_crash_while_unique_keys_change_places(transactions: bool) -> None:
+    async def ready() -> tuple[Server, Ground, Points, Documents]:
+        server, ground, points, before = scene(transactions, unique=True)
+        await ground.do(*SWAP)
+        points.seen.clear()
+        return server, ground, points, before
+
+    server, ground, points, before = await ready()
+    await ground.rerun("undo")
+    assert server.all() == before
+    for at in range(len(points.seen)):
+        server, ground, points, before = await ready()
+        points.at, points.act = at, crash
+        with pytest.raises(Crash):
+            await ground.rerun("undo")
+        over(server, points)
+        assert (await ground.rerun("undo")).ok, points.seen[at]
+        assert server.all() == before, points.seen[at]
+
+
+@pytest.mark.parametrize("transactions", [True, False])
+async def test_a_crash_while_a_failure_is_taken_back(transactions: bool) -> None:
+    fails = [*PROGRAM[:2], operation("updateOne", "orders", filter={"_id": 4}, update={"$set": {"n": 17}})]
+
+    async def ready() -> tuple[Server, Ground, Points, Documents]:
+        server, ground, points, before = scene(transactions, unique=True)
+        ground.plans["a-1"] = await ground.plan(*fails)
+        await ground.runtime.prepare(ground.plans["a-1"], ground.context("a-1"))
+        points.seen.clear()
+        return server, ground, points, before
+
+    server, ground, points, before = await ready()
+    server.put("orders", {"_id": 9, "n": 17, "z": 1})
+    with pytest.raises(Conflict):
+        await executed(ground)
+    for at in range(len(points.seen)):
+        server, ground, points, _ = await ready()
+        server.put("orders", {"_id": 9, "n": 17, "z": 1})
+        before = server.all()
+        points.at, points.act = at, crash
+        with pytest.raises(Crash):
+            await executed(ground)
+        over(server, points)
+        found = (await ground.settle()).outcome
+        assert found is not None and not found.ok, points.seen[at]
+        if found.touched:
+            await ground.revert("undo")
+        assert server.all() == before, points.seen[at]
+
+
+async def test_an_undo_that_was_committed_and_not_noted_is_known_by_its_marker() -> None:
+    server, ground, points, before = scene(True)
+    await planned(ground, points)
+    await executed(ground)
+    after = server.all()
+    server.hook = lambda moment, name: crash() if (moment, name) == ("after", "commit") else None
+    with pytest.raises(Crash):
+        await ground.rerun("undo")
+    server.hook = lambda moment, name: None
+    assert server.all() == before
+    with pytest.raises(Unsupported, match="undone already"):
+        await ground.revert("undo")
+    await ground.revert("redo")
+    assert server.all() == after
+
+
+async def test_a_server_that_changes_what_is_put_back_is_not_believed() -> None:
+    server, ground, points, _ = scene(True)
+    await planned(ground, points)
+    await executed(ground)
+    there = server.all()
+    server.stores = lambda document: document.replace(b"\x02x\x00", b"\x02y\x00").replace(b"\x10n\x00", b"\x10m\x00")
+    with pytest.raises(Conflict, match="doesn't take the documents"):
+        await ground.revert("undo")
+    assert server.all() == there
 
 
 async def test_a_server_that_rolls_back_at_every_point_is_asked_again() -> None:
