@@ -71,11 +71,13 @@ class Wire:
             "mysql+pymysql://", creator=self._connect, poolclass=NullPool, isolation_level="AUTOCOMMIT"
         )
         self._connection: Connection | None = None
+        self._made = False
         self.id = 0
         self.version = ""
         try:
             with self._translating():
                 self._connection = self.engine.connect().execution_options(no_parameters=True)
+            self._made = True
             self._settle_in()
         except GoexError as error:
             self.close()
@@ -235,8 +237,10 @@ class Wire:
             number, text = error.args[0], str(error.args[1]) if len(error.args) > 1 else ""
         else:
             number, text = 2013, ""
-        if self._connection is None:
+        if not self._made:
             raise _not_there(number, text)
+        if number in words.LOST:
+            self.drop()  # SQLAlchemy would connect anew, and go on outside of the transaction
         if self._stopping and number in words.LOST | {1317}:
             raise ServerError(1317, words.stopped())
         raise ServerError(number, words.translated(number, text))

@@ -1,0 +1,180 @@
+"""The server dies, or the connection does, at every round trip and at every note: nothing lost, nothing doubled.
+
+`Point` counts them. At number N either the server is killed (-9, and started again) before it is asked, or its answer
+is lost after it did what it was asked, or GoEx itself dies: then its connection stays open for a while, as a killed
+process's may. Whatever happened, `settle` says what the rows show, twice the same, and all of it can be taken back.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Literal
+
+import pytest
+
+from policies.errors import GoexError
+from runtimes.sql.contract import Doubtful, Job, Policy, Session
+from runtimes.sql.mariadb import words
+from runtimes.sql.mariadb.driver import MariaDbDriver
+from runtimes.sql.mariadb.wire import ServerError, Wire
+from tests.runtimes.sql.mariadb.support import PASSWORD, Base, Notes
+from tests.services.mariadb import MariaDb, find_server
+from vault.secret import Secret
+
+How = Literal["server", "answer", "goex", "disk"]
+EVERY = int(os.environ.get("GOEX_CRASH_EVERY", "4"))  # of so many points one; make crash sets 1
+
+TABLES = """
+CREATE TABLE p (id INT PRIMARY KEY, s VARCHAR(20)); CREATE TABLE c (id INT PRIMARY KEY, p INT,
+ FOREIGN KEY (p) REFERENCES p(id) ON DELETE CASCADE);
+INSERT INTO p VALUES (1, 'a'), (2, 'b'), (3, 'c'); INSERT INTO c VALUES (1, 1), (2, 1), (3, 2);
+"""
+SQL = "DELETE FROM p WHERE id = 1; INSERT INTO p VALUES (7, 'n'); UPDATE p SET s = 'u' WHERE id > 1"
+
+
+class Killed(BaseException):
+    """GoEx's process ended here."""
+
+
+class Point:
+    """Counts round trips and notes, and strikes at one."""
+
+    def __init__(self, base: Base, at: int, how: How) -> None:
+        self.base, self.at, self.how, self.count, self.left = base, at, how, 0, []  # type: ignore[var-annotated]
+
+    def here(self) -> bool:
+        self.count += 1
+        return self.count == self.at
+
+    def run(self, wire: Wire, real: Any, sql: str) -> Any:
+        if not self.here():
+            return real(sql)
+        if self.how == "server":
+            self.base.server.restart()
+            return real(sql)
+        real(sql)
+        if self.how == "goex":
+            raise Killed
+        wire.drop()
+        raise ServerError(2013, words.lost())
+
+    def put(self, records: Notes, name: str, data: bytes) -> None:
+        struck = self.here()
+        if struck and self.how == "disk":
+            raise OSError(28, "No space left on device")
+        Notes.put(records, name, data)
+        if struck and self.how == "goex":
+            raise Killed
+        if struck and self.how == "server":
+            self.base.server.restart()
+
+
+class Struck(Notes):
+    point: Point
+
+    def put(self, name: str, data: bytes) -> None:
+        self.point.put(self, name, data)
+
+
+def struck(base: Base, job: Job, point: Point, kept: list[Session]) -> tuple[Session, Job]:
+    """A session and a job that meet the point."""
+    session = MariaDbDriver().open(base.place, Secret(PASSWORD), base.limits)
+    kept.append(session)
+    wire: Wire = session._wire  # type: ignore[attr-defined]
+    for name in ("run", "lines"):
+        real = getattr(wire, name)
+        setattr(wire, name, lambda sql, real=real: point.run(wire, real, sql))
+    records = Struck()
+    records.kept, records.order, records.point = job.records.kept, job.records.order, point  # type: ignore[attr-defined]
+    return session, replace(job, records=records)
+
+
+@pytest.fixture(scope="module")
+def frail() -> Iterator[MariaDb]:
+    if find_server() is None:
+        pytest.skip("no mariadbd here")
+    with MariaDb() as server:
+        yield server
+
+
+@pytest.fixture
+def base(frail: MariaDb) -> Iterator[Base]:
+    with frail.database(user="goex", password=PASSWORD) as name:
+        yield Base(frail, name, "goex")
+
+
+def points(step: str, how: How) -> list[int]:
+    last = {"run": 46, "undo": 30, "commit": 10, "rollback": 12}[step]
+    return [number for number in range(1, last) if (number + len(how)) % EVERY == 0]
+
+
+CASES = [
+    (policy, step, how)
+    for policy in ("reversal", "versioning")
+    for step in (("run", "undo") if policy == "reversal" else ("run", "commit", "rollback"))
+    for how in ("server", "answer", "goex", "disk")
+]
+
+
+@pytest.mark.parametrize(("policy", "step", "how"), CASES)
+def test_every_point(base: Base, policy: Policy, step: str, how: How) -> None:
+    base.run(TABLES)
+    before = base.dump()
+    reached = False
+    for at in points(step, how):
+        job = base.job(SQL, policy)
+        if step != "run":
+            with base.session() as session:
+                session.run(job)
+        point, kept = Point(base, at, how), []  # type: ignore[var-annotated]
+        said: BaseException | None = None
+        try:
+            session, meeting = struck(base, job, point, kept)
+            if step == "run":
+                session.run(meeting)
+            elif step == "commit":
+                session.commit(meeting)
+            else:
+                session.revert(meeting, "undo")
+        except (GoexError, OSError, Killed) as error:
+            said = error
+        reached = reached or point.count >= at
+        after_strike(base, job, policy, step, said, before, at)
+        for one in kept:
+            one.close()
+        assert base.held() == []
+        assert base.dump() == before, (step, how, at)
+    assert reached
+
+
+def after_strike(
+    base: Base, job: Job, policy: Policy, step: str, said: BaseException | None, before: dict[str, list[str]], at: int
+) -> None:
+    """What is there has to be one of the two states, and `settle` has to say which; then everything is undone."""
+    with base.session() as session:
+        found = session.settle(job)
+        assert session.settle(job).state == found.state
+        assert found.state != "unknown", (step, at, found.evidence)
+        now = base.dump()
+        changed = now != before
+        if found.state == "held":
+            assert policy == "versioning"
+            assert not changed
+            assert len(base.held()) == 1
+            session.commit(job)
+            assert base.dump() != before
+        else:
+            assert base.held() == []
+            assert changed == (found.state == "done"), (step, at, found.state, said)
+        # An error that isn't doubtful says that nothing was touched.
+        if step == "run" and said is not None and not isinstance(said, Doubtful | Killed):
+            assert found.state == "nothing", (at, said)
+        if step == "run" and said is None:
+            assert found.state in ("done", "held")
+        if found.state in ("done", "held"):
+            session.revert(job, "undo")
+        assert base.dump() == before
+        if found.state == "undone":
+            assert not session.revert(job, "undo").reached
