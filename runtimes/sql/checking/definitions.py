@@ -109,6 +109,8 @@ def _new(node: exp.Expr, reads: Reads) -> str:
     if reads.dialect is not Dialect.POSTGRESQL:
         name = str(node.this.name)
     home = reads.fold(db) if db is not None else ""
+    if "." in name + home:
+        raise refused("A table with a dot in its name")
     if reads.dialect is Dialect.POSTGRESQL:
         known = {"public"} | {table.rpartition(".")[0] for table in reads.schema.tables if "." in table}
         if home and home not in known:

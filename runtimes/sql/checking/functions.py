@@ -34,7 +34,7 @@ _POSTGRES = """
     jsonb_path_query_first array_to_json string_agg array_agg json_agg jsonb_agg json_object_agg jsonb_object_agg
     bool_and bool_or every bit_and bit_or bit_xor stddev stddev_pop stddev_samp variance var_pop var_samp corr
     covar_pop covar_samp regr_slope regr_intercept regr_r2 regr_count mode percentile_cont percentile_disc grouping
-    array_append array_cat array_dims array_fill array_length array_lower array_ndims array_position array_positions
+    array_append array_cat array_dims array_length array_lower array_ndims array_position array_positions
     array_prepend array_remove array_replace array_upper cardinality trim_array unnest generate_series
     generate_subscripts to_tsvector to_tsquery plainto_tsquery phraseto_tsquery websearch_to_tsquery ts_rank ts_rank_cd
     ts_headline setweight gen_random_uuid host masklen network family abbrev broadcast netmask lower_inc upper_inc

@@ -48,6 +48,8 @@ def _target(reads: Reads, node: exp.Expr | None) -> tuple[Table, str]:
     own = reads.fold(node.this) if isinstance(node.this, exp.Identifier) else ""
     alias = node.args.get("alias")
     table = reads.table(node)
+    if table.kind == "other":
+        raise refused(f"Writing to {table.name}, which is no plain table,")
     if alias is not None and alias.args.get("columns"):
         raise refused("Renaming a table's columns")
     return table, reads.fold(alias.this) if alias is not None else own
@@ -252,6 +254,8 @@ def delete(tree: exp.Delete, reads: Reads) -> Found:
     if source is None or source.table is None:
         raise InvalidInput(f"The statement has no table {name[:60]}.", next_step="Name one that is in its FROM.")
     table = source.table
+    if table.kind == "other":
+        raise refused(f"Writing to {table.name}, which is no plain table,")
     if named:
         named[0].set("db", None)
         if len(scope.sources) > 1 or base.args.get("alias"):

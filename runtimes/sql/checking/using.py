@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -13,6 +14,7 @@ from runtimes.sql.checking.functions import ROW_FUNCTIONS, UNIT_FIRST
 from runtimes.sql.checking.nodes import UNITS
 from runtimes.sql.contract import Dialect, Schema, Table
 
+_SMALL = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _ROWID = {"rowid", "oid", "_rowid_"}
 
 
@@ -46,11 +48,11 @@ class Reads:
     def fold(self, name: exp.Expr | str) -> str:
         """How a name is compared in this scope: PostgreSQL folds what isn't quoted, the others take any case."""
         if isinstance(name, str):
-            return name.lower()
+            return lower(name)
         text = str(name.name)
         if self.dialect is Dialect.POSTGRESQL and name.args.get("quoted"):
             return text
-        return text.lower()
+        return lower(text)
 
     def table(self, node: exp.Table) -> Table:
         """The schema's table of that name. The node is renamed to what it is called there."""
@@ -58,6 +60,8 @@ class Reads:
             raise refused(f"The table {node.sql()[:60]}")
         name, db = self.fold(node.this), node.args.get("db")
         wanted = name
+        if self.dialect is Dialect.POSTGRESQL and any("." in self.fold(part) for part in (node.this, db) if part):
+            raise refused("A table with a dot in its name")  # it would be taken for one of another schema
         if db is not None:
             home = self.fold(db)
             if self.dialect is Dialect.POSTGRESQL:
@@ -335,7 +339,7 @@ class Reads:
         return self.dialect is Dialect.SQLITE and name in _ROWID and source.table.kind == "table"
 
     def fold_column(self, name: str) -> str:
-        return name if self.dialect is Dialect.POSTGRESQL else name.lower()
+        return name if self.dialect is Dialect.POSTGRESQL else lower(name)
 
     def everything(self, table: Table) -> None:
         self.columns.setdefault(table.name, set()).update(column.name for column in table.columns)
@@ -350,7 +354,12 @@ class Reads:
         raise InvalidInput(f"{table.name} has no column {name[:60]}.", next_step="goex db show")
 
 
+def lower(name: str) -> str:
+    """A name in small letters as engines fold it: A to Z alone, whatever the locale."""
+    return name.translate(_SMALL)
+
+
 def plain(node: exp.Expr) -> None:
     """Column names are told apart by no engine by their case unless they are quoted: write them in one way."""
     if isinstance(node, exp.Identifier) and not node.args.get("quoted"):
-        node.set("this", str(node.this).lower())
+        node.set("this", lower(str(node.this)))

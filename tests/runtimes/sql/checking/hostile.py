@@ -39,6 +39,8 @@ SELECT * FROM information_schema.tables
 SELECT * FROM other.orders
 SELECT * FROM a.b.c.orders
 SELECT * FROM nowhere
+CREATE TABLE "pg_catalog.pg_authid" (x int)
+CREATE TABLE "stock.items" (x int)
 SELECT nothing FROM orders
 SELECT o.nothing FROM orders AS o
 SELECT users.name FROM orders
@@ -160,6 +162,9 @@ SELECT CAST('users' AS regclass)
 SELECT ts_stat('SELECT 1')
 SELECT * FROM crosstab('SELECT 1')
 SELECT * FROM pg_user
+SELECT * FROM "stock.items"
+SELECT * FROM "stock.items".items
+SELECT array_fill(0, ARRAY[1000000000])
 SELECT * FROM pg_catalog.pg_authid
 SELECT * FROM pg_shadow
 SELECT * FROM pg_temp.orders

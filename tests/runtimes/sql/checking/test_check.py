@@ -10,7 +10,7 @@ from policies.errors import GoexError, InvalidInput, Unsupported
 from runtimes.sql.checking.check import check
 from runtimes.sql.checking.comparing import quoted
 from runtimes.sql.checking.reading import MAX_DEPTH, MAX_STATEMENTS, MAX_TEXT
-from runtimes.sql.contract import Dialect, Statement
+from runtimes.sql.contract import Column, Dialect, Schema, Statement, Table
 from tests.runtimes.sql.checking import allowed, hostile
 from tests.runtimes.sql.checking.schemas import shop
 
@@ -155,6 +155,19 @@ def test_each_dialect_names_what_it_has_of_its_own(
 )
 def test_a_write_without_a_where_is_said(text: str, everywhere: bool, dialect: Dialect) -> None:
     assert one(text, dialect).everywhere is everywhere
+
+
+@DIALECTS
+@pytest.mark.parametrize(
+    "text", ["DELETE FROM far WHERE id = 1", "UPDATE far SET id = 1", "INSERT INTO far (id) VALUES (1)"]
+)
+def test_what_is_no_plain_table_is_read_and_never_written(text: str, dialect: Dialect) -> None:
+    schema = shop(dialect)
+    far = Table(name="far", kind="other", columns=(Column(name="id", type="int"),))
+    schema = Schema(dialect=dialect, version="1", tables={**schema.tables, "far": far}, hash="h")
+    assert check("SELECT id FROM far", schema, database="shop").reads_only
+    with pytest.raises(Unsupported, match="no plain table"):
+        check(text, schema, database="shop")
 
 
 # ---- names and quotes
