@@ -130,7 +130,7 @@ class PostgresSession:
                 return _of_table(state, verb)
             self._link.begin()
             restoring = self._restoring(job, state, verb)
-            restoring.compare(lock=False)
+            restoring.compare()
             return restoring.ran((_ALREADY,) if restoring.done else ())
 
     def revert(self, job: Job, verb: Literal["undo", "redo"]) -> Ran:
@@ -391,7 +391,7 @@ class PostgresSession:
                 if step is not None and verb == "undo" and restoring.written_by(step.xid):
                     said = (*evidence, "rows carry its number")
                     return Settled(state="done", evidence=said, ran=state.ran)
-                restoring.compare(lock=False)
+                restoring.compare()
             except (Conflict, Unsupported):
                 continue
             if not restoring.done:
@@ -452,7 +452,7 @@ class PostgresSession:
         if state.made:
             return self._revert_table(job, state, verb)
         restoring = self._restoring(job, state, verb)
-        restoring.compare(lock=True)
+        restoring.compare()
         if restoring.done:
             return restoring.ran((_ALREADY,))
         books = Books.open(self._link)

@@ -60,7 +60,7 @@ class Restoring:
         for k in self._live:
             if not self.relations[k].key:
                 continue
-            self._look(k, lock=False)
+            self._look(k)
             found = self.link.ask(
                 f"SELECT 1 FROM pg_temp.goex_was_{k} w JOIN pg_temp.goex_now_{k} c ON w.image = c.image "
                 f"WHERE c.writer = '{xid % 2**32}' LIMIT 1"
@@ -75,13 +75,13 @@ class Restoring:
         if self.relations[k].key:
             self.link.do(f"DROP TABLE pg_temp.goex_keys_{k}")
 
-    def compare(self, *, lock: bool) -> None:
+    def compare(self) -> None:
         """Raises Conflict, listing what isn't as recorded. Sets `done` where the goal is there already."""
         if not self._live:
             self.done = True
             return
         for k in self._live:
-            self._look(k, lock)
+            self._look(k)
         differences = [line for k in self._live for line in self._differences(k, "was")]
         if not differences:
             return
@@ -157,7 +157,7 @@ class Restoring:
     def _keys(self, k: int, left: str, right: str) -> str:
         return " AND ".join(f"{_field(left, name)} = {_field(right, name)}" for name in self.relations[k].key)
 
-    def _look(self, k: int, lock: bool) -> None:
+    def _look(self, k: int) -> None:
         """`goex_now_K`: the rows of the table that have one of those keys; without a key, those that look the same."""
         relation, table = self.relations[k], f"pg_temp.goex_now_{k}"
         made = f"CREATE TEMPORARY TABLE goex_now_{k} ON COMMIT DROP AS SELECT t.tableoid AS rel, t.ctid AS at, "
@@ -174,7 +174,6 @@ class Restoring:
             self.link.do(
                 f"{made} (t.*)::pg_catalog.text AS image, t.xmin::pg_catalog.text AS writer, "
                 f"(t.*)::{relation.sql} AS r FROM {relation.sql} t JOIN pg_temp.goex_keys_{k} x ON {match}"
-                + (" FOR UPDATE OF t" if lock else "")
             )
         else:
             self.link.do(
@@ -247,6 +246,11 @@ class Restoring:
                     "set": f"SELECT c.rel, c.at, w.r, w.r AS was FROM {was} w, {now} c WHERE false",
                     "new": f"SELECT g.r, g.n FROM {goal} g",
                 }
+                parts["then"] = (
+                    f"SELECT n.image, coalesce(c.n, 0) - n.n AS n FROM pg_temp.goex_net n LEFT JOIN "
+                    f"(SELECT image, pg_catalog.count(*) AS n FROM {now} GROUP BY image) c ON c.image = n.image "
+                    f"WHERE n.k = {k}"
+                )
             for name, sql in parts.items():
                 self.link.do(f"CREATE TEMPORARY TABLE goex_{name}_{k} ON COMMIT DROP AS {sql}")
                 self.link.do(f"ANALYZE pg_temp.goex_{name}_{k}")
@@ -361,17 +365,22 @@ class Restoring:
         self.touched = counts
         for k in self._live:
             self._forget(k)
-            self._look(k, lock=False)
-            lines = list(self._differences(k, "goal")) if self._goal(k) else []
+            self._look(k)
+            lines = list(self._differences(k, "goal") if self.relations[k].key else self._other_numbers(k))
             if lines:
                 raise Conflict(
                     "The rows couldn't be set exactly as they were recorded. Nothing was touched.",
                     difference=tuple(lines[:_DIFFERENCES]),
                 )
 
-    def _goal(self, k: int) -> bool:
-        """Whether the goal can be looked at by itself: without a key, rows that only go leave nothing to see."""
-        return bool(self.relations[k].key) or self._any("goal", k)
+    def _other_numbers(self, k: int) -> Iterator[str]:
+        """Of a table without a key: rows that aren't there as often as they should be."""
+        rows = self.link.ask(
+            f"SELECT 1 FROM pg_temp.goex_then_{k} w LEFT JOIN (SELECT image, pg_catalog.count(*) AS n "
+            f"FROM pg_temp.goex_now_{k} GROUP BY image) c ON c.image = w.image WHERE w.n <> coalesce(c.n, 0) LIMIT 1"
+        )
+        if rows:
+            yield f"{self.relations[k].name}: rows aren't there as often as they were"
 
 
 def prepared_for(

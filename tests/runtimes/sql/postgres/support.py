@@ -39,7 +39,9 @@ def session(made: Made, limits: Limits = LIMITS, **place: bool) -> Iterator[Post
         opened.close()
 
 
-def job(on: PostgresSession, sql: str, policy: Policy = "reversal", *, rows: int = 1_000_000, limits: Limits = LIMITS) -> Job:
+def job(
+    on: PostgresSession, sql: str, policy: Policy = "reversal", *, rows: int = 1_000_000, limits: Limits = LIMITS
+) -> Job:
     """What the runtime makes of statements: checked, and surveyed."""
     schema = on.schema()
     program = check(sql, schema, database="")

@@ -1,0 +1,522 @@
+"""Rows of PostgreSQL, set back exactly: every kind of table, type, key, trigger and constraint, or refused beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from policies.errors import Conflict, GoexError, InvalidInput, Unsupported
+from runtimes.sql.postgres.driver import PostgresSession
+from tests.runtimes.sql.postgres.support import job, session, state
+from tests.services.postgres import Made, Postgres
+
+
+class Shop:
+    """A database of one test's own, with a session on it."""
+
+    def __init__(self, made: Made, on: PostgresSession) -> None:
+        self.made, self.on = made, on
+
+    def there_and_back(self, sql: str, *, changes: bool = True) -> None:
+        """Do, undo, redo, undo: each time exactly the one state or the other."""
+        before = state(self.made)
+        work = job(self.on, sql)
+        self.on.trial(work)
+        assert state(self.made) == before
+        self.on.run(work)
+        after = state(self.made)
+        assert (after != before) is changes
+        for verb, wanted, said in (("undo", before, "undone"), ("redo", after, "done"), ("undo", before, "undone")):
+            self.on.compare(work, verb)
+            self.on.revert(work, verb)
+            assert state(self.made) == wanted, verb
+            assert self.on.settle(work).state == said
+            assert self.on.revert(work, verb).notes, "a second time it is so already"
+            assert state(self.made) == wanted
+
+
+@pytest.fixture
+def shop(postgres: Postgres, request: pytest.FixtureRequest) -> Iterator[Shop]:
+    """Tests name what is in it by `@pytest.mark.usefixtures`-free parametrization: `shop` made by `tables(...)`."""
+    made = postgres.make(*request.param)
+    with session(made) as on:
+        yield Shop(made, on)
+
+
+def tables(*statements: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("shop", [statements], indirect=True, ids=["db"])
+
+
+# ---- types
+
+_TYPES = {
+    "float8": ["0.1", "'NaN'", "'-Infinity'", "'-0'", "5e-324", "1.7976931348623157e308", "123456789.123456789"],
+    "float4": ["0.1", "3.4028235e38", "1e-45"],
+    "numeric": ["1.10", "1.1000", "'NaN'", "'Infinity'", "-0.00", "1e-300", "123456789012345678901234567890.5"],
+    "int8": ["-9223372036854775808", "0"],
+    "bytea": ["'\\x'", "'\\x00ff0a5c27'"],
+    "text": ["''", "' '", "'it''s \\ \" , ( ) {}'", "E'a\\tb\\nc\\r\\\\N'", "'NULL'", "'ä中😀'"],
+    "char(5)": ["'a'", "'     '"],
+    "json": ['\'{"a" : 1, "a":2 }\'', "'  [1 ,2]'", "'null'"],
+    "jsonb": ['\'{"b": 1.10, "a": [1, null]}\'', "'null'"],
+    "int[]": ["'{}'", "'{1,NULL,3}'", "'[2:3]={5,6}'", "'{{1,2},{3,4}}'"],
+    "text[]": ['\'{"",NULL,"NULL","a,b","c\\"d"}\''],
+    "timestamptz": ["'infinity'", "'-infinity'", "'2024-02-29 12:00:00.123456+05:30'", "'0044-03-15 BC'"],
+    "timestamp": ["'294276-12-31 23:59:59.999999'", "'infinity'"],
+    "date": ["'infinity'", "'4713-01-01 BC'", "'2024-02-29'"],
+    "timetz": ["'04:05:06.789-08'", "'24:00:00+00'"],
+    "interval": ["'1 year -2 mons 3 days -04:05:06.789'", "'-1 mon +1 day'", "'178000000 years'"],
+    "int4range": ["'empty'", "'[1,5)'", "'(,3)'"],
+    "nummultirange": ["'{[1.0,2.0),[3,4.00]}'", "'{}'"],
+    "tstzrange": ["'[2024-01-01,infinity)'"],
+    "mood": ["'sad'", "'very ''happy'''"],
+    "price": ["1.50", "0"],
+    "pair": ["ROW(1, 'a,\"b')::pair", "ROW(NULL, NULL)::pair", "ROW(NULL, '')::pair"],
+    "pair[]": ["ARRAY[ROW(1, 'x y')::pair, NULL]"],
+    "citext": ["'MiXed'"],
+    "tsvector": ["'a:1A ''b c'':2'"],
+    "tsquery": ["'a & !b <2> c'"],
+    "inet": ["'::1'", "'192.0.2.0/24'"],
+    "uuid": ["'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'"],
+    "bit varying": ["B''", "B'0101'"],
+    "money": ["'-12.34'"],
+    "point": ["'(0.1,-1e-300)'"],
+    "polygon": ["'((0,0),(0.1,1),(1,0))'"],
+    "hstore": ['\'a=>NULL, "b c"=>"=>"\''],
+    "boolean": ["true", "false"],
+    '"char"': ["'x'"],
+    "oid": ["4294967295"],
+    "pg_lsn": ["'16/B374D848'"],
+}
+
+
+def test_every_type_comes_back_as_it_was(postgres: Postgres) -> None:
+    made = postgres.make()
+    with made.admin() as admin:
+        admin.execute("CREATE EXTENSION citext; CREATE EXTENSION hstore")
+    with made.connect() as owner:
+        owner.execute("CREATE TYPE mood AS ENUM ('sad', 'very ''happy''')")
+        owner.execute("CREATE DOMAIN price AS numeric CHECK (VALUE >= 0)")
+        owner.execute("CREATE TYPE pair AS (a int, b text)")
+        columns = ", ".join(f"c{i} {kind}" for i, kind in enumerate(_TYPES))
+        owner.execute(f"CREATE TABLE kinds (id serial PRIMARY KEY, {columns})")
+        owner.execute(f"CREATE TABLE plain ({columns})")
+        for table in ("kinds", "plain"):
+            owner.execute(f'ALTER TABLE {table} ADD COLUMN gone int, ADD COLUMN "Odd ""name" text, ADD COLUMN t text')
+            owner.execute(f"ALTER TABLE {table} DROP COLUMN gone")
+            for i, values in enumerate(_TYPES.values()):
+                for value in values:
+                    owner.execute(f"INSERT INTO {table} (c{i}, \"Odd \"\"name\", t) VALUES ({value}, 'x', 'y')")
+            owner.execute(f"INSERT INTO {table} DEFAULT VALUES")
+    with session(made) as on:
+        shop = Shop(made, on)
+        nothing = ", ".join(f"c{i} = NULL" for i in range(len(_TYPES)))
+        shop.there_and_back(f"UPDATE kinds SET {nothing}")
+        shop.there_and_back("DELETE FROM kinds")
+        shop.there_and_back("TRUNCATE kinds")
+        shop.there_and_back("DELETE FROM plain")
+        shop.there_and_back(f"UPDATE plain SET {nothing}")
+
+
+# ---- keys and constraints
+
+
+@tables(
+    "CREATE TABLE people (id int PRIMARY KEY, boss int REFERENCES people, rank int UNIQUE)",
+    "INSERT INTO people VALUES (1, NULL, 3), (2, 1, 2), (3, 2, 1)",
+    "CREATE TABLE a (id int PRIMARY KEY, b int)",
+    "CREATE TABLE b (id int PRIMARY KEY, a int REFERENCES a)",
+    "INSERT INTO a VALUES (1, 1); INSERT INTO b VALUES (1, 1)",
+    "ALTER TABLE a ADD FOREIGN KEY (b) REFERENCES b DEFERRABLE INITIALLY DEFERRED",
+)
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM people",
+        "UPDATE people SET id = id + 10, boss = boss + 10",
+        "UPDATE people SET rank = NULL; UPDATE people SET rank = id",
+        "INSERT INTO people VALUES (5, 4, 9), (4, 5, 8)",
+        "DELETE FROM people WHERE id = 3; INSERT INTO people VALUES (3, 1, 77); UPDATE people SET boss = 3 WHERE id = 2",
+        "DELETE FROM b; DELETE FROM a",
+        "INSERT INTO a VALUES (2, 2); INSERT INTO b VALUES (2, 2)",
+    ],
+)
+def test_rows_that_point_to_each_other(shop: Shop, sql: str) -> None:
+    shop.there_and_back(sql)
+
+
+@tables(
+    "CREATE TABLE parents (id int PRIMARY KEY, n int UNIQUE)",
+    "CREATE TABLE restricts (id int PRIMARY KEY, p int REFERENCES parents ON DELETE RESTRICT ON UPDATE CASCADE)",
+    "CREATE TABLE defaults (id int PRIMARY KEY, p int DEFAULT 9 REFERENCES parents ON DELETE SET DEFAULT)",
+    "CREATE TABLE deep (id int PRIMARY KEY, p int REFERENCES defaults ON DELETE CASCADE)",
+    "INSERT INTO parents VALUES (1, 1), (2, 2), (9, 9)",
+    "INSERT INTO restricts VALUES (1, 1); INSERT INTO defaults VALUES (1, 2), (2, 9); INSERT INTO deep VALUES (1, 1)",
+)
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM parents WHERE id = 2",
+        "UPDATE parents SET id = 100 WHERE id = 1",
+        "DELETE FROM defaults",
+        "DELETE FROM restricts; UPDATE parents SET n = 5 WHERE n = 1",
+    ],
+)
+def test_cascades_of_every_kind(shop: Shop, sql: str) -> None:
+    shop.there_and_back(sql)
+
+
+@tables(
+    "CREATE TABLE seats (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, place int NOT NULL UNIQUE, who text, "
+    "upper_who text GENERATED ALWAYS AS (upper(who)) STORED, EXCLUDE USING btree (who WITH =))",
+    "INSERT INTO seats (place, who) VALUES (1, 'a'), (2, 'b'), (3, 'c')",
+)
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE seats SET place = -place; UPDATE seats SET place = 4 + place",
+        "UPDATE seats SET who = who || '!' WHERE place < 3",
+        "DELETE FROM seats WHERE place = 2; INSERT INTO seats (place, who) VALUES (2, 'd')",
+        "INSERT INTO seats (place, who) VALUES (1, 'z') ON CONFLICT (place) DO UPDATE SET who = 'up'",
+        "INSERT INTO seats (place, who) VALUES (1, 'z') ON CONFLICT DO NOTHING; DELETE FROM seats WHERE place = 3",
+    ],
+)
+def test_unique_values_identities_and_computed_columns(shop: Shop, sql: str) -> None:
+    shop.there_and_back(sql)
+
+
+@tables(
+    "CREATE TABLE bag (a int, b text)", "INSERT INTO bag VALUES (1, 'x'), (1, 'x'), (1, 'x'), (NULL, NULL), (2, 'y')"
+)
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM bag WHERE a = 1",
+        "UPDATE bag SET b = 'x', a = 1",
+        "INSERT INTO bag VALUES (1, 'x'), (1, 'x')",
+        "TRUNCATE bag",
+    ],
+)
+def test_without_a_key_every_equal_row_counts(shop: Shop, sql: str) -> None:
+    shop.there_and_back(sql)
+
+
+@tables(
+    "CREATE TABLE logs (at date NOT NULL, id int, what text, PRIMARY KEY (at, id)) PARTITION BY RANGE (at)",
+    "CREATE TABLE logs_23 PARTITION OF logs FOR VALUES FROM ('2023-01-01') TO ('2024-01-01')",
+    "CREATE TABLE logs_24 (what text, id int NOT NULL, at date NOT NULL, PRIMARY KEY (at, id))",
+    "ALTER TABLE logs ATTACH PARTITION logs_24 FOR VALUES FROM ('2024-01-01') TO ('2025-01-01')",
+    "INSERT INTO logs VALUES ('2023-05-05', 1, 'a'), ('2024-05-05', 2, 'b')",
+    "CREATE TABLE lines (at date, id int, n int, FOREIGN KEY (at, id) REFERENCES logs ON DELETE CASCADE ON UPDATE CASCADE)",
+    "INSERT INTO lines VALUES ('2023-05-05', 1, 7)",
+)
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE logs SET what = 'c'",
+        "UPDATE logs SET at = '2024-06-06' WHERE id = 1",
+        "DELETE FROM logs",
+        "INSERT INTO logs VALUES ('2024-01-01', 9, 'z')",
+    ],
+)
+def test_partitioned_tables(shop: Shop, sql: str) -> None:
+    shop.there_and_back(sql)
+
+
+# ---- triggers
+
+_AUDITED = (
+    "CREATE TABLE t (id int PRIMARY KEY, n int, touched int DEFAULT 0)",
+    "CREATE TABLE audit (id serial PRIMARY KEY, what text)",
+    "INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)",
+    "INSERT INTO audit (what) VALUES ('old')",
+)
+
+
+@tables(
+    *_AUDITED,
+    "CREATE FUNCTION before_() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.touched := OLD.touched + 1; "
+    "IF NEW.id = 3 THEN RETURN NULL; END IF; RETURN NEW; END $$",
+    "CREATE TRIGGER a_before BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION before_()",
+    "CREATE FUNCTION after_() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO audit (what) VALUES (TG_OP); "
+    "IF TG_OP = 'UPDATE' AND NEW.n < 100 THEN UPDATE t SET n = 100 WHERE id = NEW.id; END IF; RETURN NULL; END $$",
+    "CREATE TRIGGER b_after AFTER INSERT OR UPDATE OR DELETE ON t FOR EACH ROW EXECUTE FUNCTION after_()",
+    "CREATE TRIGGER c_each AFTER UPDATE ON t FOR EACH STATEMENT EXECUTE FUNCTION after_()",
+    "CREATE CONSTRAINT TRIGGER d_late AFTER DELETE ON t DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION after_()",
+    "ALTER TABLE t ENABLE ALWAYS TRIGGER a_before",
+    "CREATE TRIGGER e_off AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION after_()",
+    "ALTER TABLE t DISABLE TRIGGER e_off",
+    "CREATE TRIGGER f_replica AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION after_()",
+    "ALTER TABLE t ENABLE REPLICA TRIGGER f_replica",
+)
+@pytest.mark.parametrize("sql", ["UPDATE t SET n = n + 1", "DELETE FROM t WHERE id < 3", "INSERT INTO t VALUES (4, 4)"])
+def test_what_triggers_write_is_taken_back_and_they_are_as_they_were(shop: Shop, sql: str) -> None:
+    shop.there_and_back(sql)
+
+
+@tables(
+    *_AUDITED,
+    "CREATE FUNCTION hidden() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+    "EXECUTE 'INSERT INTO ' || 'aud' || 'it (what) VALUES (''hidden'')'; RETURN NULL; END $$",
+    "CREATE TRIGGER hides AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION hidden()",
+    "CREATE FUNCTION emptied() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'TRUNCATE ' || 'audit'; RETURN NULL; END $$",
+    "CREATE TRIGGER empties AFTER DELETE ON t FOR EACH ROW EXECUTE FUNCTION emptied()",
+    "CREATE FUNCTION defines() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'CREATE TABLE x' || NEW.id || '()'; RETURN NULL; END $$",
+    "CREATE TRIGGER defines AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION defines()",
+)
+@pytest.mark.parametrize(
+    "sql", ["UPDATE t SET n = 5 WHERE id = 1", "DELETE FROM t WHERE id = 1", "INSERT INTO t VALUES (7, 7)"]
+)
+def test_what_a_trigger_hides_rolls_everything_back(shop: Shop, sql: str) -> None:
+    before = state(shop.made)
+    work = job(shop.on, sql)
+    with pytest.raises(Conflict, match="Nothing was touched"):
+        shop.on.run(work)
+    assert state(shop.made) == before
+    assert shop.on.settle(work).state == "nothing"
+
+
+@tables(
+    "CREATE TABLE counted (id int PRIMARY KEY, n int)",
+    "INSERT INTO counted VALUES (1, 0)",
+    "CREATE FUNCTION sneaky() RETURNS int LANGUAGE plpgsql AS $$ BEGIN UPDATE counted SET n = n + 1; RETURN 5; END $$",
+    "CREATE TABLE t (id int PRIMARY KEY, n int DEFAULT sneaky())",
+)
+def test_a_default_that_writes_rolls_everything_back(shop: Shop) -> None:
+    before = state(shop.made)
+    with pytest.raises(Conflict, match="counted"):
+        shop.on.run(job(shop.on, "INSERT INTO t (id) VALUES (1)"))
+    assert state(shop.made) == before
+
+
+# ---- somebody else
+
+
+@tables(
+    "CREATE TABLE t (id int PRIMARY KEY, n int, s text)",
+    "INSERT INTO t SELECT i, i, 'x' FROM generate_series(1, 5) i",
+    "CREATE TABLE child (id int PRIMARY KEY, t int REFERENCES t ON DELETE CASCADE ON UPDATE CASCADE)",
+    "CREATE TABLE nulled (id int PRIMARY KEY, t int REFERENCES t ON DELETE SET NULL)",
+    "CREATE TABLE strict (id int PRIMARY KEY, t int REFERENCES t)",
+)
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ("UPDATE t SET n = 0 WHERE id < 3", "UPDATE t SET s = 'y' WHERE id = 2"),
+        ("UPDATE t SET n = 0 WHERE id < 3", "DELETE FROM t WHERE id = 1"),
+        ("DELETE FROM t WHERE id = 1", "INSERT INTO t VALUES (1, 1, 'theirs')"),
+        ("INSERT INTO t VALUES (9, 9, 'z')", "UPDATE t SET n = 8 WHERE id = 9"),
+        ("INSERT INTO t VALUES (9, 9, 'z')", "INSERT INTO child VALUES (1, 9)"),
+        ("INSERT INTO t VALUES (9, 9, 'z')", "INSERT INTO nulled VALUES (1, 9)"),
+        ("INSERT INTO t VALUES (9, 9, 'z')", "INSERT INTO strict VALUES (1, 9)"),
+        ("UPDATE t SET id = 50 WHERE id = 5", "INSERT INTO child VALUES (1, 50)"),
+        ("UPDATE t SET n = 0", "ALTER TABLE t ADD COLUMN more int"),
+        ("UPDATE t SET n = 0", "ALTER TABLE t ALTER n TYPE bigint"),
+        ("UPDATE t SET n = 0", "ALTER TABLE t RENAME TO u"),
+        ("UPDATE t SET n = 0 WHERE id = 1", "ALTER TABLE t ADD CHECK (n = 0) NOT VALID"),
+    ],
+)
+def test_what_somebody_else_did_since_is_never_gone_over(shop: Shop, ours: str, theirs: str) -> None:
+    work = job(shop.on, ours)
+    shop.on.run(work)
+    with shop.made.connect() as other:
+        other.execute(theirs)
+    left = state(shop.made)
+    with pytest.raises((Conflict, Unsupported)):
+        shop.on.revert(work, "undo")
+    assert state(shop.made) == left
+    assert shop.on.settle(work).state == "done"
+
+
+@tables(
+    "CREATE TABLE t (id int PRIMARY KEY, n int, secret text)", "INSERT INTO t VALUES (1, 1, 'sesame'), (2, 2, 'sesame')"
+)
+def test_the_difference_names_rows_and_columns(shop: Shop) -> None:
+    work = job(shop.on, "UPDATE t SET n = 0; INSERT INTO t VALUES (3, 3, 'x')")
+    shop.on.run(work)
+    with shop.made.connect() as other:
+        other.execute("UPDATE t SET secret = 'open' WHERE id = 1; DELETE FROM t WHERE id = 3")
+    for asked in (shop.on.compare, shop.on.revert):
+        with pytest.raises(Conflict) as caught:
+            asked(work, "undo")
+        assert set(caught.value.difference) == {"t id=1: secret changed", "t id=3: is gone"}
+
+
+@tables("CREATE TABLE t (id int PRIMARY KEY, n int)", "INSERT INTO t VALUES (1, 1), (2, 2)")
+def test_other_rows_may_change_meanwhile(shop: Shop) -> None:
+    work = job(shop.on, "UPDATE t SET n = 10 WHERE id = 1")
+    shop.on.run(work)
+    with shop.made.connect() as other:
+        other.execute("UPDATE t SET n = 20 WHERE id = 2; INSERT INTO t VALUES (3, 3)")
+    shop.on.revert(work, "undo")
+    assert state(shop.made)["public.t"] == ["(1,1)", "(2,20)", "(3,3)"]
+
+
+# ---- refused beforehand
+
+
+@pytest.mark.parametrize(
+    ("statements", "sql", "reason"),
+    [
+        (("CREATE TABLE t (id int)", "CREATE TABLE kid () INHERITS (t)"), "DELETE FROM t", "inherit"),
+        (
+            ("CREATE TABLE t (id int) PARTITION BY LIST (id)", "CREATE TABLE p PARTITION OF t DEFAULT"),
+            "DELETE FROM p",
+            "partition",
+        ),
+        (("CREATE TABLE t (id int, x xml)",), "DELETE FROM t", "xml"),
+        (
+            ("CREATE TABLE t (id int)", "CREATE RULE r AS ON DELETE TO t DO ALSO INSERT INTO t VALUES (1)"),
+            "DELETE FROM t",
+            "rules",
+        ),
+        (
+            (
+                "CREATE TABLE t (id int)",
+                "ALTER TABLE t ENABLE ROW LEVEL SECURITY",
+                "ALTER TABLE t FORCE ROW LEVEL SECURITY",
+            ),
+            "DELETE FROM t",
+            "row level security",
+        ),
+        (
+            ("CREATE TABLE t (id int PRIMARY KEY)", "CREATE TABLE k (t int REFERENCES t)"),
+            "TRUNCATE t CASCADE",
+            "point to",
+        ),
+        (("CREATE TABLE t (id serial)",), "TRUNCATE t RESTART IDENTITY", "counter"),
+        (("CREATE TABLE t (id int)",), "TRUNCATE t; INSERT INTO t VALUES (1)", "alone"),
+        (("CREATE TABLE t (id int)",), "ALTER TABLE t ADD COLUMN n int", "definitions"),
+        (("CREATE TABLE t (id int)",), "DROP TABLE t", "definitions"),
+        (
+            (
+                "CREATE TABLE t (id int)",
+                "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM dblink_exec('x'); RETURN NULL; END $$",
+                "CREATE TRIGGER far AFTER DELETE ON t FOR EACH ROW EXECUTE FUNCTION f()",
+            ),
+            "DELETE FROM t",
+            "outside",
+        ),
+    ],
+)
+def test_refused_beforehand_with_the_reason(
+    postgres: Postgres, statements: tuple[str, ...], sql: str, reason: str
+) -> None:
+    made = postgres.make(*statements)
+    with session(made) as on, pytest.raises((Unsupported, InvalidInput)) as caught:
+        job(on, sql)
+    assert reason in str(caught.value).lower()
+
+
+def test_views_and_tables_of_other_servers_are_refused(postgres: Postgres) -> None:
+    made = postgres.make(
+        "CREATE TABLE t (id int)", "CREATE VIEW v AS SELECT * FROM t", "CREATE MATERIALIZED VIEW m AS SELECT 1 AS id"
+    )
+    with made.admin() as admin:
+        admin.execute("CREATE EXTENSION file_fdw; CREATE SERVER files FOREIGN DATA WRAPPER file_fdw")
+        admin.execute("CREATE FOREIGN TABLE f (id int) SERVER files OPTIONS (filename '/dev/null')")
+        admin.execute(f"GRANT ALL ON f TO {made.user}")
+    with session(made) as on:
+        for name in ("v", "m", "f"):
+            with pytest.raises((Unsupported, InvalidInput)):
+                job(on, f"DELETE FROM {name}")
+
+
+def test_event_triggers_and_missing_rights(postgres: Postgres) -> None:
+    made = postgres.make("CREATE TABLE p (id int PRIMARY KEY)", "CREATE TABLE k (p int REFERENCES p ON DELETE CASCADE)")
+    guest = postgres.make()
+    with made.admin() as admin:
+        admin.execute(f"GRANT CONNECT, TEMPORARY ON DATABASE {made.database} TO {guest.user}")
+        admin.execute(
+            f"GRANT SELECT, INSERT, DELETE ON p, k TO {guest.user}; INSERT INTO p VALUES (1); INSERT INTO k VALUES (1)"
+        )
+    visitor = Made(postgres, made.database, guest.user, guest.password)
+    with session(visitor) as on:
+        with pytest.raises(Unsupported, match="catch") as caught:
+            job(on, "DELETE FROM p")
+        assert "GRANT TRIGGER" in caught.value.next_step
+        with pytest.raises((Unsupported, InvalidInput)):
+            job(on, "UPDATE p SET id = 2")
+        with made.admin() as admin:
+            admin.execute(f"GRANT TRIGGER ON p, k TO {guest.user}")
+        Shop(made, on).there_and_back("DELETE FROM p")
+    with made.admin() as admin:
+        admin.execute("CREATE FUNCTION watch() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN END $$")
+        admin.execute("CREATE EVENT TRIGGER watch ON ddl_command_end EXECUTE FUNCTION watch()")
+    with session(visitor) as on:
+        with pytest.raises(Unsupported, match="Event triggers"):
+            job(on, "DELETE FROM p")
+        Shop(made, on).there_and_back("DELETE FROM k")
+
+
+# ---- errors, bounds, definitions
+
+
+@tables("CREATE TABLE t (id int PRIMARY KEY, n int CHECK (n < 100), s text)", "INSERT INTO t VALUES (1, 1, 'sesame')")
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO t VALUES (1, 2, 'x')",
+        "UPDATE t SET n = 100 + n",
+        "UPDATE t SET n = CAST(s AS int)",
+        "UPDATE t SET n = 1 / (n - 1)",
+        "UPDATE t SET n = 2; INSERT INTO t VALUES (2, 2, (SELECT s FROM t)), (2, 2, 'y')",
+    ],
+)
+def test_errors_hold_no_rows(shop: Shop, sql: str) -> None:
+    before = state(shop.made)
+    with pytest.raises(GoexError) as caught:
+        shop.on.run(job(shop.on, sql))
+    assert "sesame" not in str(caught.value) and "(1" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert state(shop.made) == before
+
+
+@tables("CREATE TABLE t (id int PRIMARY KEY)")
+def test_a_table_that_was_created_goes_while_it_is_as_it_was_made(shop: Shop) -> None:
+    shop.there_and_back("CREATE TABLE fresh (id serial PRIMARY KEY, t int REFERENCES t, n int DEFAULT 5 CHECK (n > 0))")
+    work = job(shop.on, "CREATE TABLE fresh (id int)")
+    shop.on.run(work)
+    for theirs in ("INSERT INTO fresh VALUES (1)", "TRUNCATE fresh; ALTER TABLE fresh ADD COLUMN n int"):
+        with shop.made.connect() as other:
+            other.execute(theirs)
+        with pytest.raises(Conflict):
+            shop.on.revert(work, "undo")
+    assert "public.fresh" in state(shop.made)
+
+
+@tables("CREATE TABLE t (id int PRIMARY KEY, n int)", "INSERT INTO t VALUES (1, 1)")
+def test_a_definition_that_changed_since_it_was_planned(shop: Shop) -> None:
+    work = job(shop.on, "UPDATE t SET n = 2")
+    with shop.made.connect() as other:
+        other.execute("ALTER TABLE t ADD COLUMN m int")
+    with pytest.raises(Conflict, match="changed since"):
+        shop.on.run(work)
+
+
+@tables("CREATE TABLE t (id int PRIMARY KEY, n int)", "INSERT INTO t VALUES (1, 1)")
+def test_somebody_in_between_is_waited_for_and_it_is_tried_again(shop: Shop) -> None:
+    work = job(shop.on, "UPDATE t SET n = n + 1")
+    with shop.made.connect(autocommit=False) as other:
+        other.execute("UPDATE t SET n = 40")
+        import threading
+
+        later = threading.Timer(0.3, other.commit)
+        later.start()
+        shop.on.run(work)
+        later.join()
+    assert state(shop.made)["public.t"] == ["(1,41)"]
+    shop.on.revert(work, "undo")
+    assert state(shop.made)["public.t"] == ["(1,40)"]
+
+
+def test_the_count_that_proves_it_isnt_there(postgres: Postgres) -> None:
+    """Without the server's count of rows nothing is proven, so nothing runs."""
+    made = postgres.make("CREATE TABLE t (id int PRIMARY KEY)")
+    with made.admin() as admin:
+        admin.execute(f"ALTER ROLE {made.user} SET track_counts = off")
+    with session(made) as on, pytest.raises(Unsupported, match="track_counts"):
+        job(on, "DELETE FROM t")
+    assert isinstance(psycopg.__version__, str)
