@@ -15,7 +15,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -24,7 +24,7 @@ import apsw
 import psycopg
 import pymysql.connections
 
-from policies.errors import ExitStatus, GoexError
+from policies.errors import ExitStatus, GoexError, Unavailable
 
 Moment = Literal["before", "during", "after"]
 Victim = Literal["process", "server", "server's fsync", "server's disk"]
@@ -97,17 +97,23 @@ class DiskRecords:
 
     def put(self, name: str, data: bytes) -> None:
         with self.counter.around(f"record {name}") if self.counter else nullcontext():
-            part = self.folder / f"{name}.part"
-            with part.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            part.rename(self.folder / name)
-            folder = os.open(self.folder, os.O_RDONLY)
             try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+                self._write(name, data)
+            except OSError as error:
+                raise Unavailable("What undo needs can't be kept.") from error
+
+    def _write(self, name: str, data: bytes) -> None:
+        part = self.folder / f"{name}.part"
+        with part.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        part.rename(self.folder / name)
+        folder = os.open(self.folder, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
     def get(self, name: str) -> bytes | None:
         path = self.folder / name
@@ -189,7 +195,8 @@ def run_until(
                 heard = heard.replace(b"\x01", b"")
                 struck = True
                 strike(point.victim)
-                os.write(answer_write, b"1")
+                with suppress(BrokenPipeError):  # it has ended meanwhile
+                    os.write(answer_write, b"1")
     finally:
         timer.cancel()
         os.close(ask_read)

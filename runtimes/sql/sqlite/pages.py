@@ -19,7 +19,7 @@ import apsw
 from policies.errors import Conflict, Unsupported
 from runtimes.sql.contract import Limits
 from runtimes.sql.sqlite.opening import Connection
-from runtimes.sql.sqlite.words import locked
+from runtimes.sql.sqlite.words import doubtful, locked
 
 # Of the first page (https://www.sqlite.org/fileformat2.html): write and read version, change counter, schema cookie,
 # version-valid-for and version number.
@@ -167,7 +167,7 @@ def _put_back_beside_readers(connection: Connection, pages: Pages, verb: str, li
             except apsw.BusyError as error:
                 raise locked() from error
             rebuilt_from(pages, snapshot(reader, limits), verb)
-            backup.step(-1)
+            _finish(backup)
     finally:
         reader.close()
 
@@ -190,7 +190,17 @@ def changed() -> Conflict:
 
 def _copy(db: apsw.Connection, content: bytes) -> None:
     with db.backup("main", _memory(content), "main") as backup:
+        _finish(backup)
+
+
+def _finish(backup: apsw.Backup) -> None:
+    """Write all pages, and commit them."""
+    try:
         backup.step(-1)
+    except (apsw.BusyError, apsw.LockedError) as error:
+        raise locked() from error
+    except apsw.Error as error:
+        raise doubtful() from error
 
 
 def _memory(content: bytes) -> apsw.Connection:
