@@ -190,12 +190,13 @@ async def test_a_crash_while_a_failure_is_taken_back(transactions: bool) -> None
         return server, ground, points, before
 
     server, ground, points, before = await ready()
-    server.put("orders", {"_id": 9, "n": 17, "z": 1})
+    server.put("orders", {"_id": 9, "n": 13, "z": 1})
     with pytest.raises(Conflict):
         await executed(ground)
+    ends: set[bool] = set()
     for at in range(len(points.seen)):
         server, ground, points, _ = await ready()
-        server.put("orders", {"_id": 9, "n": 17, "z": 1})
+        server.put("orders", {"_id": 9, "n": 13, "z": 1})
         before = server.all()
         points.at, points.act = at, crash
         with pytest.raises(Crash):
@@ -203,9 +204,11 @@ async def test_a_crash_while_a_failure_is_taken_back(transactions: bool) -> None
         over(server, points)
         found = (await ground.settle()).outcome
         assert found is not None and not found.ok, points.seen[at]
+        ends.add(found.touched)
         if found.touched:
             await ground.revert("undo")
         assert server.all() == before, points.seen[at]
+    assert ends == ({False} if transactions else {False, True})
 
 
 async def test_an_undo_that_was_committed_and_not_noted_is_known_by_its_marker() -> None:
@@ -218,6 +221,8 @@ async def test_an_undo_that_was_committed_and_not_noted_is_known_by_its_marker()
         await ground.rerun("undo")
     server.hook = lambda moment, name: None
     assert server.all() == before
+    found = (await ground.settle()).outcome
+    assert found is not None and not found.touched and "as it was before" in found.summary
     with pytest.raises(Unsupported, match="undone already"):
         await ground.revert("undo")
     await ground.revert("redo")
