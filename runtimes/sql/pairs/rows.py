@@ -14,7 +14,8 @@ from typing import Literal
 from policies.errors import Unsupported
 from runtimes.sql.contract import Column, Table
 
-ROWS = 12  # of each table and seed
+ROWS = 14  # of each table and seed
+_WHOLE = 8  # of them: rows in which every column, but at most one, is as the statements ask for
 
 Value = str | int | None
 Kind = Literal[
@@ -67,31 +68,44 @@ def make(
     for table in found:
         rows: list[dict[str, Value]] = []
         for number in range(ROWS):
-            row = {
-                column.name: _value(column, table, named.get((table.name, column.name), ()), own, number, dice)
-                for column in table.columns
-            }
+            row = {column.name: _value(column, table, named, own, number, seed, dice) for column in table.columns}
             for key in table.foreign_keys:
                 parents = kept.get(key.parent, rows)
                 nullable = all(_column(table, name).nullable for name in key.columns)
-                if not parents or (nullable and dice.random() < 0.15):
+                asked = any((table.name, name) in named for name in key.columns) and number < _WHOLE
+                if not parents or (nullable and not asked and dice.random() < 0.15):
                     row.update(dict.fromkeys(key.columns))
                     continue
                 wanted = [
                     one
                     for one in parents
                     if all(
-                        str(one.get(parent)) in named.get((table.name, column), ())
+                        str(one.get(parent)) in _asked(table, column, named, number, seed)
                         for column, parent in zip(key.columns, key.parent_columns, strict=True)
                     )
                 ]
-                parent = dice.choice(wanted if wanted and dice.random() < 0.6 else parents)
+                parent = dice.choice(wanted if wanted and (number < _WHOLE or dice.random() < 0.6) else parents)
                 row.update({column: parent.get(of) for column, of in zip(key.columns, key.parent_columns, strict=True)})
             rows.append(row)
         dice.shuffle(rows)
         kept[table.name] = rows
         made += [(table, row) for row in rows]
     return made
+
+
+def _asked(
+    table: Table, column: str, named: Mapping[tuple[str, str], tuple[str, ...]], number: int, seed: int
+) -> tuple[str, ...]:
+    """Of the values that the statements say of a column: the one that meets its conditions, in all columns of the
+    first rows but one, which takes its others in turn from row to row and seed to seed. Any of them for later rows."""
+    values = named.get((table.name, column), ())
+    if not values or number >= _WHOLE:
+        return values
+    columns = [one.name for one in table.columns if (table.name, one.name) in named]
+    turn, varied = divmod(seed * (_WHOLE - 1) + number - 1, len(columns))
+    if number == 0 or columns[varied] != column:
+        return values[:1]
+    return (values[(1 + turn) % len(values)],)
 
 
 def _column(table: Table, name: str) -> Column:
@@ -104,19 +118,19 @@ def _column(table: Table, name: str) -> Column:
 def _value(
     column: Column,
     table: Table,
-    named: tuple[str, ...],
+    named: Mapping[tuple[str, str], tuple[str, ...]],
     own: Mapping[str, tuple[str, ...]],
     number: int,
+    seed: int,
     dice: random.Random,
 ) -> Value:
+    values = named.get((table.name, column.name), ())
     kind = kind_of(column.type, own)
     alone = table.key == (column.name,) or (column.name,) in table.unique
-    if named and number < max(4, 2 * len(named)) and (alone or dice.random() < 0.75):
-        # The first rows are what the statements ask for; of a key each value is there once.
-        if not alone:
-            return _fit(dice.choice(named), kind, column)
-        if number < len(named):
-            return _fit(named[number], kind, column)
+    if alone and number < len(values):  # of a key each value is there once
+        return _fit(values[number], kind, column)
+    if values and not alone and (number < _WHOLE or dice.random() < 0.4):
+        return _fit(dice.choice(_asked(table, column.name, named, number, seed)), kind, column)
     if column.nullable and column.name not in table.key and dice.random() < 0.12:
         return None
     if kind == "":

@@ -198,3 +198,14 @@ def test_output_that_is_not_whole_proves_nothing(output: bytes) -> None:
         judge(output, ["t"], 1)
     with pytest.raises(InvalidInput):
         judge(_seen([["1"]], [["2"]], [["1"]]), ["t"], SEEDS)
+
+
+@pytest.mark.docker
+async def test_rows_are_made_that_meet_all_conditions_at_once(sandbox: DockerSandbox, sandbox_image: str) -> None:
+    """A foreign key's value, a text, a range and a flag together: some made-up row is what they ask for."""
+    asked = "user_id = 77 AND note = 'to do' AND paid = true AND placed < '2024-02-03'"
+    tried = [(f"UPDATE orders SET total = total + 5 WHERE {asked} AND {also}",
+              f"UPDATE orders SET total = total - 5 WHERE {asked} AND {also}") for also in (
+        "total > 500", "total > -500", "500 >= total", "total <> 7")]  # fmt: skip
+    # The third leaves out what the action lifted over 500.
+    assert await _try(sandbox, S, tried) == [True, True, False, False]
