@@ -66,6 +66,7 @@ class Atomic:
         return self._tried(job, once)
 
     def _run(self, unit: Unit, job: Job) -> Ran:
+        job.records.put("db.session", unit.session)
         try:
             unit.insert(MARKS, [_mark(job.id, "done")])
         except Duplicate:
@@ -115,6 +116,8 @@ class Atomic:
     def _fenced(self, job: Job) -> Literal["done", "undone", "nothing"]:
         if not is_kept(job.records, DOCUMENTS):
             return "nothing"  # the images come before the commit
+        if session := job.records.get("db.session"):
+            self.backend.end(session)  # its process is gone, and it would hold the documents for a minute more
         unit = self.backend.plain()
         marked: Marked | None = "void"
         try:

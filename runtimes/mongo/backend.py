@@ -65,6 +65,11 @@ class Unit(Protocol):
     """Statements in one transaction, or without one. Each may raise Transient (in a transaction), Vanished (a write
     outside of one), Duplicate, Unavailable, and InvalidInput for what the server refuses; errors quote no data."""
 
+    @property
+    def session(self) -> bytes:
+        """What `Backend.end` knows its transaction by; empty without one."""
+        ...
+
     def find(
         self, collection: str, filter: Filter, *, sort: Mapping[str, Any] | None = None, limit: int = 0
     ) -> Iterator[bytes]: ...
@@ -140,6 +145,11 @@ class Backend(Protocol):
 
     def plain(self) -> Unit:
         """A unit without a transaction, whatever the server has."""
+        ...
+
+    def end(self, session: bytes) -> None:
+        """End a transaction that an earlier process left open, if it isn't being committed. Never raises: whether it
+        helped shows by what is there."""
         ...
 
     def interrupt(self) -> None:

@@ -40,6 +40,7 @@ _TOO_MUCH = frozenset(
     {
         "__system", "root", "clusterAdmin", "clusterManager", "hostManager", "backup", "restore", "userAdmin",
         "userAdminAnyDatabase", "dbAdminAnyDatabase", "readWriteAnyDatabase", "dbOwner", "searchCoordinator",
+        "atlasAdmin",
     }
 )  # fmt: skip
 _DANGEROUS = frozenset(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
 from itertools import islice
 from typing import Any
 
+import pymongo
 from bson.codec_options import CodecOptions, DatetimeConversion
 from bson.raw_bson import RawBSONDocument
 from pymongo import MongoClient, ReadPreference, ReturnDocument, errors
@@ -17,9 +18,9 @@ from pymongo.database import Database
 from pymongo.read_concern import ReadConcern
 from pymongo.write_concern import WriteConcern
 
-from policies.errors import Conflict
+from policies.errors import Conflict, GoexError
 from runtimes.mongo.backend import Collection, Facts, Unit
-from runtimes.mongo.extjson import encode
+from runtimes.mongo.extjson import decode, encode
 from runtimes.mongo.failing import commit_failed, told
 from runtimes.mongo.operations import Filter, Read
 from runtimes.sql.contract import Limits
@@ -28,6 +29,7 @@ _RAW: CodecOptions[RawBSONDocument] = CodecOptions(
     document_class=RawBSONDocument, tz_aware=True, datetime_conversion=DatetimeConversion.DATETIME_MS
 )
 Raw = RawBSONDocument
+_WRITE_SECONDS = 10.0  # for one document, outside of a transaction: somebody's open transaction may hold it
 
 
 class WireBackend:
@@ -99,6 +101,10 @@ class WireBackend:
     def plain(self) -> Unit:
         return WireUnit(self._database, None, self._limits, self._stopped)
 
+    def end(self, session: bytes) -> None:
+        with suppress(errors.PyMongoError, GoexError), pymongo.timeout(_WRITE_SECONDS):
+            self._client.admin.command("killSessions", [decode(session)])
+
     def interrupt(self) -> None:
         self._stopped.set()
 
@@ -117,6 +123,10 @@ class WireUnit:
         self._session = session
         self._ms = int(limits.seconds * 1000)
         self._stopped = stopped
+
+    @property
+    def session(self) -> bytes:
+        return b"" if self._session is None else encode(dict(self._session.session_id))
 
     def find(
         self, collection: str, filter: Filter, *, sort: Mapping[str, Any] | None = None, limit: int = 0
@@ -230,8 +240,12 @@ class WireUnit:
             raise Conflict("It was cancelled.")
         return self._database[collection]
 
-    def _told(self, *, writes: bool = False) -> Any:
-        return told(transaction=self._session is not None, writes=writes)
+    @contextmanager
+    def _told(self, *, writes: bool = False) -> Iterator[None]:
+        alone = writes and self._session is None
+        limited = pymongo.timeout(_WRITE_SECONDS) if alone else nullcontext()
+        with told(transaction=self._session is not None, writes=writes), limited:
+            yield
 
 
 def _refusal(kind: str, options: Mapping[str, Any]) -> str:

@@ -46,6 +46,8 @@ class Server:
     versions: dict[tuple[str, bytes], int] = field(default_factory=dict)
     clock: int = 0
     opened: list[FakeUnit] = field(default_factory=list)
+    sessions: int = 0
+    ends: bool = True  # a transaction when it is asked to
     can_compare: bool = True  # whole documents, in a filter
     stores: Callable[[bytes], bytes] = lambda document: document  # what becomes of a document that is inserted
 
@@ -111,6 +113,11 @@ class FakeBackend:
     def plain(self) -> FakeUnit:
         return FakeUnit(self.server, transaction=False)
 
+    def end(self, session: bytes) -> None:
+        for unit in list(self.server.opened):
+            if unit.session == session and self.server.ends:
+                unit.end()
+
     def interrupt(self) -> None:
         pass
 
@@ -123,11 +130,17 @@ class FakeUnit:
         self.server = server
         self.transaction = transaction
         self.state = "open"
+        server.sessions += 1
+        self.number = server.sessions
         self.began = server.clock
         self.view: Documents = dict(server.documents) if transaction else server.documents
         self.wrote: dict[tuple[str, bytes], bytes | None] = {}
         if transaction:
             server.opened.append(self)
+
+    @property
+    def session(self) -> bytes:
+        return b"%d" % self.number if self.transaction else b""
 
     # ---- reading
 

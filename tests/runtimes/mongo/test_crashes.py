@@ -325,9 +325,11 @@ async def test_what_can_not_be_known_now_is_said_and_known_later(monkeypatch: py
     assert found is not None and not found.touched and server.all() == before
 
 
-async def test_a_commit_under_way_can_not_slip_past_the_probe() -> None:
+@pytest.mark.parametrize("ends", [True, False])
+async def test_a_commit_under_way_can_not_slip_past_the_probe(ends: bool) -> None:
     """The process died after it had sent the commit, and the server hadn't come to it when the probe looked."""
     server, ground, points, before = scene(True)
+    server.ends = ends
     await planned(ground, points)
     points.at, points.act = 10_000, crash
     server.hook = lambda moment, name: crash() if (moment, name) == ("before", "commit") else None
@@ -335,6 +337,13 @@ async def test_a_commit_under_way_can_not_slip_past_the_probe() -> None:
         await executed(ground)
     [open_unit] = server.opened
     server.hook = lambda moment, name: None
+    if ends:  # it was ended by the probe: now the commit finds nothing
+        found = (await ground.settle()).outcome
+        assert found is not None and not found.touched
+        with pytest.raises(Transient):
+            open_unit.commit()
+        assert server.all() == before and (await ground.settle()).outcome == found
+        return
     assert (await ground.settle()).outcome is None  # its transaction holds the marker: it isn't known yet
     open_unit.commit()
     found = (await ground.settle()).outcome
