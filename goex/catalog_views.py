@@ -6,12 +6,12 @@ answer grows with a catalog of tens of thousands of methods.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from goex.rpc import goex_pb2 as pb
 from mapper.catalog import Catalog
 from mapper.store.rows import Entry
-from policies.catalog import Method, Risk, Scope, Service
+from policies.catalog import Method, Risk, Scope, Service, Source
 from policies.jsonvalue import canonical
 
 
@@ -30,7 +30,9 @@ def services_reply(
     else:
         view.scopes.extend(scope_view(scope) for _, scope in sorted(service.scopes.items()))
         if catalog.store is not None and service.source == "imported":
-            view.methods.extend(_entry_view(entry) for entry in catalog.store.entries_of(service.name))
+            undone = catalog.store.ways_back(service.name)
+            entries = catalog.store.entries_of(service.name)
+            view.methods.extend(_entry_view(entry, undone.get(entry.name, ())) for entry in entries)
         else:
             view.methods.extend(method_view(method) for method in service.methods.values())
     return pb.ServicesReply(services=[view])
@@ -40,7 +42,7 @@ def method_view(method: Method, *, whole: bool = False) -> pb.MethodView:
     """One method; with the schema of its arguments where it is `whole`."""
     undo = "nothing" if method.risk is Risk.READ else "irreversible"
     if method.undo is not None:
-        undo = "compensating: " + ", ".join(call.method for call in method.undo.calls)
+        undo = _undone_by((call.method for call in method.undo.calls), method.undo.source)
     return pb.MethodView(
         name=method.name,
         description=method.description,
@@ -55,13 +57,25 @@ def method_view(method: Method, *, whole: bool = False) -> pb.MethodView:
     )
 
 
-def _entry_view(entry: Entry) -> pb.MethodView:
+def _undone_by(methods: Iterable[str], source: Source) -> str:
+    kind = "compensating" if source == "bundled" else f"compensating ({source})"
+    return f"{kind}: {', '.join(methods)}"
+
+
+def _entry_view(entry: Entry, undone_by: tuple[str, ...] = ()) -> pb.MethodView:
+    undo = "nothing" if entry.risk is Risk.READ else "irreversible"
+    if undone_by:
+        undo = _undone_by(undone_by, "derived")
     return pb.MethodView(
         name=entry.name,
         description=entry.description,
         risk=entry.risk.word,
         scopes=entry.scopes,
-        undo="nothing" if entry.risk is Risk.READ else "irreversible",
+        undo=_undone_by(undone_by, "derived")
+        if undone_by
+        else "nothing"
+        if entry.risk is Risk.READ
+        else "irreversible",
         http=entry.http,
         path=entry.path,
         origin_id=entry.origin_id,

@@ -146,6 +146,11 @@ class Store(Listing):
             return None
         return self.method(*found[0].split(".", 1))
 
+    def ways_back(self, service: str) -> dict[str, tuple[str, ...]]:
+        """The methods of a service that have a derived way back, and what takes each back. Raises StoreUnreadable."""
+        with self._reading() as db:
+            return waysback.of_service(db, service) if db is not None else {}
+
     def unlocks(self, service: str, scope: str) -> frozenset[str]:
         """The names of the methods that the scope alone suffices for. Raises StoreUnreadable."""
         with self._reading() as db:

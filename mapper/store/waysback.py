@@ -75,3 +75,28 @@ def of_method(db: sqlite3.Connection, document: int, origin_id: str) -> UndoTemp
         guard=named(undo.guard) if undo.guard is not None else None,
         verify=named(undo.verify) if undo.verify is not None else None,
     )
+
+
+def of_service(db: sqlite3.Connection, service: str) -> dict[str, tuple[str, ...]]:
+    """The names of a service's methods that have a way back, and of what takes each back."""
+    try:
+        rows = db.execute(
+            "SELECT m.name, w.undo, w.document_id FROM way_back w JOIN method m ON m.document_id = w.document_id"
+            " AND m.origin_id = w.origin_id JOIN document d ON d.id = w.document_id"
+            " JOIN service s ON s.id = d.service_id WHERE s.name = ?",
+            (service,),
+        ).fetchall()
+    except sqlite3.OperationalError as error:
+        if "no such table" in str(error):
+            return {}
+        raise
+    found: dict[str, tuple[str, ...]] = {}
+    for name, text, document in rows:
+        try:
+            ids = [call.method for call in undo_from_json(json.loads(text), "derived").calls]
+        except (ValueError, TypeError, InvalidInput) as error:
+            raise sqlite3.DatabaseError(f"a derived way back is damaged: {error}") from error
+        query = "SELECT name FROM method WHERE document_id = ? AND origin_id = ?"
+        named = [db.execute(query, (document, id)).fetchone() for id in ids]
+        found[name] = tuple(str(one[0]) for one in named if one is not None)
+    return found

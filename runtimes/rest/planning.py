@@ -191,20 +191,14 @@ def _plan_call(
     chosen: Chosen | None = None
     if not step.read:
         chosen = chosen_for(method, arguments, catalog, reversions)
-        no_undo = _why_none(method, chosen)
+        no_undo = why_none(method, chosen)
     if chosen is not None and chosen.pair is not None:
         after = replace(during, key=action_key(action_id, index, f"{turn}/undo"))
         try:
-            template = expanded(chosen.pair.undo, arguments)
-            pre = during.one(template.pre, "pre", f"pre-{index}")
-            undo = replace(
-                _plan_undo(template, after),
-                pair=chosen.pair.hash,
-                standing=chosen.standing.value,
-                parts=parts_before(chosen.pair.undo, arguments),
-            )
+            undo = planned_undo(chosen, after)
+            pre = during.one(expanded(chosen.pair.undo, arguments).pre, "pre", f"pre-{index}")
         except InvalidInput as error:
-            pre, no_undo = None, f"its undo can't be filled ({error.message.rstrip('.')})"
+            pre, undo, no_undo = None, None, f"its undo can't be filled ({error.message.rstrip('.')})"
     probe = None if step.read else during.one(method.probe, "probe", f"probe-{index}")
     call = replace(call, account=account.name)
     return PlannedCall(index, call, pre, step, probe, undo, no_undo)
@@ -218,7 +212,18 @@ def chosen_for(method: Method, arguments: JsonObject, catalog: Catalog, reversio
     return choose(pairs, plain(arguments), reversions)
 
 
-def _why_none(method: Method, chosen: Chosen) -> str:
+def planned_undo(chosen: Chosen, maker: StepMaker) -> PlannedUndo | None:
+    """The undo of one call by the pair that was chosen for it; None without one. Raises InvalidInput when it can't be
+    filled."""
+    if chosen.pair is None:
+        return None
+    made = _plan_undo(expanded(chosen.pair.undo, maker.request), maker)
+    parts = parts_before(chosen.pair.undo, maker.request)
+    return replace(made, pair=chosen.pair.hash, standing=chosen.standing.value, parts=parts)
+
+
+def why_none(method: Method, chosen: Chosen) -> str:
+    """Why no pair was chosen; "" where one was."""
     if chosen.pair is not None:
         return ""
     if chosen.unbelieved:

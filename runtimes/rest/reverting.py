@@ -75,17 +75,22 @@ def undo_steps(
         if account is None:
             raise Unsupported(f"The account {step.service}/{step.account} is gone, so nothing can be taken back there.")
         try:
-            made = [bind(each, ledger.answers, catalog, account) for each in known[step.call].steps]
-            _check_parts(step, known[step.call], ledger)
-            if known[step.call].source == "model":
-                _check_aim(step, made, ledger, catalog)
-            bound.append(made)
+            bound.append(bound_undo(step, known[step.call], ledger, catalog, account))
         except InvalidInput as error:
             raise Unsupported(
                 f"{step.method_id} (call {step.call + 1}) can't be taken back: {error.message}",
                 next_step="Look at the service, and take it back there.",
             ) from error
-    return _ordered(bound)
+    return ordered(bound)
+
+
+def bound_undo(step: Step, undo: PlannedUndo, ledger: Ledger, catalog: Catalog, account: Account) -> list[Step]:
+    """What takes back one call, with what was answered. Raises InvalidInput where that can't be."""
+    made = [bind(each, ledger.answers, catalog, account) for each in undo.steps]
+    _check_parts(step, undo, ledger)
+    if undo.source == "model":
+        _check_aim(step, made, ledger, catalog)
+    return made
 
 
 def _check_believed(step: Step, undo: PlannedUndo, reversions: ReversionSet) -> None:
@@ -130,7 +135,8 @@ def _check_aim(step: Step, undo: Sequence[Step], ledger: Ledger, catalog: Catalo
             raise InvalidInput(f"{each.method_id} would be aimed at what was there before the action.")
 
 
-def _ordered(calls: Sequence[Sequence[Step]]) -> tuple[Step, ...]:
+def ordered(calls: Sequence[Sequence[Step]]) -> tuple[Step, ...]:
+    """The steps of several calls, given newest first, in the order in which they are sent."""
     first: list[Step] = []
     then: list[Step] = []
     looked_at: list[tuple[object, ...]] = []

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mapper.catalog import Catalog
-from policies.actions import Plan
+from policies.actions import ApiCalls, Files, Plan, Revert, UndoClass
 from policies.grants import PERSON
 from policies.limits import NOT_CONFINED, Confinement, described
 from policies.rules.cases import read
@@ -118,3 +118,64 @@ def test_a_session_of_an_agent_has_so_many_actions() -> None:
 def test_what_is_confined_is_said() -> None:
     assert described(NOT_CONFINED) == {}
     assert described(Confinement(hosts=("a", "b"), rows=5)) == {"hosts": "a, b", "rows": "5"}
+
+
+# ---- strict undo
+
+
+def asks(standing: str = "unproven", *, undo_class: UndoClass = UndoClass.COMPENSATING, **more: Any) -> Plan:
+    """A plan of two calls, a read and a change whose way back stands so."""
+    steps = [
+        {"call": 0, "role": "call", "service": "notes", "method": "get", "read": True},
+        {"call": 1, "role": "call", "service": "notes", "method": "patch", "read": False},
+    ]
+    facts: dict[str, Any] = {
+        "action": ApiCalls(calls=()),
+        "needs": (),
+        "undo_class": undo_class,
+        "undo_text": "",
+        "resolved": {"verb": "do", "steps": steps},
+        "bounds": {},
+        "catalog_hash": "",
+        "image_id": "",
+        "limits": {},
+        "lines": (),
+        "undo": {"calls": [{"call": 1, "standing": standing}]} if standing else {"calls": []},
+    }
+    return Plan(**{**facts, **more})
+
+
+STRICT = Confinement(strict=True)
+FILES = Files(folder="/x", language="shell", program="true")
+REVERT = {"resolved": {"verb": "undo", "steps": []}, "undo": {}}
+
+
+@pytest.mark.parametrize(
+    ("confinement", "agent", "plan", "says"),
+    [
+        (STRICT, "bot", asks("proven"), ""),
+        (STRICT, "bot", asks(), "the way back of notes.patch isn't proven here"),
+        (STRICT, PERSON, asks(), "isn't proven here"),
+        (STRICT, "bot", asks("failed"), "isn't proven here"),
+        (STRICT, "bot", asks("unbelieved"), "isn't proven here"),
+        (STRICT, "bot", asks(""), "isn't proven here"),
+        (STRICT, "bot", asks(undo_class=UndoClass.IRREVERSIBLE), "can't be taken back"),
+        (STRICT, "bot", asks("", undo_class=UndoClass.NOTHING, resolved={"steps": []}), ""),
+        (STRICT, "bot", asks("", action=Revert(verb="undo", target="a"), **REVERT), ""),
+        (STRICT, "bot", asks(action=Revert(verb="redo", target="a")), "isn't proven here"),
+        (STRICT, "bot", asks(undo_class=UndoClass.EXACT, action=FILES, resolved={}, undo={}), ""),
+        (Confinement(strict_agents=("bot*",)), "bot-1", asks(), "isn't proven here"),
+        (Confinement(strict_agents=("bot*",)), "helper", asks(), ""),
+        (Confinement(strict_agents=("bot*",)), PERSON, asks(), ""),
+        (NOT_CONFINED, "bot", asks(), ""),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_strict_undo(confinement: Confinement, agent: str, plan: Plan, says: str) -> None:
+    found = confinement.refusal(plan, agent=agent, situation=Situation(), catalog=CATALOG)
+    assert says in found if says else found == ""
+
+
+def test_strict_undo_is_said() -> None:
+    assert described(STRICT) == {"strict_undo": "everybody"}
+    assert described(Confinement(strict_agents=("a", "b*"))) == {"strict_undo": "a, b*"}

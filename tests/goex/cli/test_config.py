@@ -139,6 +139,12 @@ def test_a_wrong_key_deep_inside_is_found() -> None:
         parse({"sandbox": {"mem": 1}})
 
 
+def test_strict_undo_is_part_of_what_confines() -> None:
+    assert not parse({}).confine.strict
+    assert parse({"undo": {"strict": True}}).confine.strict
+    assert parse({"undo": {"strict_agents": ["bot*"]}}).confine.strict_agents == ("bot*",)
+
+
 CONFINED = {
     '[confine]\nfolders = ["/home/you/docs"]\nhosts = ["Slack.com"]\nrows = 5\nsession_actions = 9\n': (
         ("/home/you/docs",), ("slack.com",), 5, 9,
@@ -153,6 +159,9 @@ BAD_CONFINEMENT = {
     '[confine]\nrecipients = [""]\n': "must be a list of texts",
     "[confine]\nrows = -1\n": "must be between",
     '[confine]\nfolder = "/x"\n': "isn't a setting",
+    '[undo]\nstrict = "yes"\n': "must be true or false",
+    '[undo]\nstrict_agents = "bot"\n': "must be a list",
+    "[undo]\nstricter = true\n": "isn't a setting",
     "[breaker]\ndenials = -1\n": "must be between",
     "[breaker]\nminutes = 0\n": "must be between",
     "[breaker]\nforever = true\n": "isn't a setting",
