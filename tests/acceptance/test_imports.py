@@ -108,3 +108,10 @@ def test_help_is_quick_because_it_loads_no_engine() -> None:
 def test_the_probe_sees_what_is_loaded() -> None:
     assert "sqlalchemy" in tops(loaded_by("import sqlalchemy"))
     assert "json.tool" in loaded_by("import json.tool")
+
+
+def test_no_database_driver_is_loaded_before_somebody_works_on_a_database() -> None:
+    loaded = loaded_by("import goex.daemon.app, runtimes.mongo.runtime, runtimes.sql.runtime")
+    assert "runtimes.mongo.runtime" in loaded
+    drivers = {"apsw", "bson", "psycopg", "pymongo", "pymysql", "sqlglot"}
+    assert not drivers & {name.partition(".")[0] for name in loaded}
