@@ -45,5 +45,8 @@ def _forbidden(core: Core, row: ActionRow, plan: Plan) -> bool:
         plan=plan,
         situation=core.rules.counts.situation(row.agent, row.session),
     )
-    said = core.rules.judge(request, core.clock())
+    try:
+        said = core.rules.judge(request, core.clock())
+    except Exception:  # noqa: BLE001  what can't be judged is denied where it is decided
+        return False
     return bool(said.forbid) and not said.refusal

@@ -117,14 +117,14 @@ class SqlRuntime:
         return Found(schema=schema, program=program, policy=policy, survey=survey, undo=undo)
 
     def _policy(self, action: Sql, program: Program, lease: Lease) -> Policy:
-        if action.undo and action.policy != "pairs":
+        assert lease.terms is not None
+        policy: Policy = action.policy or lease.terms.applies(plans.written(program))
+        if action.undo and policy != "pairs":
             raise InvalidInput(
                 "Statements that take it back belong to the policy pairs.", next_step="Add --policy pairs."
             )
         if program.reads_only:
             return "reversal"
-        assert lease.terms is not None
-        policy = action.policy or lease.terms.applies(plans.written(program))
         if policy == "pairs" and not action.undo.strip():
             raise InvalidInput(
                 "Taking back by a pair needs the statements that take it back.",
