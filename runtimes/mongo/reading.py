@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 
-from policies.jsonvalue import JsonValue
+from policies.errors import InvalidInput
+from policies.jsonvalue import JsonValue, check_depth
 from runtimes.mongo.backend import Unit
 from runtimes.mongo.extjson import decode, shown
 from runtimes.mongo.operations import Read
 from runtimes.sql.contract import Limits
+
+_DEEPEST = 40  # levels; MongoDB holds 100
 
 
 def read(unit: Unit, operation: Read, limits: Limits, budget: list[int]) -> JsonValue:
@@ -26,7 +29,7 @@ def read(unit: Unit, operation: Read, limits: Limits, budget: list[int]) -> Json
             if len(values) >= limits.result_rows or len(text) > budget[0]:
                 break
             budget[0] -= len(text)
-            values.append(json.loads(text))
+            values.append(_plain(text))
         return {"values": values, "more": len(values) < len(listed)}
     documents: list[JsonValue] = []
     more = False
@@ -36,5 +39,15 @@ def read(unit: Unit, operation: Read, limits: Limits, budget: list[int]) -> Json
             more = True
             break
         budget[0] -= len(text)
-        documents.append(json.loads(text))
+        documents.append(_plain(text))
     return {"documents": documents, "more": more}
+
+
+def _plain(text: str) -> JsonValue:
+    """As JSON; what is nested deeper than an answer of ours may be stays text."""
+    value: JsonValue = json.loads(text)
+    try:
+        check_depth(value, _DEEPEST)
+    except InvalidInput:
+        return text
+    return value

@@ -36,9 +36,9 @@ def operations(texts: Iterable[str], program: Program) -> Iterator[str]:
         yield f"Operation {number} of {len(listed)}:" if len(listed) > 1 else "Operation:"
         yield from barred(json.dumps(parse(text), indent=2, ensure_ascii=False))
     for (collection, verb), uses in program.uses().items():
-        yield escape(f"  {_DOES[verb]} {collection}")
+        yield escape(f"It {_DOES[verb]} {collection}.")
         if verb != "insert" and any(isinstance(one, Write) and one.everywhere for one in uses):
-            yield escape(f"  THE FILTER IS EMPTY: it is for every document of {collection}.")
+            yield escape(f"THE FILTER IS EMPTY: it is for every document of {collection}.")
 
 
 _DOES = {"find": "reads", "insert": "inserts into", "update": "changes documents of", "delete": "deletes documents of"}

@@ -297,6 +297,12 @@ async def test_the_plan_says_what_is_needed_and_how_it_is_taken_back(server: Ser
         assert "not all at once" in plan.undo_text
 
 
+async def test_the_plan_says_that_documents_expire_by_themselves(server: Server, ground: Ground) -> None:
+    server.special["sessions"] = Collection(name="sessions", expires=True)
+    plan = await ground.plan(operation("deleteOne", "sessions", filter={"_id": 1}))
+    assert any("deletes documents of sessions by itself" in line for line in plan.lines)
+
+
 async def test_what_only_reads_has_nothing_to_take_back(server: Server, ground: Ground) -> None:
     orders(server)
     done = await ground.do(
@@ -322,6 +328,24 @@ async def test_answers_are_bounded(server: Server) -> None:
     )
     assert [len(one["documents"]) for one in done.results] == [3, 0]
     assert all(one["more"] for one in done.results)
+
+
+async def test_a_document_that_is_deeper_than_an_answer_may_be_is_given_back_as_text(
+    server: Server, ground: Ground
+) -> None:
+    from policies.jsonvalue import canonical
+
+    deep: dict[str, object] = {}
+    for _ in range(90):
+        deep = {"a": deep}
+    server.put("orders", {"_id": 1, "deep": deep})
+    done = await ground.do(operation("find", "orders", filter={}))
+    [found] = done.results[0]["documents"]
+    assert isinstance(found, str) and found.startswith('{"_id": 1, "deep": {"a"')
+    assert canonical(done.to_json())
+    await ground.do(operation("deleteMany", "orders", filter={}), id="a-2")
+    await ground.revert("undo", id="a-2")
+    assert list(server.all()) == [("orders", b"number 1")]
 
 
 @pytest.mark.parametrize("kind", ["view", "capped"])

@@ -1,0 +1,87 @@
+"""MongoDB's errors, said in GoEx's words: which is which, and that none of them quotes what the server quoted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pymongo import errors
+
+from policies.errors import Conflict, GoexError, InvalidInput, Unavailable, Unsupported
+from runtimes.mongo.backend import CommitUnknown, Duplicate, Transient, Vanished
+from runtimes.mongo.failing import commit_failed, translated
+from runtimes.mongo.wire import _refusal
+
+SAID = "E11000 duplicate key error collection: shop.people index: mail_1 dup key: { mail: 'hunter2@example.org' }"
+
+
+def failure(code: int, *labels: str, **details: Any) -> errors.OperationFailure:
+    return errors.OperationFailure(SAID, code, {"errmsg": SAID, "errorLabels": list(labels), **details})
+
+
+def lost(*labels: str) -> errors.AutoReconnect:
+    return errors.AutoReconnect("hunter2", {"errorLabels": list(labels)})
+
+
+BULK: dict[str, Any] = {"writeErrors": [{"code": 11000, "errmsg": SAID, "keyPattern": {"mail": 1}}]}
+UNCONFIRMED: dict[str, Any] = {"writeErrors": [], "writeConcernErrors": [{"code": 64, "errmsg": SAID}]}
+CASES: dict[str, tuple[errors.PyMongoError, bool, bool, type[GoexError]]] = {
+    "a key that is taken": (errors.DuplicateKeyError(SAID, 11000, {"keyPattern": {"mail": 1}}), False, True, Duplicate),
+    "a key that is taken, of many": (errors.BulkWriteError(BULK), True, True, Duplicate),
+    "a write that nobody confirmed": (errors.BulkWriteError(UNCONFIRMED), False, True, Vanished),
+    "a write that timed out": (errors.WTimeoutError(SAID, 64, {}), False, True, Vanished),
+    "rolled back": (failure(112, "TransientTransactionError"), True, True, Transient),
+    "lost in a transaction": (lost("TransientTransactionError"), True, True, Transient),
+    "lost while writing": (lost(), False, True, Vanished),
+    "lost while reading": (lost(), False, False, Unavailable),
+    "nobody there": (errors.ServerSelectionTimeoutError("hunter2"), False, True, Unavailable),
+    "too slow": (failure(50), False, False, Conflict),
+    "somebody holds it": (failure(112), False, True, Conflict),
+    "not allowed": (failure(13), False, False, Unsupported),
+    "wrong password": (failure(18), False, False, Unavailable),
+    "the validator": (failure(121), True, True, InvalidInput),
+    "an id that is changed": (failure(66), True, True, InvalidInput),
+    "not in a transaction": (failure(263), True, True, Unsupported),
+    "anything else": (failure(2, codeName="BadValue"), False, False, InvalidInput),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_error_is_what_it_is_and_quotes_nothing(name: str) -> None:
+    error, transaction, writes, kind = CASES[name]
+    found = translated(error, transaction=transaction, writes=writes)
+    assert type(found) is kind or (kind in (Conflict, Unavailable) and isinstance(found, kind))
+    assert "hunter2" not in str(found) and found.message.endswith(".")
+    if isinstance(found, Duplicate):
+        assert found.index == "mail"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (failure(251, "TransientTransactionError"), Transient),
+        (lost("UnknownTransactionCommitResult"), CommitUnknown),
+        (failure(64, "UnknownTransactionCommitResult"), CommitUnknown),
+        (failure(50), CommitUnknown),  # never taken for a rollback
+    ],
+)
+def test_a_commit_that_failed(error: errors.PyMongoError, kind: type[GoexError]) -> None:
+    with pytest.raises(kind) as raised:
+        commit_failed(error)
+    assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "says"),
+    [
+        ("collection", {}, ""),
+        ("collection", {"validator": {"a": 1}, "changeStreamPreAndPostImages": {"enabled": True}}, ""),
+        ("collection", {"capped": True, "size": 4096}, "capped"),
+        ("collection", {"encryptedFields": {}}, "encrypted"),
+        ("timeseries", {"timeseries": {"timeField": "t"}}, "time series"),
+        ("view", {"viewOn": "orders", "pipeline": []}, "view"),
+        ("something new", {}, "plain collection"),
+    ],
+)
+def test_collections_whose_documents_could_not_be_put_back(kind: str, options: dict[str, Any], says: str) -> None:
+    assert (says in _refusal(kind, options)) if says else _refusal(kind, options) == ""
