@@ -53,6 +53,10 @@ check-protos: setup ## See whether goex/rpc/ is what protos/ says
 bench: services ## Measure, print a table, write bench.json
 	@$(BIN)/python -m tests.bench.run $(ARGS)
 
+.PHONY: huge
+huge: setup ## Take back a program on a folder of a million files (minutes)
+	@$(BIN)/python -m tests.bench.huge $(ARGS)
+
 .PHONY: plots
 plots: setup ## Draw docs/plots anew
 	@$(BIN)/python -m tests.plots.voting

@@ -80,6 +80,7 @@ class Files:
     program: str
     undo: str = ""  # a program that is said to take it back; a dry run tries it, undo itself never uses it
     preview: str = ""  # the dry run whose result is applied instead of running the program
+    more: tuple[str, ...] = ()  # further folders; each, and the first, is then at /work/NAME
     kind: Literal["files"] = "files"
 
     def to_json(self) -> JsonValue:
@@ -90,6 +91,7 @@ class Files:
             "program": self.program,
             **({"undo": self.undo} if self.undo else {}),
             **({"preview": self.preview} if self.preview else {}),
+            **({"more": list(self.more)} if self.more else {}),
         }
 
 
@@ -212,6 +214,13 @@ class Plan:
     @property
     def risk(self) -> Risk:
         return max((need.risk for need in self.required), default=Risk.DELETE)
+
+
+def folders_of(plan: Plan) -> tuple[str, ...]:
+    """The folders that a plan is about, as they were resolved."""
+    more = plan.resolved.get("more")
+    found = (plan.resolved.get("folder"), *(more if isinstance(more, list | tuple) else ()))
+    return tuple(folder for folder in found if isinstance(folder, str) and folder)
 
 
 class Ended(StrEnum):

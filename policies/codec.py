@@ -36,6 +36,7 @@ def action_from_json(value: Any) -> Action:
                     program=_text(value["program"]),
                     undo=_text(value.get("undo", "")),
                     preview=_text(value.get("preview", "")),
+                    more=tuple(_text(folder) for folder in value.get("more", ())),
                 )
             case "sql":
                 if value["policy"] not in get_args(UndoPolicy):

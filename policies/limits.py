@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from policies.actions import Plan, Revert, UndoClass
+from policies.actions import Plan, Revert, UndoClass, folders_of
 from policies.grants import PERSON
 from policies.reversions import Standing
 from policies.rules.facts import NO_CATALOG, Catalogued, Situation, hosts_of, plan_recipients
@@ -46,8 +46,9 @@ class Confinement:
             return f"This session has had its {self.session_actions} actions, and isn't allowed more."
         if agent == PERSON and isinstance(plan.action, Revert) and plan.action.verb != "redo":
             return ""
-        folder = plan.resolved.get("folder")
-        if self.folders and isinstance(folder, str) and not any(_below(folder, allowed) for allowed in self.folders):
+        if self.folders and any(
+            not any(_below(folder, allowed) for allowed in self.folders) for folder in folders_of(plan)
+        ):
             return "This folder isn't one of those that actions are confined to."
         if self.hosts and (outside := _outside(hosts_of(plan), self.hosts)):
             return f"{outside} isn't one of the hosts that actions are confined to."

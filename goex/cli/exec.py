@@ -42,7 +42,10 @@ def run(
     ] = None,
     shell: Annotated[str, typer.Option(metavar="COMMAND", help="A shell command to run on --folder.")] = "",
     python: Annotated[Path | None, typer.Option(metavar="FILE", help="A Python file to run on --folder.")] = None,
-    folder: Annotated[Path | None, typer.Option(metavar="DIR", help="The one folder that the program sees.")] = None,
+    folder: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="DIR", help="The folder that the program sees; again: several, each at /work/NAME."),
+    ] = None,
     undo: Annotated[
         str,
         typer.Option(metavar="COMMAND", help="Said to take the program back: --dry-run tries it. Undo never uses it."),
@@ -81,7 +84,13 @@ def run(
     """
     out = Output(as_json)
     on_database = Statements(database, sql, policy, undo_sql, mongo)
-    request = build(words or [], call or [], shell, python, folder, proposal, account, on_database)
+    folders = folder or []
+    first = folders[0] if folders else None
+    request = build(words or [], call or [], shell, python, first, proposal, account, on_database)
+    if len(folders) > 1 and not request.HasField("files"):
+        raise InvalidInput("Several folders are for --shell and --python alone.", next_step="Name one --folder.")
+    for each in folders[1:]:
+        request.files.more.append(_text(_absolute(each), "The folder"))
     if (undo or preview) and not request.HasField("files"):
         raise InvalidInput("--undo and --apply belong to a program on --folder.", next_step="Leave them out.")
     if keep and not dry_run:

@@ -31,6 +31,7 @@ LONGEST_PROPOSAL = 1_000_000
 LONGEST_PROGRAM = 200_000
 LONGEST_NAME = 300
 LONGEST_FOLDER = 4096
+MOST_FOLDERS = 8
 MOST_CALLS = 32
 MOST_LISTED = 1000
 
@@ -315,8 +316,13 @@ def _files(files: pb.FilesProgram) -> Action:
         raise InvalidInput("The program is empty.", next_step="Say what is to be run.")
     if len(files.undo) > LONGEST_PROGRAM or "\0" in files.undo or len(files.preview) > LONGEST_NAME:
         raise InvalidInput("The program's undo, or the dry run's name, is too long.", next_step="Leave it out.")
+    if len(files.more) > MOST_FOLDERS or any(len(each) > LONGEST_FOLDER or "\0" in each for each in files.more):
+        raise InvalidInput(
+            f"A program works on at most {MOST_FOLDERS} folders.", next_step="Name fewer, by their paths."
+        )
     made: dict[str, str] = {"kind": "files", "folder": files.folder, "language": files.language}
-    return action_from_json({**made, "program": files.program, "undo": files.undo, "preview": files.preview})
+    made |= {"program": files.program, "undo": files.undo, "preview": files.preview}
+    return action_from_json({**made, "more": list(files.more)})
 
 
 def _sql(program: pb.SqlProgram) -> Action:

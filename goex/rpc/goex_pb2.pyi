@@ -25,18 +25,20 @@ class Calls(_message.Message):
     def __init__(self, calls: _Optional[_Iterable[_Union[Call, _Mapping]]] = ...) -> None: ...
 
 class FilesProgram(_message.Message):
-    __slots__ = ("folder", "language", "program", "undo", "preview")
+    __slots__ = ("folder", "language", "program", "undo", "preview", "more")
     FOLDER_FIELD_NUMBER: _ClassVar[int]
     LANGUAGE_FIELD_NUMBER: _ClassVar[int]
     PROGRAM_FIELD_NUMBER: _ClassVar[int]
     UNDO_FIELD_NUMBER: _ClassVar[int]
     PREVIEW_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
     folder: str
     language: str
     program: str
     undo: str
     preview: str
-    def __init__(self, folder: _Optional[str] = ..., language: _Optional[str] = ..., program: _Optional[str] = ..., undo: _Optional[str] = ..., preview: _Optional[str] = ...) -> None: ...
+    more: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, folder: _Optional[str] = ..., language: _Optional[str] = ..., program: _Optional[str] = ..., undo: _Optional[str] = ..., preview: _Optional[str] = ..., more: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SqlProgram(_message.Message):
     __slots__ = ("database", "statements", "policy", "undo")

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any, Protocol
 
 from policies.accounts import Origin
-from policies.actions import ApiCalls, Files, Need, Plan, Revert
+from policies.actions import ApiCalls, Files, Need, Plan, Revert, folders_of
 from policies.catalog import Method, Risk, Service
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue
@@ -123,6 +123,7 @@ def questions(
             arguments=part.arguments,
             context={
                 **common,
+                **({"folder": part.folder} if part.folder else {}),
                 "account": part.account,
                 "risk": entity("Risk", risk.word),
                 "risk_level": int(risk),
@@ -253,11 +254,13 @@ def _parts(plan: Plan, required: tuple[Need, ...]) -> Iterator[_Part]:
             explained |= needs
             if needs:
                 yield _Part(call.service, call.method, call.account, call.arguments, needs)
-    folder = _folder(plan)
+    folders = folders_of(plan)
     for index, need in enumerate(required):
         if index in explained:
             continue
-        if folder:
+        if folders:
+            # Each of several folders is a need of its own, whose account is the folder.
+            folder = need.account if need.account in folders else folders[0]
             arguments: JsonObject = need.arguments[0] if need.arguments else {}
             if isinstance(plan.action, Files):
                 arguments = {"language": plan.action.language, "program": plan.action.program}
@@ -278,11 +281,6 @@ def _steps(plan: Plan) -> Iterator[Mapping[str, Any]]:
                 and isinstance(step.get("arguments"), Mapping)
             ):
                 yield step
-
-
-def _folder(plan: Plan) -> str:
-    folder = plan.resolved.get("folder")
-    return folder if isinstance(folder, str) else ""
 
 
 def _resource(part: _Part) -> tuple[tuple[str, str], tuple[tuple[str, str], ...]]:
@@ -317,8 +315,8 @@ def _common(plan: Plan, situation: Situation, now: datetime, parts: tuple[_Part,
         "session": {"seconds": situation.session_seconds, "actions": situation.session_actions},
         "rate": {"minute": situation.last_minute, "hour": situation.last_hour},
     }
-    if folder := _folder(plan):
-        made["folder"] = folder
+    if folders := folders_of(plan):
+        made["folder"] = folders[0]
     if isinstance(policy := plan.resolved.get("policy"), str) and policy:
         made["policy"] = policy
     return made

@@ -25,7 +25,7 @@ from runtimes.sandbox.contract import Job, Profile, Result, Sandbox, SandboxFail
 
 # The engine finds the folder by its path once more, and its owner may have put a link there: what the program got is
 # compared from within, before the program begins.
-_SAME_FOLDER = (
+SAME_FOLDER = (
     "sh",
     "-c",
     'if [ "$(stat -c %d:%i .)" != "$0" ]; then echo "goex: this isn\'t the folder that was meant" >&2; exit 126; fi; '
@@ -149,7 +149,7 @@ class Run:
             raise InvalidInput("This isn't an action on files.")
         name, argv = plans.command(action)
         if self.plan.resolved["mode"] == "direct" and self.profile.runtime == "runc":  # others number inodes anew
-            argv = (*_SAME_FOLDER, f"{self.desk.folder.device}:{self.desk.folder.inode}", *argv)
+            argv = (*SAME_FOLDER, f"{self.desk.folder.device}:{self.desk.folder.inode}", *argv)
         job = Job(
             action_id=self.desk.action_id,
             argv=argv,

@@ -11,10 +11,12 @@ Rules:
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,6 +33,7 @@ from runtimes.files.names import names
 from runtimes.files.original import Kept, Original
 from runtimes.files.quota import Full, Quota, Undone, mark, unmark
 from runtimes.files.running import Run, interrupted
+from runtimes.files.several import Several
 from runtimes.files.snapshot import LARGE_FROM, Cache, Repository, plain
 from runtimes.files.threads import FolderLocks, in_thread, teller
 from runtimes.files.tree import Bounds, Manifest, Walk
@@ -70,6 +73,7 @@ class FilesRuntime:
         self._quota = Quota(snapshots=snapshots, most=quota)
         self._cache = Cache()
         self._locks = FolderLocks()
+        self._several = Several(self, asyncio.Lock())
 
     # ---- the action ----
 
@@ -78,6 +82,8 @@ class FilesRuntime:
         if not isinstance(action, Files):
             raise InvalidInput("This isn't an action on files.")
         plans.check_program(action)
+        if action.more:
+            return await self._several.assess(action, context)
         if action.preview and action.undo:
             raise InvalidInput("A proposed undo is tried by a dry run; what is applied was made by one already.")
         folder = await in_thread(lambda: resolve(action.folder, protected=self._protected))
@@ -115,6 +121,8 @@ class FilesRuntime:
         it is copied), Unavailable (no room, no image), and what the sandbox raises before the program began."""
         if await self._sandbox.image_id(self._profile) != plan.image_id:
             raise Conflict("The sandbox's image isn't the one that was planned with.", next_step="Ask for it again.")
+        if _is_several(plan):
+            return await self._several.dry_run(plan, context)
         path = str(plan.resolved["folder"])
         root = await in_thread(lambda: open_pinned(path, plan.resolved["device"], plan.resolved["inode"]))
         dry = Dry(
@@ -182,6 +190,9 @@ class FilesRuntime:
     async def prepare(self, plan: Plan, context: Context) -> None:
         """See `Runtime.prepare`. Raises Conflict (the folder was swapped, or changes while it is read), Unavailable
         (disk full, git missing), InvalidInput (too large, unreadable, not restorable)."""
+        if _is_several(plan):
+            await self._several.prepare(plan, context)
+            return
         async with self._desk(plan, context.action_id, context.records, context.progress) as desk:
 
             def save() -> tuple[str, Manifest]:
@@ -219,6 +230,8 @@ class FilesRuntime:
     async def execute(self, plan: Plan, context: Context) -> Outcome:
         """See `Runtime.execute`. Raises Conflict when the folder isn't as it was in the snapshot, and what the
         sandbox raises before the program began."""
+        if _is_several(plan):
+            return await self._several.execute(plan, context)
         async with self._desk(plan, context.action_id, context.records, context.progress) as desk:
             before = await in_thread(desk.before)
             tell = teller(context.progress)
@@ -230,6 +243,8 @@ class FilesRuntime:
     async def settle(self, plan: Plan, context: Context) -> Settlement:
         """See `Runtime.settle`. It records what it finds in the snapshot area; and where the changes of a copy were
         being applied it finishes that, since half of them would be worse. Idempotent."""
+        if _is_several(plan):
+            return await self._several.settle(plan, context)
         state = notes.read_state(context.records)
         noted = notes.read_manifest(context.records, "after")
         if noted is not None and noted[1] is not None:
@@ -253,6 +268,8 @@ class FilesRuntime:
 
     async def assess_revert(self, revert: Revert, plan: Plan, context: Context) -> Plan:
         """See `Runtime.assess_revert`. Raises Conflict naming every path that someone changed since."""
+        if _is_several(plan):
+            return await self._several.assess_revert(revert, plan, context)
         state = notes.read_state(context.records)
         if state.at == "forgotten":
             raise Unsupported("This action was committed: what undo needs is gone.")
@@ -278,6 +295,8 @@ class FilesRuntime:
     ) -> Outcome:
         """See `Runtime.execute_revert`. When it stops half way (disk error, someone interferes) the outcome says so,
         and running it again goes on."""
+        if _is_several(plan):
+            return await self._several.execute_revert(revert, revert_plan, plan, target, context)
         if revert.verb == "commit":
             await self.forget(plan, target)
             return Outcome(ok=True, summary="Committed: the snapshots of this action are deleted.", touched=True)
@@ -305,6 +324,8 @@ class FilesRuntime:
 
     async def footprint(self, plan: Plan, context: Context) -> Footprint:
         """See `Runtime.footprint`: a program may have read all of its folder, and changed it if it isn't as before."""
+        if _is_several(plan):
+            return await self._several.footprint(plan, context)
         folder = frozenset({f"files{plan.resolved['folder']}"})
         after = notes.read_manifest(context.records, "after")
         same = after is not None and after[1] is not None and not after[1].touched
@@ -312,6 +333,9 @@ class FilesRuntime:
 
     async def forget(self, plan: Plan, context: Context) -> None:
         """See `Runtime.forget`. Deletes the snapshots of this action and what no other snapshot needs."""
+        if _is_several(plan):
+            await self._several.forget(plan, context)
+            return
         path = str(plan.resolved["folder"])
         async with self._locks.hold(path):
             notes.write_state(context.records, notes.State(at="forgotten"))
@@ -327,6 +351,20 @@ class FilesRuntime:
             await in_thread(drop, saying="Deleting snapshots…", progress=context.progress)
 
     # ---- parts ----
+
+    @property
+    def sandbox(self) -> Sandbox:
+        return self._sandbox
+
+    def at(self, sandbox: Sandbox) -> FilesRuntime:
+        """This runtime, with its locks and all, running programs elsewhere."""
+        made = copy(self)
+        made._sandbox = sandbox
+        return made
+
+    async def folder(self, plan: Plan) -> Folder:
+        """The folder of a plan as it is there now. Raises Conflict when it isn't."""
+        return await in_thread(lambda: self._still_there(plan))
 
     async def _make_room(self, desk: Desk, context: Context) -> bool:
         """Delete the snapshots of the action that has been undone for longest. Returns False when there is none."""
@@ -399,6 +437,10 @@ class FilesRuntime:
 
     def _work(self, action_id: str) -> Path:
         return self._snapshots / "work" / plain(action_id)
+
+
+def _is_several(plan: Plan) -> bool:
+    return "parts" in plan.resolved
 
 
 def _refuse_pointless(revert: Revert, state: notes.State) -> None:

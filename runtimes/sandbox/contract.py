@@ -64,7 +64,8 @@ class Profile:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One run. `files` appear read-only under /goex/job; `socket_dir` (host path) read-only at /goex/gateway;
-    `folder` (host path) read-write at /work, which is then the working directory."""
+    `folder` (host path) read-write at /work, which is then the working directory; or `folders`, by name (host paths),
+    each at /work/NAME."""
 
     action_id: str
     argv: Sequence[str]
@@ -72,6 +73,7 @@ class Job:
     env: Mapping[str, str] = field(default_factory=dict)
     socket_dir: str | None = None
     folder: str | None = None
+    folders: Mapping[str, str] = field(default_factory=dict)
     uid: int = 65534
     gid: int = 65534
 

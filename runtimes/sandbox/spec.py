@@ -60,7 +60,14 @@ def check(job: Job, profile: Profile) -> None:
     """Raise InvalidInput for a job that no container may be made for."""
     if job.uid <= 0 or job.gid <= 0 or max(job.uid, job.gid) >= 2**32 - 1:
         raise InvalidInput("A job never runs as root or in root's group.")
-    texts = [*job.argv, *job.env.values(), job.action_id, job.folder or "", job.socket_dir or ""]
+    texts = [
+        *job.argv,
+        *job.env.values(),
+        *job.folders.values(),
+        job.action_id,
+        job.folder or "",
+        job.socket_dir or "",
+    ]
     if not job.argv or not job.argv[0] or any("\0" in text for text in texts):
         raise InvalidInput("A job needs a command, and no text of it may hold a NUL character.")
     for name in job.files:
@@ -69,7 +76,10 @@ def check(job: Job, profile: Profile) -> None:
     for name in job.env:
         if not _ENV_NAME.match(name):
             raise InvalidInput(f"{escape(name[:60])!r} isn't a variable name.")
-    for path in (job.folder, job.socket_dir):
+    for name in job.folders:
+        if not _FILE_NAME.match(name) or job.folder is not None:
+            raise InvalidInput(f"{escape(name[:60])!r} isn't a plain name, or there is another folder at /work.")
+    for path in (job.folder, job.socket_dir, *job.folders.values()):
         if path is not None and not path.startswith("/"):
             raise InvalidInput(f"{escape(path[:100])!r} isn't an absolute path.")
     _check_limits(profile.limits)
@@ -93,7 +103,7 @@ def container(
         "Cmd": list(job.argv),
         "Env": [f"{name}={value}" for name, value in environment.items()],
         "User": f"{job.uid}:{job.gid}",
-        "WorkingDir": "/tmp" if job.folder is None else "/work",  # noqa: S108
+        "WorkingDir": "/tmp" if job.folder is None and not job.folders else "/work",  # noqa: S108
         "Hostname": "sandbox",
         "Domainname": "",
         "Labels": identity.labels(job),
@@ -112,7 +122,8 @@ def container(
 
 def _isolation(job: Job, profile: Profile) -> dict[str, Any]:
     filtered = seccomp.profile(
-        unix_sockets=job.folder is None or job.socket_dir is not None, shared_memory=profile.shared_memory
+        unix_sockets=(job.folder is None and not job.folders) or job.socket_dir is not None,
+        shared_memory=profile.shared_memory,
     )
     return {
         "Runtime": profile.runtime,
@@ -152,7 +163,8 @@ def _bounds(limits: Limits) -> dict[str, Any]:
 
 
 def _mounts(job: Job, job_dir: str | None) -> list[dict[str, Any]]:
-    places = ((job_dir, "/goex/job", True), (job.socket_dir, "/goex/gateway", True), (job.folder, "/work", False))
+    folders = [(job.folder, "/work", False), *((path, f"/work/{name}", False) for name, path in job.folders.items())]
+    places = [(job_dir, "/goex/job", True), (job.socket_dir, "/goex/gateway", True), *folders]
     # A bind can't be given nosuid or nodev here; no-new-privileges and the device rules make both moot.
     return [
         {

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from policies.actions import Ended
+from policies.actions import Ended, Files
 from policies.errors import Unavailable
 from runtimes.sandbox.contract import Limits, Profile, Sandbox
 from runtimes.sandbox.docker import DockerSandbox
@@ -86,3 +86,26 @@ async def test_a_program_that_takes_too_long(owned: Path, state: Path, sandbox: 
     assert not outcome.ok and outcome.ended is Ended.TIMEOUT and outcome.changes == ("created half",)
     assert (await way.revert("undo")).ok
     assert photo(owned) == before
+
+
+@pytest.mark.parametrize("owner", [1000, 0], ids=["direct", "copy"])
+async def test_a_program_sees_each_of_several_folders_and_undo_takes_back_all(
+    place: Path, state: Path, sandbox: Sandbox, owner: int
+) -> None:
+    pair = [place / "my docs", place / "photos"]
+    for folder in pair:
+        folder.mkdir()
+        (folder / "a").write_text(folder.name)
+        for path in (folder, folder / "a"):
+            os.chown(path, owner if os.geteuid() == 0 else -1, owner if os.geteuid() == 0 else -1)
+    (place / "beside").write_text("not yours")
+    before = [photo(folder) for folder in pair]
+    program = "set -e; pwd; ls /work; test ! -e /work/beside; mv my_docs/a photos/b; rm photos/a; ! touch /work/x"
+    way = Way(runtime(state, sandbox), pair[0])
+    way.action = Files(folder=str(pair[0]), language="shell", program=program, more=(str(pair[1]),))
+    outcome = await way.do()
+    assert outcome.ok, (outcome.summary, outcome.stderr)
+    assert outcome.stdout.split() == ["/work", "my_docs", "photos"]
+    assert (pair[1] / "b").read_text() == "my docs" and not (pair[0] / "a").exists()
+    assert (await way.revert("undo")).ok
+    assert [photo(folder) for folder in pair] == before

@@ -1,0 +1,268 @@
+"""One program on several folders: taken back all of them or none, also after kill -9, also when one of them changed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from policies.actions import Files, Plan
+from policies.codec import action_from_json
+from policies.errors import Conflict, InvalidInput, Unavailable
+from policies.limits import Confinement
+from policies.rules.facts import Situation, questions
+from runtimes.files import notes
+from runtimes.sandbox.contract import SandboxFailed
+from tests.fakes.unsafe_no_sandbox import UnsafeNoSandbox
+from tests.runtimes.files.desk import DiskRecords, Way, runtime
+from tests.runtimes.files.photo import Photo, photo
+
+PROGRAM = "mv docs/a photos/b; echo new > docs/c; rm photos/p; mkdir music/d"
+
+
+@pytest.fixture(params=["direct", "copy", "mixed"])
+def folders(request: pytest.FixtureRequest, place: Path) -> list[Path]:
+    made = []
+    for number, name in enumerate(("docs", "photos", "music")):
+        folder = place / name
+        folder.mkdir()
+        (folder / ("a" if number == 0 else "p")).write_text(name)
+        if os.geteuid() == 0 and request.param != "copy":
+            for path in (folder, *folder.iterdir()):
+                os.chown(path, 1000, 1000)
+        if request.param == "mixed" and number == 1:  # it has a name that leads elsewhere: worked on as a copy
+            os.link(folder / "p", place / "outside")
+        made.append(folder)
+    return made
+
+
+def way(made: Any, folders: list[Path], records: Any = None, program: str = PROGRAM) -> Way:
+    found = Way(made, folders[0], records=records)
+    more = tuple(str(folder) for folder in folders[1:])
+    found.action = Files(folder=str(folders[0]), language="shell", program=program, more=more)
+    return found
+
+
+def photos(folders: list[Path]) -> list[Photo]:
+    return [photo(folder) for folder in folders]
+
+
+async def test_all_of_them_are_done_undone_and_redone(folders: list[Path], state: Path) -> None:
+    made = runtime(state)
+    before = photos(folders)
+    found = way(made, folders)
+    outcome = await found.do()
+    assert outcome.ok and outcome.touched, outcome.summary
+    assert len(made._sandbox.jobs) == 1, "one program"  # type: ignore[attr-defined]
+    assert "docs: deleted a" in outcome.changes and "photos: created b" in outcome.changes
+    after = photos(folders)
+    assert (folders[1] / "b").read_text() == "docs" and after[2] != before[2]
+    for verb, goal in (("undo", before), ("redo", after), ("undo", before)):
+        assert (await found.revert(verb)).ok
+        assert photos(folders) == goal
+    assert action_from_json(found.action.to_json()) == found.action
+    await found.revert("commit")
+    assert not list((state / "snapshots").glob("*.git"))
+
+
+async def test_the_plan_names_each_and_each_is_a_need_of_its_own(folders: list[Path], state: Path) -> None:
+    made = runtime(state)
+    found = way(made, folders)
+    plan = await made.assess(found.action, found.context)
+    assert [need.account for need in plan.needs] == [str(folder) for folder in folders]
+    assert all(any(f"/work/{folder.name}: Folder: {folder}" in line for line in plan.lines) for folder in folders)
+    limits = Confinement(folders=(str(folders[0]), str(folders[1])))
+    assert "confined" in limits.refusal(plan, agent="bot", situation=Situation())
+    limits = Confinement(folders=(str(folders[0].parent),))
+    assert not limits.refusal(plan, agent="bot", situation=Situation())
+    asked = questions(plan, agent="bot", situation=Situation(), now=datetime.now(UTC))
+    assert [one.resource for one in asked] == [("Folder", str(folder)) for folder in folders]
+    assert [one.context["folder"] for one in asked] == [str(folder) for folder in folders]
+    footprint = await made.footprint(plan, found.context)
+    assert footprint.writes == {f"files{folder}" for folder in folders}
+
+
+async def test_a_change_in_one_refuses_all_and_touches_none(folders: list[Path], state: Path) -> None:
+    found = way(runtime(state), folders)
+    assert (await found.do()).ok
+    (folders[2] / "mine").write_text("mine")
+    now = photos(folders)
+    with pytest.raises(Conflict) as refused:
+        await found.revert("undo")
+    assert refused.value.difference == ("created mine",)
+    assert photos(folders) == now
+
+
+async def test_a_change_before_the_run_begins_nothing(folders: list[Path], state: Path) -> None:
+    made = runtime(state)
+    found = await way(made, folders).prepared()
+    (folders[1] / "mine").write_text("mine")
+    now = photos(folders)
+    with pytest.raises(Conflict):
+        await made.execute(_plan(found), found.context)
+    assert photos(folders) == now
+    assert not made._sandbox.jobs  # type: ignore[attr-defined]
+
+
+async def test_a_sandbox_that_does_not_begin_leaves_all_as_they_were(folders: list[Path], state: Path) -> None:
+    before = photos(folders)
+    made = runtime(state, UnsafeNoSandbox(fail=SandboxFailed("no", began=False)))
+    with pytest.raises(SandboxFailed):
+        await way(made, folders).do()
+    assert photos(folders) == before
+
+
+async def test_what_cannot_be_recorded_of_one_is_taken_back_in_all(folders: list[Path], state: Path) -> None:
+    from runtimes.files.tree import Bounds
+
+    before = photos(folders)
+    found = way(
+        runtime(state, bounds=Bounds(files=5)), folders, program="touch docs/x; cd music; seq 2000 | xargs touch"
+    )
+    outcome = await found.do()
+    assert not outcome.ok and not outcome.touched, outcome.summary
+    assert photos(folders) == before
+
+
+async def test_a_dry_run_shows_all_of_them_and_touches_none(folders: list[Path], state: Path) -> None:
+    made = runtime(state)
+    before = photos(folders)
+    found = way(made, folders)
+    shown = await made.dry_run(await made.assess(found.action, found.context), found.context)
+    texts = [line.text for line in shown.lines]
+    assert shown.ok and texts.index("In /work/docs:") < texts.index("deleted a") < texts.index("In /work/photos:")
+    assert photos(folders) == before
+
+
+async def test_folders_in_one_another_or_of_two_owners_are_refused(place: Path, state: Path) -> None:
+    (place / "a" / "b").mkdir(parents=True)
+    (place / "c").mkdir()
+    made = runtime(state)
+    for pair in ([place / "a", place / "a" / "b"], [place / "a" / "b", place / "a"], [place / "a", place / "a"]):
+        with pytest.raises(InvalidInput, match="lie in one another"):
+            await way(made, pair).do()
+    if os.geteuid() == 0:
+        os.chown(place / "c", 1000, 1000)
+        with pytest.raises(InvalidInput, match="different users"):
+            await way(made, [place / "a", place / "c"]).do()
+
+
+async def test_two_folders_of_one_name_have_places_of_their_own(place: Path, state: Path) -> None:
+    pair = [place / "x" / "docs", place / "y" / "docs"]
+    for folder in pair:
+        folder.mkdir(parents=True)
+        os.chown(folder, 1000 if os.geteuid() == 0 else -1, -1)
+    assert (await way(runtime(state), pair, program="echo 1 > docs/f; echo 2 > docs-2/f").do()).ok
+    assert [(folder / "f").read_text() for folder in pair] == ["1\n", "2\n"]
+
+
+async def test_a_folder_that_fails_half_way_brings_the_others_back(
+    folders: list[Path], state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = runtime(state)
+    found = way(made, folders)
+    assert (await found.do()).ok
+    after = photos(folders)
+    bring = made.execute_revert
+
+    async def failing(revert: Any, revert_plan: Plan, *rest: Any) -> Any:
+        if revert_plan.resolved["folder"] == str(folders[2]) and revert.verb == "undo":
+            raise Unavailable("The disk is full.")
+        return await bring(revert, revert_plan, *rest)
+
+    several = made._several
+    monkeypatch.setattr(made, "execute_revert", failing)
+    revert_plan = await several.assess_revert(_undo(found), _plan(found), found.context)
+    with pytest.raises(Unavailable):
+        await several.execute_revert(_undo(found), revert_plan, _plan(found), found.context, found.context)
+    assert photos(folders) == after
+
+
+@pytest.mark.parametrize("verb", ["undo", "redo"])
+def test_killed_between_the_folders_it_is_finished_by_running_it_again(place: Path, state: Path, verb: str) -> None:
+    pair = [place / "docs", place / "photos", place / "music"]
+    for number, folder in enumerate(pair):
+        folder.mkdir()
+        (folder / ("a" if number == 0 else "p")).write_text(folder.name)
+        for path in (folder, *folder.iterdir()):
+            os.chown(path, 1000 if os.geteuid() == 0 else -1, -1)
+    records = DiskRecords(state / "records")
+    found = way(runtime(state), pair, records)
+    before = photos(pair)
+    assert asyncio.run(found.do()).ok
+    after = photos(pair)
+    if verb == "redo":
+        assert asyncio.run(found.revert("undo")).ok
+    goal, at = (before, "before") if verb == "undo" else (after, "after")
+    child = os.fork()
+    if child == 0:
+        write = notes.write_state
+
+        def killing(own: Any, noted: notes.State) -> None:
+            write(own, noted)
+            if noted.at == at and own.number == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        notes.write_state = killing  # type: ignore[assignment]
+        asyncio.run(_again(state, pair, records, found, verb))
+        os._exit(0)
+    assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
+    assert [photo(folder) == goal[number] for number, folder in enumerate(pair)] == [True, True, False]
+    assert asyncio.run(_again(state, pair, records, found, verb)).ok
+    assert photos(pair) == goal
+
+
+async def _again(state: Path, folders: list[Path], records: Any, found: Way, verb: str) -> Any:
+    again = way(runtime(state), folders, records)
+    again.plan = found.plan
+    return await again.revert(verb)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_killed_while_it_is_recorded_all_can_be_taken_back(place: Path, state: Path, number: int) -> None:
+    pair = [place / "docs", place / "photos", place / "music"]
+    for index, folder in enumerate(pair):
+        folder.mkdir()
+        (folder / ("a" if index == 0 else "p")).write_text(folder.name)
+        for path in (folder, *folder.iterdir()):
+            os.chown(path, 1000 if os.geteuid() == 0 else -1, -1)
+    records = DiskRecords(state / "records")
+    found = way(runtime(state), pair, records)
+    asyncio.run(found.prepared())
+    before = photos(pair)
+    child = os.fork()
+    if child == 0:
+        write = notes.write_state
+
+        def killing(own: Any, noted: notes.State) -> None:
+            if noted.at == "after" and own.number == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+            write(own, noted)
+
+        notes.write_state = killing  # type: ignore[assignment]
+        asyncio.run(runtime(state).execute(_plan(found), found.context))
+        os._exit(0)
+    assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
+    settled = asyncio.run(runtime(state).settle(_plan(found), found.context))
+    assert settled.outcome is not None and settled.outcome.touched
+    after = photos(pair)
+    assert asyncio.run(_again(state, pair, records, found, "undo")).ok
+    assert photos(pair) == before
+    assert asyncio.run(_again(state, pair, records, found, "redo")).ok
+    assert photos(pair) == after
+
+
+def _plan(found: Way) -> Plan:
+    assert found.plan is not None
+    return found.plan
+
+
+def _undo(found: Way) -> Any:
+    from policies.actions import Revert
+
+    return Revert(verb="undo", target=found.context.action_id)
