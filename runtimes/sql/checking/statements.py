@@ -158,11 +158,16 @@ def _row(row: exp.Expr) -> list[exp.Expr]:
 def _conflict(
     node: exp.OnConflict, table: Table, name: str, reads: Reads, scope: Scope, ctes: dict[str, Source]
 ) -> list[Use]:
+    reads.expressions(node.args.get("conflict_keys") or (), scope, ctes)
+    if node.args.get("constraint"):  # one of its keys, whichever has that name
+        keys = {name for columns in (table.key, *table.unique) for name in columns}
+        reads.columns.setdefault(table.name, set()).update(keys)
     if not node.expressions:
+        reads.expressions([node.args.get("where"), node.args.get("index_predicate")], scope, ctes)
         return []
     both = Scope(dict(scope.sources))
     if not node.args.get("duplicate"):
-        both.sources["excluded"] = Source(tuple(reads.fold_column(column.name) for column in table.columns))
+        both.sources["excluded"] = Source(tuple(reads.fold_column(column.name) for column in table.columns), table)
     # VALUES(column) of ON DUPLICATE KEY names a column of the target by itself.
     for call in list(node.find_all(exp.Anonymous)):
         if str(call.this).upper() in ("VALUES", "VALUE"):
@@ -187,7 +192,7 @@ def update(tree: exp.Update, reads: Reads) -> Found:
     for join in joins:
         reads.join(join, scope, ctes)
     if tree.args.get("from_"):
-        _more(tree.args["from_"].this, reads, scope, ctes)
+        reads.source(tree.args["from_"].this, scope, ctes)
     columns = _assigned(tree.expressions, table, name, reads, scope, ctes)
     reads.expressions([tree.args.get("where"), tree.args.get("order"), tree.args.get("limit")], scope, ctes)
     returns = _returning(tree, reads, scope, ctes)
@@ -225,10 +230,6 @@ def _written(tree: exp.Update, reads: Reads, node: exp.Table, joins: list[exp.Jo
         raise Unsupported("One statement writes one table.", next_step="Write one statement for each.")
     name = names.pop()
     return tables[name], name
-
-
-def _more(node: exp.Expr, reads: Reads, scope: Scope, ctes: dict[str, Source]) -> None:
-    reads.source(node, scope, ctes)
 
 
 def delete(tree: exp.Delete, reads: Reads) -> Found:

@@ -336,7 +336,11 @@ class Reads:
             if self.fold_column(column.name) == name:
                 self.columns.setdefault(source.table.name, set()).add(column.name)
                 return True
-        return self.dialect is Dialect.SQLITE and name in _ROWID and source.table.kind == "table"
+        if self.dialect is not Dialect.SQLITE or name not in _ROWID or source.table.kind != "table":
+            return False
+        # The key goes by that name too, where it is a whole number.
+        self.columns.setdefault(source.table.name, set()).update(source.table.key if len(source.table.key) == 1 else ())
+        return True
 
     def fold_column(self, name: str) -> str:
         return name if self.dialect is Dialect.POSTGRESQL else lower(name)

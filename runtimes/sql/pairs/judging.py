@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from policies.errors import InvalidInput, Unsupported
-from policies.jsonvalue import JsonObject, JsonValue, parse
+from policies.jsonvalue import JsonValue, parse
 
 Rows = Mapping[str, Counter[tuple[str | None, ...]]]  # by table
 
@@ -100,8 +100,3 @@ def _difference(number: int, before: Rows, undone: Rows) -> list[str]:
                 shown = ", ".join("NULL" if value is None else value.partition(":")[2] for value in row)
                 lines.append(f"  {table}, {mark}: ({shown[:_LONGEST]})")
     return lines
-
-
-def facts(verdict: Verdict) -> JsonObject:
-    """For the digest and the records."""
-    return {"ok": verdict.ok, "changed": verdict.changed, "lines": list(verdict.lines)}

@@ -116,7 +116,7 @@ def test_every_table_that_is_read_or_written_is_named(
         ("UPDATE orders o SET status = 'x' FROM users u WHERE u.id = o.user_id RETURNING u.email", P,
          [("orders", "update", ("status",)), ("orders", "select", ("user_id",)), ("users", "select", ("id", "email"))]),
         ("INSERT INTO users (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET name = users.email", P,
-         [("users", "insert", ("id",)), ("users", "update", ("name",)), ("users", "select", ("email",))]),
+         [("users", "insert", ("id",)), ("users", "update", ("name",)), ("users", "select", ("id", "email"))]),
         ("SELECT row_to_json(o) FROM orders o", P, [("orders", "select", ())]),
         ("SELECT s.id FROM stock.items s", P, [("stock.items", "select", ("id",))]),
         ("TRUNCATE orders", P, [("orders", "truncate", ())]),

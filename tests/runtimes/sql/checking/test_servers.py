@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import apsw
+import psycopg
 import pytest
 
 from runtimes.sql.checking.check import check
@@ -144,3 +145,76 @@ def test_what_is_let_through_means_the_same_to_sqlite() -> None:
         connection.close()
 
     _compare(Dialect.SQLITE, allowed.EVERYWHERE.strip() + allowed.SQLITE, fresh)
+
+
+def test_sqlite_itself_finds_no_table_or_column_that_isnt_in_the_uses() -> None:
+    """Its authorizer is told of everything that a statement would touch: all of it has to be in what `check` says."""
+    seen: set[tuple[str, str, str]] = set()
+    verbs = {apsw.SQLITE_INSERT: "insert", apsw.SQLITE_UPDATE: "update", apsw.SQLITE_DELETE: "delete"}
+
+    def authorize(code: int, first: str | None, second: str | None, database: str | None, trigger: str | None) -> int:
+        if code == apsw.SQLITE_READ:
+            seen.add(("select", str(first), str(second)))
+        elif code in verbs:
+            seen.add((verbs[code], str(first), str(second or "")))
+        return apsw.SQLITE_OK
+
+    connection = apsw.Connection(":memory:")
+    for each in MADE[Dialect.SQLITE]:
+        connection.execute(each)
+    schema = shop(Dialect.SQLITE)
+    looked = 0
+    for text in (allowed.EVERYWHERE.strip() + allowed.SQLITE).splitlines():
+        (statement,) = check(text, schema, database="main").statements
+        if statement.verb not in _DATA:
+            continue
+        seen.clear()
+        connection.authorizer = authorize
+        connection.execute("EXPLAIN " + statement.sql).fetchall()
+        connection.authorizer = None
+        said = {(use.table, use.verb): use.columns for use in statement.uses}
+        for verb, table, column in seen:
+            if table not in schema.tables:
+                continue  # its own tables, and json_each's
+            looked += 1
+            if verb == "select" and any(of == table and was != "select" for of, was in said):
+                # A write looks at its own rows' keys, and at whatever its foreign keys and indexes need.
+                continue
+            assert (table, verb) in said, (text, verb, table)
+            columns = said[table, verb]
+            assert not columns or not column or column in (*columns, "ROWID"), (text, verb, table, column)
+    assert looked > 100
+
+
+def test_postgresql_asks_for_no_privilege_that_isnt_in_the_uses(postgres: Postgres) -> None:
+    """Each statement runs as a role that may do what `check` says that it does, column by column, and nothing else."""
+    made = postgres.make(*MADE[Dialect.POSTGRESQL])
+    schema = shop(Dialect.POSTGRESQL)
+    role = f"probe_{made.database}"
+    denied, ran = [], 0
+    with made.admin(autocommit=False) as connection:
+        connection.execute(f"CREATE ROLE {role}")  # type: ignore[arg-type]
+        connection.execute(f"GRANT USAGE ON SCHEMA public, stock TO {role}")  # type: ignore[arg-type]
+        connection.commit()
+        for text in (allowed.EVERYWHERE.strip() + allowed.POSTGRESQL).splitlines():
+            (statement,) = check(text, schema, database="shop").statements
+            if statement.verb not in (*_DATA, "truncate") or "RESTART IDENTITY" in text:  # that takes the owner
+                continue
+            for use in statement.uses:
+                columns = "" if not use.columns or use.verb == "delete" else f" ({', '.join(use.columns)})"
+                table = use.table if "." in use.table else f"public.{use.table}"
+                columns = columns.replace("Label", '"Label"')
+                connection.execute(f"GRANT {use.verb}{columns} ON {table} TO {role}")  # type: ignore[arg-type]
+            connection.execute(f"SET LOCAL ROLE {role}")  # type: ignore[arg-type]
+            try:
+                connection.execute(statement.sql)  # type: ignore[call-overload]
+                ran += 1
+            except psycopg.errors.InsufficientPrivilege as error:
+                denied.append((text, str(error), statement.uses))
+            except psycopg.Error:
+                pass  # for what the rows are: the other test compares that
+            connection.rollback()
+        connection.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")  # type: ignore[arg-type]
+        connection.commit()
+    assert not denied
+    assert ran > 100
