@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from goex.config import Config
 from goex.daemon.app import App
 from goex.engine.core import Asker, Wish
 from goex.engine.giving import Choice, Yes
+from goex.engine.recovery import recover
 from goex.journal.actions import ActionRow
 from goex.journal.chain import utc_now
 from goex.journal.search import Wanted, find_rows
@@ -47,14 +48,14 @@ class Desk:
         with self.made.connect() as connection:
             return connection.execute(ORDERS).fetchall()
 
-    async def carried_out(self, action: Action) -> ActionRow:
+    async def carried_out(self, action: Action, *ends: State) -> ActionRow:
         engine = self.app.engine
         asker = Asker(agent=PERSON, session="conn-1", source="a test")
         id = engine.begin(Wish(action=action, detach=True), asker)
         row = await self._until(id, State.ASKING)
         (question,) = engine.core.approvals.of_action(id)
         engine.asking.approve(question.id, shown=row.digest, yes=Yes(choice=Choice.ONCE, by="the person"))
-        return await self._until(id, State.DONE, State.FAILED, State.UNKNOWN)
+        return await self._until(id, State.DONE, *ends)
 
     async def _until(self, id: str, *states: State) -> ActionRow:
         for _ in range(2000):
@@ -178,3 +179,41 @@ async def test_a_sealed_vault_ends_nothing(desk: Desk) -> None:
     await desk.app.custody.unlock(Secret(VAULT.encode()))
     await desk.app.holds.end_overdue()
     assert desk.state(done.id) is State.UNDONE
+
+
+async def test_a_hold_outlives_the_servers_crash(desk: Desk, server: Postgres) -> None:
+    before = desk.rows()
+    done = await desk.carried_out(HELD)
+    server.kill()
+    server.start()
+    assert desk.rows() == before
+    kept = await desk.carried_out(Revert(verb="commit", target=done.id))
+    assert kept.state is State.DONE
+    assert [row[1] for row in desk.rows()] == ["sent", "sent", "paid", "paid"]
+
+
+@pytest.mark.parametrize("policy", ["reversal", "versioning"])
+async def test_a_server_that_is_killed_while_it_runs_leaves_all_or_nothing(
+    desk: Desk, server: Postgres, policy: str
+) -> None:
+    """Somebody else's lock keeps the statement waiting until then."""
+    before = desk.rows()
+    connection = desk.made.connect(autocommit=False)
+    try:
+        connection.execute("UPDATE orders SET total = 5 WHERE id = 2")
+        waiting = asyncio.create_task(desk.carried_out(replace(HELD, policy=policy), State.FAILED, State.UNKNOWN))
+        for _ in range(500):
+            with desk.made.admin() as looking:
+                if looking.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone() != (0,):
+                    break
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(server.kill)
+        row = await waiting
+    finally:
+        connection.close()
+        await asyncio.to_thread(server.start)
+    assert row.state in (State.FAILED, State.UNKNOWN) and desk.rows() == before
+    if row.state is State.UNKNOWN:
+        await recover(desk.app.engine)
+        assert desk.state(row.id) is State.FAILED
+    assert not desk.app.holds.held()
