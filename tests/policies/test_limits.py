@@ -147,7 +147,7 @@ def asks(standing: str = "unproven", *, undo_class: UndoClass = UndoClass.COMPEN
 
 STRICT = Confinement(strict=True)
 FILES = Files(folder="/x", language="shell", program="true")
-REVERT = {"resolved": {"verb": "undo", "steps": []}, "undo": {}}
+REVERT: dict[str, Any] = {"resolved": {"verb": "undo", "steps": []}, "undo": {}}
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from tests.support.journey import Journey, undo
 
 pytestmark = pytest.mark.docker
 
-REPLIES = {
+REPLIES: dict[str, Any] = {
     "ListPairs": rb.ListPairsReply,
     "ShowPair": rb.ShowPairReply,
     "AddPairs": rb.AddPairsReply,
