@@ -68,7 +68,7 @@ screenshot: services ## Take docs/notification.png anew
 	@$(BIN)/python -m tests.plots.notification
 
 .PHONY: crash
-crash: services ## Kill the daemon in every state, more rounds than the tests do
+crash: services ## Kill everything at every point of every step, let disks fail, and write docs/crash.md
 	@$(BIN)/python -m tests.crash.run $(ARGS)
 
 .PHONY: lock

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import subprocess
 import tempfile
@@ -11,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.crash import shim
+from tests.crash import mongo, shim
 from tests.crash.databases import STEPS, Outcome, Site, Step, perform
 from tests.crash.points import NOWHERE, Counter, Moment, Point, Victim, run_until
 from tests.crash.shim import Calls
@@ -73,6 +74,8 @@ class Matrix:
         """Numbers from 1 to `count`: all, or some of them, the last ones (where it is committed) always."""
         if count <= most:
             return list(range(1, count + 1))
+        if most < 4:
+            return sorted(self.dice.sample(range(1, count + 1), most))
         last = list(range(max(1, count - max(2, most // 3) + 1), count + 1))
         return sorted({*self.dice.sample(range(1, count + 1 - len(last)), most - len(last)), *last})
 
@@ -170,13 +173,24 @@ class Matrix:
                 continue
             names = site.count(step)
             for victim in victims:
-                most = self.most if victim in ("process", "server") else max(2, self.most // 4)
+                most = self.most if victim in ("process", "server") else max(1, self.most // 4)
                 row = self.row(site.name, step.name, _KILLED[victim])
                 for number in self.chosen(len(names), most):
                     moment: Moment = self.dice.choice(("before", "during", "after"))
                     point = Point(number, moment, victim)
                     outcome = site.crash(step, point, seed=self.dice.randrange(2**32))
                     row.add(outcome, f"{moment} {number} of {len(names)} ({names[number - 1]})")
+                self.end(row)
+
+    # ---- MongoDB
+
+    def mongo(self, folder: Path) -> None:
+        for transactions in (True, False):
+            for step in mongo.STEPS:
+                count, goal = asyncio.run(mongo.count(step, transactions))
+                row = self.row("MongoDB", step, f"process, {'in a transaction' if transactions else 'one by one'}")
+                for number in self.chosen(count, self.sqlite_most):
+                    row.add(asyncio.run(mongo.crashed(step, transactions, number - 1, goal)), f"call {number}")
                 self.end(row)
 
 
@@ -238,7 +252,5 @@ def databases(matrix: Matrix) -> None:
     """All engines, one after another."""
     with tempfile.TemporaryDirectory(prefix="goex-crash-") as scratch:
         base = Path(scratch).resolve()
-        matrix.sqlite(base / "sqlite")
-        matrix.small_disk(base / "small")
-        matrix.postgres(base / "postgres")
-        matrix.mariadb(base / "mariadb")
+        for name in ("sqlite", "small_disk", "postgres", "mariadb", "mongo"):
+            getattr(matrix, name)(base / name)

@@ -1,53 +1,74 @@
-"""`make crash`: many more rounds than the tests do, at random moments. ARGS: rounds (default 200) and a seed."""
+"""`make crash`: every runtime, every step, everything that can be killed there or fail; writes docs/crash.md.
+
+ARGS: points for each row of a server (default 12), rounds with the whole daemon for each kind (default 8), a seed.
+"""
 
 from __future__ import annotations
 
 import random
+import shutil
 import sys
 import tempfile
-from collections import Counter
+import time
+from contextlib import suppress
 from pathlib import Path
 
-from tests.crash.rounds import CallsRounds, FilesRounds, Found, Moment
-from tests.services.synapse import Synapse, find_python
-from tests.support.daemon import Daemon
+from tests.crash import shim
+
+TABLE = Path(__file__).parents[2] / "docs" / "crash.md"
 
 
 def main() -> int:
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.SystemRandom().randrange(2**32)
-    python = find_python()
-    if python is None:
-        print("The homeserver's environment isn't there: run `make services`.", file=sys.stderr)
-        return 1
-    print(f"{rounds} rounds, seed {seed}", flush=True)
-    dice = random.Random(seed)
-    seen: Counter[tuple[str, str, str]] = Counter()
-    bad: list[Found] = []
-    with Synapse(python) as server, Daemon() as daemon, tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch) / "work"
-        folder.mkdir()
-        kinds = (FilesRounds(daemon, folder), CallsRounds(daemon, server))
-        for number in range(rounds):
-            chosen = dice.choice(kinds)
-            state = dice.choice((*chosen.states, "running", "running", "running"))
-            back = state != "mapped" and dice.random() < 0.4
-            moment = Moment(state, dice.choice(chosen.depths[back]) if state == "running" else 0)
-            found = chosen.revert(moment) if back else chosen.execute(moment)
-            seen[found.kind, found.hit, found.after] += 1
-            if found.problems:
-                bad.append(found)
-            print(
-                f"{number + 1:4} {found.kind:14} killed {found.hit:9} ({found.rows:2} rows) -> {found.after}",
-                flush=True,
-            )
-            for problem in found.problems:
-                print(f"     ! {problem}", flush=True)
-    print("\n| action | killed in | afterwards | rounds |\n|---|---|---|---|")
-    for (kind, hit, after), count in sorted(seen.items()):
-        print(f"| {kind} | {hit} | {after} | {count} |")
-    print(f"\n{rounds} rounds, {len(bad)} with a problem.")
-    return 1 if bad else 0
+    scratch = Path(tempfile.mkdtemp(prefix="goex-shim-"))
+    shim.reload_with_shim(scratch, "tests.crash.run")  # comes back with the library loaded, or without a compiler
+    shutil.rmtree(scratch, ignore_errors=True)
+    numbers = [int(each) for each in sys.argv[1:]]
+    most, rounds, seed = [*numbers, *(12, 8, random.SystemRandom().randrange(2**32))[len(numbers) :]][:3]
+    from tests.crash.matrix import Matrix, databases
+
+    print(f"{most} points a row, {rounds} rounds of the daemon a kind, seed {seed}", flush=True)
+    matrix = Matrix(random.Random(seed), most, most * 3, report=lambda text: print(text, flush=True))
+    began = time.monotonic()
+    databases(matrix)
+    if rounds:
+        from tests.crash.daemons import daemons
+
+        daemons(matrix, rounds)
+    seconds = time.monotonic() - began
+    found = len(matrix.problems)
+    print(f"\n{matrix.points} points, {found} problems, {seconds:.0f} s. {'; '.join(matrix.missing)}")
+    if rounds and matrix.points >= 500:
+        TABLE.write_text(page(matrix, f"{most} {rounds} {seed}"))
+        print(f"Written: {TABLE}")
+    with suppress(OSError):
+        shutil.rmtree(shim.folder(), ignore_errors=True)
+    return 1 if found else 0
+
+
+def page(matrix: object, arguments: str) -> str:
+    """The table as it goes into the docs."""
+    from tests.crash.matrix import Matrix
+
+    assert isinstance(matrix, Matrix)
+    lines = [
+        "# What was killed, and how it ended",
+        "",
+        f'Written by `make crash ARGS="{arguments}"`: {matrix.points} points, {len(matrix.problems)} problems.',
+        "",
+        "A point is one moment of one step, in which something is killed with -9 or begins to fail. Then everything is",
+        "started anew, the probe says what became of the action, and that is held against the data. *ended as* is the",
+        "probe's word. A problem is: a word that isn't true of the data, data that are neither before nor after, an",
+        "undo that doesn't give exactly what was there, or something that is left behind.",
+        "",
+        "| runtime | step | what was killed or failed | points | ended as | problems |",
+        "|---|---|---|---:|---|---:|",
+    ]
+    for row in matrix.rows:
+        ended = ", ".join(f"{name} {count}" for name, count in sorted(row.ended.items()))
+        lines.append(f"| {row.runtime} | {row.step} | {row.killed} | {row.points} | {ended} | {len(row.problems)} |")
+    if matrix.missing:
+        lines += ["", f"Not tried on that machine: {'; '.join(matrix.missing)}."]
+    return "\n".join([*lines, ""])
 
 
 if __name__ == "__main__":

@@ -58,6 +58,11 @@ def loaded() -> bool:
     return bool(os.environ.get(_LOADED))
 
 
+def folder() -> Path:
+    """Where the library lies."""
+    return Path(os.environ.get(_LOADED, "/nonexistent"))
+
+
 def arm(folder: Path, number: int, how: int, calls: Calls) -> None:
     """From now on, in this process. Number 0 counts alone."""
     ctypes.CDLL(None).goex_arm(os.fsencode(folder), ctypes.c_long(number), how, int(calls))

@@ -1,0 +1,29 @@
+"""A seeded part of the crash matrix: some points of every step on every engine (`make crash` does many more)."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SEED = 20_260_102
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.slow
+def test_some_points_of_every_step_on_every_engine() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.crash.run", "1", "0", str(SEED)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said[-6000:]
+    points, problems = map(int, re.findall(r"^(\d+) points, (\d+) problems", said, re.MULTILINE)[-1])
+    assert (points >= 100, problems) == (True, 0), said[-6000:]
