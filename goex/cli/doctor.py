@@ -80,6 +80,7 @@ def checks(env: Mapping[str, str], *, quick: bool = False) -> list[Check]:
     found.append(_guard("polkit", lambda: _polkit(paths)))
     if status and status[0].vault == "unsealed":
         found.append(_guard("rules", lambda: _rules(paths)))
+        found += _guarded("databases", lambda: _databases(paths))
     if not quick:
         keyed = status[0].keyed_by if status else ""
         found.append(_guard("keyring", lambda: _keyring_for(env, keyed)))
@@ -290,6 +291,25 @@ def _rules(paths: Paths) -> Check:
         names = ", ".join(one.agent for one in reply.resting)
         return Check(name="rules", ok=False, says=f"{names} rests after many denials", mend="goex rules", needed=False)
     return Check(name="rules", ok=True, says=f"{len(reply.rules)} in force")
+
+
+def _databases(paths: Paths) -> list[Check]:
+    """What is held, and whether it could be rolled back when its time was over; nothing without a database."""
+    from goex.client import connect
+    from goex.rpc import databases_pb2 as db
+
+    with connect(paths, start=False) as client:
+        reply = client.call("Databases/ListDatabases", db.ListDatabasesRequest(), db.ListDatabasesReply)
+    if not reply.databases:
+        return []
+    held = [each for one in reply.databases for each in one.held]
+    stuck = [each for each in held if each.trouble]
+    if stuck:
+        says = f"{stuck[0].action_id} is held, and couldn't be rolled back: {stuck[0].trouble}"
+        return [Check(name="databases", ok=False, says=says, mend="goex db list", needed=False)]
+    waiting = f", {len(held)} held transaction{'s' * (len(held) != 1)}: goex db list" if held else ""
+    names = f"{len(reply.databases)} entr{'y' if len(reply.databases) == 1 else 'ies'}"
+    return [Check(name="databases", ok=True, says=names + waiting, needed=False)]
 
 
 def _model(paths: Paths) -> Check:

@@ -258,3 +258,9 @@ def test_an_entry_is_removed_by_the_databases_command_alone(shop: Shop) -> None:
     listed = daemon.goex("vault", "list")
     assert f"sqlite:///{shop.file}" in listed.stdout.replace("\n", "") or shop.name in listed.stdout
     assert shop.name not in daemon.goex("auth", "list").stdout
+
+
+def test_doctor_tells_of_databases(shop: Shop) -> None:
+    said = json.loads(shop.client.daemon.goex("doctor", "--quick", "--json").stdout)
+    (check,) = [check for check in said["checks"] if check["name"] == "databases"]
+    assert check["ok"] and "entr" in check["says"] and not check["needed"]

@@ -16,7 +16,7 @@ from tests.fakes.openai_server import FakeOpenAI, Reply
 from tests.goex.databases.conftest import SHOP, Shop
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.entries import Asked, Client
-from tests.support.journey import decide
+from tests.support.journey import Journey, decide
 
 
 class Model:
@@ -113,6 +113,20 @@ def test_words_about_a_folder_become_a_program_that_is_asked_about(
     asked.leave()
     sent = "".join(request.text for request in server.requests)
     assert "a b.txt" in sent and "the-content-of-the-file" not in sent and str(folder) not in sent
+
+
+def test_an_agent_cannot_have_names_of_files_told_to_a_model(
+    daemon: Daemon, model: Model, server: FakeOpenAI, tmp_path: Path
+) -> None:
+    folder = tmp_path / "desk"
+    folder.mkdir()
+    (folder / "a-name-that-nobody-showed").touch()
+    model.sql = ("echo a-name-that-nobody-showed",)
+    token = daemon.add_agent("namehunter")
+    ended = Journey(daemon, pb.ExecuteRequest(intent="print all names", folder=str(folder)), token=token).finished()
+    assert ended.problem.code == "denied" and ended.problem.next_step
+    assert "a-name-that-nobody-showed" not in str(ended)
+    assert "a-name-that-nobody-showed" not in "".join(request.text for request in server.requests)
 
 
 def test_without_a_model_words_about_a_database_say_what_to_do_instead(tmp_path: Path) -> None:
