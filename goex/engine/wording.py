@@ -16,7 +16,8 @@ from goex.engine.events import Progressed
 from goex.journal.actions import ActionRow
 from mapper.sampling import Experience
 from policies.actions import Files, Sql, UndoPolicy
-from policies.errors import ExitStatus, InvalidInput, Unsupported
+from policies.errors import Denied, ExitStatus, InvalidInput, Unsupported
+from policies.grants import PERSON
 from policies.text import escape
 from vault.lease import Lease
 
@@ -101,9 +102,16 @@ class Wording:
         return Sql(database=wish.database, statements=best.code, undo=best.undo, policy=policy)
 
     async def program(self, row: ActionRow, wish: Wish) -> Files:
-        """Raises Unclear, Unsupported (no model), InvalidInput (a folder that GoEx doesn't work on), Conflict."""
+        """Raises Denied (an agent), Unclear, Unsupported (no model), InvalidInput (a folder that GoEx doesn't work on),
+        Conflict. What the model makes of the names comes back before anybody is asked, so only the person may have it
+        made: an agent would learn names that nobody showed it."""
         from mapper import folders
 
+        if row.agent != PERSON:
+            raise Denied(
+                "Only the person says in words what is done on a folder.",
+                next_step="Send the program itself; it runs there once the person says yes.",
+            )
         mapper = self.mapper()
         if mapper.model is None or mapper.plan is None:
             raise Unsupported(

@@ -15,6 +15,7 @@ from runtimes.files.folder import open_pinned, resolve
 
 MAX_NAMES = 2_000
 MAX_DEPTH = 8
+MAX_OPEN = 200  # folders that wait to be read
 _INSIDES = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"})
 
 
@@ -35,10 +36,13 @@ def names(folder: str, protected: Sequence[Path]) -> tuple[tuple[str, ...], int]
                         more += 1
                         continue
                     kept.append(escape(prefix + entry.name) + ("/" if below else ""))
-                    if below and depth < MAX_DEPTH and entry.name not in _INSIDES and len(waiting) < 200:
-                        inside = _opened(fd, entry.name)
-                        if inside is not None:
-                            waiting.append((inside, f"{prefix}{entry.name}/", depth + 1))
+                    if not below or entry.name in _INSIDES:
+                        continue
+                    inside = _opened(fd, entry.name) if depth < MAX_DEPTH and len(waiting) < MAX_OPEN else None
+                    if inside is None:
+                        more += 1
+                    else:
+                        waiting.append((inside, f"{prefix}{entry.name}/", depth + 1))
             except OSError:
                 more += 1  # a folder that can't be read, or went meanwhile
             finally:
