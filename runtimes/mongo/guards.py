@@ -33,6 +33,16 @@ class Guards:
             self.whole = self._can(collection, document)
         return whole_guard(document) if self.whole is not False else plain_guard(document)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the person is told of a server that can't."""
+        if self.whole is not False:
+            return ()
+        return (
+            "This server can't compare whole documents while it writes: what somebody changed in the moment between "
+            "was noticed in plain fields (text, numbers, dates) alone",
+        )
+
     def _can(self, collection: str, document: bytes) -> bool | None:
         try:
             if next(iter(self.unit.find(collection, whole_guard(document), limit=1)), None) is not None:

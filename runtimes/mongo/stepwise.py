@@ -62,7 +62,7 @@ class Stepwise:
         except GoexError as error:
             return self._take_back(unit, job, budget.touched, error)
         self._keep(job, budget.touched, whole=True)
-        return _ran(budget.touched, results)
+        return replace(_ran(budget.touched, results), notes=guards.notes)
 
     def _step(self, guards: Guards, job: Job, step: int, operation: Insert | Write, budget: Budget) -> None:
         planned = _planned(guards.unit, operation, budget)
@@ -201,7 +201,7 @@ class Stepwise:
             notes.write_state(job.records, state)
             raise
         notes.write_state(job.records, replace(state, at=goal))
-        return Ran(counts=counts_of(changes), changes=changes)
+        return Ran(counts=counts_of(changes), changes=changes, notes=mover.guards.notes)
 
     def _begun(self, job: Job) -> tuple[bool, frozenset[tuple[str, bytes]]]:
         if notes.read_state(job.records).at != "moving":

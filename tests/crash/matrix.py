@@ -12,11 +12,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from runtimes.mongo import connecting
 from tests.crash import mongo, shim
 from tests.crash.databases import STEPS, Outcome, Site, Step, perform
+from tests.crash.mongo_wire import MongoSite
 from tests.crash.points import NOWHERE, Counter, Moment, Point, Victim, run_until
 from tests.crash.shim import Calls
 from tests.services.mariadb import MariaDb, find_server
+from tests.services.nx import Nx
+from tests.services.nx import find_binary as find_nx
 from tests.services.postgres import Postgres, find_binaries
 from tests.support.databases import MariaDbGround, PostgresGround, SqliteGround, session
 
@@ -193,6 +197,29 @@ class Matrix:
                     row.add(asyncio.run(mongo.crashed(step, transactions, number - 1, goal)), f"call {number}")
                 self.end(row)
 
+    def mongo_wire(self, folder: Path) -> None:
+        """A process that is really killed, and a server that is; that server has no transactions."""
+        if find_nx() is None:
+            self.missing.append("MongoDB over the wire (nx-27017 isn't installed)")
+            return
+        patient, connecting._SECONDS = connecting._SECONDS, 0.5
+        try:
+            with Nx() as server:
+                site = MongoSite(server, folder)
+                site.count("do")
+                for step in mongo.STEPS:
+                    names = site.count(step)
+                    for victim in ("process", "server"):
+                        row = self.row("MongoDB", step, f"{victim}, over the wire")
+                        for number in self.chosen(len(names), self.most):
+                            moment: Moment = self.dice.choice(("before", "during", "after"))
+                            point = Point(number, moment, victim)
+                            outcome = site.crash(step, point, seed=self.dice.randrange(2**32))
+                            row.add(outcome, f"{moment} {number} of {len(names)} ({names[number - 1]})")
+                        self.end(row)
+        finally:
+            connecting._SECONDS = patient
+
 
 _DISK: tuple[Victim, ...] = ("server's fsync", "server's disk")
 _KILLED: dict[Victim, str] = {
@@ -252,5 +279,5 @@ def databases(matrix: Matrix) -> None:
     """All engines, one after another."""
     with tempfile.TemporaryDirectory(prefix="goex-crash-") as scratch:
         base = Path(scratch).resolve()
-        for name in ("sqlite", "small_disk", "postgres", "mariadb", "mongo"):
+        for name in ("sqlite", "small_disk", "postgres", "mariadb", "mongo", "mongo_wire"):
             getattr(matrix, name)(base / name)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from runtimes.mongo import connecting
-from tests.crash.mongo import STEPS, MongoSite
+from tests.crash.mongo_wire import STEPS, MongoSite
 from tests.crash.points import Moment, Point, Victim
 from tests.services.nx import Nx, find_binary
 

@@ -90,6 +90,8 @@ async def test_undo_restores_every_byte_and_redo_too(server: Server, ground: Gro
     before = server.all()
     done = await ground.do(*CHANGES[name])
     assert done.ok
+    if server.can_compare:
+        assert not any("can't compare" in line for line in done.changes)
     after = server.all()
     assert (after != before) is (name != "nothing found")
     assert (await ground.revert("undo")).ok
@@ -112,6 +114,14 @@ async def test_all_types_survive_replacing_and_deleting(server: Server, ground: 
     assert server.all() == before
     [raw] = before.values()
     assert list(decode(raw)) == list(ODD)
+
+
+async def test_a_server_that_can_not_compare_is_said_to_be_one() -> None:
+    server = Server(transactions=False, can_compare=False)
+    ground = Ground(connect=server.backend)
+    orders(server)
+    done = await ground.do(operation("deleteOne", "orders", filter={"_id": 1}))
+    assert done.changes[0] == "orders: 1 document deleted" and "can't compare whole documents" in done.changes[1]
 
 
 async def test_the_order_of_keys_in_what_is_inserted_is_kept(server: Server, ground: Ground) -> None:
