@@ -234,7 +234,8 @@ class Postgres:
         self._end(signal.SIGQUIT)
         if self._guard is not None and self._guard.stdin is not None:
             self._guard.stdin.close()
-            self._guard.wait()
+            with suppress(subprocess.TimeoutExpired):  # it goes on removing the folder
+                self._guard.wait(3)
             self._guard = None
 
     def _end(self, how: signal.Signals) -> None:

@@ -149,6 +149,7 @@ class PostgresSession:
     def _ending(self) -> Iterator[None]:
         """Whatever happens inside, no transaction is left open by it."""
         self._link.rollback()
+        self._link.revive()
         try:
             yield
         finally:
@@ -307,7 +308,11 @@ class PostgresSession:
                 f"The server can't hold one more transaction. {error.message}",
                 next_step="Commit or undo held actions, or raise max_prepared_transactions.",
             ) from None
-        if holding.held(self._link, gid) is None:
+        try:
+            found = holding.held(self._link, gid)
+        except Lost:
+            raise Doubtful("The connection broke when the transaction was held.") from None
+        if found is None:
             raise Conflict("The server didn't hold the transaction. Nothing was touched.", next_step="Try again.")
 
     # ---- what became of it

@@ -46,7 +46,9 @@ def translate(error: psycopg.Error) -> GoexError:
     code, diag = error.sqlstate or "", error.diag
     said = (diag.message_primary or "").rstrip(".")
     where = _where(error)
-    if not code or code[:2] == "08" or code in ("57P01", "57P02", "57P03", "25P03", "57P05"):
+    # PANIC and FATAL end the server, or its connection, wherever that was: also in the middle of a commit.
+    ended = diag.severity_nonlocalized in ("FATAL", "PANIC")
+    if ended or not code or code[:2] == "08" or code in ("57P01", "57P02", "57P03", "25P03", "57P05"):
         return Lost("The connection to the database broke.", next_step="See whether the server runs, and try again.")
     if code == "55P03":
         return Locked(f"Somebody else holds what this would change. {_UNTOUCHED}", next_step="Try again later.")

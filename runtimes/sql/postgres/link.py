@@ -13,7 +13,7 @@ from sqlalchemy.pool import NullPool
 from policies.errors import GoexError
 from runtimes.sql.contract import Limits, Place
 from runtimes.sql.postgres import connecting
-from runtimes.sql.postgres.errors import translated
+from runtimes.sql.postgres.errors import Lost, translated
 from vault.secret import Secret
 
 
@@ -34,7 +34,7 @@ class Link:
     @property
     def connection(self) -> Connection:
         """The connection; a new one where the last broke."""
-        if self._connection is not None and self._raw(self._connection).closed:
+        if self._connection is not None and (self._connection.invalidated or self._raw(self._connection).closed):
             self.drop()
         if self._connection is None:
             with translated():
@@ -87,6 +87,9 @@ class Link:
         connection = self._connection
         if connection is None:
             return
+        if connection.invalidated:
+            self.drop()
+            return
         try:
             status = self._raw(connection).info.transaction_status
             if status == psycopg.pq.TransactionStatus.ACTIVE:  # in the middle of a COPY: only closing ends it at once
@@ -95,6 +98,14 @@ class Link:
                 self.do("ROLLBACK")
         except (GoexError, psycopg.Error, AssertionError):
             self.drop()
+
+    def revive(self) -> None:
+        """See that the connection is there: one that broke since it was last used is replaced."""
+        if self._connection is not None:
+            try:
+                self.do("SELECT 1")
+            except Lost:
+                self.drop()
 
     def cancel(self) -> None:
         """From another thread: stop the statement that runs."""

@@ -37,10 +37,26 @@ class Shop:
             assert state(self.made) == wanted
 
 
+@pytest.fixture(scope="module")
+def made(postgres: Postgres) -> Made:
+    """One database for this file: making one takes longer than a test."""
+    return postgres.make()
+
+
+def again(made: Made, *statements: str) -> Made:
+    """The same database with nothing in it but what those statements make."""
+    with made.admin() as admin:
+        admin.execute(f"DROP SCHEMA public CASCADE; CREATE SCHEMA public AUTHORIZATION {made.user}")
+    with made.connect() as owner:
+        for statement in statements:
+            owner.execute(statement.encode())
+    return made
+
+
 @pytest.fixture
-def shop(postgres: Postgres, request: pytest.FixtureRequest) -> Iterator[Shop]:
-    """Tests name what is in it by `@pytest.mark.usefixtures`-free parametrization: `shop` made by `tables(...)`."""
-    made = postgres.make(*request.param)
+def shop(made: Made, request: pytest.FixtureRequest) -> Iterator[Shop]:
+    """What the test's `tables(...)` make, with a session on it."""
+    again(made, *request.param)
     with session(made) as on:
         yield Shop(made, on)
 
@@ -92,8 +108,8 @@ _TYPES = {
 }
 
 
-def test_every_type_comes_back_as_it_was(postgres: Postgres) -> None:
-    made = postgres.make()
+def test_every_type_comes_back_as_it_was(made: Made) -> None:
+    again(made)
     with made.admin() as admin:
         admin.execute("CREATE EXTENSION citext; CREATE EXTENSION hstore")
     with made.connect() as owner:
@@ -401,10 +417,8 @@ def test_other_rows_may_change_meanwhile(shop: Shop) -> None:
         ),
     ],
 )
-def test_refused_beforehand_with_the_reason(
-    postgres: Postgres, statements: tuple[str, ...], sql: str, reason: str
-) -> None:
-    made = postgres.make(*statements)
+def test_refused_beforehand_with_the_reason(made: Made, statements: tuple[str, ...], sql: str, reason: str) -> None:
+    again(made, *statements)
     with session(made) as on, pytest.raises((Unsupported, InvalidInput)) as caught:
         job(on, sql)
     assert reason in str(caught.value).lower()

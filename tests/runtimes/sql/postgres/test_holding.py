@@ -1,0 +1,230 @@
+"""Transactions that are held: over the end of a session and of a server, until commit or undo, in nobody's way."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from policies.errors import Conflict, Unavailable, Unsupported
+from runtimes.sql.contract import Limits
+from tests.runtimes.sql.postgres.support import job, session, state
+from tests.services.postgres import Made, Postgres
+
+_TABLES = (
+    "CREATE TABLE t (id int PRIMARY KEY, n int)",
+    "INSERT INTO t SELECT i, i FROM generate_series(1, 4) i",
+    "CREATE TABLE kid (id int PRIMARY KEY, t int REFERENCES t ON DELETE CASCADE)",
+    "INSERT INTO kid VALUES (1, 1)",
+)
+
+
+@pytest.fixture
+def made(postgres: Postgres) -> Made:
+    return postgres.make(*_TABLES)
+
+
+@pytest.mark.parametrize(
+    "sql", ["UPDATE t SET n = 0", "DELETE FROM t WHERE id = 1", "ALTER TABLE t ADD COLUMN m int", "DROP TABLE kid"]
+)
+@pytest.mark.parametrize("end", ["commit", "undo"])
+def test_held_until_commit_or_undo_by_whoever_comes(made: Made, sql: str, end: str) -> None:
+    before = state(made)
+    with session(made) as on:
+        work = job(on, sql, "versioning")
+        on.run(work)
+        assert on.settle(work).state == "held"
+    with session(made) as on:
+        assert on.settle(work).state == "held"
+        if end == "commit":
+            on.commit(work)
+            on.commit(work)  # once more changes nothing
+            assert state(made) != before or "kid" not in str(state(made))
+            assert on.settle(work).state == "done"
+        else:
+            assert on.compare(work, "undo") is not None
+            on.revert(work, "undo")
+            assert on.revert(work, "undo").notes
+            assert on.settle(work).state == "undone"
+            assert state(made) == before
+            with pytest.raises(Conflict, match="rolled back"):
+                on.commit(work)
+
+
+def test_it_is_held_over_a_kill_of_the_server() -> None:
+    with Postgres() as server:
+        made = server.make(*_TABLES)
+        before = state(made)
+        with session(made) as on:
+            undone = job(on, "UPDATE t SET n = 10 WHERE id = 1", "versioning")
+            committed = job(on, "UPDATE t SET n = 20 WHERE id = 2", "versioning")
+            on.run(undone)
+            on.run(committed)
+            server.kill()
+            server.start()
+            assert on.settle(undone).state == on.settle(committed).state == "held"
+            assert state(made) == before
+            on.revert(undone, "undo")
+            on.commit(committed)
+            server.kill()
+            server.start()
+            assert (on.settle(undone).state, on.settle(committed).state) == ("undone", "done")
+        assert state(made)["public.t"] == ["(1,1)", "(2,20)", "(3,3)", "(4,4)"]
+
+
+def test_after_undo_it_can_be_done_again_by_its_rows(made: Made) -> None:
+    before = state(made)
+    with session(made) as on:
+        work = job(on, "UPDATE t SET n = n * 10; INSERT INTO t VALUES (9, 9)", "versioning")
+        on.run(work)
+        on.revert(work, "undo")
+        on.revert(work, "redo")
+        assert state(made)["public.t"] == ["(1,10)", "(2,20)", "(3,30)", "(4,40)", "(9,9)"]
+        assert on.settle(work).state == "done"
+        on.revert(work, "undo")
+        assert state(made) == before
+        cascade = job(on, "DELETE FROM t WHERE id = 1", "versioning")
+        on.run(cascade)
+        on.revert(cascade, "undo")
+        with pytest.raises(Unsupported, match="can't be done again"):
+            on.revert(cascade, "redo")
+    assert state(made) == before
+
+
+def test_what_was_committed_can_be_taken_back_by_its_rows(made: Made) -> None:
+    before = state(made)
+    with session(made) as on:
+        work = job(on, "UPDATE t SET n = n * 10", "versioning")
+        on.run(work)
+        on.commit(work)
+        on.revert(work, "undo")
+    assert state(made) == before
+
+
+@pytest.mark.parametrize("policy", ["reversal", "versioning"])
+def test_whoever_holds_the_same_rows_is_named_at_once(made: Made, policy: str) -> None:
+    with session(made) as first, session(made, Limits(lock_seconds=0.5, seconds=20)) as second:
+        held = job(first, "UPDATE t SET n = 0 WHERE id = 1", "versioning")
+        first.run(held)
+        for sql in (
+            "UPDATE t SET n = 5 WHERE id = 1",
+            "DELETE FROM t",
+            "DELETE FROM t WHERE id = 1",
+            "TRUNCATE kid; DELETE FROM t",
+        ):
+            began = time.monotonic()
+            with pytest.raises(Conflict, match=held.id) as caught:
+                second.run(job(second, sql, policy))  # type: ignore[arg-type]
+            assert held.id in caught.value.next_step
+            assert time.monotonic() - began < 10
+        other = job(second, "UPDATE t SET n = 7 WHERE id = 2", policy)  # type: ignore[arg-type]
+        second.run(other)
+        second.revert(other, "undo")
+        assert [row[0] for row in _read(made)] == [1, 2, 3, 4], "readers see what was, and wait for nothing"
+        first.revert(held, "undo")
+
+
+def test_undo_of_rows_that_are_held_says_by_whom(made: Made) -> None:
+    with session(made) as first, session(made, Limits(lock_seconds=0.5, seconds=20)) as second:
+        done = job(first, "UPDATE t SET n = 5 WHERE id = 1")
+        first.run(done)
+        held = job(second, "UPDATE t SET n = 6 WHERE id = 1", "versioning")
+        second.run(held)
+        with pytest.raises(Conflict, match=held.id):
+            first.revert(done, "undo")
+        second.revert(held, "undo")
+        first.revert(done, "undo")
+
+
+def test_another_programs_lock_isnt_waited_for_long(made: Made) -> None:
+    with made.connect(autocommit=False) as other, session(made, Limits(lock_seconds=0.3, seconds=20)) as on:
+        other.execute("UPDATE t SET n = 0 WHERE id = 1")
+        with pytest.raises(Conflict, match="Another session"):
+            on.run(job(on, "UPDATE t SET n = 1"))
+        other.execute("PREPARE TRANSACTION 'theirs'")
+        with pytest.raises(Conflict, match="another program"):
+            on.run(job(on, "UPDATE t SET n = 1"))
+    with made.connect() as other:
+        other.execute("ROLLBACK PREPARED 'theirs'")
+
+
+def test_what_cant_be_held_is_refused_and_reversal_offered(postgres: Postgres) -> None:
+    made = postgres.make(
+        *_TABLES,
+        "CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_notify('x', ''); RETURN NULL; END $$",
+        "CREATE TRIGGER tell AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION tell()",
+        "CREATE FUNCTION hide() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'NOT' || 'IFY x'; RETURN NULL; END $$",
+        "CREATE TRIGGER hide AFTER DELETE ON t FOR EACH ROW EXECUTE FUNCTION hide()",
+    )
+    before = state(made)
+    with session(made) as on:
+        with pytest.raises(Unsupported) as caught:
+            job(on, "UPDATE t SET n = 0", "versioning")
+        assert "reversal" in caught.value.next_step
+        hidden = job(on, "DELETE FROM t", "versioning")
+        with pytest.raises(Unsupported) as caught:
+            on.run(hidden)
+        assert "reversal" in caught.value.next_step
+        assert on.settle(hidden).state == "nothing"
+        assert state(made) == before
+        work = job(on, "UPDATE t SET n = 0")
+        assert "notifies" in str(on.survey(work.program, "reversal", work.limits).notes)
+
+
+def test_a_server_that_holds_none_or_no_more(postgres: Postgres) -> None:
+    with Postgres(options={"max_prepared_transactions": "1"}) as server:
+        made = server.make(*_TABLES)
+        with session(made) as on:
+            first, second = (job(on, f"UPDATE t SET n = 0 WHERE id = {i}", "versioning") for i in (1, 2))
+            on.run(first)
+            with pytest.raises(Unavailable, match="hold one more"):
+                on.run(second)
+            assert on.settle(second).state == "nothing"
+            on.revert(first, "undo")
+            on.run(second)
+            on.commit(second)
+    with Postgres(options={"max_prepared_transactions": "0"}) as server:
+        made = server.make(*_TABLES)
+        with session(made) as on:
+            assert "can't be held" in str(on.schema().notes)
+            with pytest.raises(Unsupported, match="max_prepared_transactions") as caught:
+                job(on, "UPDATE t SET n = 0", "versioning")
+            assert "reversal" in caught.value.next_step
+
+
+def test_a_constraint_that_was_put_off_fails_before_it_is_held(postgres: Postgres) -> None:
+    made = postgres.make(
+        "CREATE TABLE p (id int PRIMARY KEY)",
+        "CREATE TABLE k (p int REFERENCES p DEFERRABLE INITIALLY DEFERRED)",
+    )
+    for policy in ("versioning", "reversal"):
+        with session(made) as on:
+            work = job(on, "INSERT INTO k VALUES (5)", policy)  # type: ignore[arg-type]
+            with pytest.raises(Conflict, match="foreign key"):
+                on.run(work)
+            assert on.settle(work).state == "nothing"
+    with made.admin() as admin:
+        assert admin.execute(
+            "SELECT count(*) FROM pg_prepared_xacts WHERE database = current_database()"
+        ).fetchone() == (0,)
+
+
+def test_interrupting_rolls_back(made: Made) -> None:
+    before = state(made)
+    with session(made) as on:
+        work = job(on, "UPDATE t SET n = (SELECT count(*) FROM generate_series(1, 100000000) g)")
+        timer = threading.Timer(0.5, on.interrupt)
+        timer.start()
+        began = time.monotonic()
+        with pytest.raises(Conflict, match="stopped"):
+            on.run(work)
+        assert time.monotonic() - began < 15
+        assert state(made) == before
+        assert on.settle(work).state == "nothing"
+        on.run(job(on, "UPDATE t SET n = 1 WHERE id = 1"))
+
+
+def _read(made: Made) -> list[tuple[int, ...]]:
+    with made.connect() as other:
+        return other.execute("SELECT id FROM t ORDER BY id").fetchall()
