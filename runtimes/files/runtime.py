@@ -24,6 +24,7 @@ from policies.actions import Action, Files, Outcome, Plan, Revert
 from policies.errors import Conflict, GoexError, InvalidInput, Unavailable, Unsupported
 from runtimes.base import Context, DryLine, DryRun, Footprint, Records, Settlement
 from runtimes.files import notes, plans, previews, words, workcopy
+from runtimes.files.cache import Cache
 from runtimes.files.desk import Desk, Halted, refuse_difference, refuse_unrestorable, stopped
 from runtimes.files.difference import Difference
 from runtimes.files.dryrun import Dry, Room
@@ -34,7 +35,7 @@ from runtimes.files.original import Kept, Original
 from runtimes.files.quota import Full, Quota, Undone, mark, unmark
 from runtimes.files.running import Run, interrupted
 from runtimes.files.several import Several
-from runtimes.files.snapshot import LARGE_FROM, Cache, Repository, plain
+from runtimes.files.snapshot import LARGE_FROM, Repository, plain
 from runtimes.files.threads import FolderLocks, in_thread, teller
 from runtimes.files.tree import Bounds, Manifest, Walk
 from runtimes.sandbox.contract import Profile, Sandbox

@@ -16,13 +16,10 @@ Rules:
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import re
 import shutil
-import subprocess
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -30,62 +27,30 @@ from typing import IO
 
 from policies.errors import GoexError, Unavailable
 from runtimes.files import manifest as manifests
+from runtimes.files.cache import Cache
 from runtimes.files.collect import collect, tidy
+from runtimes.files.gitprocess import Git, ended, stream_of
 from runtimes.files.large import ATTRIBUTES, POINTER, Large
 from runtimes.files.packs import PackWriter, stored
-from runtimes.files.threads import translated
 from runtimes.files.tree import CHUNK, LARGE, Manifest, Reader, Walk, hash_file, hasher, named, object_id
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_SETTINGS = (
-    "core.compression=1",
-    "core.fsync=all",
-    "core.fsyncMethod=fsync",
-    "core.bigFileThreshold=8m",
-    "fastimport.unpackLimit=0",
-    "gc.auto=0",
-    "maintenance.auto=false",
-)
-_OPTIONS = tuple(part for setting in _SETTINGS for part in ("-c", setting))
 _SMALL = 8 << 20
 _DEEPEST = 30  # manifests that one is made of
-_CACHED = 300_000  # entries
 LARGE_FROM = 200 * 10**6  # bytes
-_LITTLE = 1 << 18  # bytes free on a disk that is as good as full
 
 
 Room = Callable[[int], None]  # hears how many bytes are about to be kept, and raises where they may not be
 
 
-class Cache:
-    """Manifests that were read or written last, by their object ids, up to a number of entries in all."""
-
-    def __init__(self, most: int = _CACHED) -> None:
-        self._most = most
-        self._held: OrderedDict[str, tuple[Manifest, int]] = OrderedDict()
-
-    def get(self, oid: str) -> tuple[Manifest, int] | None:
-        """A manifest, and how many it is made of."""
-        found = self._held.get(oid)
-        if found is not None:
-            self._held.move_to_end(oid)
-        return found
-
-    def put(self, oid: str, manifest: Manifest, depth: int) -> None:
-        self._held[oid] = manifest, depth
-        self._held.move_to_end(oid)
-        while sum(len(kept.entries) for kept, _ in self._held.values()) > self._most:
-            self._held.popitem(last=False)
-
-
-class Repository:
+class Repository(Git):
     """The snapshots of one folder. One user at a time: whoever uses it holds the folder's lock.
 
     `large` is the size from which contents are kept as Git LFS does; a repository stays with that of its beginning.
     """
 
     def __init__(self, path: Path, *, cache: Cache | None = None, large: int = LARGE_FROM) -> None:
-        self.path = path
+        super().__init__(path)
         self.lfs = Large(path / "lfs")
         self._cache = cache or Cache()
         self._large = large
@@ -219,23 +184,23 @@ class Repository:
     @contextmanager
     def _import(self, label: str) -> Iterator[IO[bytes]]:
         before = set(self._pack_folder.iterdir())
-        process = self._git("fast-import", "--done", "--quiet", "--force", "--depth=0", "--big-file-threshold=8m")
-        pipe = _stream_of(process.stdin)
+        process = self.start("fast-import", "--done", "--quiet", "--force", "--depth=0", "--big-file-threshold=8m")
+        pipe = stream_of(process.stdin)
         try:
             try:
                 yield pipe
                 pipe.close()
             except BrokenPipeError:  # git has ended early, and says why
                 process.wait()
-            refused = _stream_of(process.stderr).read()
+            refused = stream_of(process.stderr).read()
             if process.wait() != 0:
-                raise self._failed("fast-import", refused)
+                raise self.failed("fast-import", refused)
         except BaseException:
-            _ended(process)
+            ended(process)
             self.clean()
             raise
         finally:
-            _ended(process)
+            ended(process)
         for made in set(self._pack_folder.iterdir()) - before:
             fsync(made)
         ref = self.path / self._ref(label)
@@ -280,8 +245,8 @@ class Repository:
         missing or, after the last piece, when it isn't the one of that hash."""
         if not self.path.is_dir():
             raise Unavailable("The snapshot isn't there any more.")
-        process = self._git("cat-file", "--batch")
-        asking, answering = _stream_of(process.stdin), _stream_of(process.stdout)
+        process = self.start("cat-file", "--batch")
+        asking, answering = stream_of(process.stdin), stream_of(process.stdout)
 
         def copy(oid: str, write: Callable[[bytes], object]) -> None:
             if oid[:1] == LARGE:
@@ -310,7 +275,7 @@ class Repository:
         except BrokenPipeError as error:
             raise Unavailable("git ended while a snapshot was being read.") from error
         finally:
-            _ended(process)
+            ended(process)
 
     def clone(self, oid: str, file: int) -> bool:
         """Make `file` share the blocks of that content. False where it can't. Raises Unavailable as `contents`."""
@@ -404,22 +369,6 @@ class Repository:
             self.path.rename(trash)
             shutil.rmtree(trash, ignore_errors=True)
 
-    def run(self, *arguments: str, data: bytes = b"", here: bool = True) -> bytes:
-        """Run one git command to its end and return what it says. Raises Unavailable when it fails."""
-        process = self._git(*arguments, here=here)
-        output, refused = process.communicate(data)
-        if process.returncode != 0:
-            raise self._failed(arguments[0], refused)
-        return bytes(output)
-
-    def _failed(self, command: str, refused: bytes) -> Unavailable:
-        """git's failure in GoEx's words. git doesn't always say that the disk is full, so that is looked at."""
-        text = refused.decode("utf-8", "replace")
-        at = os.statvfs(self.path.parent)
-        if "No space left" in text or "Disk quota" in text or at.f_bavail * at.f_frsize < _LITTLE or not at.f_favail:
-            return translated(OSError(errno.ENOSPC, "No space left on device"))
-        return Unavailable(f"git {command} failed: {text.strip()[-300:]}")
-
     @property
     def _pack_folder(self) -> Path:
         return self.path / "objects" / "pack"
@@ -443,42 +392,6 @@ class Repository:
             fsync(self.path.parent)
         self.clean()
 
-    def _git(self, *arguments: str, here: bool = True) -> subprocess.Popen[bytes]:
-        try:
-            from git.cmd import Git
-            from git.exc import GitError
-        except ImportError as error:  # GitPython looks for git when it is imported
-            raise _NO_GIT from error
-        where = (f"--git-dir={self.path}",) if here else ()
-        # GitPython hands the daemon's environment on, where GIT_* variables could point anywhere: env -i ends that.
-        command = ["env", "-i", f"PATH={os.environ.get('PATH', os.defpath)}", "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1"]
-        command += ["GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1", "git", *where, *_OPTIONS, *arguments]
-        try:
-            held = Git(str(self.path.parent)).execute(command, istream=subprocess.PIPE, as_process=True)
-        except GitError as error:
-            raise self._failed(arguments[0], str(error).encode()) from error
-        process, held.proc = held.proc, None  # it would end the process when it is collected
-        if process is None:
-            raise self._failed(arguments[0], b"it has ended")
-        return process
-
-
-def _stream_of(stream: IO[bytes] | None) -> IO[bytes]:
-    if stream is None:
-        raise Unavailable("git has no pipes.")
-    return stream
-
-
-def _ended(process: subprocess.Popen[bytes]) -> None:
-    """End a process if it hasn't ended, and close its pipes."""
-    if process.poll() is None:
-        process.kill()
-    for stream in (process.stdin, process.stdout, process.stderr):
-        if stream is not None:
-            with suppress(OSError):
-                stream.close()
-    process.wait()
-
 
 def plain(action_id: str) -> str:
     """An action's id as a file name."""
@@ -499,6 +412,3 @@ def fsync(path: Path) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
-
-
-_NO_GIT = Unavailable("git isn't installed, and snapshots are kept by it.", next_step="Install it: apt-get install git")

@@ -1,0 +1,88 @@
+"""git, as the snapshots use it: by GitPython, in one repository, hearing of nothing but what it is told."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from policies.errors import Unavailable
+from runtimes.files.threads import translated
+
+_SETTINGS = (
+    "core.compression=1",
+    "core.fsync=all",
+    "core.fsyncMethod=fsync",
+    "core.bigFileThreshold=8m",
+    "fastimport.unpackLimit=0",
+    "gc.auto=0",
+    "maintenance.auto=false",
+)
+_OPTIONS = tuple(part for setting in _SETTINGS for part in ("-c", setting))
+_LITTLE = 1 << 18  # bytes free on a disk that is as good as full
+
+
+class Git:
+    """git in the repository at `path`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def run(self, *arguments: str, data: bytes = b"", here: bool = True) -> bytes:
+        """Run one git command to its end and return what it says. Raises Unavailable when it fails."""
+        process = self.start(*arguments, here=here)
+        output, refused = process.communicate(data)
+        if process.returncode != 0:
+            raise self.failed(arguments[0], refused)
+        return bytes(output)
+
+    def failed(self, command: str, refused: bytes) -> Unavailable:
+        """git's failure in GoEx's words. git doesn't always say that the disk is full, so that is looked at."""
+        text = refused.decode("utf-8", "replace")
+        at = os.statvfs(self.path.parent)
+        if "No space left" in text or "Disk quota" in text or at.f_bavail * at.f_frsize < _LITTLE or not at.f_favail:
+            return translated(OSError(errno.ENOSPC, "No space left on device"))
+        return Unavailable(f"git {command} failed: {text.strip()[-300:]}")
+
+    def start(self, *arguments: str, here: bool = True) -> subprocess.Popen[bytes]:
+        """Start one git command, with pipes. Raises Unavailable where it can't be."""
+        try:
+            from git.cmd import Git
+            from git.exc import GitError
+        except ImportError as error:  # GitPython looks for git when it is imported
+            raise _NO_GIT from error
+        where = (f"--git-dir={self.path}",) if here else ()
+        # GitPython hands the daemon's environment on, where GIT_* variables could point anywhere: env -i ends that.
+        command = ["env", "-i", f"PATH={os.environ.get('PATH', os.defpath)}", "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1"]
+        command += ["GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1", "git", *where, *_OPTIONS, *arguments]
+        try:
+            held = Git(str(self.path.parent)).execute(command, istream=subprocess.PIPE, as_process=True)
+        except GitError as error:
+            raise self.failed(arguments[0], str(error).encode()) from error
+        process, held.proc = held.proc, None  # it would end the process when it is collected
+        if process is None:
+            raise self.failed(arguments[0], b"it has ended")
+        return process
+
+
+def stream_of(stream: IO[bytes] | None) -> IO[bytes]:
+    if stream is None:
+        raise Unavailable("git has no pipes.")
+    return stream
+
+
+def ended(process: subprocess.Popen[bytes]) -> None:
+    """End a process if it hasn't ended, and close its pipes."""
+    if process.poll() is None:
+        process.kill()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            with suppress(OSError):
+                stream.close()
+    process.wait()
+
+
+_NO_GIT = Unavailable("git isn't installed, and snapshots are kept by it.", next_step="Install it: apt-get install git")
