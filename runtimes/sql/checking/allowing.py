@@ -12,6 +12,7 @@ from runtimes.sql.checking.functions import FUNCTIONS, TYPES
 from runtimes.sql.checking.nodes import NODES, WORDS
 from runtimes.sql.contract import Dialect, Schema
 
+_WIDE = re.compile(r"\*|[0-9]{3}")  # widths that come from an argument, or are hundreds and more
 MAX_NAME = 128  # characters
 _NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?")
 MAX_REPEAT = 10_000  # characters that repeat() and lpad() may make
@@ -79,6 +80,12 @@ def _function(node: exp.Anonymous, dialect: Dialect) -> None:
             f"The function {str(node.name)[:60]}",
             "Use one that computes from its arguments, or write the value itself.",
         )
+    if name.casefold() in ("printf", "format") and dialect is not Dialect.MARIADB:
+        first = node.expressions[0] if node.expressions else None
+        if not (isinstance(first, exp.Literal) and first.is_string and not _WIDE.search(str(first.this))):
+            raise refused(
+                f"{name} with anything but a plain format", "Write the format as text, with widths below 100."
+            )
     place = _TIMES.get(name.casefold())
     if place is not None:
         arguments: list[Any] = node.expressions

@@ -30,7 +30,7 @@ _NOISE = names(
     """
 )
 # Words that sqlglot writes out where something shorter was sent: `::`, `||`, a comma between tables, REPLACE.
-_MAY_GO = _NOISE | {"convert", "dual"}
+_MAY_GO = _NOISE | {"convert", "dual", "nulls", "last"}
 _WRITTEN_OUT = _NOISE | {"cast", "or", "and", "cross", "join", "interval"}
 _SPAN = re.compile(r"^([-+]?[0-9.]+)\s*([a-z]+)$")  # of an interval: '1 day' may be made of '1' DAY
 _WHOLE = {

@@ -42,8 +42,10 @@ class GoexPostgres(Postgres):
 
     class Parser(PostgresParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        LAMBDAS: ClassVar[dict[Any, Any]] = {}  # `f(a -> 'b')` is a path
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = _some(
-            PostgresParser.FUNCTION_PARSERS, "CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM", "OVERLAY"
+            PostgresParser.FUNCTION_PARSERS,
+            *("CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM", "OVERLAY", "STRING_AGG"),
         )
         JSON_OPERATORS: ClassVar[dict[TokenType, Any]] = {
             **PostgresParser.JSON_OPERATORS,
@@ -81,6 +83,7 @@ class GoexMariaDB(MySQL):
 
     class Parser(MySQLParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        LAMBDAS: ClassVar[dict[Any, Any]] = {}  # `f(a -> 'b')` is a path
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = _some(
             MySQLParser.FUNCTION_PARSERS,
             *("CAST", "CONVERT", "EXTRACT", "POSITION", "SUBSTRING", "TRIM", "GROUP_CONCAT", "VALUES", "MATCH"),
@@ -116,6 +119,7 @@ class GoexSQLite(SQLite):
 
     class Parser(SQLiteParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        LAMBDAS: ClassVar[dict[Any, Any]] = {}  # `f(a -> 'b')` is a path
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = _some(SQLiteParser.FUNCTION_PARSERS, "CAST")
         CONCAT_OPERATORS: ClassVar[dict[TokenType, Any]] = {
             **SQLiteParser.CONCAT_OPERATORS,

@@ -63,7 +63,7 @@ _SQLITE = """
     julianday strftime unixepoch timediff total group_concat string_agg like glob likely unlikely likelihood quote
     json json_array json_array_length json_error_position json_extract json_insert json_object json_patch json_pretty
     json_quote json_remove json_replace json_set json_type json_valid json_group_array json_group_object json_each
-    json_tree soundex nullif octet_length if
+    json_tree soundex nullif octet_length if printf format
 """
 
 FUNCTIONS: Mapping[Dialect, frozenset[str]] = {

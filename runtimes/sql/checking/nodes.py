@@ -122,6 +122,7 @@ NODES: Mapping[str, frozenset[str]] = {
             "OnProperty": "this",
             "ColumnDef": "this kind constraints exists position",
             "ColumnPosition": "this position",
+            "ColumnPrefix": "this expression",
             "ColumnConstraint": "this kind",
             "Constraint": "this expressions",
             "AddConstraint": "expressions",

@@ -93,6 +93,9 @@ SELECT extra->'a', extra->>'a', extra#>'{a,b}', extra#>>'{a,b}', extra @> '{"a":
 SELECT extra->'a.b'->>0, extra || '{"x":1}', extra - 'a', jsonb_set(extra, '{a}', '1') FROM orders
 SELECT jsonb_build_object('id', id, 'total', total), jsonb_agg(id) FROM orders GROUP BY id
 SELECT string_agg(name, ', ' ORDER BY name), array_agg(DISTINCT name) FROM users
+SELECT STRING_AGG(DISTINCT name, ', ' ORDER BY name), format('%s: %10s', name, email) FROM users GROUP BY name, email
+SELECT x FROM orders, jsonb_array_elements(extra->'a.b') AS x WHERE id = 1
+SELECT name FROM users WHERE name ILIKE ANY (ARRAY['a%', 'b%'])
 SELECT count(*) FILTER (WHERE total > 5), percentile_cont(0.5) WITHIN GROUP (ORDER BY total) FROM orders
 SELECT id FROM orders WHERE id = ANY(ARRAY[1, 2]) OR id <> ALL(ARRAY[3]) OR (id, user_id) IN ((1, 2))
 SELECT * FROM generate_series(1, 3) AS g(x)
@@ -202,6 +205,7 @@ CREATE TABLE notes (id int PRIMARY KEY, u int, CONSTRAINT f FOREIGN KEY (u) REFE
 CREATE TABLE notes (a int, b int AS (a * 2) STORED, c int GENERATED ALWAYS AS (a + 1) VIRTUAL)
 CREATE OR REPLACE VIEW v AS SELECT id FROM orders
 DROP INDEX orders_status ON orders
+CREATE TABLE notes (id int PRIMARY KEY, name varchar(50) COLLATE utf8mb4_unicode_ci, KEY k (name(10)))
 ALTER TABLE orders MODIFY COLUMN total int
 ALTER TABLE orders CHANGE COLUMN total amount decimal(12,2)
 ALTER TABLE orders ADD COLUMN note int AFTER id, ADD INDEX by_total (total), DROP COLUMN extra
@@ -212,6 +216,7 @@ ALTER TABLE orders DROP INDEX orders_status
 """
 
 SQLITE = """
+SELECT printf('%.2f of %5d', total, id) FROM orders ORDER BY total DESC NULLS LAST, id ASC NULLS FIRST
 SELECT json_extract(extra, '$.a'), extra->'$.a', extra->>'a', json_object('id', id), json_set(extra, '$.a', 1) FROM orders
 SELECT j.key, j.value FROM orders, json_each(orders.extra) AS j
 SELECT group_concat(name, ', '), total(id), max(id, 3), iif(id > 1, 'a', 'b'), ifnull(name, 'x'), typeof(name) FROM users

@@ -285,6 +285,9 @@ SELECT lower(VARIADIC ARRAY[pg_sleep(1)])
 SELECT $tag$ ; DROP TABLE users; $tag$; DROP SCHEMA public
 SELECT E'\\'; DROP SCHEMA public; --'; DROP SCHEMA public
 SELECT format('%s', pg_sleep(1))
+SELECT format('%1000000000s', 'x')
+SELECT format('%*s', 1000000000, 'x')
+SELECT format(name) FROM users
 SELECT 1 UNION SELECT pg_sleep(1)
 SELECT * FROM orders ORDER BY pg_sleep(1)
 SELECT * FROM orders LIMIT (SELECT pg_sleep(1))
@@ -481,6 +484,8 @@ SELECT zeroblob(1000000000)
 SELECT randomblob(1000000000)
 SELECT printf('%.1000000000d', 1)
 SELECT format('%1000000000d', 1)
+SELECT printf('%*d', 1000000000, 1)
+SELECT printf(status, 1) FROM orders
 SELECT sqlite_compileoption_get(1)
 SELECT sqlite_version()
 SELECT last_insert_rowid()
