@@ -70,6 +70,8 @@ def _word(text: str, node: exp.Expr) -> None:
         return
     if isinstance(node.parent, _COLLATED) and re.fullmatch(r"[A-Za-z0-9]+(_[A-Za-z0-9]+)+", text):
         return
+    if isinstance(node.parent, exp.Kwarg) and re.fullmatch(r"[a-z_]{1,30}", text):  # a listed function's argument
+        return
     raise refused(f"“{text[:60]}”")
 
 

@@ -29,7 +29,7 @@ logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # it logs what it can't
 TAIL = "goex_tail"
 
 
-def _some(of: dict[str, Any], *names: str) -> dict[str, Any]:
+def _some(of: dict[Any, Any], *names: Any) -> dict[Any, Any]:
     return {name: of[name] for name in names}
 
 
@@ -42,7 +42,7 @@ class GoexPostgres(Postgres):
 
     class Parser(PostgresParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
-        LAMBDAS: ClassVar[dict[Any, Any]] = {}  # `f(a -> 'b')` is a path
+        LAMBDAS: ClassVar[dict[Any, Any]] = _some(PostgresParser.LAMBDAS, TokenType.FARROW)  # `f(a -> 'b')` is a path
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = _some(
             PostgresParser.FUNCTION_PARSERS,
             *("CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM", "OVERLAY", "STRING_AGG"),

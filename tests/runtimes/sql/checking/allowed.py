@@ -89,6 +89,7 @@ SELECT total::int, '3'::numeric(10,2), placed::date, '2024-01-01'::timestamptz F
 SELECT date '2024-01-01', interval '1 day', now() - interval '2 days 3 hours', placed + interval '1' month FROM orders
 SELECT date_trunc('month', placed), extract(year FROM placed), to_char(placed, 'YYYY-MM'), age(placed) FROM orders
 SELECT placed AT TIME ZONE 'UTC' FROM orders
+SELECT placed + make_interval(days => 3, hours => id) FROM orders
 SELECT extra->'a', extra->>'a', extra#>'{a,b}', extra#>>'{a,b}', extra @> '{"a":1}', extra ? 'a' FROM orders
 SELECT extra->'a.b'->>0, extra || '{"x":1}', extra - 'a', jsonb_set(extra, '{a}', '1') FROM orders
 SELECT jsonb_build_object('id', id, 'total', total), jsonb_agg(id) FROM orders GROUP BY id
