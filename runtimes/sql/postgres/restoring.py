@@ -43,6 +43,8 @@ class Restoring:
     done: bool = False  # it is so already
     touched: dict[str, Counts] = field(default_factory=dict)
     _sample: Sample = field(default_factory=Sample)
+    _wrote: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    _differing: dict[int, list[str]] = field(default_factory=dict)
     _live: list[int] = field(default_factory=list)  # the numbers of tables that have rows to set
 
     def load(self, image: Iterator[bytes]) -> None:
@@ -65,15 +67,14 @@ class Restoring:
                 f"SELECT 1 FROM pg_temp.goex_was_{k} w JOIN pg_temp.goex_now_{k} c ON w.image = c.image "
                 f"WHERE c.writer = '{xid % 2**32}' LIMIT 1"
             )
-            self._forget(k)
+            self.link.do(f"DROP TABLE pg_temp.goex_now_{k}")
             if found:
                 return True
         return False
 
-    def _forget(self, k: int) -> None:
+    def _look_again(self, k: int) -> None:
         self.link.do(f"DROP TABLE pg_temp.goex_now_{k}")
-        if self.relations[k].key:
-            self.link.do(f"DROP TABLE pg_temp.goex_keys_{k}")
+        self._look(k)
 
     def compare(self) -> None:
         """Raises Conflict, listing what isn't as recorded. Sets `done` where the goal is there already."""
@@ -105,6 +106,7 @@ class Restoring:
         self._collect()
         kept_off = self._keep_triggers_off()
         self.link.do("SET CONSTRAINTS ALL DEFERRED")
+        parked = {k: self._park(k) for k in self._live}
         parts, names = [], []
         for k in self._live:
             for name, text in self._statements(k):
@@ -114,7 +116,7 @@ class Restoring:
         found = self.link.ask(f"WITH {', '.join(parts)} SELECT {numbers}")[0]
         self.link.do("SET CONSTRAINTS ALL IMMEDIATE")
         wrote = dict(zip(names, map(int, found), strict=True))
-        self._prove(wrote, books)
+        self._prove(wrote, parked, books)
         for statement in kept_off:
             self.link.do(statement)
 
@@ -153,6 +155,15 @@ class Restoring:
             self.link.do(f"ANALYZE pg_temp.goex_{name}_{k} (n)")
             if relation.key and self.link.ask(f"SELECT 1 FROM pg_temp.goex_{name}_{k} WHERE n <> 1 LIMIT 1"):
                 raise InvalidInput("The recorded rows can't be: one key has several.", next_step="goex log --verify")
+        if relation.key:
+            named = ", ".join(f"({_field('w', name)}) AS k{i}" for i, name in enumerate(relation.key))
+            columns = ", ".join(f"k{i}" for i in range(len(relation.key)))
+            self.link.do(
+                f"CREATE TEMPORARY TABLE goex_keys_{k} ON COMMIT DROP AS SELECT DISTINCT {columns} "
+                f"FROM (SELECT {named} FROM (SELECT r FROM pg_temp.goex_was_{k} UNION ALL "
+                f"SELECT r FROM pg_temp.goex_goal_{k}) w) d"
+            )
+            self.link.do(f"ANALYZE pg_temp.goex_keys_{k}")
 
     def _keys(self, k: int, left: str, right: str) -> str:
         return " AND ".join(f"{_field(left, name)} = {_field(right, name)}" for name in self.relations[k].key)
@@ -162,15 +173,7 @@ class Restoring:
         relation, table = self.relations[k], f"pg_temp.goex_now_{k}"
         made = f"CREATE TEMPORARY TABLE goex_now_{k} ON COMMIT DROP AS SELECT t.tableoid AS rel, t.ctid AS at, "
         if relation.key:
-            keys = f"SELECT r FROM pg_temp.goex_was_{k} UNION ALL SELECT r FROM pg_temp.goex_goal_{k}"
-            named = ", ".join(f"({_field('w', name)}) AS k{i}" for i, name in enumerate(relation.key))
             match = " AND ".join(f"t.{quoted(name)} = x.k{i}" for i, name in enumerate(relation.key))
-            columns = ", ".join(f"k{i}" for i in range(len(relation.key)))
-            self.link.do(
-                f"CREATE TEMPORARY TABLE goex_keys_{k} ON COMMIT DROP AS "
-                f"SELECT DISTINCT {columns} FROM (SELECT {named} FROM ({keys}) w) d"
-            )
-            self.link.do(f"ANALYZE pg_temp.goex_keys_{k}")
             self.link.do(
                 f"{made} (t.*)::pg_catalog.text AS image, t.xmin::pg_catalog.text AS writer, "
                 f"(t.*)::{relation.sql} AS r FROM {relation.sql} t JOIN pg_temp.goex_keys_{k} x ON {match}"
@@ -181,7 +184,7 @@ class Restoring:
                 f"FROM (SELECT t.tableoid, t.ctid, (t.*)::pg_catalog.text AS image FROM {relation.sql} t) t "
                 f"WHERE t.image IN (SELECT image FROM pg_temp.goex_net WHERE k = {k})"
             )
-        self.link.do(f"ANALYZE {table}")
+        self.link.do(f"ANALYZE {table} (at)")  # how many there are is all that a plan needs
 
     def _differences(self, k: int, side: str) -> Iterator[str]:
         """Lines on where the table isn't as `side` ("was" or "goal") says."""
@@ -257,6 +260,8 @@ class Restoring:
 
     def _planned(self, k: int) -> tuple[int, int, int]:
         """How many rows go, change and come."""
+        if k in self._wrote:
+            return self._wrote[k]
         relation = self.relations[k]
         if not relation.key:
             sums = [
@@ -286,6 +291,11 @@ class Restoring:
 
     def _changed(self, k: int) -> list[str]:
         """The columns that differ in some row that stays."""
+        if k not in self._differing:
+            self._differing[k] = self._compared(k)
+        return self._differing[k]
+
+    def _compared(self, k: int) -> list[str]:
         relation = self.relations[k]
         names = [column.name for column in relation.columns if not column.generated]
         tests = ", ".join(
@@ -297,6 +307,30 @@ class Restoring:
             return []
         found = self.link.ask(f"SELECT {tests} FROM pg_temp.goex_set_{k} s")[0]
         return [name for name, differs in zip(names, found, strict=True) if differs]
+
+    def _park(self, k: int) -> int:
+        """Where rows that stay can't be taken out, the unique values that they will get may still be others' of them:
+        make room, if those may be NULL for a moment. Returns how many rows that wrote."""
+        relation, changed = self.relations[k], self._changed(k)
+        pointed = {name for key in self.catalog.pointing_to(relation.name) for name in key.parent_columns}
+        unique = {name for columns in relation.unique for name in columns} - pointed - set(relation.key)
+        free = [
+            column.name
+            for column in relation.columns
+            if column.name in unique and column.name in changed and column.nullable and not column.generated
+        ]
+        if not free or self._replaces(relation, changed):
+            return 0
+        sets = ", ".join(f"{quoted(name)} = NULL" for name in free)
+        rows = self.link.rows(
+            f"UPDATE {relation.sql} t SET {sets} FROM pg_temp.goex_set_{k} g WHERE t.ctid = g.at AND t.tableoid = g.rel"
+        )
+        self._look_again(k)
+        self.link.do(
+            f"UPDATE pg_temp.goex_set_{k} s SET rel = c.rel, at = c.at FROM pg_temp.goex_now_{k} c "
+            f"WHERE {self._keys(k, 's.was', 'c.r')}"
+        )
+        return rows
 
     def _statements(self, k: int) -> Iterator[tuple[str, str]]:
         relation = self.relations[k]
@@ -345,7 +379,7 @@ class Restoring:
 
     # ---- proof
 
-    def _prove(self, wrote: dict[str, int], books: Books) -> None:
+    def _prove(self, wrote: dict[str, int], parked: dict[int, int], books: Books) -> None:
         counts = books.since(self.link, self.catalog)
         names = {self.relations[k].name for k in self._live}
         stray = sorted(set(counts) - names)
@@ -353,6 +387,8 @@ class Restoring:
             relation = self.relations[k]
             found = counts.get(relation.name, Counts())
             gone, set_, new = (wrote.get(f"{letter}{k}", 0) for letter in "dui")
+            self._wrote[k] = gone, set_, new
+            set_ += parked[k]
             if found.inserted + found.updated != new + set_ or found.deleted + found.updated != gone + set_:
                 stray.append(relation.name)
         if stray:
@@ -364,8 +400,7 @@ class Restoring:
             )
         self.touched = counts
         for k in self._live:
-            self._forget(k)
-            self._look(k)
+            self._look_again(k)
             lines = list(self._differences(k, "goal") if self.relations[k].key else self._other_numbers(k))
             if lines:
                 raise Conflict(

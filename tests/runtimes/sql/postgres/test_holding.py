@@ -152,9 +152,11 @@ def test_another_programs_lock_isnt_waited_for_long(made: Made) -> None:
 def test_what_cant_be_held_is_refused_and_reversal_offered(postgres: Postgres) -> None:
     made = postgres.make(
         *_TABLES,
-        "CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_notify('x', ''); RETURN NULL; END $$",
+        "CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN PERFORM pg_notify('x', ''); RETURN NULL; END $$",
         "CREATE TRIGGER tell AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION tell()",
-        "CREATE FUNCTION hide() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'NOT' || 'IFY x'; RETURN NULL; END $$",
+        "CREATE FUNCTION hide() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN EXECUTE 'NOT' || 'IFY x'; RETURN NULL; END $$",
         "CREATE TRIGGER hide AFTER DELETE ON t FOR EACH ROW EXECUTE FUNCTION hide()",
     )
     before = state(made)
