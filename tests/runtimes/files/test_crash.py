@@ -10,6 +10,7 @@ raises the number of points.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import random
 import shutil
@@ -22,6 +23,7 @@ from typing import Any
 import pytest
 
 from policies.actions import Plan, Revert
+from policies.errors import GoexError
 from runtimes.files import notes
 from runtimes.files.runtime import FilesRuntime
 from tests.fakes.unsafe_no_sandbox import UnsafeNoSandbox
@@ -116,7 +118,9 @@ def in_child(step: Step, state: Path, kill_at: int) -> int:
 
 
 def new_runtime(state: Path) -> FilesRuntime:
-    return runtime(state, UnsafeNoSandbox(deed))
+    large = state / "large-from"
+    options = {"large": int(large.read_text())} if large.exists() else {}
+    return runtime(state, UnsafeNoSandbox(deed), **options)
 
 
 def names(seen: Photo) -> dict[bytes, object]:
@@ -126,11 +130,13 @@ def names(seen: Photo) -> dict[bytes, object]:
 class Scene:
     """A folder, a state folder and an action on it, each time anew."""
 
-    def __init__(self, place: Path, number: int, owner: int) -> None:
+    def __init__(self, place: Path, number: int, owner: int, large: int = 0) -> None:
         self.folder = place / f"f{number}"
         self.folder.mkdir()
         self.state = place / f"s{number}"
         self.state.mkdir()
+        if large:
+            (self.state / "large-from").write_text(str(large))
         furnish(self.folder, owner)
         self.before = photo(self.folder)
         self.context = context("a1", DiskRecords(self.state / "records"))
@@ -162,14 +168,15 @@ class Scene:
 
     def leftovers(self) -> list[Path]:
         found = [path for path in (self.state / "snapshots").rglob("*") if "tmp_" in path.name]
+        found += (self.state / "snapshots").glob("*.git/lfs/tmp/*")
         return [*found, *self.folder.glob(".goex*"), *(self.state / "snapshots").glob("work/*")]
 
 
-@pytest.fixture(params=[1000, 0], ids=["direct", "copy"])
+@pytest.fixture(params=[(1000, 0), (0, 0), (1000, 5)], ids=["direct", "copy", "large"])
 def scenes(request: pytest.FixtureRequest, place: Path) -> Callable[[int], Scene]:
     if os.geteuid() != 0:
         pytest.skip("needs root for folders of several owners")
-    return lambda number: Scene(place, number, request.param)
+    return lambda number: Scene(place, number, *request.param)
 
 
 def points(total: int, seed: str) -> list[int]:
@@ -249,6 +256,57 @@ def test_killed_while_it_is_taken_back(scenes: Callable[[int], Scene], verb: str
             scene.run(scene.revert(then))
             assert photo(scene.folder) == goals[then]
         assert not scene.leftovers()
+
+
+def test_a_disk_that_fails_to_sync_loses_nothing(
+    scenes: Callable[[int], Scene], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """fsync says EIO, once, at each of a few points of every step: what wasn't done is said, and can be done again."""
+    real, calls, fail_at = os.fsync, 0, -1
+
+    def failing(fd: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls - 1 == fail_at:
+            raise OSError(errno.EIO, "Input/output error")
+        real(fd)
+
+    def run(scene: Scene, step: Step, at: int) -> None:
+        nonlocal calls, fail_at
+        calls, fail_at = 0, at
+        try:
+            scene.run(step)
+        except (GoexError, AssertionError, OSError):
+            assert at >= 0
+        finally:
+            fail_at = -1
+
+    monkeypatch.setattr(os, "fsync", failing)
+    dry = scenes(0)
+    totals = []
+    for step in (dry.prepare, dry.execute, dry.revert("undo")):
+        run(dry, step, -1)
+        totals.append(calls)
+    number = 0
+    for which, total in enumerate(totals):
+        for point in points(total, f"sync {which}")[:4]:
+            number += 1
+            scene = scenes(number)
+            steps = [scene.prepare, scene.execute, scene.revert("undo")]
+            for earlier in steps[:which]:
+                run(scene, earlier, -1)
+            run(scene, steps[which], point)
+            if which == 0:
+                assert photo(scene.folder) == scene.before
+                scene.run(scene.prepare)
+                scene.run(scene.execute)
+            elif which == 1:
+                settled = asyncio.run(new_runtime(scene.state).settle(scene.plan, scene.context))
+                assert settled.outcome is not None, settled.evidence
+                assert settled.outcome.touched == (photo(scene.folder) != scene.before)
+            if photo(scene.folder) != scene.before or notes.read_state(scene.context.records).at == "between":
+                scene.run(scene.revert("undo"))
+            assert photo(scene.folder) == scene.before
 
 
 def test_leftovers_are_what_a_killed_git_leaves(state: Path, owned: Path) -> None:
