@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from runtimes.sql.checking.check import check
+from runtimes.sql.checking.functions import FUNCTIONS
 from runtimes.sql.contract import Dialect, Statement
 from tests.runtimes.sql.checking import allowed
 from tests.runtimes.sql.checking.schemas import MADE, shop
@@ -218,3 +219,24 @@ def test_postgresql_asks_for_no_privilege_that_isnt_in_the_uses(postgres: Postgr
         connection.commit()
     assert not denied
     assert ran > 100
+
+
+# What PostgreSQL itself calls neither stable nor immutable, and is listed all the same: chance and the clock.
+_CHANCE = {"random", "gen_random_uuid", "clock_timestamp", "timeofday"}
+# The grammar's own, which no catalog has.
+_GRAMMAR = {"coalesce", "nullif", "greatest", "least", "grouping", "all", "any", "some", "row", "trim"}
+
+
+def test_postgresql_calls_no_listed_function_one_that_changes_something(postgres: Postgres) -> None:
+    names = sorted(FUNCTIONS[Dialect.POSTGRESQL])
+    with postgres.make().connect() as connection:
+        known = connection.execute(
+            "SELECT proname, provolatile, proparallel, lanname FROM pg_proc JOIN pg_language l ON l.oid = prolang "
+            "WHERE pronamespace = 'pg_catalog'::regnamespace AND proname = ANY(%s)",
+            [names],
+        ).fetchall()
+    assert {name for name, volatile, _, _ in known if volatile == "v"} <= _CHANCE
+    assert not [name for name, _, parallel, _ in known if parallel == "u"]  # it would change the transaction's state
+    assert {language for *_, language in known} <= {"internal", "c", "sql"}
+    missing = set(names) - {name for name, *_ in known} - _GRAMMAR
+    assert not missing
