@@ -314,7 +314,7 @@ def _templated(method: Method) -> Iterator[str]:
     undo = method.undo
     if undo is not None:
         yield from (call.method for call in undo.calls)
-        yield from (template.method for template in (undo.pre, undo.guard, undo.verify) if template is not None)
+        yield from (template.method for template in (undo.pre, undo.guard, *undo.guards, undo.verify) if template)
     if method.probe is not None:
         yield method.probe.method
 

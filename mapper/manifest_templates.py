@@ -62,6 +62,10 @@ def read(
             calls=calls,
             pre=pre,
             guard=_optional(method, methods, undo, "guard", after),
+            guards=tuple(
+                _read(method, methods, Table(undo.file, _as_table(undo, item), (*undo.path, "guards")), after)
+                for item in undo.take("guards", list, [])
+            ),
             verify=_optional(method, methods, undo, "verify", (*after, "undo")),
             note=undo.take("note", str, ""),
             restores=restores,
@@ -129,7 +133,10 @@ def _optional(
 ) -> CallTemplate | None:
     if not table.has(key):
         return None
-    inner = table.table(key)
+    return _read(method, methods, table.table(key), known)
+
+
+def _read(method: Method, methods: Mapping[str, Method], inner: Table, known: tuple[Source, ...]) -> CallTemplate:
     made = _template(method, methods, inner, known)
     if methods[made.method].risk is not Risk.READ:
         inner.fail(f"must be a read, and {made.method} isn't", "method")

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from mapper import manifest_templates
@@ -95,10 +96,7 @@ def read(table: Table, catalog: Catalog, *, source: Source) -> Pair:
     table.done()
     if undo is None:
         table.fail("is missing", "undo")
-    undo = UndoTemplate(
-        calls=undo.calls, pre=undo.pre, guard=undo.guard, verify=undo.verify, source=source, note=undo.note,
-        restores=undo.restores, answered=undo.answered,
-    )  # fmt: skip
+    undo = replace(undo, source=source)
     _check(table, service, method, undo)
     if source == "model":
         _check_model(table, service, method, undo)
@@ -116,7 +114,7 @@ def read(table: Table, catalog: Catalog, *, source: Source) -> Pair:
 def methods_of(undo: UndoTemplate) -> Iterator[str]:
     """The names of all methods that an undo may call."""
     yield from (call.method for call in undo.calls)
-    yield from (one.method for one in (undo.pre, undo.guard, undo.verify) if one is not None)
+    yield from (one.method for one in (undo.pre, undo.guard, *undo.guards, undo.verify) if one is not None)
 
 
 def wire(catalog: Catalog, method: Method, undo: UndoTemplate) -> str:
@@ -135,7 +133,7 @@ def _check(table: Table, service: Service, method: Method, undo: UndoTemplate) -
     for name in methods_of(undo):
         if service.methods[name].unsupported:
             raise Unsupported(f"{service.name}.{name} can't be called through GoEx, so it can't be part of an undo.")
-    for template in (undo.pre, undo.guard, undo.verify):
+    for template in (undo.pre, undo.guard, *undo.guards, undo.verify):
         if template is None or service.source != "imported":
             continue
         if service.methods[template.method].http not in ("GET", "HEAD"):
@@ -145,7 +143,7 @@ def _check(table: Table, service: Service, method: Method, undo: UndoTemplate) -
 def _check_model(table: Table, service: Service, method: Method, undo: UndoTemplate) -> None:
     if undo.verify is None:
         table.fail("needs a read-back: what a model says is only believed once it was read back", "undo", "verify")
-    for template in (*undo.calls, undo.pre, undo.guard, undo.verify):
+    for template in (*undo.calls, undo.pre, undo.guard, *undo.guards, undo.verify):
         if template is not None:
             _check_values(table, service.methods[template.method], template)
     for call in undo.calls:

@@ -85,8 +85,9 @@ class CallTemplate:
 class UndoTemplate:
     """How a method is taken back: an entry of the reversion set (thesis, 4.3).
 
-    `pre` is read before the action; `guard` is read before the undo, and its expectations are the compare of
-    compare-and-set; `calls` undo, newest first; `verify` reads back. `source` says who claims that this works.
+    `pre` is read before the action; `guard` and `guards` are read before the undo, and their expectations are the
+    compare of compare-and-set; `calls` undo, newest first; `verify` reads back. `source` says who claims that this
+    works.
 
     `restores` names an argument, an object, of the action: the last of `calls` then gets an argument of that name with
     the old value (from `pre`) of exactly the fields that the action wrote, the guard compares that these are as the
@@ -99,6 +100,7 @@ class UndoTemplate:
     calls: tuple[CallTemplate, ...]
     pre: CallTemplate | None = None
     guard: CallTemplate | None = None
+    guards: tuple[CallTemplate, ...] = ()  # what is compared beside `guard`
     verify: CallTemplate | None = None
     source: Source = "bundled"
     note: str = ""  # what remains all the same, in plain words ("others may have read it")

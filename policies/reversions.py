@@ -165,6 +165,8 @@ def undo_to_json(undo: UndoTemplate) -> dict[str, Any]:
     for name, template in (("pre", undo.pre), ("guard", undo.guard), ("verify", undo.verify)):
         if template is not None:
             made[name] = _call_to_json(template)
+    if undo.guards:
+        made["guards"] = [_call_to_json(guard) for guard in undo.guards]
     if undo.restores:
         made |= {"restores": undo.restores, "answered": undo.answered}
     made |= {name: value for name, value in (("mask", undo.mask), ("unless", undo.unless)) if value}
@@ -185,6 +187,7 @@ def undo_from_json(value: Any, source: Source) -> UndoTemplate:
         around |= {name: str(value.get(name, "")) for name in ("note", "restores", "mask", "unless")}
         made = UndoTemplate(
             calls=calls,
+            guards=tuple(_call_from_json(guard) for guard in value.get("guards", ())),
             source=source,
             answered=value.get("answered") is True,
             fields=tuple(str(name) for name in value.get("fields", ())),

@@ -96,6 +96,7 @@ class Op:
     body: Shape | None = None  # of the argument called body
     has_body: bool = False
     answer: Shape | None = None
+    lists: str = ""  # where in its answer the list is, of one that answers with one
     codes: frozenset[int] = frozenset()
 
     @property
@@ -119,7 +120,9 @@ class _Document:
         collections = {_parent(_plain(op.path)) for op in ops if _last_hole(op.path)}
         self._paths = {_plain(op.path) for op in ops}
         self._deletes: dict[str, list[Op]] = {}
-        self._holders: set[str] = set()  # things that others can put something into
+        # Things that others can put something into, and the collections that it goes to.
+        self._holders: dict[str, set[str]] = {}
+        self._lists = {_plain(op.path): op for op in ops if op.http == "GET" and op.lists and op.risk is Risk.READ}
         for op in ops:
             if op.http == "DELETE" and _last_hole(op.path):
                 self._deletes.setdefault(_parent(op.path), []).append(op)
@@ -127,7 +130,7 @@ class _Document:
                 segments = _plain(op.path).split("/")
                 for end in range(2, len(segments)):
                     if segments[end - 1] == "{}" and "/".join(segments[: end + 1]) in collections:
-                        self._holders.add("/".join(segments[:end]))
+                        self._holders.setdefault("/".join(segments[:end]), set()).add("/".join(segments[: end + 1]))
 
     def derive(self) -> dict[str, UndoTemplate]:
         made: dict[str, UndoTemplate] = {}
@@ -161,7 +164,7 @@ class _Document:
             return None
         (other,) = found
         hole, read = _last_hole(other.path), self._read_of(other)
-        if read is None or not self._goes(op, other, read) or _plain(other.path) in self._holders:
+        if read is None or not self._goes(op, other, read):
             return None
         id = _id_of(hole, op, other)
         if id is None or not _same(op.answer, read.answer):
@@ -170,12 +173,13 @@ class _Document:
             return None
         chosen = op.body is not None and id in op.body.fields and not op.body.fields[id].read_only
         there = {**_same_names(op), hole: f"$response.{id}"}
-        guard = _unchanged(read)
-        if not guard:
+        guard, empty = _unchanged(read), self._empty(op, other, id)
+        if not guard or empty is None:
             return None
         return UndoTemplate(
             calls=(CallTemplate(method=other.id, arguments=there),),
             guard=CallTemplate(method=read.id, arguments=there, expect=guard),
+            guards=empty,
             verify=CallTemplate(method=read.id, arguments=there, expect=(_gone("It is still there."),)),
             source="derived",
             unless=f"body.{id}" if chosen else "",
@@ -362,6 +366,23 @@ class _Document:
         if found is None or found.risk is not Risk.READ or found.answer is None or not found.answer.fields:
             return None
         return found if found.needed == _bare(found) and not found.optional & _VIEWS else None
+
+    def _empty(self, make: Op, item: Op, id: str) -> tuple[CallTemplate, ...] | None:
+        """That nothing was put into what was made; None where that can't be read."""
+        made = []
+        for path in sorted(self._holders.get(_plain(item.path), ())):
+            found = self._lists.get(path)
+            if found is None or found.needed != _bare(found) or not self._goes(make, found) or found.optional & _VIEWS:
+                return None
+            *outer, last = _HOLE.findall(found.path)
+            own = _HOLE.findall(make.path)
+            if len(outer) != len(own):
+                return None
+            there = {name: f"$request.{given}" for name, given in zip(outer, own, strict=True)}
+            says = "Something was put into it since"
+            expect = Expect(op="equals", path=found.lists, value=[], says=f"{says} ({path.rpartition('/')[2]})")
+            made.append(CallTemplate(method=found.id, arguments={**there, last: f"$response.{id}"}, expect=(expect,)))
+        return tuple(made)
 
     def _goes(self, op: Op, *others: Op) -> bool:
         """Whether the others need no permission beyond what the action could be granted itself."""

@@ -19,6 +19,7 @@ MAX_OPS = 20_000  # of one document: beyond it nothing is derived
 _DEEP = 12
 _HOLE = re.compile(r"\{\+?([^{}]+)\}")
 _OUTPUT = re.compile(r"\s*\[?output[ -]only\b", re.IGNORECASE)
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*")
 _REQUIRED = re.compile(r"\s*required\.", re.IGNORECASE)  # which some documents say in words alone
 _INPUT = re.compile(r"\s*\[?input[ -]only\b", re.IGNORECASE)
 
@@ -38,6 +39,20 @@ class Shapes:
             return self._of(schema, 0)
         except (BadPart, KeyError, TypeError, AttributeError, ValueError):
             return None
+
+    def list_in(self, schema: Any) -> str:
+        """Where in an answer the one list of it is; "" where there is none, or it isn't the only one."""
+        try:
+            for _ in range(_DEEP):
+                if isinstance(schema, Mapping) and isinstance(schema.get("$ref"), str):
+                    schema = self._resolve(schema["$ref"])[1]
+            if isinstance(schema, Mapping) and schema.get("type") == "array":
+                return "$"
+        except (BadPart, KeyError, TypeError, ValueError):
+            return ""
+        found = self.of(schema)
+        lists = [name for name, about in found.fields.items() if about.kinds == {"array"}] if found is not None else []
+        return f"$.{lists[0]}" if len(lists) == 1 and _PLAIN.fullmatch(lists[0]) else ""
 
     def _of(self, schema: Any, depth: int) -> Shape | None:
         if not isinstance(schema, Mapping) or depth > _DEEP:
@@ -126,6 +141,7 @@ def ways_back(
                 body=shapes.of(bodies.get(method.origin_id)) if whole == ["body"] else None,
                 has_body=method.body != "none",
                 answer=shapes.of(answer),
+                lists=shapes.list_in(answer),
                 codes=codes,
             )
         )

@@ -46,18 +46,20 @@ class PlannedUndo:
     note: str
     pair: str = ""  # the hash of the pair that it was made from
     standing: str = Standing.UNPROVEN
+    guards: tuple[Step, ...] = ()
     parts: tuple[str, ...] = ()  # paths that must have been there before, if what holds them was (`parts_before`)
 
     @property
     def steps(self) -> tuple[Step, ...]:
         """In the order in which they are sent."""
-        around = (self.guard, *self.calls, self.verify)
+        around = (self.guard, *self.guards, *self.calls, self.verify)
         return tuple(step for step in around if step is not None)
 
     def to_json(self) -> dict[str, Any]:
         return {
             "call": self.call,
             "guard": self.guard.to_json() if self.guard else None,
+            "guards": [step.to_json() for step in self.guards],
             "calls": [step.to_json() for step in self.calls],
             "verify": self.verify.to_json() if self.verify else None,
             "source": self.source,
@@ -78,6 +80,7 @@ class PlannedUndo:
                 verify=Step.from_json(value["verify"]) if value["verify"] else None,
                 source=value["source"],
                 note=value["note"],
+                guards=tuple(Step.from_json(step) for step in value.get("guards", ())),
                 pair=value.get("pair", ""),  # an older GoEx had none
                 standing=value.get("standing", Standing.UNPROVEN),
                 parts=tuple(value.get("parts", ())),
@@ -331,10 +334,12 @@ def _plan_undo(template: UndoTemplate, maker: StepMaker) -> PlannedUndo:
     """The undo of one call. Its requests are `guard-N`, `undo-N-0` and so on, `verify-N`."""
     index = maker.index
     maker = replace(maker, last=len(template.calls) - 1)
+    guards = (maker.one(call, "guard", f"guard-{index}-{place}") for place, call in enumerate(template.guards))
     calls = (maker.one(call, "undo", f"undo-{index}-{place}") for place, call in enumerate(template.calls))
     return PlannedUndo(
         call=index,
         guard=maker.one(template.guard, "guard", f"guard-{index}"),
+        guards=tuple(step for step in guards if step is not None),
         calls=tuple(step for step in calls if step is not None),
         verify=maker.one(template.verify, "verify", f"verify-{index}"),
         source=template.source,

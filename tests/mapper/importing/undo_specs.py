@@ -165,8 +165,40 @@ OFFICE: tuple[dict[str, Any], Ops] = (
     },
 )
 
+BOARDS: tuple[dict[str, Any], Ops] = (
+    {
+        "Board": thing(id=ID, name=TEXT),
+        "BoardInput": thing(name=TEXT),
+        "Cards": {"type": "array", "items": {"$ref": "#/components/schemas/Card"}},
+        "Lanes": thing(lanes={"type": "array"}, next=TEXT),
+        "Card": thing(id=ID, name=TEXT, done=YES),
+        "CardInput": thing(["name"], name=TEXT, done=YES),
+    },
+    {
+        # It is deleted again only while nothing was put into it, which both lists say.
+        "POST /boards": op("DELETE /boards/{id}", body="BoardInput", answer="Board", codes=[201]),
+        "GET /boards/{id}": op(answer="Board"),
+        "DELETE /boards/{id}": op(),
+        "GET /boards/{boardId}/cards": op(answer="Cards"),
+        "POST /boards/{boardId}/cards": op(
+            "DELETE /boards/{boardId}/cards/{id}", body="CardInput", answer="Card", codes=[201]
+        ),
+        "GET /boards/{boardId}/cards/{id}": op(answer="Card"),
+        "DELETE /boards/{boardId}/cards/{id}": op("POST /boards/{boardId}/cards"),
+        "GET /boards/{boardId}/lanes": op(answer="Lanes"),
+        "POST /boards/{boardId}/lanes": op(body="BoardInput", codes=[204]),
+        "DELETE /boards/{boardId}/lanes/{lane}": op(),
+        # Of what is in a folder nothing is listed.
+        "POST /folders": op(body="BoardInput", answer="Board", codes=[201]),
+        "GET /folders/{id}": op(answer="Board"),
+        "DELETE /folders/{id}": op(),
+        "POST /folders/{id}/files": op(body="BoardInput", codes=[204]),
+        "DELETE /folders/{id}/files/{file}": op(),
+    },
+)
+
 SPECS: Mapping[str, tuple[dict[str, Any], Ops]] = {
-    "notes": NOTES, "shop": SHOP, "forge": FORGE, "chat": CHAT, "office": OFFICE,
+    "notes": NOTES, "shop": SHOP, "forge": FORGE, "chat": CHAT, "office": OFFICE, "boards": BOARDS,
 }  # fmt: skip
 
 

@@ -215,6 +215,44 @@ def test_a_third_partys_change_in_between_stays(one: Any, catalog: Catalog, tmp_
     assert to.state() == left
 
 
+class Boards(Notes):
+    """Boards, and what is put into them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.boards: dict[str, str] = {}
+        self.cards: list[str] = []
+
+    def _handle(self, hit: Hit, parts: list[str]) -> tuple[int, Any]:
+        match hit.method, parts:
+            case "POST", ["boards"]:
+                self.boards["b1"] = hit.body["name"]
+            case "DELETE", ["boards", id]:
+                del self.boards[id]
+                return 204, None
+            case "GET", ["boards", _, "cards"]:
+                return 200, list(self.cards)
+            case "GET", ["boards", _, "lanes"]:
+                return 200, {"lanes": []}
+        if "b1" not in self.boards:
+            return 404, {}
+        return 201 if hit.method == "POST" else 200, {"id": "b1", "name": self.boards["b1"]}
+
+
+@pytest.mark.parametrize("cards", [[], ["somebody else's"]], ids=["empty", "filled"])
+def test_what_others_put_into_it_isnt_deleted_with_it(cards: list[str], tmp_path: Path) -> None:
+    (tmp_path / "boards.json").write_text(json.dumps(document("boards")))
+    import_openapi(tmp_path / "catalog.db", tmp_path / "boards.json", "notes")
+    catalog = Catalog.open(tmp_path / "catalog.db", alone=True)
+    name = next(method.name for method in catalog.methods() if method.origin_id == "POST /boards")
+    bench, to = Bench(tmp_path / "records", (ACCOUNT,)), Boards()
+    plan, ledger = do([(name, {"body": {"name": "plans"}})], to, catalog, bench)
+    to.cards += cards
+    stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), to, Ledger())
+    assert (stopped.role if stopped is not None else "") == ("guard" if cards else "")
+    assert to.boards == ({"b1": "plans"} if cards else {})
+
+
 # ---- what the prompt says
 
 
