@@ -15,7 +15,8 @@ from typing import Protocol
 
 from policies.errors import GoexError
 from runtimes.files.large import Large
-from runtimes.files.tree import LARGE, Manifest
+from runtimes.files.naming import LARGE
+from runtimes.files.tree import Manifest
 
 _HASH = 64  # hexadecimal digits
 _MANY = 48  # packs; from there on the small ones become one

@@ -19,7 +19,8 @@ from itertools import repeat
 from typing import Any
 
 from policies.errors import Unavailable
-from runtimes.files.tree import LARGE, Entry, Manifest
+from runtimes.files.naming import LARGE
+from runtimes.files.tree import Entry, Manifest
 
 _VERSION = 2
 # Columns by the field of an entry, each with the type of its numbers.

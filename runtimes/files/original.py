@@ -14,8 +14,9 @@ from contextlib import AbstractContextManager, contextmanager
 
 from runtimes.files.handles import Handles, Moved
 from runtimes.files.large import share
+from runtimes.files.naming import CHUNK, hasher, named
 from runtimes.files.restore import Copy
-from runtimes.files.tree import CHUNK, KINDS, Entry, Manifest, hasher, moving, named, reading
+from runtimes.files.tree import KINDS, Entry, Manifest, moving, reading
 
 
 class Untouched(Handles):

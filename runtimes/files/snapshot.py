@@ -31,8 +31,9 @@ from runtimes.files.cache import Cache
 from runtimes.files.collect import collect, tidy
 from runtimes.files.gitprocess import Git, ended, stream_of
 from runtimes.files.large import ATTRIBUTES, POINTER, Large
+from runtimes.files.naming import CHUNK, LARGE, hash_file, hasher, named, object_id
 from runtimes.files.packs import PackWriter, stored
-from runtimes.files.tree import CHUNK, LARGE, Manifest, Reader, Walk, hash_file, hasher, named, object_id
+from runtimes.files.tree import Manifest, Reader, Walk
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _SMALL = 8 << 20

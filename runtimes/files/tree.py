@@ -18,7 +18,6 @@ Rules:
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import sys
@@ -32,8 +31,6 @@ from typing import NamedTuple
 from policies.errors import Conflict, InvalidInput
 from runtimes.files.words import shown
 
-CHUNK = 1 << 20
-LARGE = "L"
 _ENCODING, _ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 _MOST_LISTED = 300_000
 _SETTLED_NS = 2_000_000_000  # a change within the clock's grain after the walk would leave the same change time
@@ -374,41 +371,6 @@ def _lone(entry: Entry) -> tuple[int, ...]:
     if entry.mode & 0o6000:
         return ()
     return entry.ctime, entry.inode, entry.size, entry.mtime, entry.mode | stat.S_IFREG, 1
-
-
-def hash_file(fd: int, at: os.stat_result, path: bytes, *, large: int = 0) -> str:
-    """A `Reader` that only hashes; from `large` bytes on (0: never) by the plain SHA-256. Returns "" when the file
-    isn't as long as it was."""
-    by_name = bool(large) and at.st_size >= large
-    left = at.st_size
-    if left <= CHUNK and not by_name:
-        data = os.read(fd, left) if left else b""
-        if len(data) == left:
-            return object_id(data)
-        os.lseek(fd, 0, os.SEEK_SET)
-    digest = hasher(LARGE if by_name else "", left)
-    while left > 0:
-        chunk = os.read(fd, min(CHUNK, left))
-        if not chunk:
-            return ""
-        digest.update(chunk)
-        left -= len(chunk)
-    return (LARGE if by_name else "") + digest.hexdigest()
-
-
-def hasher(oid: str, size: int) -> hashlib._Hash:
-    """What hashes a content of so many bytes as `oid` does; `named` compares."""
-    return hashlib.sha256() if oid[:1] == LARGE else hashlib.sha256(b"blob %d\0" % size)
-
-
-def named(oid: str, digest: hashlib._Hash) -> bool:
-    """Whether that is the content's name."""
-    return digest.hexdigest() == oid.removeprefix(LARGE)
-
-
-def object_id(data: bytes) -> str:
-    """The id under which git (with SHA-256) keeps `data`."""
-    return hashlib.sha256(b"blob %d\0" % len(data) + data).hexdigest()
 
 
 def read_xattrs(path: int | str | bytes, *, follow: bool = True) -> tuple[tuple[str, bytes], ...]:

@@ -15,7 +15,8 @@ import pytest
 from policies.errors import Conflict, Unavailable
 from runtimes.files import restore as restoring
 from runtimes.files.handles import Moved, expect, opened_path, remove_tree, set_metadata
-from runtimes.files.tree import Bounds, Entry, Manifest, Walk, hash_file
+from runtimes.files.naming import hash_file
+from runtimes.files.tree import Bounds, Entry, Manifest, Walk
 from runtimes.sandbox.contract import Job, Profile, Result
 from runtimes.sandbox.docker import DockerSandbox
 from runtimes.sandbox.streams import Output

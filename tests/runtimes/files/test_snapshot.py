@@ -11,8 +11,9 @@ import pytest
 
 from policies.errors import Unavailable
 from runtimes.files import manifest as manifests
+from runtimes.files.naming import hash_file, object_id
 from runtimes.files.snapshot import Repository
-from runtimes.files.tree import Bounds, Walk, hash_file, object_id
+from runtimes.files.tree import Bounds, Walk
 from tests.runtimes.files.desk import Way, context, runtime
 from tests.runtimes.files.photo import photo
 
