@@ -22,6 +22,7 @@ from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue
 
 TOOL = "run_sql"
+MAX_SQL = 20_000  # characters of statements: they are checked while others wait
 MAX_SCHEMA = 40_000  # characters of tables that a model is shown
 
 _RULES = """\
@@ -160,4 +161,6 @@ def read(message: JsonValue) -> Program | None:
             return None
         else:
             raise Unreadable("The answer isn't SQL.")
+    if len(code) + len(undo) > MAX_SQL:
+        raise Unreadable(f"The statements are longer than {MAX_SQL} characters.")
     return Program(code=code, undo=undo, language="sql") if code.strip() else None

@@ -6,6 +6,7 @@ shown and decided on like one that somebody typed. Without a model there is no s
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from mapper.mapper import Mapper
     from mapper.programs import Choice, Program
     from runtimes.sql.contract import Place, Schema
+    from runtimes.sql.contract import Program as Checked
 
 _ASKERS = 200  # whose model samples' agreement is remembered
 _SHOWN = 3  # readings that are said when none is sure
@@ -82,9 +84,9 @@ class Wording:
         schema, place, lease = await runtime.described(wish.database, row.id)
         pair = lease.terms is not None and lease.terms.policy == "pairs"
 
-        def check(said: Program) -> Program:
-            from runtimes.sql.checking.check import check as checked  # its parser takes a while to load
+        checked = await asyncio.to_thread(_checker)
 
+        def check(said: Program) -> Program:
             made = [
                 ";\n".join(one.sql for one in checked(text, schema, database=place.database).statements) if text else ""
                 for text in (said.code, said.undo if pair else "")
@@ -155,6 +157,12 @@ class Wording:
             ],
         }
         self.core.journal.append("votes", action_id=row.id, agent=row.agent, facts=facts)
+
+
+def _checker() -> Callable[..., Checked]:
+    from runtimes.sql.checking.check import check  # its parser takes a while to load
+
+    return check
 
 
 def _hash(program: Program) -> str:

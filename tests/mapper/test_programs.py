@@ -94,6 +94,7 @@ def test_that_nothing_fits_is_an_answer(message: JsonValue) -> None:
         said("{not json"),
         said("```sql\nSELECT 1\n```\n```sql\nSELECT 2\n```\n```sql\nSELECT 3\n```"),
         said("SELECT " + "1" * programs.MAX_PROGRAM),
+        said("SELECT " + "1" * databases.MAX_SQL),
     ],
 )
 def test_anything_else_is_not_read(message: JsonValue) -> None:
