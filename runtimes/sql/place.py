@@ -25,7 +25,7 @@ def place_of(account: Account) -> Place:
     if address.engine == "mongodb":
         raise InvalidInput(
             f"{account.name} is a MongoDB, which takes operations, not SQL.",
-            next_step=f"For example: goex exec --db {account.name} --mongo '{{\"insert\": …}}'",
+            next_step=f"For example: goex exec --db {account.name} --mongo '{{\"find\": …}}'",
         )
     host, port = address.hosts[0] if address.hosts else ("", address.port)
     return Place(
