@@ -21,7 +21,7 @@ from typing import Literal
 from policies.errors import Conflict, Unsupported
 from runtimes.sql.contract import ForeignKey, Reached, RowChange, Schema, Table, Verb
 from runtimes.sql.mariadb import rows
-from runtimes.sql.mariadb.rows import LOCK, NULL, Form, Lines, keyed, select, select_all, select_keys
+from runtimes.sql.mariadb.rows import LOCK, NULL, Form, Lines, select, select_all, select_keys
 from runtimes.sql.mariadb.steps import LIMIT, Step
 from runtimes.sql.mariadb.wire import Did, Wire
 from runtimes.sql.mariadb.words import quoted
@@ -39,6 +39,11 @@ class Kept:
     form: Form
     before: dict[str, str | None] = field(default_factory=dict)
     now: dict[str, str | None] = field(default_factory=dict)
+    absent: bool = False  # whether any row wasn't there, before or now
+    _changed: list[tuple[str, str | None, str | None]] | None = None
+
+    def stale(self) -> None:
+        self._changed = None
 
     def meet(self, lines: Lines) -> None:
         """Rows as they are at this moment; what is known of before stays."""
@@ -51,9 +56,12 @@ class Kept:
             if key not in before:
                 before[key] = now[key] = line
 
-    def changed(self) -> Iterable[tuple[str, str | None, str | None]]:
-        now = self.now
-        return ((key, was, now.get(key)) for key, was in self.before.items() if was != now.get(key))
+    def changed(self) -> list[tuple[str, str | None, str | None]]:
+        """Rows that aren't as they were: what names them, before, after."""
+        if self._changed is None:
+            now = self.now
+            self._changed = [(key, was, now[key]) for key, was in self.before.items() if was != now[key]]
+        return self._changed
 
 
 @dataclass(slots=True)
@@ -99,10 +107,10 @@ class Capture:
         elif step.kind in ("update", "delete"):
             form = self._form(table)
             most = self.most + SPARE
-            for sql in step.reach({alias: form.line(alias) for alias in step.aliases}):
+            for sql in step.reach({alias: form.ended(alias) for alias in step.aliases}):
                 bounded = sql.endswith(LIMIT)
                 sql = sql.removesuffix(LIMIT) + (f" LIMIT {most + 1}" if bounded else "")
-                self._meet(table, select(self.wire, sql, most, LOCK), touched)
+                self._meet(table, select(self.wire, form, sql, most, LOCK), touched)
         event: Verb = "delete" if step.kind in ("delete", "replace") else "update"
         self.verbs.setdefault(table.name, set()).add(
             "insert" if step.kind in ("insert", "upsert", "replace") else event
@@ -154,11 +162,10 @@ class Capture:
                     values = {one for one in values if NULL not in one}
                     for some in _some(values):
                         where = form.among(columns, some)
-                        found += select(
-                            past, f"SELECT {form.line()} FROM {quoted(table.name)} WHERE {where}", self.most
-                        )
+                        sql = f"SELECT {form.ended()} FROM {quoted(table.name)} WHERE {where}"
+                        found.update(select(past, form, sql, self.most + SPARE))
             self._meet(table, found, touched)
-            self._meet_absent(table, keys - set(keyed(form, found)), touched)
+            self._meet_absent(table, keys - found.keys(), touched)
             event: Verb = "delete" if step.kind == "replace" else "update"
             self._follow(table, event, step.columns, touched, past)
 
@@ -180,17 +187,13 @@ class Capture:
             self.kept[table.name] = Kept(Form.of(table))
         return self.kept[table.name]
 
-    def _meet(self, table: Table, lines: list[str], touched: dict[str, Touched]) -> set[str]:
-        kept = self._kept(table)
-        found = keyed(kept.form, lines)
-        kept.meet(found)
-        keys = touched.setdefault(table.name, Touched()).keys
-        new = found.keys() - keys
-        keys.update(found)
-        return new
+    def _meet(self, table: Table, found: Lines, touched: dict[str, Touched]) -> None:
+        self._kept(table).meet(found)
+        touched.setdefault(table.name, Touched()).keys.update(found)
 
     def _meet_absent(self, table: Table, keys: set[str], touched: dict[str, Touched]) -> None:
         kept = self._kept(table)
+        kept.absent = kept.absent or bool(keys)
         for key in keys:
             if key not in kept.before:
                 kept.before[key] = kept.now[key] = None
@@ -215,12 +218,13 @@ class Capture:
             known = done.setdefault((parent.name, event, columns), set())
             keys = keys - known
             known |= keys
-            if not keys:
+            reached = list(cascades(self.schema, parent, event, columns))
+            if not keys or not reached:
                 continue
             now = self.kept[parent.name]
             lines = [line for key in keys if (line := now.before.get(key) or now.now.get(key)) is not None]
             lines += [line for key in keys if (line := now.now.get(key)) is not None and line != now.before.get(key)]
-            for child, link in cascades(self.schema, parent, event, columns):
+            for child, link in reached:
                 check_link(parent, child, link)
                 falls = event == "delete" and link.on_delete == "CASCADE"
                 next_event: Verb = "delete" if falls else "update"
@@ -240,9 +244,9 @@ class Capture:
         values = {above.value(line, link.parent_columns) for line in lines}
         keys: set[str] = set()
         for some in _some(one for one in values if NULL not in one):
-            sql = f"SELECT {form.line()} FROM {quoted(child.name)} WHERE {form.among(link.columns, some)}"
-            found = select(by, sql, self.most + SPARE, LOCK if by is self.wire else "")
-            keys.update(keyed(form, found))
+            sql = f"SELECT {form.ended()} FROM {quoted(child.name)} WHERE {form.among(link.columns, some)}"
+            found = select(by, form, sql, self.most + SPARE, LOCK if by is self.wire else "")
+            keys.update(found)
             self._meet(child, found, touched)
         return keys
 
@@ -258,34 +262,44 @@ class Capture:
         for name, at in touched.items():
             kept = self.kept[name]
             if at.whole:
-                found = keyed(kept.form, select_all(self.wire, kept.form, WHOLE + self.most))
+                found = select_all(self.wire, kept.form, WHOLE + self.most)
             elif kept.form.many(self.wire, len(at.keys)):
-                found = keyed(kept.form, select_all(self.wire, kept.form, _EVERY))
-                found = {key: line for key, line in found.items() if key in at.keys}
+                found = select_all(self.wire, kept.form, _EVERY)
+                if found.keys() - at.keys:
+                    found = {key: line for key, line in found.items() if key in at.keys}
             else:
-                found = keyed(kept.form, select_keys(self.wire, kept.form, at.keys, self.most + SPARE, LOCK))
+                found = select_keys(self.wire, kept.form, at.keys, self.most + SPARE, LOCK)
             counted = counts[name] = Counts()
             if found.keys() - at.keys:
                 if not at.whole:
                     # A key that is another by its bytes, and the same by its collation.
                     self._meet_absent(self.schema.tables[name], found.keys() - at.keys, {})
                 else:
+                    kept.absent = True
                     for key in found.keys() - kept.before.keys():
                         kept.before[key] = kept.now[key] = None
                 at.keys.update(found)
             now = kept.now
-            for key in at.keys:
-                was, line = now.get(key), found.get(key)
-                if was != line:
-                    now[key] = line
-                    if was is None:
-                        counted.added += 1
-                    elif line is None:
-                        counted.gone += 1
-                    else:
-                        counted.changed += 1
-                elif line is not None:
-                    counted.same += 1
+            # In the order of the rows: in that of a set each look-up would miss the processor's cache.
+            other = [key for key, line in found.items() if now[key] != line]
+            if len(found) < len(at.keys):
+                other += [key for key in at.keys - found.keys() if now[key] is not None]
+            kept.stale()
+            if not kept.absent and len(found) == len(at.keys):  # all of them were there, and still are
+                now.update(found)
+                counted.changed, counted.same = len(other), len(at.keys) - len(other)
+                continue
+            kept.absent = True
+            for key in other:
+                was, line = now[key], found.get(key)
+                now[key] = line
+                if was is None:
+                    counted.added += 1
+                elif line is None:
+                    counted.gone += 1
+                else:
+                    counted.changed += 1
+            counted.same = sum(now[key] is not None for key in at.keys) - counted.added - counted.changed
         return counts
 
     def _account(
@@ -337,8 +351,11 @@ class Capture:
         found = {}
         for name, kept in self.kept.items():
             counts: dict[Verb, int] = {"insert": 0, "update": 0, "delete": 0}
-            for _, was, now in kept.changed():
-                counts["insert" if was is None else "delete" if now is None else "update"] += 1
+            changed = kept.changed()
+            if kept.absent:
+                counts["insert"] = sum(was is None for _, was, _ in changed)
+                counts["delete"] = sum(now is None for _, _, now in changed)
+            counts["update"] = len(changed) - counts["insert"] - counts["delete"]
             if self.verbs.get(name) == {"update"}:  # a row whose key was changed went, and came under another
                 counts = {"update": counts["update"] + max(counts["insert"], counts["delete"])}
             found[name] = counts

@@ -20,7 +20,7 @@ from runtimes.base import Records
 from runtimes.sql.contract import ForeignKey, Reached, RowChange, Schema, Table, Verb
 from runtimes.sql.keeping import read_image
 from runtimes.sql.mariadb.capture import WHOLE, Kept
-from runtimes.sql.mariadb.rows import LOCK, NULL, Form, batches, keyed, select, select_all, select_keys
+from runtimes.sql.mariadb.rows import LOCK, NULL, Form, batches, select_all, select_keys
 from runtimes.sql.mariadb.wire import LENIENT, STRICT, ServerError, Wire
 from runtimes.sql.mariadb.words import cut, quoted
 
@@ -52,17 +52,16 @@ Image = list[Rows]
 
 def pack(kept: Iterable[Kept]) -> Iterator[bytes]:
     """The image of what a capture kept, in pieces."""
-    tables = [one for one in kept if any(True for _ in one.changed())]
+    tables = [one for one in kept if one.changed()]
     yield canonical({"version": 1, "forms": [one.form.as_json() for one in tables]}) + b"\n"
     for number, one in enumerate(tables):
-        lines = (
-            f"{number}|{_ABSENT if was is None else was}|{_ABSENT if now is None else now}"
-            + ("" if one.form.key else f"|{key.rpartition('#')[2]}")
-            + "\n"
-            for key, was, now in one.changed()
-        )
-        for some in batches(lines, 5000):
-            yield "".join(some).encode("ascii")
+        changed, keyless = one.changed(), not one.form.key
+        for start in range(0, len(changed), 5000):
+            yield "".join(
+                f"{number}|{_ABSENT if was is None else was}|{_ABSENT if now is None else now}"
+                f"{'|' + key.rpartition('#')[2] if keyless else ''}\n"
+                for key, was, now in changed[start : start + 5000]
+            ).encode("ascii")
 
 
 def unpack(records: Records, verb: Literal["undo", "redo"]) -> Image:
@@ -132,13 +131,13 @@ def compare(wire: Wire, image: Image, schema: Schema, lock: str = "") -> Compare
         if table is None or str(table.facts["digest"]) != form.digest:
             return Compared("other", (f"the table {form.table} was {'dropped' if table is None else 'altered'} since",))
         if not form.key:
-            found = keyed(form, select_all(wire, form, WHOLE + len(rows.expect)))
+            found = select_all(wire, form, WHOLE + len(rows.expect), lock)
             found = {key: line for key, line in found.items() if key in rows.expect}
         elif form.many(wire, len(rows.expect)):
-            lines = select(wire, f"SELECT {form.line()} FROM {quoted(form.table)}", _MANY, lock)
-            found = _among(keyed(form, lines), rows)
+            found = select_all(wire, form, _MANY, lock)
+            found = {key: line for key, line in found.items() if key in rows.expect}
         else:
-            found = keyed(form, select_keys(wire, form, rows.expect, _MANY, lock))
+            found = select_keys(wire, form, rows.expect, _MANY, lock)
         current.append(found)
         expected = expected and found == {key: line for key, line in rows.expect.items() if line is not None}
         wanted = wanted and found == {key: line for key, line in rows.want.items() if line is not None}
@@ -150,10 +149,6 @@ def compare(wire: Wire, image: Image, schema: Schema, lock: str = "") -> Compare
     if wanted:
         return Compared("wanted", tuple(sorted(told)), tuple(current))
     return Compared("other", tuple(sorted(told)), tuple(current))
-
-
-def _among(found: dict[str, str], rows: Rows) -> dict[str, str]:
-    return {key: line for key, line in found.items() if key in rows.expect}
 
 
 def _difference(form: Form, key: str, recorded: str | None, found: str | None) -> str:

@@ -251,7 +251,7 @@ class MariaDbSession:
             with self._reading():
                 compared = restore.compare(self._wire, image, schema.read(self._wire))
         if note.at in ("committing", "committed"):
-            sure = named or note.reverting == "undo"
+            sure = named or note.reverting != ""  # a revert that was begun stood on the other side
             if compared is not None and compared.state == "wanted" and note.reached and sure:
                 return Settled(state="undone", ran=note.ran)
             return Settled(state="done", ran=note.ran, evidence=compared.differences if compared else ())
@@ -471,7 +471,7 @@ class _Work:
     def _rehearse(self) -> None:
         """Where triggers would fire when it is taken back: take it back and do it again, and see."""
         assert self.capture is not None
-        kept = [one for one in self.capture.kept.values() if any(True for _ in one.changed())]
+        kept = [one for one in self.capture.kept.values() if one.changed()]
         if not any(self._schema.tables[one.form.table].triggers for one in kept):
             return
         undo = [

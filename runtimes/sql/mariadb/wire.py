@@ -26,7 +26,7 @@ from sqlalchemy.pool import NullPool
 
 from policies.errors import GoexError, InvalidInput, Unavailable, Unsupported
 from runtimes.sql.contract import Limits, Place
-from runtimes.sql.mariadb import words
+from runtimes.sql.mariadb import bulk, words
 from vault.secret import Secret
 
 STRICT = "STRICT_TRANS_TABLES,STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,NO_AUTO_CREATE_USER"
@@ -119,6 +119,7 @@ class Wire:
             read_timeout=slow,
             write_timeout=slow,
             program_name="goex",
+            cursorclass=bulk.LineCursor,
             **options,
         )
         return self._raw
@@ -189,16 +190,17 @@ class Wire:
     def one(self, sql: str) -> tuple[Any, ...]:
         return self.run(sql).rows[0]
 
-    def lines(self, sql: str) -> list[Any]:
-        """The one column of a query, as the driver gives it: quicker than `run`, for many rows."""
+    def pairs(self, sql: str, width: int) -> bulk.Pairs:
+        """The rows of a query of one column of lines, each with its first `width` fields: quick for very many. Raises
+        `bulk.TooLarge`."""
         with self._translating():
-            result = self._open.exec_driver_sql(sql)
+            result = self._open.exec_driver_sql(bulk.mark(width) + sql)
+            cursor: Any = result.cursor
             try:
-                cursor = result.cursor
-                assert cursor is not None
-                return [value for (value,) in cursor.fetchall()]
+                found: bulk.Pairs = cursor.pairs
             finally:
                 result.close()
+        return found
 
     @property
     def _open(self) -> Connection:

@@ -106,7 +106,7 @@ def base(frail: MariaDb) -> Iterator[Base]:
 
 
 def points(step: str, how: How) -> list[int]:
-    last = {"run": 46, "undo": 30, "commit": 10, "rollback": 12}[step]
+    last = {"run": 60, "undo": 32, "commit": 8, "rollback": 9}[step]
     return [number for number in range(1, last) if (number + len(how)) % EVERY == 0]
 
 
