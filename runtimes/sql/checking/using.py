@@ -317,16 +317,20 @@ class Reads:
                 raise InvalidInput(f"{alias[:60]} has no column {name[:60]}.", next_step="goex db show")
             return
         at: Scope | None = scope
+        perhaps = False  # an alias, or a column of a source whose columns aren't known: then it may be further out, too
         while at is not None:
-            taken = [self._take(source, name) for source in at.sources.values()]
-            if any(taken) or name in at.aliases:
+            taken = [source for source in at.sources.values() if self._take(source, name)]
+            if any(source.columns is not None for source in taken):
                 return
             if self.dialect is Dialect.POSTGRESQL and name in at.sources:  # the whole row
                 whole = at.sources[name].table
                 if whole is not None:
                     self.everything(whole)
                 return
+            perhaps = perhaps or bool(taken) or name in at.aliases
             at = at.parent
+        if perhaps:
+            return
         raise InvalidInput(f"There is no column {name[:60]} in the statement's tables.", next_step="goex db show")
 
     def _take(self, source: Source, name: str) -> bool:
