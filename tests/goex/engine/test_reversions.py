@@ -69,6 +69,8 @@ def test_among_equals_the_developers_comes_first_and_a_models_last() -> None:
     mine, models = pin(), pin("when = {}", source="model")
     assert choose([models, own, mine], PIN, NoReversions()).pair == mine
     assert choose([models, own], PIN, NoReversions()).pair == own
+    exact = pin('request = { channel = "C0OPS", timestamp = "1700000000.000100" }', source="model")
+    assert choose([own, mine, exact], PIN, NoReversions()).pair == exact  # being exact comes before who says so
     assert mine.hash == models.hash != own.hash  # what it is doesn't depend on who says so, or on a note
     assert pin(note="words").hash == mine.hash
 
@@ -137,6 +139,8 @@ ALTERATIONS = {
     "a pair removed": "DELETE FROM pairs",
     "a pair made up": "INSERT INTO pairs SELECT 'ff', method, source, body, added, by, mac FROM pairs",
     "a use made up": "INSERT INTO pair_uses SELECT pair, 'a-9', call, 'worked', '', at, mac FROM pair_uses",
+    "the seal of a pair": "UPDATE pairs SET mac = zeroblob(32)",
+    "the seal of a use": "UPDATE pair_uses SET mac = zeroblob(32)",
     "a number where a text belongs": "UPDATE pair_uses SET result = 7",
 }
 
