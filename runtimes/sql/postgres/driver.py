@@ -25,10 +25,9 @@ from runtimes.sql.contract import (
     Reached,
     Schema,
     Settled,
-    State,
     Survey,
 )
-from runtimes.sql.keeping import has_image, read_image, write_image
+from runtimes.sql.keeping import write_image
 from runtimes.sql.postgres import catalog as catalogs
 from runtimes.sql.postgres import holding, notes, surveying
 from runtimes.sql.postgres.capture import Books, Running, select
@@ -36,14 +35,12 @@ from runtimes.sql.postgres.catalog import Catalog
 from runtimes.sql.postgres.errors import Again, Locked, Lost
 from runtimes.sql.postgres.link import Link
 from runtimes.sql.postgres.notes import Did, Step
-from runtimes.sql.postgres.restoring import Restoring, prepared_for
+from runtimes.sql.postgres.settling import IMAGE, Settling, recorded_rows, server
 from runtimes.sql.postgres.strategy import choose
 from vault.secret import Secret
 
 T = TypeVar("T")
-_IMAGE = "rows"
 _TRIES = 5  # of a transaction that others' changes broke
-_PATIENCE = 5.0  # seconds for a transaction that nobody waits for any more to end
 _ALREADY = "It was so already."
 
 
@@ -108,7 +105,7 @@ class PostgresSession:
                 if self.settle(job).state == "done":
                     return
                 raise Conflict("Its transaction isn't held any more: it was rolled back.", next_step="Ask for it anew.")
-            notes.keep_step(job.records, Step("commit", step.xid, step.gid, self._server()))
+            notes.keep_step(job.records, Step("commit", step.xid, step.gid, server(self._link)))
             self._finish(f"COMMIT PREPARED {catalogs.literal(step.gid)}")
 
     def settle(self, job: Job) -> Settled:
@@ -129,7 +126,7 @@ class PostgresSession:
                 self._made(catalogs.load(self._link), state, verb)
                 return _of_table(state, verb)
             self._link.begin()
-            restoring = self._restoring(job, state, verb)
+            restoring = recorded_rows(self._link, job, state, verb)
             restoring.compare()
             return restoring.ran((_ALREADY,) if restoring.done else ())
 
@@ -144,6 +141,11 @@ class PostgresSession:
         self._link.close()
 
     # ---- transactions
+
+    def _settle(self, job: Job) -> Settled:
+        found = Settling(self._link, job).look()
+        self._link.rollback()
+        return found
 
     @contextmanager
     def _ending(self) -> Iterator[None]:
@@ -190,9 +192,6 @@ class PostgresSession:
                 "The connection broke while it was being made permanent.", next_step="GoEx looks at what became of it."
             ) from None
 
-    def _server(self) -> str:
-        return str(self._link.ask("SELECT pg_catalog.pg_postmaster_start_time()::pg_catalog.text")[0][0])
-
     def _step(self, job: Job, did: Did, gid: str = "") -> None:
         """Note the number of this transaction, durably, before it is made permanent."""
         xid, server = self._link.ask(
@@ -232,7 +231,7 @@ class PostgresSession:
         kept = strategy.method != "none"
         with closing(running.pieces()) as pieces:
             if kept:
-                write_image(job.records, _IMAGE, pieces, most=job.limits.image_bytes)
+                write_image(job.records, IMAGE, pieces, most=job.limits.image_bytes)
             else:
                 for _ in pieces:
                     pass
@@ -315,99 +314,6 @@ class PostgresSession:
         if found is None:
             raise Conflict("The server didn't hold the transaction. Nothing was touched.", next_step="Try again.")
 
-    # ---- what became of it
-
-    def _settle(self, job: Job) -> Settled:
-        state = notes.read_state(job.records)
-        steps = notes.steps(job.records)
-        if state is None or not steps:
-            return Settled(state="nothing", evidence=("No transaction was about to be made permanent.",))
-        while steps:
-            *before, step = steps
-            status, evidence = self._status(step)
-            if status == "held":
-                return Settled(state="held", evidence=evidence, ran=state.ran)
-            if status == "committed":
-                found: State = "undone" if step.did == "undo" and not step.gid else "done"
-                if found == "done" and step.did in ("run", "hold") and not before:
-                    return self._confirmed(job, state, step, evidence)
-                return Settled(state=found, evidence=evidence, ran=state.ran if found == "done" else None)
-            if status == "unknown":
-                return self._by_rows(job, state, evidence)
-            if step.did == "undo" and step.gid:
-                return Settled(state="undone", evidence=evidence)
-            steps = tuple(before)
-        return Settled(state="nothing", evidence=evidence)
-
-    def _status(self, step: Step) -> tuple[str, tuple[str, ...]]:
-        """ "held", "committed", "aborted" or "unknown", of one recorded transaction."""
-        number = f"transaction {step.xid}"
-        if step.gid and holding.held(self._link, step.gid) is not None:
-            return "held", (f"{number} is held as {step.gid}",)
-        until = time.monotonic() + _PATIENCE
-        ended = False
-        while True:
-            try:
-                found = self._link.ask("SELECT pg_catalog.pg_xact_status(%s::pg_catalog.xid8)", str(step.xid))[0][0]
-            except (InvalidInput, Conflict):  # a number that this server hasn't given yet: what had it was lost
-                return "aborted", (f"{number} never became permanent",)
-            if found in ("committed", "aborted"):
-                return str(found), (f"{number} was {found}",)
-            if found is None:
-                return "unknown", (f"the server doesn't remember {number} any more",)
-            if step.gid and holding.held(self._link, step.gid) is not None:
-                return "held", (f"{number} is held as {step.gid}",)
-            if time.monotonic() > until:
-                if ended:
-                    return "unknown", (f"{number} is still running",)
-                # Nobody waits for its answer any more; what it did can't be recorded.
-                self._link.ask(
-                    "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity "
-                    "WHERE backend_xid = %s::pg_catalog.text::pg_catalog.xid AND usename = current_user",
-                    str(step.xid % 2**32),
-                )
-                ended, until = True, time.monotonic() + _PATIENCE
-            time.sleep(0.05)
-
-    def _confirmed(self, job: Job, state: notes.State, step: Step, evidence: tuple[str, ...]) -> Settled:
-        """The server says that the first transaction was committed. After a crash of the server that number may have
-        been given to somebody else's: then the rows have to say it."""
-        done = Settled(state="done", evidence=evidence, ran=state.ran)
-        if self._server() == step.server and step.did != "hold":
-            return done
-        return self._by_rows(job, state, evidence, step)
-
-    def _by_rows(self, job: Job, state: notes.State, evidence: tuple[str, ...], step: Step | None = None) -> Settled:
-        """What the rows themselves say."""
-        if state.made:
-            made = catalogs.load(self._link).relations.get(state.made)
-            if made is None:
-                return Settled(state="nothing", evidence=(*evidence, f"{state.made} isn't there"))
-            same = made.definition == state.definition
-            said = (*evidence, f"{state.made} is there" + ("" if same else ", and not as it was made"))
-            return Settled(state="done" if same else "unknown", evidence=said, ran=state.ran if same else None)
-        if not (state.image and has_image(job.records, _IMAGE)):
-            return Settled(state="unknown", evidence=(*evidence, "its rows weren't recorded"))
-        for verb, found in (("undo", "done"), ("redo", "nothing")):
-            self._link.rollback()
-            self._link.begin()
-            try:
-                restoring = self._restoring(job, state, verb)  # type: ignore[arg-type]
-                if step is not None and verb == "undo" and restoring.written_by(step.xid):
-                    said = (*evidence, "rows carry its number")
-                    return Settled(state="done", evidence=said, ran=state.ran)
-                restoring.compare()
-            except (Conflict, Unsupported):
-                continue
-            if not restoring.done:
-                said = (*evidence, f"its rows are as {'after' if found == 'done' else 'before'} it")
-                return Settled(
-                    state="done" if found == "done" else "nothing",
-                    evidence=said,
-                    ran=state.ran if found == "done" else None,
-                )
-        return Settled(state="unknown", evidence=(*evidence, "its rows are neither as before it nor as after it"))
-
     # ---- taking back
 
     def _recorded(self, job: Job) -> notes.State:
@@ -431,19 +337,6 @@ class PostgresSession:
                 raise Unsupported("It never ran: there is nothing to do again.", next_step="Ask for it anew.")
         return None
 
-    def _restoring(self, job: Job, state: notes.State, verb: Literal["undo", "redo"]) -> Restoring:
-        if not state.image:
-            again = "taken back" if verb == "undo" else "done again"
-            raise Unsupported(
-                f"{state.why or 'Its rows were not kept.'} It can't be {again}.",
-                next_step="Ask for a new action.",
-            )
-        catalog = catalogs.load(self._link)
-        relations = prepared_for(catalog, state.tables, state.shapes, state.keys)
-        restoring = Restoring(self._link, catalog, relations, verb == "undo")
-        restoring.load(read_image(job.records, _IMAGE))
-        return restoring
-
     def _revert(self, job: Job, verb: Literal["undo", "redo"]) -> Ran:
         found = self._settle(job)
         over = self._over(found, verb, job)
@@ -456,7 +349,7 @@ class PostgresSession:
         self._link.begin()
         if state.made:
             return self._revert_table(job, state, verb)
-        restoring = self._restoring(job, state, verb)
+        restoring = recorded_rows(self._link, job, state, verb)
         restoring.compare()
         if restoring.done:
             return restoring.ran((_ALREADY,))
@@ -471,7 +364,7 @@ class PostgresSession:
 
     def _roll_back(self, job: Job, state: notes.State) -> Ran:
         step = next(each for each in reversed(notes.steps(job.records)) if each.gid)
-        notes.keep_step(job.records, Step("undo", step.xid, step.gid, self._server()))
+        notes.keep_step(job.records, Step("undo", step.xid, step.gid, server(self._link)))
         self._finish(f"ROLLBACK PREPARED {catalogs.literal(step.gid)}")
         return Ran(reached=state.ran.reached, sample=(), notes=("Its transaction was rolled back.",))
 

@@ -277,6 +277,21 @@ def test_what_triggers_write_is_taken_back_and_they_are_as_they_were(shop: Shop,
 
 
 @tables(
+    "CREATE TABLE t (id int PRIMARY KEY, n int) PARTITION BY RANGE (id)",
+    "CREATE TABLE t_low PARTITION OF t FOR VALUES FROM (0) TO (10)",
+    "CREATE TABLE t_high PARTITION OF t FOR VALUES FROM (10) TO (20)",
+    "CREATE TABLE audit (what text)",
+    "INSERT INTO t VALUES (1, 1), (11, 2)",
+    "CREATE FUNCTION after_() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO audit VALUES (TG_OP); "
+    "RETURN NULL; END $$",
+    "CREATE TRIGGER each AFTER INSERT OR UPDATE OR DELETE ON t FOR EACH ROW EXECUTE FUNCTION after_()",
+)
+@pytest.mark.parametrize("sql", ["UPDATE t SET n = 9", "UPDATE t SET id = id + 11 WHERE id = 1", "DELETE FROM t"])
+def test_triggers_of_partitions(shop: Shop, sql: str) -> None:
+    shop.there_and_back(sql)
+
+
+@tables(
     *_AUDITED,
     "CREATE FUNCTION hidden() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
     "EXECUTE 'INSERT INTO ' || 'aud' || 'it (what) VALUES (''hidden'')'; RETURN NULL; END $$",
