@@ -60,6 +60,7 @@ def plan(
     *,
     hold_hours: int,
     limits: Limits,
+    rows: tuple[str, ...],
     pair: JsonObject | None = None,
 ) -> Plan:
     """The plan of a program that was checked and surveyed."""
@@ -94,6 +95,7 @@ def plan(
             "policy": undo["policy"],
             "place": dict(facts(place)),
             "program": program_to_json(program),
+            "rows": list(rows),
             "schema_hash": schema.hash,
             "reached": [
                 {"table": one.table, "verb": one.verb, "rows": stepped(one.rows), "why": one.why} for one in reached

@@ -55,6 +55,7 @@ class Found:
     program: Program
     policy: Policy
     survey: Survey
+    rows: tuple[str, ...]  # for each statement the one row that it names, or ""
     undo: Program | None = None  # of a pair
 
 
@@ -101,11 +102,13 @@ class SqlRuntime:
             found.survey,
             hold_hours=terms.hold_hours,
             limits=self.limits,
+            rows=found.rows,
             pair=plans.pair(found.undo, proof) if found.undo is not None and proof is not None else None,
         )
 
     def _look(self, session: Session, action: Sql, lease: Lease, database: str) -> Found:
         from runtimes.sql.checking.check import check  # its parser takes a while to load
+        from runtimes.sql.naming import named_row
 
         schema = session.schema()
         program = check(action.statements, schema, database=database)
@@ -114,7 +117,8 @@ class SqlRuntime:
         policy = self._policy(action, program, lease)
         undo = check(action.undo, schema, database=database) if policy == "pairs" else None
         survey = session.survey(program, policy, self.limits)
-        return Found(schema=schema, program=program, policy=policy, survey=survey, undo=undo)
+        rows = tuple(named_row(statement, schema) for statement in program.statements)
+        return Found(schema=schema, program=program, policy=policy, survey=survey, rows=rows, undo=undo)
 
     def _policy(self, action: Sql, program: Program, lease: Lease) -> Policy:
         assert lease.terms is not None
@@ -287,16 +291,22 @@ class SqlRuntime:
         return Outcome(ok=True, summary=f"Committed {revert.target}: what undo would need is gone.")
 
     async def footprint(self, plan: Plan, context: Context) -> Footprint:
-        """See `Runtime.footprint`: whole tables."""
+        """See `Runtime.footprint`: whole tables, or the row that a statement names by its whole key."""
         program, database = plans.program_of(plan), _database(plan)
-        uses = [use for one in program.statements for use in one.uses]
-        wrote = {use.table for use in uses if use.verb in WRITES} | {
-            str(one["table"]) for one in plan.resolved["reached"]
-        }
-        return Footprint(
-            reads=frozenset(_path(database, use.table) for use in uses),
-            writes=frozenset(_path(database, table) for table in wrote),
-        )
+        reads: set[str] = set()
+        writes: set[str] = set()
+        written: set[str] = set()
+        for statement, row in zip(program.statements, plan.resolved["rows"], strict=True):
+            for use in statement.uses:
+                path = _path(database, use.table, str(row) if use.table == statement.table else "")
+                reads.add(path)
+                if use.verb in WRITES:
+                    writes.add(path)
+                    written.add(use.table)
+        reached = plan.resolved["reached"]
+        beyond = {str(one["table"]) for one in reached if one["why"] != "statement" or one["table"] not in written}
+        writes |= {_path(database, table) for table in beyond}
+        return Footprint(reads=frozenset(reads | writes), writes=frozenset(writes))
 
     async def forget(self, plan: Plan, context: Context) -> None:
         """See `Runtime.forget`: what undo needs is in the records alone."""
@@ -418,5 +428,7 @@ def _database(plan: Plan) -> str:
     return str(plan.resolved["database"])
 
 
-def _path(database: str, table: str) -> str:
-    return f"db/{quote(database, safe='')}/{quote(table, safe='.')}"
+def _path(database: str, table: str, row: str = "") -> str:
+    """`db/shop/orders`, or `db/shop/orders/id=5`."""
+    end = f"/{quote(row, safe='=,')}" if row else ""
+    return f"db/{quote(database, safe='')}/{quote(table, safe='.')}{end}"

@@ -264,3 +264,14 @@ def test_doctor_tells_of_databases(shop: Shop) -> None:
     said = json.loads(shop.client.daemon.goex("doctor", "--quick", "--json").stdout)
     (check,) = [check for check in said["checks"] if check["name"] == "databases"]
     assert check["ok"] and "entr" in check["says"] and not check["needed"]
+
+
+def test_changes_of_different_rows_are_undone_in_any_order(shop: Shop) -> None:
+    first = shop.run("UPDATE orders SET total = 1 WHERE id = 1")
+    second = shop.run("UPDATE orders SET total = 2 WHERE id = 2")
+    assert not shop.client.revert(first.action.id).approve().HasField("problem")
+    assert [row[2] for row in shop.orders()] == [5, 2, 9, 11]
+    third = shop.run("UPDATE orders SET total = total + 1 WHERE status = 'open'")
+    refused = shop.client.revert(second.action.id).ended()
+    assert refused.problem.code == "conflict" and third.action.id in str(refused.problem)
+    assert [row[2] for row in shop.orders()] == [6, 3, 9, 11]
