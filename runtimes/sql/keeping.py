@@ -14,10 +14,11 @@ PIECE = 4 * 2**20  # bytes of one record, compressed
 _LEVEL = 1  # rows of text shrink well enough, and the action waits for this
 
 
-def write_image(records: Records, name: str, pieces: Iterable[bytes], *, most: int) -> int:
+def write_image(records: Records, name: str, pieces: Iterable[bytes], *, most: int, level: int = _LEVEL) -> int:
     """Keep the joined `pieces` durably as `name`; returns how many bytes that took. Raises Conflict beyond `most`:
-    what was written until then is never read, since the list that names it comes last."""
-    packer = zlib.compressobj(_LEVEL)
+    what was written until then is never read, since the list that names it comes last. `level` 0 is for pieces that
+    are compressed already."""
+    packer = zlib.compressobj(level)
     digest, waiting, kept, size = hashlib.sha256(), bytearray(), 0, 0
 
     def put() -> None:

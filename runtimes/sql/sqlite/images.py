@@ -28,7 +28,7 @@ from runtimes.sql.sqlite.catalog import Shape
 from runtimes.sql.sqlite.words import Row, Value, key_words, quoted, shown
 
 _PART = 500  # rows in one line of the image
-_SAMPLE = 50
+SAMPLE = 50
 _LISTED = 20  # differences that are listed
 _VERBS = {apsw.SQLITE_INSERT: "insert", apsw.SQLITE_UPDATE: "update", apsw.SQLITE_DELETE: "delete"}
 _EACH = 200  # bytes that one caught row takes at least
@@ -69,6 +69,15 @@ class Recorder:
             yield
         finally:
             db.preupdate_hook(None)
+
+    def count(self, table: str, verb: str, rows: int) -> None:
+        """Rows that were counted otherwise."""
+        self.counts[table, verb, 0] += rows
+        self.rows += rows
+
+    def moved(self) -> bool:
+        """Whether rows came or went."""
+        return any(verb != "update" for _, verb, _ in self.counts)
 
     def _hook(self, row: Any) -> None:
         if self.trouble is not None or row.database_name != "main":
@@ -284,7 +293,7 @@ def sample(shapes: dict[str, Shape], changes: list[Change]) -> tuple[RowChange, 
             before=_named(shapes[change.table], change.before),
             after=_named(shapes[change.table], change.after),
         )
-        for change in changes[:_SAMPLE]
+        for change in changes[:SAMPLE]
     )
 
 

@@ -23,6 +23,7 @@ from runtimes.sql.sqlite.words import doubtful, locked
 
 # Of the first page (https://www.sqlite.org/fileformat2.html): write and read version, change counter, schema cookie,
 # version-valid-for and version number.
+_TOGETHER = 256  # pages that are packed at once
 _MOVING = ((18, 20), (24, 28), (40, 44), (92, 100))
 
 
@@ -55,7 +56,7 @@ def digest(content: bytes) -> str:
     """Of everything that counts."""
     if not content:
         return hashlib.sha256(b"").hexdigest()
-    page = _page_size(content)
+    page = page_size(content)
     view = memoryview(content)
     free = _free(content, page)
     first = bytearray(view[:page])
@@ -71,7 +72,7 @@ def digest(content: bytes) -> str:
 
 def difference(before: bytes, after: bytes) -> Pages:
     """What changed between two contents."""
-    page = _page_size(after or before)
+    page = page_size(after or before)
     sizes = (len(before) // page, len(after) // page)
     old, new = memoryview(before), memoryview(after)
     ours: dict[int, bytes] = {}
@@ -97,8 +98,9 @@ def encode(pages: Pages) -> Iterator[bytes]:
     }
     yield json.dumps(facts, separators=(",", ":")).encode() + b"\n"
     for side in (pages.before, pages.after):
-        for number in sorted(side):
-            yield side[number]
+        numbers = sorted(side)
+        for at in range(0, len(numbers), _TOGETHER):
+            yield b"".join(side[number] for number in numbers[at : at + _TOGETHER])
 
 
 def decode(pieces: Iterable[bytes]) -> Pages:
@@ -160,7 +162,7 @@ def _put_back_beside_readers(connection: Connection, pages: Pages, verb: str, li
     """With a write-ahead log nobody gets the whole file, but a writer keeps out others, and can be read beside."""
     reader = Connection(connection.pinned, limits)
     try:
-        source = _memory(rebuilt_from(pages, snapshot(reader, limits), verb))
+        source = memory(rebuilt_from(pages, snapshot(reader, limits), verb))
         with connection.db.backup("main", source, "main") as backup:
             try:
                 backup.step(0)  # takes the writer's lock
@@ -189,7 +191,7 @@ def changed() -> Conflict:
 
 
 def _copy(db: apsw.Connection, content: bytes) -> None:
-    with db.backup("main", _memory(content), "main") as backup:
+    with db.backup("main", memory(content), "main") as backup:
         _finish(backup)
 
 
@@ -203,16 +205,20 @@ def _finish(backup: apsw.Backup) -> None:
         raise doubtful() from error
 
 
-def _memory(content: bytes) -> apsw.Connection:
+def in_memory(content: bytes) -> bytes:
+    """The content as it can be opened in memory, where there is no write-ahead log; the file keeps its own mode."""
+    return content if content[18:20] == b"\x01\x01" else content[:18] + b"\x01\x01" + content[20:]
+
+
+def memory(content: bytes) -> apsw.Connection:
+    """A database in memory with that content."""
     source = apsw.Connection(":memory:")
     if content:
-        image = bytearray(content)
-        image[18:20] = b"\x01\x01"  # in memory there is no write-ahead log; the file keeps its own mode
-        source.deserialize("main", bytes(image))
+        source.deserialize("main", in_memory(content))
     return source
 
 
-def _page_size(content: bytes) -> int:
+def page_size(content: bytes) -> int:
     size = int.from_bytes(content[16:18], "big")
     return 65536 if size == 1 else size
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 import apsw
@@ -32,11 +32,12 @@ from runtimes.sql.contract import (
     Survey,
 )
 from runtimes.sql.keeping import has_image, read_image, write_image
-from runtimes.sql.sqlite import images, pages, surveying
+from runtimes.sql.sqlite import images, pages, surveying, wholes
 from runtimes.sql.sqlite.catalog import Shape, read_schema, shapes
 from runtimes.sql.sqlite.images import Change, Mismatch, Recorder
 from runtimes.sql.sqlite.opening import Connection
 from runtimes.sql.sqlite.pages import Pages
+from runtimes.sql.sqlite.surveying import Reach
 from runtimes.sql.sqlite.words import as_json, doubtful, refused_text, while_running
 
 _T = TypeVar("_T")
@@ -49,9 +50,11 @@ class _Done:
     """What a program did inside its transaction."""
 
     ran: Ran
-    shapes: list[Shape]
-    changes: list[Change]
-    pages: Pages | None
+    kind: str = "none"
+    shapes: dict[str, Shape] = field(default_factory=dict)
+    changes: list[Change] = field(default_factory=list)
+    copied: list[bytes] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
 
 
 class SqliteSession:
@@ -106,14 +109,27 @@ class SqliteSession:
         kind = surveying.check_strategy(self._connection, job.strategy)
         if job.program.reads_only:
             read = [self._statement(statement, frozenset(), job) for statement in job.program.statements]
-            return _Done(Ran(reached=(), results=tuple(one for one in read if one is not None)), [], [], None)
+            return _Done(Ran(reached=(), results=tuple(one for one in read if one is not None)))
         self._connection.writable()
         reach = surveying.reach(self._connection, job.program, schema)
         if kind != "pages" and reach.pages:
             raise Conflict(
                 f"Rows alone can't take this back now: {reach.pages}.", next_step="Ask for the action again."
             )
-        before = pages.snapshot(self._connection, job.limits) if kind == "pages" else b""
+        copies = kind != "rows"
+        before = pages.snapshot(self._connection, job.limits) if copies else b""
+        packer = wholes.Packer(before) if kind == "whole" else None
+        try:
+            return self._statements(job, schema, reach, kind, before, packer)
+        finally:
+            if packer is not None:
+                packer.close()
+
+    def _statements(
+        self, job: Job, schema: Schema, reach: Reach, kind: str, before: bytes, packer: wholes.Packer | None
+    ) -> _Done:
+        copies = kind != "rows"
+        written = sorted({table for _, table in reach.all_writes})
         counters = self._counters()
         known: dict[str, Shape | None] = {}
 
@@ -122,13 +138,17 @@ class SqliteSession:
                 known[name] = shapes(self._db, [name]).get(name)
             return known[name]
 
-        recorder = Recorder(shape, keep=kind != "pages", most_rows=job.rows, most_bytes=job.limits.image_bytes)
+        recorder = Recorder(shape, keep=not copies, most_rows=job.rows, most_bytes=job.limits.image_bytes)
         results: list[Result] = []
         virtual: list[Reached] = []
         for statement in job.program.statements:
-            with recorder.on(self._db):
-                total = self._db.total_changes()
+            total = self._db.total_changes()
+            if kind == "whole" and reach.plain(statement):  # SQLite's own count tells it all
                 result = self._statement(statement, reach.cascades, job, recorder)
+                recorder.count(statement.table, statement.verb, self._db.total_changes() - total)
+            else:
+                with recorder.on(self._db):
+                    result = self._statement(statement, reach.cascades, job, recorder)
             if result is not None:
                 results.append(result)
             table = schema.tables.get(statement.table)
@@ -138,22 +158,29 @@ class SqliteSession:
             if recorder.rows + sum(one.rows for one in virtual) > job.rows:
                 raise images.beyond(job.rows)
         reached = (*_reached(job.program, schema, recorder, reach.cascades), *virtual)
-        changes = recorder.changes() if kind != "pages" else []
-        if kind != "pages":
-            self._check_keys(schema, changes)
+        changes = [] if copies else recorder.changes()
+        self._check_keys(schema, changes)
         names = {change.table for change in changes}
-        used = [found for name in sorted(names) if (found := shape(name)) is not None]
-        if kind == "pages":
+        used = {name: found for name in sorted(names) if (found := shape(name)) is not None}
+        kept: list[bytes] = []
+        seen = used, changes
+        if copies:
             self._db.execute("SAVEPOINT goex; RELEASE goex")  # full-text indexes write down what they hold back
-        after = pages.snapshot(self._connection, job.limits) if kind == "pages" else b""
+            after = pages.snapshot(self._connection, job.limits)
+            if packer is None:
+                kept = list(pages.encode(pages.difference(before, after)))
+            else:
+                kept = packer.pieces(after)
+                with suppress(UnicodeDecodeError):
+                    seen = wholes.changes(before, after, written, most=images.SAMPLE, moved=recorder.moved())
         ran = Ran(
             reached=reached,
             results=tuple(results),
-            sample=images.sample({one.table: one for one in used}, changes),
+            sample=images.sample(*seen),
             counters=() if kind == "pages" else self._moved(counters),
             notes=(),
         )
-        return _Done(ran, used, changes, pages.difference(before, after) if kind == "pages" else None)
+        return _Done(ran, kind, used, changes, kept, written)
 
     def _statement(
         self, statement: Statement, follow: frozenset[tuple[str, str]], job: Job, recorder: Recorder | None = None
@@ -206,13 +233,11 @@ class SqliteSession:
 
     def _keep(self, job: Job, done: _Done) -> None:
         """Everything that undo needs, before the commit."""
-        if done.pages is not None:
-            pieces, kind = pages.encode(done.pages), "pages"
-        else:
-            pieces, kind = images.encode(done.shapes, done.changes), "rows"
+        pieces = images.encode(done.shapes.values(), done.changes) if done.kind == "rows" else done.copied
+        level = 0 if done.kind == "whole" else 1  # it is compressed already
         job.progress("Keeping what undo needs")
-        write_image(job.records, _IMAGE, pieces, most=job.limits.image_bytes)
-        _note(job, {"phase": "done", "kind": kind, "ran": _as_facts(done.ran)})
+        write_image(job.records, _IMAGE, pieces, most=job.limits.image_bytes, level=level)
+        _note(job, {"phase": "done", "kind": done.kind, "tables": done.written, "ran": _as_facts(done.ran)})
 
     def _commit(self) -> None:
         try:
@@ -245,11 +270,11 @@ class SqliteSession:
 
     def _stands(self, job: Job, note: JsonObject) -> tuple[str, tuple[str, ...]]:
         """ "after", "before" or "" of the file, and what was seen."""
-        if note["kind"] == "pages":
-            image = pages.decode(read_image(job.records, _IMAGE))
+        image = _image(job, note)
+        if isinstance(image, Pages):
             at = pages.stands(image, pages.snapshot(self._connection, job.limits))
             return at, () if at else ("the file holds neither what was there before nor what was left",)
-        kept, changes = images.decode(read_image(job.records, _IMAGE))
+        kept, changes = image
         evidence: tuple[str, ...] = ()
         for at, verb in (("after", "undo"), ("before", "redo")):
             try:
@@ -276,13 +301,13 @@ class SqliteSession:
             raise Conflict("It was committed, and can't be taken back.", next_step="goex log shows when.")
         ran = _from_facts(note["ran"])
         ready = "before" if verb == "undo" else "after"
-        if note["kind"] == "pages":
-            image = pages.decode(read_image(job.records, _IMAGE))
+        image = _image(job, note)
+        if isinstance(image, Pages):
             at = pages.stands(image, pages.snapshot(self._connection, job.limits))
             if not at:
                 raise pages.changed()
             return _reverted(ran, (), verb, at == ready), {}, [], image, at == ready
-        kept, changes = images.decode(read_image(job.records, _IMAGE))
+        kept, changes = image
         now = shapes(self._db, list(kept))
         try:
             images.compare(self._db, kept, now, changes, verb)
@@ -425,6 +450,19 @@ def _differs(lines: tuple[str, ...]) -> Conflict:
     )
 
 
+def _image(job: Job, note: JsonObject) -> tuple[dict[str, Shape], list[Change]] | Pages:
+    """The rows that an action changed, or the pages where rows can't be told."""
+    kept = read_image(job.records, _IMAGE)
+    if note["kind"] == "rows":
+        return images.decode(kept)
+    if note["kind"] == "pages":
+        return pages.decode(kept)
+    before, after = wholes.sides(kept)
+    with suppress(UnicodeDecodeError):
+        return wholes.changes(before, after, [str(name) for name in note["tables"]])
+    return pages.difference(before, after)
+
+
 # ---- what is noted
 
 
@@ -438,7 +476,7 @@ def _noted(job: Job) -> JsonObject | None:
         return None
     try:
         note = parse(data, limit=64 * 2**20)
-        if note["kind"] not in ("rows", "pages") or not isinstance(note["phase"], str):
+        if note["kind"] not in ("rows", "pages", "whole") or not isinstance(note["phase"], str):
             raise KeyError("kind")
         _from_facts(note["ran"])
     except (InvalidInput, KeyError, TypeError) as error:

@@ -17,6 +17,7 @@ import apsw
 from policies.errors import InvalidInput, Unsupported
 from policies.jsonvalue import JsonObject
 from runtimes.sql.contract import Limits, Policy, Program, Reached, Schema, Statement, Survey, Table, Verb
+from runtimes.sql.sqlite import wholes
 from runtimes.sql.sqlite.catalog import cascades
 from runtimes.sql.sqlite.location import swapped
 from runtimes.sql.sqlite.opening import Connection, Write
@@ -33,6 +34,12 @@ class Reach:
     writes: frozenset[Write]
     cascades: frozenset[tuple[str, str]]
     pages: str
+    all_writes: frozenset[tuple[str, str]] = frozenset()
+
+    def plain(self, statement: Statement) -> bool:
+        """Whether it does one thing to one table, and nothing follows from that."""
+        own = [use for use in statement.uses if use.verb != "select"]
+        return len(own) == 1 and not self.cascades and not any(inside for _, _, inside in self.writes)
 
 
 def reach(connection: Connection, program: Program, schema: Schema) -> Reach:
@@ -51,7 +58,7 @@ def reach(connection: Connection, program: Program, schema: Schema) -> Reach:
         pairs |= {(use.verb, use.table) for use in statement.uses if use.verb in ("insert", "update", "delete")}
         pairs |= {("delete", use.table) for use in statement.uses if use.verb == "truncate"}
     follow = cascades(schema, pairs) | _inner(schema, {table for _, table in pairs})
-    return Reach(frozenset(writes), follow, _why_pages(connection, schema, pairs))
+    return Reach(frozenset(writes), follow, _why_pages(connection, schema, pairs), frozenset(pairs | follow))
 
 
 def _inner(schema: Schema, names: set[str]) -> set[tuple[str, str]]:
@@ -166,11 +173,11 @@ def survey(connection: Connection, program: Program, policy: Policy, limits: Lim
         return Survey(reached=(), strategy={**strategy, "kind": "none"})
     connection.writable()
     kind = "pages" if policy == "versioning" or found.pages else "rows"
+    size = int(connection.db.pragma("page_count")) * int(connection.db.pragma("page_size"))
     notes = []
     if policy == "versioning":
         notes.append("Everybody who reads this file sees the change at once: SQLite can't hold it back.")
     if kind == "pages":
-        size = int(connection.db.pragma("page_count")) * int(connection.db.pragma("page_size"))
         if size > limits.image_bytes:
             raise Unsupported(
                 f"Taking this back needs the whole file ({found.pages or 'versioning'}), and its {size // 2**20} MB are"
@@ -181,8 +188,12 @@ def survey(connection: Connection, program: Program, policy: Policy, limits: Lim
             )
         why = f": {found.pages}" if found.pages else ""
         notes.append(f"Undo puts the whole file back, and works until anybody else writes to it{why}.")
+    reached = _reached(connection, program, schema, found)
+    tables = {table for _, table in found.all_writes}
+    if kind == "rows" and wholes.fits(schema, tables, sum(one.rows for one in reached), size, limits):
+        kind = "whole"
     return Survey(
-        reached=_reached(connection, program, schema, found),
+        reached=reached,
         counters=_counters(program, schema, kind),
         notes=tuple(notes),
         strategy={**strategy, "kind": kind},
@@ -262,6 +273,6 @@ def check_strategy(connection: Connection, strategy: JsonObject) -> str:
     if strategy and (strategy.get("device"), strategy.get("inode")) != pinned:
         raise swapped(connection.pinned.path)
     kind = str(strategy.get("kind", "rows"))
-    if kind not in ("rows", "pages", "none"):
+    if kind not in ("rows", "whole", "pages", "none"):
         raise InvalidInput(f"There is no such way to take a change back: {kind[:40]}.")
     return kind

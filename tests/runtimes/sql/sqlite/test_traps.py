@@ -297,6 +297,73 @@ def test_versioning_is_undone_until_somebody_writes_or_it_is_committed(ground: S
         asked.revert("undo")
 
 
+# ---- many rows
+
+
+def many(ground: SqliteGround) -> None:
+    ground.execute(
+        "CREATE TABLE big (id INTEGER PRIMARY KEY, t TEXT, n REAL, b BLOB)",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 8000) INSERT INTO big SELECT i,"
+        " 'row ' || i, i / 3.0, randomblob(5) FROM n",
+        "CREATE TABLE other (a)",
+        "INSERT INTO other VALUES (1)",
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "UPDATE big SET t = t || '!', n = -n",
+        "DELETE FROM big WHERE id > 100",
+        "INSERT INTO big (t) SELECT t FROM big",
+        "INSERT OR REPLACE INTO big SELECT id + 1, 'x', 0.0, NULL FROM big",
+        "UPDATE big SET id = id + 100000",
+        "UPDATE big SET n = 0.0; UPDATE big SET n = -0.0 WHERE id < 7000",
+    ],
+)
+def test_many_rows_are_told_from_copies_and_undone_row_by_row(ground: SqliteGround, text: str) -> None:
+    many(ground)
+    asked = there_and_back(ground, text)
+    assert kind(asked) == "whole"
+    ground.execute("UPDATE other SET a = 2")
+    left = ground.dump()
+    asked.revert("undo")
+    assert ground.rows("SELECT a FROM other") == [(2,)], "what others wrote elsewhere stays"
+    asked.revert("redo")
+    assert ground.dump() == left
+    ground.execute("UPDATE big SET b = 'theirs' WHERE id = (SELECT max(id) FROM big)")
+    left = ground.dump()
+    if not text.startswith("DELETE"):  # it left that row alone
+        with pytest.raises(Conflict):
+            asked.revert("undo")
+        assert ground.dump() == left
+
+
+def test_many_rows_are_counted_and_bound(ground: SqliteGround) -> None:
+    many(ground)
+    before = ground.dump()
+    asked = Asked(ground, "UPDATE big SET n = 1", rows=7999)
+    with pytest.raises(Conflict):
+        asked.run()
+    assert ground.dump() == before
+    ran = Asked(ground, "UPDATE big SET n = 1").run()
+    assert [(one.table, one.verb, one.rows) for one in ran.reached] == [("big", "update", 8000)]
+    assert len(ran.sample) == 50
+
+
+def test_many_rows_with_text_that_is_not_utf_8(ground: SqliteGround) -> None:
+    """Rows can't be told there: undo is of the pages, and refused once anybody wrote."""
+    many(ground)
+    ground.execute("UPDATE big SET t = CAST(x'ff41' AS TEXT) WHERE id = 9")
+    asked = there_and_back(ground, "UPDATE big SET n = 1")
+    assert kind(asked) == "whole"
+    ground.execute("UPDATE other SET a = 2")
+    left = ground.dump()
+    with pytest.raises(Conflict):
+        asked.revert("undo")
+    assert ground.dump() == left
+
+
 # ---- the file itself
 
 
