@@ -72,15 +72,32 @@ FUNCTIONS: Mapping[Dialect, frozenset[str]] = {
     Dialect.SQLITE: names(_EVERYWHERE, _SQLITE),
 }
 
-# Functions that give rows: they may stand where a table does, and read none.
-ROW_FUNCTIONS: Mapping[Dialect, frozenset[str]] = {
-    Dialect.POSTGRESQL: names(
-        """generate_series generate_subscripts unnest json_array_elements jsonb_array_elements json_array_elements_text
-        jsonb_array_elements_text json_each jsonb_each json_each_text jsonb_each_text json_object_keys
-        jsonb_object_keys jsonb_path_query regexp_matches regexp_split_to_table string_to_table"""
+# Functions that give rows: they may stand where a table does, and read none. Their columns; (): one, which goes by the
+# name that the function is given there. They have to be known: PostgreSQL takes `alias.name` for the call name(alias)
+# where there is no such column.
+ROW_FUNCTIONS: Mapping[Dialect, Mapping[str, tuple[str, ...]]] = {
+    Dialect.POSTGRESQL: {
+        **dict.fromkeys(
+            names(
+                """generate_series generate_subscripts unnest json_object_keys jsonb_object_keys jsonb_path_query
+                regexp_matches regexp_split_to_table string_to_table"""
+            ),
+            (),
+        ),
+        **dict.fromkeys(
+            names(
+                """json_array_elements jsonb_array_elements json_array_elements_text
+                jsonb_array_elements_text"""
+            ),
+            ("value",),
+        ),
+        **dict.fromkeys(names("json_each jsonb_each json_each_text jsonb_each_text"), ("key", "value")),
+    },
+    Dialect.MARIADB: {},
+    Dialect.SQLITE: dict.fromkeys(
+        names("json_each json_tree"),
+        ("key", "value", "type", "atom", "id", "parent", "fullkey", "path", "json", "root"),
     ),
-    Dialect.MARIADB: frozenset(),
-    Dialect.SQLITE: frozenset({"json_each", "json_tree"}),
 }
 
 # MariaDB's functions whose first argument is a unit of time.

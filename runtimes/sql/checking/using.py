@@ -20,7 +20,7 @@ _ROWID = {"rowid", "oid", "_rowid_"}
 
 @dataclass(slots=True)
 class Source:
-    """What FROM offers under one name. `columns` None: they aren't known (a function's)."""
+    """What FROM offers under one name. `columns` None: they aren't known."""
 
     columns: tuple[str, ...] | None
     table: Table | None = None
@@ -108,7 +108,7 @@ class Reads:
             return inner
         if isinstance(node, exp.Values):
             self.expressions(node.expressions, Scope(parent=parent), ctes)
-            return None
+            return _of_values(node)
         raise refused(f"{type(node).__name__} as a query")
 
     def with_(self, node: exp.Expr, parent: Scope | None, ctes: dict[str, Source]) -> dict[str, Source]:
@@ -125,7 +125,9 @@ class Reads:
             name = self.fold(cte.args["alias"].this)
             named = tuple(self.fold(column) for column in cte.args["alias"].args.get("columns") or ())
             if with_.args.get("recursive"):
-                known[name] = Source(named or None)
+                # Its own columns are those of what it begins with.
+                begins = cte.this.this if isinstance(cte.this, exp.SetOperation) and not named else None
+                known[name] = Source(named or (self.query(begins, parent, known) if begins is not None else ()))
             columns = self.query(cte.this, parent, known)
             known[name] = Source(named or columns)
         return known
@@ -178,6 +180,8 @@ class Reads:
             return found
         if isinstance(item, exp.Column):
             return [self.fold(item.this)]
+        if isinstance(item, exp.Anonymous):
+            return [str(item.this).lower()]  # as PostgreSQL calls it
         return [""]
 
     # ---- what FROM offers
@@ -192,7 +196,7 @@ class Reads:
                 if called not in ROW_FUNCTIONS[self.dialect]:
                     raise refused(f"The function {called[:60]} as a table")
                 self.expressions([node.this], scope, ctes)
-                self._add(scope, name or called, Source(named or None))
+                self._add(scope, name or called, self._rows(called, name, named, node))
             elif node.args.get("db") is None and self.fold(node.this) in ctes:
                 source = ctes[self.fold(node.this)]
                 self._add(scope, name or self.fold(node.this), Source(named or source.columns))
@@ -220,14 +224,22 @@ class Reads:
             if isinstance(node.this, exp.Subquery):
                 self._add(scope, name, Source(named or self.query(node.this.this, scope, ctes)))
             else:
+                called = str(node.this.this).lower() if isinstance(node.this, exp.Anonymous) else ""
+                if called not in ROW_FUNCTIONS[self.dialect]:
+                    raise refused(f"The function {called[:60]} as a table")
                 self.expressions([node.this], scope, ctes)
-                self._add(scope, name or str(node.this.name).lower(), Source(named or None))
+                self._add(scope, name or called, self._rows(called, name, named, node))
         elif isinstance(node, exp.Unnest):
             self.expressions(node.expressions, scope, ctes)
-            self._add(scope, name or "unnest", Source(named or None))
+            offset = node.args.get("offset")  # its name where the alias names it
+            ordinal = (self.fold(offset),) if isinstance(offset, exp.Identifier) else ("ordinality",) if offset else ()
+            # One array goes by the alias; of several each is "unnest".
+            one = (name or "unnest",)
+            columns_ = (("unnest",) * len(node.expressions) if len(node.expressions) > 1 else one) + ordinal
+            self._add(scope, name or "unnest", Source((*named, *columns_[len(named) :])))
         elif isinstance(node, exp.Values):
             self.expressions(node.expressions, scope, ctes)
-            self._add(scope, name, Source(named or None))
+            self._add(scope, name, Source(named or _of_values(node)))
         else:
             raise refused(f"{type(node).__name__} in FROM")
 
@@ -241,6 +253,12 @@ class Reads:
             for source in scope.sources.values():
                 if source.table is not None:
                     self.everything(source.table)
+
+    def _rows(self, called: str, name: str, named: tuple[str, ...], node: exp.Expr) -> Source:
+        """What a function that gives rows offers."""
+        ordinal = ("ordinality",) if node.args.get("ordinality") else ()
+        columns = (ROW_FUNCTIONS[self.dialect][called] or (name or called,)) + ordinal
+        return Source((*named, *columns[len(named) :]))
 
     def _add(self, scope: Scope, name: str, source: Source) -> None:
         if name in scope.sources and name:
@@ -313,6 +331,8 @@ class Reads:
     def _column(self, name: str, alias: str, scope: Scope) -> None:
         if alias:
             source = self._scope_of(alias, scope)
+            if source.columns is None and self.dialect is Dialect.POSTGRESQL:  # it might be a call, see ROW_FUNCTIONS
+                raise refused(f"A column of {alias[:60]}, whose columns aren't known,", "Name its columns: AS t(a, b).")
             if not self._take(source, name):
                 raise InvalidInput(f"{alias[:60]} has no column {name[:60]}.", next_step="goex db show")
             return
@@ -360,6 +380,13 @@ class Reads:
             if self.fold_column(column.name) == name:
                 return column.name
         raise InvalidInput(f"{table.name} has no column {name[:60]}.", next_step="goex db show")
+
+
+def _of_values(node: exp.Values) -> tuple[str, ...]:
+    """The names that engines give to the columns of VALUES."""
+    first = node.expressions[0] if node.expressions else None
+    count = len(first.expressions) if isinstance(first, exp.Tuple) else 1
+    return tuple(f"column{number}" for number in range(1, count + 1))
 
 
 def lower(name: str) -> str:

@@ -102,6 +102,14 @@ SELECT id FROM orders WHERE id = ANY(ARRAY[1, 2]) OR id <> ALL(ARRAY[3]) OR (id,
 SELECT * FROM generate_series(1, 3) AS g(x)
 SELECT d::date FROM generate_series('2024-01-01'::timestamp, '2024-01-03'::timestamp, interval '1 day') AS d
 SELECT x FROM unnest(ARRAY['a', 'b']) AS x
+SELECT u.x, u.n FROM unnest(ARRAY['a', 'b']) WITH ORDINALITY AS u(x, n)
+SELECT u.u, u.ordinality FROM unnest(ARRAY['a', 'b']) WITH ORDINALITY AS u
+SELECT unnest.unnest, g.g FROM unnest(ARRAY['a', 'b']), generate_series(1, 2) AS g
+SELECT e.value, e.ordinality FROM jsonb_array_elements('[1, 2]') WITH ORDINALITY AS e
+SELECT k.k, e.value->>'x' FROM jsonb_object_keys('{"a": 1}') AS k, jsonb_array_elements('[{"x": 1}]') AS e
+SELECT v.column1, s.count FROM (VALUES (1, 'a')) AS v, (SELECT count(*) FROM orders) AS s
+WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT n.i + 1 FROM n WHERE n.i < 3) SELECT n.i FROM n
+SELECT s.a, s.b FROM generate_series(1, 2) AS g, LATERAL (SELECT g.g AS a, 2 AS b) AS s
 SELECT e.key, e.value FROM orders, jsonb_each(extra) AS e
 SELECT u.name, t.total FROM users u CROSS JOIN LATERAL (SELECT total FROM orders o WHERE o.user_id = u.id LIMIT 1) t
 SELECT v.a FROM (VALUES (1, 'x'), (2, 'y')) AS v(a, b)

@@ -170,6 +170,23 @@ SELECT * FROM pg_shadow
 SELECT * FROM pg_temp.orders
 SELECT * FROM pg_stat_activity
 SELECT o.pg_sleep FROM orders AS o
+SELECT g.pg_sleep FROM generate_series(1, 1) AS g
+SELECT generate_series.pg_sleep FROM generate_series(1, 1)
+SELECT g.pg_read_file FROM unnest(ARRAY['/etc/passwd']) AS g
+SELECT unnest.pg_read_file FROM unnest(ARRAY['/etc/passwd'])
+SELECT g.pg_read_file FROM unnest(ARRAY['/etc/passwd']) WITH ORDINALITY AS g
+SELECT g.pg_sleep FROM orders, LATERAL generate_series(1, id) AS g
+SELECT g.lo_import FROM jsonb_object_keys('{"a": 1}') AS g
+SELECT g.pg_read_file FROM regexp_split_to_table('/etc/passwd', ' ') AS g
+SELECT g.dblink FROM (VALUES ('host=evil')) AS g
+SELECT g.pg_sleep FROM (SELECT 1) AS g
+SELECT g.pg_sleep FROM (SELECT * FROM generate_series(1, 1)) AS g
+WITH g AS (SELECT 1) SELECT g.pg_sleep FROM g
+WITH RECURSIVE g AS (SELECT 1 UNION ALL SELECT g.pg_sleep FROM g) SELECT 1 FROM g
+UPDATE orders SET total = g.pg_sleep FROM generate_series(1, 1) AS g
+INSERT INTO orders (total) SELECT g.pg_sleep FROM generate_series(1, 1) AS g
+SELECT (SELECT g.pg_sleep) FROM generate_series(1, 1) AS g
+SELECT id FROM orders ORDER BY (SELECT g.pg_sleep FROM generate_series(1, 1) AS g)
 SELECT (o).lower FROM orders AS o
 SELECT (o).* FROM orders AS o
 SELECT o.row_to_json FROM orders AS o
