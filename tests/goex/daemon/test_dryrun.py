@@ -237,3 +237,44 @@ def test_the_command_shows_it_and_decides_nothing(daemon: Daemon, folder: Path) 
     assert daemon.goex("exec", "--dry-run", "--detach", "--shell", "x", "--folder", str(folder)).returncode == 2
     assert daemon.goex("approve", "--dry-run").returncode == 2
     journey.leave()
+
+
+def test_what_was_kept_of_a_dry_run_is_applied_and_undone(daemon: Daemon, folder: Path) -> None:
+    (folder / "kept.txt").write_text("as it was\n")
+    before = all_of_it(folder)
+    request = shell(folder, "od -An -N16 -tx1 /dev/urandom > chance")
+    assert not dry(daemon, pb.DryRunRequest(request=request)).preview
+    reply = dry(daemon, pb.DryRunRequest(request=request, keep=True))
+    assert reply.ok and reply.preview
+    (chance,) = [text for kind, text in said(reply) if kind == "added"]
+    assert all_of_it(folder) == before
+    request.files.preview = reply.preview
+    journey = Journey(daemon, request)
+    approval = journey.asked()
+    assert any("isn't run again" in line for line in approval.lines)
+    decide(daemon, approval)
+    assert journey.finished().action.state == "done"
+    assert (folder / "chance").read_text().strip() == chance.strip()
+    undone = Journey(daemon, undo(journey.action_id))
+    decide(daemon, undone.asked())
+    assert undone.finished().action.state == "done"
+    assert sorted(path.name for path in folder.iterdir()) == ["kept.txt"]
+
+
+def test_one_program_on_two_folders_is_asked_for_both_and_taken_back_in_both(daemon: Daemon, folder: Path) -> None:
+    pair = [folder / "one", folder / "two"]
+    for each in pair:
+        each.mkdir()
+        os.chown(each, *(folder.stat()[4:6]))
+    request = shell(pair[0], "echo 1 > one/file; echo 2 > two/file")
+    request.files.more.append(str(pair[1]))
+    journey = Journey(daemon, request)
+    approval = journey.asked()
+    assert sum(any(f"Folder: {each}" in line for line in approval.lines) for each in pair) == 2
+    decide(daemon, approval)
+    assert journey.finished().action.state == "done"
+    assert [(each / "file").read_text() for each in pair] == ["1\n", "2\n"]
+    undone = Journey(daemon, undo(journey.action_id))
+    decide(daemon, undone.asked())
+    assert undone.finished().action.state == "done"
+    assert [list(each.iterdir()) for each in pair] == [[], []]
