@@ -59,7 +59,8 @@ class Client:
 
     def rows(self, name: str, query: str) -> list[list[Any]]:
         """What a SELECT gives, through the daemon."""
-        return results(self.run(name, query))[0]["rows"]
+        found: list[list[Any]] = results(self.run(name, query))[0]["rows"]
+        return found
 
     def story(self, action_id: str) -> str:
         done = self.daemon.goex("show", action_id)

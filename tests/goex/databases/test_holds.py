@@ -24,7 +24,7 @@ from goex.journal.search import Wanted, find_rows
 from goex.journal.states import State
 from goex.paths import Paths
 from policies.accounts import Account
-from policies.actions import Action, Revert, Sql
+from policies.actions import Action, Revert, Sql, UndoPolicy
 from policies.databases import Terms
 from policies.grants import PERSON
 from tests.goex.databases.servers import ORDERS, TABLES
@@ -194,7 +194,7 @@ async def test_a_hold_outlives_the_servers_crash(desk: Desk, server: Postgres) -
 
 @pytest.mark.parametrize("policy", ["reversal", "versioning"])
 async def test_a_server_that_is_killed_while_it_runs_leaves_all_or_nothing(
-    desk: Desk, server: Postgres, policy: str
+    desk: Desk, server: Postgres, policy: UndoPolicy
 ) -> None:
     """Somebody else's lock keeps the statement waiting until then."""
     before = desk.rows()

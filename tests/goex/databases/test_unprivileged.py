@@ -134,6 +134,6 @@ async def _once(home: Path, file: Path) -> None:
         app.custody.vault.put(account, DatabaseSecret(password=Secret(b"")).to_secret())
         done = await carried_out(app, Sql(database="shop", statements="UPDATE orders SET total = 0 WHERE customer = 1"))
         for verb in ("undo", "redo"):
-            await carried_out(app, Revert(verb=verb, target=done.id))  # type: ignore[arg-type]
+            await carried_out(app, Revert(verb=verb, target=done.id))
     finally:
         await app.close()
