@@ -57,7 +57,7 @@ def pack(kept: Iterable[Kept]) -> Iterator[bytes]:
     for number, one in enumerate(tables):
         changed, keyless = one.changed(), not one.form.key
         for start in range(0, len(changed), 5000):
-            if not one.absent:
+            if not one.absent and not keyless:
                 head = f"{number}|"
                 yield "".join([f"{head}{was}|{now}\n" for _, was, now in changed[start : start + 5000]]).encode("ascii")
                 continue

@@ -48,13 +48,13 @@ class Point:
         self.count += 1
         return self.count == self.at
 
-    def run(self, wire: Wire, real: Any, sql: str) -> Any:
+    def run(self, wire: Wire, real: Any, asked: tuple[Any, ...]) -> Any:
         if not self.here():
-            return real(sql)
+            return real(*asked)
         if self.how == "server":
             self.base.server.restart()
-            return real(sql)
-        real(sql)
+            return real(*asked)
+        real(*asked)
         if self.how == "goex":
             raise Killed
         wire.drop()
@@ -83,9 +83,9 @@ def struck(base: Base, job: Job, point: Point, kept: list[Session]) -> tuple[Ses
     session = MariaDbDriver().open(base.place, Secret(PASSWORD), base.limits)
     kept.append(session)
     wire: Wire = session._wire  # type: ignore[attr-defined]
-    for name in ("run", "lines"):
+    for name in ("run", "pairs"):
         real = getattr(wire, name)
-        setattr(wire, name, lambda sql, real=real: point.run(wire, real, sql))
+        setattr(wire, name, lambda *asked, real=real: point.run(wire, real, asked))
     records = Struck()
     records.kept, records.order, records.point = job.records.kept, job.records.order, point  # type: ignore[attr-defined]
     return session, replace(job, records=records)
