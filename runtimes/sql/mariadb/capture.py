@@ -49,9 +49,16 @@ class Kept:
     form: Form
     before: dict[str, str | None] = field(default_factory=dict)
     now: dict[str, str | None] = field(default_factory=dict)
+    brief: int = 0  # how many fields the lines after it have in `changed`; 0: all
     first: bool = True  # no statement has written it yet
     absent: bool = False  # whether any row wasn't there, before or now
     _changed: list[tuple[str, str | None, str | None]] | None = None
+
+    def full(self, was: str | None, now: str | None) -> str | None:
+        """The line after it, of a row of `changed`."""
+        if not self.brief or was is None or now is None:
+            return now
+        return now + was.split(",", self.brief)[self.brief]
 
     def stale(self) -> None:
         self._changed = None
@@ -66,13 +73,23 @@ class Kept:
             if key not in before:
                 before[key] = now[key] = line
 
-    def follow(self, found: Lines, touched: int, counted: Counts) -> bool:
-        """The quick way for very many rows, where the first statement only changed rows that are all still there."""
-        first, self.first = self.first, False
-        if not first or self.absent or not len(found) == len(self.before) == touched:
+    def follow(self, found: Lines, touched: int, counted: Counts, *, brief: int = 0) -> bool:
+        """The quick way for very many rows, where the first statement only changed rows that are all still there.
+        `brief`: of the lines that were found there are only so many fields, and they end in a comma."""
+        if not self.first or self.absent or not len(found) == len(self.before) == touched:
             return False
         if list(found) != list(self.before):
             return False
+        self.first = False
+        if brief:
+            self.brief = brief
+            self._changed = [
+                (key, str(was), head)
+                for (key, was), head in zip(self.before.items(), found.values(), strict=True)
+                if not str(was).startswith(head)
+            ]
+            counted.changed, counted.same = len(self._changed), touched - len(self._changed)
+            return True
         self._changed = [
             (key, was, line)
             for (key, was), line in zip(self.before.items(), found.values(), strict=True)
@@ -101,8 +118,10 @@ class Touched:
 class Capture:
     """Of one program, in the transaction that is open on `wire`."""
 
-    def __init__(self, wire: Wire, schema: Schema, *, most: int) -> None:
-        self.wire, self.schema, self.most = wire, schema, most
+    def __init__(self, wire: Wire, schema: Schema, *, most: int, alone: bool = False) -> None:
+        """`alone`: the program writes with one statement only."""
+        self.wire, self.schema, self.most, self.alone = wire, schema, most, alone
+        self.early: frozenset[str] = frozenset()  # columns that the statement may change, where no others change
         self.kept: dict[str, Kept] = {}
         self.statement_tables: dict[str, None] = {}
         self.columns: dict[str, set[str]] = {}
@@ -121,6 +140,9 @@ class Capture:
         if whole(step):
             self._whole(table, touched)
         elif step.kind in ("update", "delete"):
+            if self.alone and step.kind == "update" and not table.triggers:
+                made = {name for name, form in table.facts["forms"].items() if form[3] == "stored"}
+                self.early = step.columns | made | {str(name) for name in table.facts["moving"]}
             form = self._form(table)
             most = self.most + SPARE
             for sql in step.reach({alias: form.ended(alias) for alias in step.aliases}):
@@ -200,7 +222,7 @@ class Capture:
 
     def _kept(self, table: Table) -> Kept:
         if table.name not in self.kept:
-            self.kept[table.name] = Kept(Form.of(table))
+            self.kept[table.name] = Kept(Form.of(table, self.early))
         return self.kept[table.name]
 
     def _meet(self, table: Table, found: Lines, touched: dict[str, Touched]) -> None:
@@ -270,6 +292,17 @@ class Capture:
 
     # ---- afterwards
 
+    def _briefly(self, kept: Kept, touched: int, counted: Counts) -> bool:
+        """Where an UPDATE that is alone touched all rows: read again only the columns that it may change."""
+        width = len(kept.form.key) + len(self.early)
+        whole_ones = kept.first and not kept.absent and len(kept.before) == touched
+        if not self.early or not whole_ones or width >= len(kept.form.columns):
+            return False
+        found = select(
+            self.wire, kept.form, f"SELECT {kept.form.begun(width)} FROM {quoted(kept.form.table)}", _EVERY, LOCK
+        )
+        return kept.follow(found, touched, counted, brief=width)
+
     def again(self) -> None:
         """Read every row that was kept once more: a later statement may have reached what an earlier one wrote."""
         self._after({name: Touched(set(kept.before), whole=not kept.form.key) for name, kept in self.kept.items()})
@@ -279,15 +312,17 @@ class Capture:
         counts = {}
         for name, at in touched.items():
             kept = self.kept[name]
+            counted = counts[name] = Counts()
             if at.whole:
                 found = select_all(self.wire, kept.form, WHOLE + self.most)
             elif kept.form.many(self.wire, len(at.keys)):
+                if name in self.statement_tables and self._briefly(kept, len(at.keys), counted):
+                    continue
                 found = select_all(self.wire, kept.form, _EVERY)
                 if found.keys() - at.keys:
                     found = {key: line for key, line in found.items() if key in at.keys}
             else:
                 found = select_keys(self.wire, kept.form, at.keys, self.most + SPARE, LOCK)
-            counted = counts[name] = Counts()
             if kept.follow(found, len(at.keys), counted):
                 continue
             if found.keys() - at.keys:
@@ -305,6 +340,7 @@ class Capture:
             if len(found) < len(at.keys):
                 other += [key for key in at.keys - found.keys() if now[key] is not None]
             kept.stale()
+            kept.first = False
             if not kept.absent and len(found) == len(at.keys):  # all of them were there, and still are
                 now.update(found)
                 counted.changed, counted.same = len(other), len(at.keys) - len(other)
@@ -390,7 +426,9 @@ class Capture:
             for _, was, now in kept.changed():
                 if len(found) >= most:
                     return tuple(found)
-                found.append(RowChange(table=name, before=kept.form.shown(was), after=kept.form.shown(now)))
+                found.append(
+                    RowChange(table=name, before=kept.form.shown(was), after=kept.form.shown(kept.full(was, now)))
+                )
         return tuple(found)
 
 

@@ -37,6 +37,7 @@ class Rows:
     form: Form
     expect: dict[str, str | None] = field(default_factory=dict)
     want: dict[str, str | None] = field(default_factory=dict)
+    brief: int = 0  # as it is kept: how many fields there are of the lines after it; 0: all
 
     @property
     def gone(self) -> list[str]:
@@ -53,7 +54,7 @@ Image = list[Rows]
 def pack(kept: Iterable[Kept]) -> Iterator[bytes]:
     """The image of what a capture kept, in pieces."""
     tables = [one for one in kept if one.changed()]
-    yield canonical({"version": 1, "forms": [one.form.as_json() for one in tables]}) + b"\n"
+    yield canonical({"version": 1, "forms": [{**one.form.as_json(), "brief": one.brief} for one in tables]}) + b"\n"
     for number, one in enumerate(tables):
         changed, keyless = one.changed(), not one.form.key
         for start in range(0, len(changed), 5000):
@@ -92,7 +93,7 @@ def _forms(head: bytes) -> Image:
         told = parse(head)
         if told["version"] != 1:
             raise ValueError
-        return [Rows(Form.from_json(form)) for form in told["forms"]]
+        return [Rows(Form.from_json(form), brief=int(form["brief"])) for form in told["forms"]]
     except (InvalidInput, KeyError, TypeError, ValueError) as error:
         raise Conflict("What undo needs was written by another version.", next_step="goex log --verify") from error
 
@@ -101,6 +102,8 @@ def _add(image: Image, text: str, verb: Literal["undo", "redo"]) -> None:
     for told in text.split("\n"):
         number, was, now, *ordinal = told.split("|")
         rows = image[int(number)]
+        if rows.brief:
+            now += was.split(",", rows.brief)[rows.brief]
         line = was if was != _ABSENT else now
         key = rows.form.key_of(line) if rows.form.key else f"{line}#{ordinal[0]}"
         before, after = (None if one == _ABSENT else one for one in (was, now))

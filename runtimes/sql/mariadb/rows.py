@@ -11,7 +11,7 @@ where a collation takes 'a' for 'A'. The columns that name a row come first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from policies.errors import Conflict, Unsupported
@@ -35,6 +35,7 @@ _CODECS = {"utf8mb3": "utf8", "utf8mb4": "utf8", "ucs2": "utf-16-be", "utf16": "
            "utf32": "utf-32-be", "latin1": "cp1252", "sjis": "shift_jis"}  # fmt: skip
 NULL = "N"
 BATCH = 1000
+MANY = 20_000  # rows from which on reading all of a table is thought of
 LOCK = " FOR UPDATE"
 
 
@@ -50,13 +51,14 @@ class Form:
     digest: str  # of the table's definition
 
     @classmethod
-    def of(cls, table: Table) -> Form:
-        """Raises Unsupported for a type that isn't known."""
+    def of(cls, table: Table, early: frozenset[str] = frozenset()) -> Form:
+        """`early` are columns that come right behind the key. Raises Unsupported for a type that isn't known."""
         forms, key = table.facts["forms"], tuple(table.facts["identity"])
         kept = [column.name for column in table.columns if forms[column.name][3] != "virtual"]
         for name in kept:
             if forms[name][0] not in KNOWN:
                 raise Unsupported(f"{table.name}.{name} is of the type {forms[name][0][:40]}, which GoEx can't keep.")
+        kept.sort(key=lambda name: name not in early)
         columns = (*key, *(name for name in kept if name not in key))
         return cls(
             table=table.name,
@@ -79,6 +81,11 @@ class Form:
             fields.append(f"IF({column} IS NULL,'{NULL}',{_read(column, kind)})")
         between = ",',',"
         return f"CONCAT({between.join(fields)})"
+
+    def begun(self, width: int) -> str:
+        """The expression of a row's first `width` fields, with the comma behind them."""
+        head = replace(self, columns=self.columns[:width], kinds=self.kinds[:width]).line()
+        return f"{head[:-1]},',\\n')"
 
     def ended(self, alias: str = "") -> str:
         """The same with a line feed behind it, as `select` reads it."""
@@ -104,7 +111,7 @@ class Form:
         """Whether reading all rows is quicker than naming so many. Only where keys that are the same have the same
         bytes: else the row of another key may be meant."""
         whole = {"tinyint", "smallint", "mediumint", "int", "bigint"}
-        if keys < 20_000 or not all(kind in whole for kind, _ in self.kinds[: len(self.key)]):
+        if keys < MANY or not all(kind in whole for kind, _ in self.kinds[: len(self.key)]):
             return False
         (guess,) = wire.one(
             "SELECT table_rows FROM information_schema.tables"

@@ -2,7 +2,8 @@
 
 `Table.facts` of MariaDB: `engine`, `versioned`, `partitioned`, `identity` (the columns that name a row: the primary
 key, else a unique key without NULL; [] none), `forms` (column: [data type, character set, collation, kind of
-generation]), `uniques` (name: [[column, prefix length], …]), `triggers` ([timing, event, name, body]), `digest`
+generation]), `uniques` (name: [[column, prefix length], …]), `moving` (columns with ON
+UPDATE CURRENT_TIMESTAMP), `triggers` ([timing, event, name, body]), `digest`
 (of all that this table is).
 """
 
@@ -174,6 +175,7 @@ def _table(
             "identity": list(identity),
             "forms": forms,
             "uniques": uniques,
+            "moving": [str(row[0]) for row in columns if "on update" in str(row[4]).lower()],
             "triggers": [[str(part) for part in trigger[:4]] for trigger in triggers],
             "digest": hashlib.sha256(digest).hexdigest(),
         },

@@ -234,6 +234,8 @@ class MariaDbSession:
             if whole and note is not None and job.policy == "versioning" and note.at in ("running", "committing"):
                 return Settled(state="held", ran=note.ran)
             # Reversal that didn't come to its commit, an undo that didn't come to its end, or one without records.
+            if note is not None and note.at == "committing":
+                note = note.now("running", job.records)  # else the next look would take it for committed
             held.end(self._wire, xid, "ROLLBACK")
             if note is not None and note.at == "ending":
                 return Settled(state="undone")
@@ -423,7 +425,8 @@ class _Work:
 
     def __init__(self, wire: Wire, now: Schema, looked: Looked, job: Job) -> None:
         self._wire, self._looked, self._job = wire, looked, job
-        self.capture = Capture(wire, now, most=job.rows) if looked.exact else None
+        alone = sum(step.kind != "select" for step in looked.steps) == 1
+        self.capture = Capture(wire, now, most=job.rows, alone=alone) if looked.exact else None
         self.results: list[Result] = []
         self.counters: tuple[str, ...] = ()
         self._plain: list[Reached] = []
@@ -477,7 +480,7 @@ class _Work:
         undo = [
             restore.Rows(
                 one.form,
-                {key: now for key, _, now in one.changed()},
+                {key: one.full(was, now) for key, was, now in one.changed()},
                 {key: was for key, was, _ in one.changed()},
             )
             for one in kept

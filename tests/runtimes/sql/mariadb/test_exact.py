@@ -6,6 +6,7 @@ import pytest
 
 from policies.errors import Conflict
 from runtimes.sql.contract import Policy
+from runtimes.sql.mariadb import rows
 from tests.runtimes.sql.mariadb.support import Base
 
 SHOP = """
@@ -130,3 +131,20 @@ def test_held_is_rolled_back_and_redone(base: Base, which: str) -> None:
             session.commit(base.job(STATEMENTS[which], "versioning"))
         session.revert(job, "undo")
     assert base.dump() == before
+
+
+@pytest.mark.parametrize("which", sorted(name for name in STATEMENTS if "update" in name or "delete" in name))
+def test_the_way_of_very_many_rows_is_the_same(base: Base, which: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From `MANY` rows on a table is read as a whole, and only in its changed columns: here from one row on."""
+    monkeypatch.setattr(rows, "MANY", 1)
+    base.run(SHOP + "ANALYZE TABLE customers, orders, items, notes, tags")
+    before = base.dump()
+    job = base.job(STATEMENTS[which])
+    with base.session() as session:
+        ran = session.run(job)
+        after = base.dump()
+        assert all(change.after is None or len(change.after) > 1 for change in ran.sample)
+        session.revert(job, "undo")
+        assert base.dump() == before
+        session.revert(job, "redo")
+        assert base.dump() == after
