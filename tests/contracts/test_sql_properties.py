@@ -29,7 +29,7 @@ from tests.support.databases import Asked, Dump, Ground
 
 EXAMPLES = int(os.environ.get("GOEX_DEEP", "0"))
 PROPERTY = settings(
-    max_examples=EXAMPLES or 25,
+    max_examples=EXAMPLES or 16,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     derandomize=not EXAMPLES,

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import tempfile
 from pathlib import Path
 
 import apsw
@@ -411,6 +413,22 @@ def test_a_file_in_a_folder_that_everybody_may_write_to_is_refused(ground: Sqlit
 def test_a_journal_that_is_a_link_is_refused(ground: SqliteGround) -> None:
     (ground.folder / "shop.db-journal").symlink_to("/etc/passwd")
     with pytest.raises(InvalidInput, match="journal"):
+        opened(ground)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_another_users_file_is_refused() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        ground = SqliteGround(Path(name))
+        ground.empty()
+        ground.folder.chmod(0o755)
+        os.seteuid(65534)
+        try:
+            with pytest.raises(InvalidInput, match="another user"):
+                opened(ground)
+        finally:
+            os.seteuid(0)
+        os.chown(ground.path, 65534, 65534)
         opened(ground)
 
 
