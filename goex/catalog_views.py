@@ -71,11 +71,7 @@ def _entry_view(entry: Entry, undone_by: tuple[str, ...] = ()) -> pb.MethodView:
         description=entry.description,
         risk=entry.risk.word,
         scopes=entry.scopes,
-        undo=_undone_by(undone_by, "derived")
-        if undone_by
-        else "nothing"
-        if entry.risk is Risk.READ
-        else "irreversible",
+        undo=undo,
         http=entry.http,
         path=entry.path,
         origin_id=entry.origin_id,

@@ -49,8 +49,8 @@ def fresh(sandbox_image: str, notes: Notes, tmp_path: Path) -> Iterator[Daemon]:
         running.person(
             "VaultPut",
             pb.VaultPutRequest(
-                service="notes", account="mine", format="string", secret=TOKEN.encode(), private=True, ca_pem=notes.ca_pem,
-                base_url=notes.url, passphrase=APPROVAL_PASSPHRASE,
+                service="notes", account="mine", format="string", secret=TOKEN.encode(), private=True,
+                ca_pem=notes.ca_pem, base_url=notes.url, passphrase=APPROVAL_PASSPHRASE,
             ),
         )  # fmt: skip
         yield running
@@ -223,7 +223,7 @@ def test_killed_in_the_middle_of_an_undo(where: str, fresh: Daemon, notes: Notes
     revert = Journey(fresh, undo(first.action_id), person=True)
     thread = threading.Thread(target=lambda: _quietly(revert), daemon=True)
     thread.start()
-    assert reached.wait(15)
+    assert reached.wait(60)
     fresh.kill()
     go.set()
     notes.override = lambda hit: None
