@@ -52,7 +52,7 @@ _DEFINING = {
         apsw.SQLITE_CREATE_TRIGGER,
         apsw.SQLITE_REINDEX,
     },
-    "alter": {apsw.SQLITE_ALTER_TABLE, apsw.SQLITE_REINDEX, apsw.SQLITE_DROP_INDEX},
+    "alter": {apsw.SQLITE_ALTER_TABLE, apsw.SQLITE_CREATE_INDEX, apsw.SQLITE_REINDEX, apsw.SQLITE_DROP_INDEX},
     "drop": {
         apsw.SQLITE_DROP_TABLE,
         apsw.SQLITE_DROP_INDEX,
@@ -178,7 +178,9 @@ class Connection:
                 if inside is not None or first in _CATALOG:
                     return first not in _CATALOG or bool(defines)
                 wanted = (_WRITING[code], (first or "").casefold())
-                return wanted in own or wanted in follow or (statement.verb == "drop" and ("drop", wanted[1]) in own)
+                # DROP takes away its table's rows; ALTER writes them anew, and CREATE … AS fills its table.
+                own_table = defines and (statement.verb, wanted[1]) in own
+                return wanted in own or wanted in follow or bool(own_table)
             if code == apsw.SQLITE_PRAGMA:  # full-text indexes look at it
                 return first == "data_version" and second is None
             return code in defines

@@ -235,6 +235,32 @@ def test_definitions_in_every_journal_mode_with_somebody_reading(ground: SqliteG
         there_and_back(ground, "UPDATE u SET c = 'z'")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE INDEX fresh ON t (b)",
+        "CREATE UNIQUE INDEX fresh ON t (b)",
+        "DROP INDEX ix",
+        "ALTER TABLE t RENAME TO u",
+        "ALTER TABLE t RENAME COLUMN b TO d",
+        "ALTER TABLE t DROP COLUMN c",
+        "CREATE VIEW v AS SELECT b FROM t",
+        "CREATE TABLE u AS SELECT a, b FROM t",
+        "DROP VIEW w",
+        "DROP TABLE t",
+    ],
+)
+def test_every_kind_of_definition(ground: SqliteGround, text: str) -> None:
+    ground.execute(
+        "CREATE TABLE t (a INTEGER PRIMARY KEY AUTOINCREMENT, b, c)",
+        "INSERT INTO t VALUES (1, 2, 3), (5, 6, 7)",
+        "CREATE INDEX ix ON t (b)",
+        "CREATE TABLE other (x)",
+        "CREATE VIEW w AS SELECT x FROM other",
+    )
+    there_and_back(ground, text)
+
+
 def test_from_an_empty_file_and_back(ground: SqliteGround) -> None:
     ground.path.write_bytes(b"")
     there_and_back(ground, "CREATE TABLE t (a INTEGER PRIMARY KEY)")
