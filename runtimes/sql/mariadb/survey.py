@@ -327,12 +327,21 @@ def survey(
             for column in table.columns:
                 if column.counter or "nextval(" in column.default.lower():
                     counters[f"{name}.{column.name}"] = None
+        if step.moves_keys and len([one for one in looked.steps if one.kind != "select"]) > 1:
+            rows *= 2  # beside others, a row whose key changes counts as one that goes and one that comes
         if step.kind == "replace":
             rows *= 1 + len(table.facts["uniques"])
         for use in step.statement.uses:
             if use.table == name and use.verb != "select":
                 reached.append(Reached(table=name, verb=use.verb, rows=rows, columns=use.columns))
-        for child, verb in _closure(schema, step)[1:]:
+        closure = _closure(schema, step)
+        if step.kind != "insert" and any(
+            child.name == name for parent, verb in closure for child, _ in cascades(schema, parent, verb, frozenset())
+        ):  # it reaches itself again: at most all of it
+            (number,) = wire.one(f"SELECT COUNT(*) FROM {quoted(name)}")
+            verb = closure[0][1]
+            reached.append(Reached(table=name, verb=verb, rows=int(number), why="cascade"))
+        for child, verb in closure[1:]:
             (number,) = wire.one(f"SELECT COUNT(*) FROM {quoted(child.name)}")
             bound = _cascade_bound(wire, step, child, schema, int(number))
             if bound:

@@ -148,3 +148,31 @@ def test_the_way_of_very_many_rows_is_the_same(base: Base, which: str, monkeypat
         assert base.dump() == before
         session.revert(job, "redo")
         assert base.dump() == after
+
+
+def test_rows_that_hang_on_each_other_are_within_the_bound(base: Base) -> None:
+    base.run(
+        "CREATE TABLE t (id INT PRIMARY KEY, up INT, FOREIGN KEY (up) REFERENCES t(id) ON DELETE CASCADE);"
+        "INSERT INTO t VALUES (1, NULL), (2, 1), (3, 2), (4, 3), (9, NULL)"
+    )
+    before = base.dump()
+    survey = base.survey("DELETE FROM t WHERE id = 1")
+    job = base.job("DELETE FROM t WHERE id = 1", rows=sum(one.rows for one in survey.reached))
+    with base.session() as session:
+        session.run(job)
+        assert base.run("SELECT id FROM t") == [(9,)]
+        session.revert(job, "undo")
+    assert base.dump() == before
+
+
+def test_a_key_that_moves_beside_other_statements_is_within_the_bound(base: Base) -> None:
+    base.run(SHOP)
+    before = base.dump()
+    sql = (
+        "UPDATE tags SET tag = 'A' WHERE tag = 'a'; DELETE FROM tags WHERE tag = 'b'; INSERT INTO tags VALUES ('n', 1)"
+    )
+    job = base.job(sql, rows=sum(one.rows for one in base.survey(sql).reached))
+    with base.session() as session:
+        session.run(job)
+        session.revert(job, "undo")
+    assert base.dump() == before
