@@ -299,8 +299,9 @@ class Restoring:
         relation = self.relations[k]
         names = [column.name for column in relation.columns if not column.generated]
         tests = ", ".join(
-            f"coalesce(pg_catalog.bool_or({_field('s.r', name)}::pg_catalog.text IS DISTINCT FROM "
-            f"{_field('s.was', name)}::pg_catalog.text), false)"
+            # By every byte: a collation of the column's own may call different texts the same.
+            f'coalesce(pg_catalog.bool_or({_field("s.r", name)}::pg_catalog.text COLLATE "C" IS DISTINCT FROM '
+            f'{_field("s.was", name)}::pg_catalog.text COLLATE "C"), false)'
             for name in names
         )
         if not names:

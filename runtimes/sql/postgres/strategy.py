@@ -144,12 +144,12 @@ def _closure(catalog: Catalog, program: Program) -> Iterator[Reach]:
         for use in statement.uses
         if use.verb != "select"
     ]
-    seen: set[tuple[str, Verb, frozenset[str]]] = set()
+    seen: set[Reach] = set()
     while waiting:
         reach = waiting.pop(0)
-        if (reach.table, reach.verb, reach.columns) in seen:
+        if reach in seen:
             continue
-        seen.add((reach.table, reach.verb, reach.columns))
+        seen.add(reach)
         yield reach
         waiting += _cascades(catalog, reach)
         relation = catalog.relations.get(reach.table)

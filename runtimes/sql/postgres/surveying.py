@@ -48,6 +48,7 @@ def _plan(link: Link, statement: Statement) -> None:
 
 def _reached(strategy: Strategy, counting: _Counting, program: Program) -> tuple[Reached, ...]:
     rows: dict[tuple[str, Verb], int] = {}
+    parts: dict[tuple[str, Verb, Why, str], int] = {}  # by what brings it, too: one row may come from several sides
     order: dict[tuple[str, Verb], tuple[Why, frozenset[str]]] = {}
     direct = _direct(counting, program)
     for reach in strategy.reaches:
@@ -62,7 +63,11 @@ def _reached(strategy: Strategy, counting: _Counting, program: Program) -> tuple
             found = counting.cascade(reach.table, reach.source)
         else:
             found = sum(number for (table, _), number in rows.items() if table == reach.source)
-        rows[key] = max(rows.get(key, 0), found)
+        if reach.verb == "update" and counting.partitioned(reach.table):
+            found *= 2  # a row that moves to another partition counts as one that goes and one that comes
+        part = (*key, reach.why, reach.source)
+        parts[part] = max(parts.get(part, 0), found)
+        rows[key] = sum(number for each, number in parts.items() if each[:2] == key)
         why, columns = order.get(key, (reach.why, frozenset()))
         order[key] = why, columns | reach.columns
     return tuple(
@@ -149,6 +154,10 @@ class _Counting:
         if any(key.parent == table and key.on_delete in "cnd" for key in self._catalog.foreign if key.child == table):
             return []
         return queries
+
+    def partitioned(self, table: str) -> bool:
+        relation = self._catalog.relations.get(table)
+        return relation is not None and relation.kind == "p"
 
     def whole(self, table: str) -> int:
         """All rows of a table."""

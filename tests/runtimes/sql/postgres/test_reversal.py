@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Iterator
 
@@ -242,6 +243,22 @@ def test_without_a_key_every_equal_row_counts(shop: Shop, sql: str) -> None:
 )
 def test_partitioned_tables(shop: Shop, sql: str) -> None:
     shop.there_and_back(sql)
+
+
+@tables(
+    "CREATE TABLE tree (id int PRIMARY KEY, up int REFERENCES tree ON DELETE CASCADE)",
+    "INSERT INTO tree VALUES (1, NULL), (2, 1), (3, 2), (4, NULL)",
+    "CREATE TABLE halves (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+    "CREATE TABLE low PARTITION OF halves FOR VALUES FROM (0) TO (10)",
+    "CREATE TABLE high PARTITION OF halves FOR VALUES FROM (10) TO (20)",
+    "INSERT INTO halves VALUES (1), (2)",
+)
+@pytest.mark.parametrize("sql", ["DELETE FROM tree WHERE id = 1", "UPDATE halves SET id = id + 10"])
+def test_what_the_survey_foresees_is_enough_to_run(shop: Shop, sql: str) -> None:
+    work = job(shop.on, sql)
+    found = shop.on.survey(work.program, "reversal", work.limits)
+    shop.on.run(dataclasses.replace(work, rows=sum(one.rows for one in found.reached)))
+    shop.on.revert(work, "undo")
 
 
 # ---- triggers
