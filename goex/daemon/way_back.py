@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+from goex.daemon.agent_views import shown_action
 from goex.daemon.audit_views import what
-from goex.daemon.views import action_view
 from goex.engine.core import Asker
 from goex.engine.engine import Engine
 from goex.engine.timeline import Step
@@ -33,7 +33,7 @@ async def way_back(engine: Engine, asker: Asker, request: pb.WayBackRequest) -> 
         steps = engine.timeline.again(chosen)
     else:
         steps = engine.timeline.kept(chosen)
-    return pb.WayBackReply(steps=[_view(step) for step in steps if asker.owns(step.row)])
+    return pb.WayBackReply(steps=[_view(engine, step, asker) for step in steps if asker.owns(step.row)])
 
 
 def _mine(engine: Engine, asker: Asker, request: pb.WayBackRequest) -> list[ActionRow]:
@@ -71,7 +71,8 @@ def _moment(text: str) -> str:
         raise InvalidInput(f"{text[:40]!r} isn't a time.", next_step="Write it as RFC 3339, in UTC.") from error
 
 
-def _view(step: Step) -> pb.WayStep:
+def _view(engine: Engine, step: Step, asker: Asker) -> pb.WayStep:
     said, cut = shorten(what(step.row), _LONGEST)
     said = f"{said}… ({cut} more characters)" if cut else said
-    return pb.WayStep(action=action_view(step.row), can=step.can, why=step.why, what=said)
+    shown = shown_action(engine.core, step.row, asker)
+    return pb.WayStep(action=shown, can=step.can, why=step.why, what=said)
