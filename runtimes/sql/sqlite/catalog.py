@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 
 import apsw
@@ -94,6 +95,7 @@ def _table(
         for row in (db.execute(f"PRAGMA main.index_list({quoted(name)})") if kind == "table" else ())
         if row[3] == "c"
     )
+    facts["replaces"] = bool(re.search(r"on\s+conflict\s+replace", sql, re.IGNORECASE))
     facts["autoincrement"] = alias and "autoincrement" in sql.casefold()
     return Table(
         name=name,

@@ -168,6 +168,8 @@ class Connection:
         defines: set[int] = _DEFINING.get(statement.verb, set())
 
         def allowed(code: int, first: str | None, second: str | None, base: str | None, inside: str | None) -> bool:
+            if code == apsw.SQLITE_ALTER_TABLE:  # told as: database, table, column
+                return code in defines and first == "main"
             if base not in (None, "main") and not (defines and base == "temp" and first in _CATALOG):
                 return False
             if code in (apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_RECURSIVE):

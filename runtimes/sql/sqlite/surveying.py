@@ -7,6 +7,7 @@ can't hold a transaction open for days: what was done is there for everybody, an
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -203,9 +204,15 @@ def survey(connection: Connection, program: Program, policy: Policy, limits: Lim
 def _reached(connection: Connection, program: Program, schema: Schema, found: Reach) -> tuple[Reached, ...]:
     reached: list[Reached] = []
     direct, upper = set(), 0
+    inserted: Tally[str] = Tally()  # rows that are there only once an earlier statement has run
     made = {use.table for s in program.statements for use in s.uses if use.verb == "create"}
     for statement in program.statements:
         rows = _count(connection, statement, made)
+        if statement.verb in ("update", "delete"):
+            rows += inserted[statement.table]
+        elif statement.verb == "insert":
+            rows += sum(inserted[use.table] for use in statement.uses if use.verb == "select")
+            inserted[statement.table] += rows
         for use in statement.uses:
             if use.verb == "select":
                 continue
@@ -215,6 +222,10 @@ def _reached(connection: Connection, program: Program, schema: Schema, found: Re
                 number = min(rows * max(1, _uniques(schema, use.table)), _whole(connection, use.table))
             upper += number
             reached.append(Reached(table=use.table, verb=use.verb, rows=number, columns=use.columns))
+            written = schema.tables.get(use.table)
+            if use.verb in ("insert", "update") and written is not None and written.facts.get("replaces"):
+                most = rows * _uniques(schema, use.table)
+                reached.append(Reached(table=use.table, verb="delete", rows=most))
     followers: dict[tuple[str, str], str] = dict.fromkeys(sorted(found.cascades), "cascade")
     for verb, table, inside in sorted(found.writes):
         if inside and ((verb, table.casefold()) in direct or (verb, table) not in followers):
