@@ -31,6 +31,11 @@ _KNOWN_C = ("moddatetime", "autoinc", "insert_username", "citext_eq")
 _OUTSIDE = re.compile(
     r"\b(dblink\w*|lo_\w+|pg_read_\w+|pg_write_\w+|pg_file_\w+|copy|program|http\w*|pg_terminate_backend)\b", re.I
 )
+_DEFINES = re.compile(
+    r"\b(?:create|alter|drop)\s+(?:or\s+replace\s+)?(?:\w+\s+)?(?:table|function|procedure|view|sequence|index|schema|"
+    r"type|trigger|role|user|extension|policy|rule|domain)\b|\b(?:grant|revoke)\s|\bcomment\s+on\b|\bsetval\s*\(",
+    re.I,
+)
 _NOTIFIES = re.compile(r"\b(pg_notify|notify|listen)\b", re.I)
 _VOLATILE = re.compile(r"\b(random|clock_timestamp|timeofday|gen_random_uuid|statement_timestamp)\b", re.I)
 _HOLD = "Ask for it with the policy versioning: its transaction is then held, and undo rolls it back."
@@ -210,7 +215,7 @@ def _known(table: str, trigger: Trigger) -> None:
             f"The trigger {trigger.name} of {table} is written in {trigger.language}: what it does outside of the "
             "tables can't be seen, nor taken back."
         )
-    if trigger.language != "internal" and _OUTSIDE.search(trigger.source):
+    if trigger.language != "internal" and (_OUTSIDE.search(trigger.source) or _DEFINES.search(trigger.source)):
         raise Unsupported(
             f"The trigger {trigger.name} of {table} reaches outside of the tables, which can't be taken back."
         )

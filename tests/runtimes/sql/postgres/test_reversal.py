@@ -317,7 +317,7 @@ def test_triggers_of_partitions(shop: Shop, sql: str) -> None:
     "$$ BEGIN EXECUTE 'TRUNCATE ' || 'audit'; RETURN NULL; END $$",
     "CREATE TRIGGER empties AFTER DELETE ON t FOR EACH ROW EXECUTE FUNCTION emptied()",
     "CREATE FUNCTION defines() RETURNS trigger LANGUAGE plpgsql AS "
-    "$$ BEGIN EXECUTE 'CREATE TABLE x' || NEW.id || '()'; RETURN NULL; END $$",
+    "$$ BEGIN EXECUTE 'CRE' || 'ATE TABLE x' || NEW.id || '()'; RETURN NULL; END $$",
     "CREATE TRIGGER defines AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION defines()",
 )
 @pytest.mark.parametrize(
@@ -450,6 +450,16 @@ def test_other_rows_may_change_meanwhile(shop: Shop) -> None:
                 "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS "
                 "$$ BEGIN PERFORM dblink_exec('x'); RETURN NULL; END $$",
                 "CREATE TRIGGER far AFTER DELETE ON t FOR EACH ROW EXECUTE FUNCTION f()",
+            ),
+            "DELETE FROM t",
+            "outside",
+        ),
+        (
+            (
+                "CREATE TABLE t (id int)",
+                "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS "
+                "$$ BEGIN GRANT SELECT ON t TO PUBLIC; RETURN NULL; END $$",
+                "CREATE TRIGGER opens AFTER DELETE ON t FOR EACH ROW EXECUTE FUNCTION f()",
             ),
             "DELETE FROM t",
             "outside",
