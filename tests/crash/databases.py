@@ -17,8 +17,8 @@ from runtimes.sql.contract import Dialect, Job, Limits, Policy, Session
 from tests.contracts.test_sql import _ROWS, _TABLES
 from tests.crash import shim
 from tests.crash.points import Counter, DiskRecords, Ended, Point, Victim, run_until
-from tests.services.mariadb import MariaDb
-from tests.services.postgres import Postgres
+from tests.services.mariadb import MariaDb, MariaDbError
+from tests.services.postgres import Postgres, PostgresError
 from tests.support.databases import Asked, Dump, Ground, session
 
 LIMITS = Limits(lock_seconds=2.0, seconds=30.0)
@@ -188,8 +188,23 @@ class Site:
                 if switches:
                     with contextlib.suppress(Exception):
                         self.server.kill()
-                self.server.start()
+                self._start()
         return self.judge(asked, step, ended, before)
+
+    def _start(self) -> None:
+        """Start the server. One whose disk failed was just starting itself anew, and a child of that may end last."""
+        assert self.server is not None
+        for left in reversed(range(10)):
+            try:
+                self.server.start()
+            except (PostgresError, MariaDbError):
+                if not left:
+                    raise
+                with contextlib.suppress(Exception):
+                    self.server.kill()
+                time.sleep(0.3)
+            else:
+                return
 
     def judge(self, asked: Asked, step: Step, ended: Ended, before: Dump) -> Outcome:
         """Settle it anew, and hold what is said against the real data."""
