@@ -21,6 +21,7 @@ TABLE = Path(__file__).parents[2] / "docs" / "crash.md"
 def main() -> int:
     scratch = Path(tempfile.mkdtemp(prefix="goex-shim-"))
     shim.reload_with_shim(scratch, "tests.crash.run")  # comes back with the library loaded, or without a compiler
+    shim.spare_this_process()
     shutil.rmtree(scratch, ignore_errors=True)
     numbers = [int(each) for each in sys.argv[1:]]
     most, rounds, seed = [*numbers, *(12, 8, random.SystemRandom().randrange(2**32))[len(numbers) :]][:3]

@@ -46,9 +46,14 @@ static int fd_is_marked(int fd) {
     return is_marked(path);
 }
 
+static int servers_only;
+
+void goex_servers_only(void) { servers_only = 1; }
+
 static int switched(const char *name) {
     static const char *folder;
     char path[PATH_MAX];
+    if (servers_only) return 0;
     if (!folder) folder = getenv("GOEX_SHIM_FOLDER");
     if (!folder || !*folder) return 0;
     snprintf(path, sizeof path, "%s/%s", folder, name);

@@ -63,6 +63,12 @@ def folder() -> Path:
     return Path(os.environ.get(_LOADED, "/nonexistent"))
 
 
+def spare_this_process() -> None:
+    """The switches are for the servers that are started from here; this process and its forks keep a good disk."""
+    if loaded():
+        ctypes.CDLL(None).goex_servers_only()
+
+
 def arm(folder: Path, number: int, how: int, calls: Calls) -> None:
     """From now on, in this process. Number 0 counts alone."""
     ctypes.CDLL(None).goex_arm(os.fsencode(folder), ctypes.c_long(number), how, int(calls))
