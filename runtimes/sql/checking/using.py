@@ -338,17 +338,20 @@ class Reads:
             return
         at: Scope | None = scope
         perhaps = False  # an alias, or a column of a source whose columns aren't known: then it may be further out, too
+        rows: list[Source] = []  # PostgreSQL takes it for a whole row only where no query around has that column
         while at is not None:
             taken = [source for source in at.sources.values() if self._take(source, name)]
             if any(source.columns is not None for source in taken):
                 return
-            if self.dialect is Dialect.POSTGRESQL and name in at.sources:  # the whole row
-                whole = at.sources[name].table
-                if whole is not None:
-                    self.everything(whole)
-                return
+            if self.dialect is Dialect.POSTGRESQL and name in at.sources:
+                rows.append(at.sources[name])
             perhaps = perhaps or bool(taken) or name in at.aliases
             at = at.parent
+        for whole in rows:
+            if whole.table is not None:
+                self.everything(whole.table)
+        if rows:
+            return
         if perhaps:
             return
         raise InvalidInput(f"There is no column {name[:60]} in the statement's tables.", next_step="goex db show")
