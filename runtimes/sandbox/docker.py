@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import secrets
 import shutil
 import socket
@@ -25,10 +24,22 @@ import docker.errors
 from docker import APIClient
 
 from policies.actions import Ended
-from runtimes.sandbox import images, memory, scratch, spec
+from runtimes.sandbox import images, memory, scratch, spec, waited, warm
 from runtimes.sandbox.contract import Job, Profile, Result, SandboxFailed
 from runtimes.sandbox.defences import Defence
-from runtimes.sandbox.engine import DOCTOR, Engine, is_conflict, is_missing, refused
+from runtimes.sandbox.engine import (
+    DOCTOR,
+    ENDING_SECONDS,
+    Engine,
+    attach,
+    hang_up,
+    is_conflict,
+    is_missing,
+    receive,
+    refused,
+    remove,
+)
+from runtimes.sandbox.engine import create as create_container
 from runtimes.sandbox.failure import Facts, classify
 from runtimes.sandbox.streams import Collector, Frames, Output
 
@@ -36,9 +47,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_GRACE = 2.0  # seconds after the deadline inside, before the one outside
-_ENDING = 10  # seconds for the engine to tell of a container's end
-_CHUNK = 65536
+NONE_WAIT = warm.Bounds(least=0, most=0)
 
 
 @dataclass(slots=True, eq=False)
@@ -53,6 +62,7 @@ class _Run:
     step: asyncio.Future[Any] | None = None
     stream: socket.socket | None = None
     job_dir: Path | None = None
+    waited: bool = False
 
     async def through(self, call: Awaitable[T]) -> T:
         step = asyncio.ensure_future(call)
@@ -73,6 +83,8 @@ class DockerSandbox:
         state_id: str,
         *,
         scratch_dir: Path | None = None,
+        waiting_dir: Path | None = None,
+        bounds: warm.Bounds = NONE_WAIT,
         engine: Engine | None = None,
         unsafe_without: frozenset[Defence] = frozenset(),
     ) -> None:
@@ -80,14 +92,38 @@ class DockerSandbox:
         self._identity = spec.Identity(state_id=state_id, instance=secrets.token_hex(8))
         self._scratch = scratch.Scratch(scratch_dir, state_id, self._identity.instance)
         self._missing = unsafe_without
+        self._seen: dict[str, str] = {}  # the id that each image had when it was looked at last
+        self._maker = waited.Maker(
+            self._engine,
+            scratch.Scratch(waiting_dir, f"{state_id}-waiting", self._identity.instance),
+            self._identity,
+            self.image_id,
+            unsafe_without,
+        )
+        self._pool = warm.Pool(bounds, self._maker.make, self._maker.drop)
         self._running: dict[str, set[_Run]] = {}
         self._removals: set[asyncio.Task[None]] = set()
 
     async def image_id(self, profile: Profile) -> str:
-        return await self._engine.call("look at the image", lambda client: images.find(client, profile.image))
+        found = await self._engine.call("look at the image", lambda client: images.find(client, profile.image))
+        self._seen[profile.image] = found
+        return found
+
+    def prepare(self, profile: Profile) -> None:
+        """Have containers of that profile wait for jobs from now on, as many as the bounds say."""
+        self._pool.want(profile)
+
+    def waiting(self, profile: Profile) -> int:
+        """How many containers of that profile wait."""
+        return self._pool.waiting(profile)
 
     async def run(self, job: Job, profile: Profile, output: Output | None = None) -> Result:
         spec.check(job, profile)
+        if warm.serves(job, profile):
+            waiting = self._pool.take(profile, self._seen.get(profile.image))
+            with contextlib.suppress(warm.NotBound):
+                if waiting is not None:
+                    return await self._run_waiting(waiting, job, profile, output)
         image_id = await self.image_id(profile)
         await self._require_runtime(job, profile)
         run = _Run(f"goex-{secrets.token_hex(8)}", asyncio.Event())
@@ -111,15 +147,35 @@ class DockerSandbox:
     async def reap(self) -> tuple[str, ...]:
         found = await self._remove_labelled({}, own=False)
         await asyncio.to_thread(self._scratch.reap)
+        await asyncio.to_thread(self._maker.folders.reap)
         return found
 
     async def close(self) -> None:
+        await self._pool.close()
         for action_id in tuple(self._running):
             await self.kill(action_id)
         if self._removals:
             await asyncio.wait(tuple(self._removals))
         await asyncio.to_thread(self._scratch.close)
+        await asyncio.to_thread(self._maker.folders.close)
         self._engine.close()
+
+    async def _run_waiting(self, waiting: warm.Waiting, job: Job, profile: Profile, output: Output | None) -> Result:
+        """Run the job in a container that waits. Returns when the job and all that it started has ended, as process 1
+        says; the container goes while the caller goes on. Raises NotBound when the job never began."""
+        run = _Run(waiting.name, asyncio.Event(), stream=waiting.stream, waited=True)
+        self._running.setdefault(job.action_id, set()).add(run)
+        ended = False
+        try:
+            result = await waited.follow(run, waiting, job, profile, output)
+            ended = run.cause is None
+            return result
+        finally:
+            removal = asyncio.create_task(self._remove(run, job.action_id))
+            self._removals.add(removal)
+            removal.add_done_callback(self._removals.discard)
+            if not ended:  # then something of the job may still run
+                await asyncio.shield(removal)
 
     async def _create(self, run: _Run, job: Job, profile: Profile, image_id: str) -> None:
         def create(client: APIClient) -> None:
@@ -127,14 +183,8 @@ class DockerSandbox:
                 run.job_dir = self._scratch.put(run.name, job.files)
             job_dir = str(run.job_dir) if run.job_dir else None
             config = spec.container(job, profile, image_id, self._identity, job_dir, self._missing)
-            made = client.create_container_from_config(config, name=run.name)  # type: ignore[no-untyped-call] # the stubs lack it
-            _require_limits(made.get("Warnings") or [])
-            attached = client.attach_socket(run.name, params={"stdout": 1, "stderr": 1, "stream": 1})
-            # A descriptor of our own, which asyncio reads without a thread. The library's would stay open until its
-            # garbage is collected, since the response behind it holds it too.
-            run.stream = socket.socket(fileno=os.dup(attached.fileno()))
-            run.stream.setblocking(False)
-            attached._response.close()
+            create_container(client, run.name, config)
+            run.stream = attach(client, run.name)
 
         await self._engine.call("make the container", create)
 
@@ -186,7 +236,7 @@ class DockerSandbox:
         async def read(stop_at_cap: bool) -> bool:
             assert run.stream is not None
             loop = asyncio.get_running_loop()
-            while data := await _receive(loop, run.stream):
+            while data := await receive(loop, run.stream):
                 for stream, chunk in frames.feed(data):
                     collector.add(stream, chunk)
                 if collector.cut and stop_at_cap:
@@ -194,7 +244,7 @@ class DockerSandbox:
             return True
 
         try:
-            async with asyncio.timeout(profile.limits.seconds + _GRACE) as deadline:
+            async with asyncio.timeout(profile.limits.seconds + waited.GRACE) as deadline:
                 if await read(stop_at_cap=True):
                     return
         except TimeoutError:
@@ -202,7 +252,7 @@ class DockerSandbox:
                 raise
         run.cause = run.cause or (Ended.OUTPUT_CAP if collector.cut else Ended.TIMEOUT)
         try:
-            async with asyncio.timeout(_ENDING):
+            async with asyncio.timeout(ENDING_SECONDS):
                 # Both at once: the engine tells of no end while nobody takes the output.
                 await asyncio.gather(self._kill(run), read(stop_at_cap=False))
         except TimeoutError as error:
@@ -224,7 +274,7 @@ class DockerSandbox:
         """The exit code, and whether the kernel killed something at the memory limit."""
 
         def ask(client: APIClient) -> tuple[int, bool]:
-            client.wait(run.name, timeout=_ENDING)
+            client.wait(run.name, timeout=ENDING_SECONDS)
             state = client.inspect_container(run.name)["State"]
             return int(state["ExitCode"]), bool(state["OOMKilled"])
 
@@ -246,13 +296,15 @@ class DockerSandbox:
                 await asyncio.wait((run.step,))
                 run.step.exception()  # looked at, whoever waits for it
             if run.stream is not None:
-                _hang_up(run.stream)
-            await self._engine.call("remove the container", lambda client: _remove_container(client, run.name))
+                hang_up(run.stream)
+            await self._engine.call("remove the container", lambda client: remove(client, run.name))
         except SandboxFailed as error:
             log.warning("A container stays until the next start of the daemon: %s", error)
         finally:
             if run.job_dir is not None:
                 await asyncio.to_thread(shutil.rmtree, run.job_dir, ignore_errors=True)
+            if run.waited:
+                await asyncio.to_thread(self._maker.forget, run.name)
             runs = self._running[action_id]
             runs.discard(run)
             if not runs:
@@ -263,18 +315,18 @@ class DockerSandbox:
         """Remove the containers of this state with these labels; without `own` none that this object made."""
         wanted = {spec.STATE_LABEL: self._identity.state_id} | labels
 
-        def remove(client: APIClient) -> tuple[str, ...]:
+        def remove_all(client: APIClient) -> tuple[str, ...]:
             filters = {"label": [f"{name}={value}" for name, value in wanted.items()]}
             removed = []
             for container in client.containers(all=True, filters=filters):
                 found = container.get("Labels") or {}
                 mine = found.get(spec.INSTANCE_LABEL) == self._identity.instance
                 if (own or not mine) and all(found.get(name) == value for name, value in wanted.items()):
-                    _remove_container(client, container["Id"])
+                    remove(client, container["Id"])
                     removed.append(found.get(spec.ACTION_LABEL, ""))
-            return tuple(sorted(removed))
+            return tuple(sorted(filter(None, removed)))
 
-        return await self._engine.call("remove what an earlier run left", remove)
+        return await self._engine.call("remove what an earlier run left", remove_all)
 
     async def _require_runtime(self, job: Job, profile: Profile) -> None:
         """Refuse a runtime that the engine doesn't have. runc needs no look: the engine refuses it by itself."""
@@ -297,48 +349,3 @@ def require_runtime(name: str, known: dict[str, Any], *, with_socket: bool) -> N
             f"The runtime {name} isn't allowed to open the gateway's socket.",
             next_step=f'Add "--host-uds=open" to the runtimeArgs of {name} in /etc/docker/daemon.json, restart Docker.',
         )
-
-
-def _require_limits(warnings: list[str]) -> None:
-    """The engine warns, and goes on, where the kernel can't keep a limit. A job doesn't go on without one."""
-    for warning in warnings:
-        about_swap = "swap" in warning.lower() and not _machine_swaps()
-        if ("discarded" in warning or "not support" in warning) and not about_swap:
-            raise SandboxFailed(f"This machine can't keep a limit of the sandbox: {warning}", next_step=DOCTOR)
-
-
-def _machine_swaps() -> bool:
-    try:
-        return len(Path("/proc/swaps").read_text().splitlines()) > 1
-    except OSError:
-        return True
-
-
-def _remove_container(client: APIClient, name: str) -> None:
-    """Kill and remove; returns when it is gone. Idempotent."""
-    until = time.monotonic() + _ENDING
-    while True:
-        try:
-            client.remove_container(name, force=True, v=True)
-            return
-        except docker.errors.APIError as error:
-            if is_missing(error):
-                return
-            # Someone else is removing it at this moment: wait for that.
-            if not is_conflict(error) or time.monotonic() > until:
-                raise
-            time.sleep(0.05)
-
-
-def _hang_up(stream: socket.socket) -> None:
-    """Close the connection itself, not only our descriptor: the engine waits for a reader as long as it is open."""
-    with contextlib.suppress(OSError):
-        stream.shutdown(socket.SHUT_RDWR)
-    stream.close()
-
-
-async def _receive(loop: asyncio.AbstractEventLoop, stream: socket.socket) -> bytes:
-    try:
-        return await loop.sock_recv(stream, _CHUNK)
-    except ConnectionError:  # the engine went away: what follows will say so
-        return b""

@@ -8,10 +8,14 @@ each message names what mends it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, TypeVar
 
 import docker.errors
@@ -25,6 +29,8 @@ T = TypeVar("T")
 
 DOCTOR = "Run `goex doctor`: it shows the command that mends this."
 _SECONDS = 60  # for one answer of the engine; a step that takes longer means that it hangs
+ENDING_SECONDS = 10  # for the engine to tell of a container's end
+_CHUNK = 65536
 _WORKERS = 16  # calls in flight; a running job holds none of them
 
 LIBRARY_ERRORS = (docker.errors.DockerException, requests.exceptions.RequestException, OSError)
@@ -80,6 +86,69 @@ class Engine:
         if self._client is not None:
             self._client.close()
             self._client = None
+
+
+def create(client: APIClient, name: str, config: dict[str, Any]) -> None:
+    """Make a container. Raises SandboxFailed where the engine can't keep one of its limits."""
+    made = client.create_container_from_config(config, name=name)  # type: ignore[no-untyped-call] # the stubs lack it
+    _require_limits(made.get("Warnings") or [])
+
+
+def attach(client: APIClient, name: str, *, stdin: bool = False) -> socket.socket:
+    """The container's output, and its input where that is wanted."""
+    attached = client.attach_socket(name, params={"stdin": int(stdin), "stdout": 1, "stderr": 1, "stream": 1})
+    # A descriptor of our own, which asyncio reads without a thread. The library's would stay open until its
+    # garbage is collected, since the response behind it holds it too.
+    stream = socket.socket(fileno=os.dup(attached.fileno()))
+    stream.setblocking(False)
+    attached._response.close()
+    return stream
+
+
+def remove(client: APIClient, name: str) -> None:
+    """Kill and remove; returns when it is gone. Idempotent."""
+    until = time.monotonic() + ENDING_SECONDS
+    while True:
+        try:
+            client.remove_container(name, force=True, v=True)
+            return
+        except docker.errors.APIError as error:
+            if is_missing(error):
+                return
+            # Someone else is removing it at this moment: wait for that.
+            if not is_conflict(error) or time.monotonic() > until:
+                raise
+            time.sleep(0.05)
+
+
+def hang_up(stream: socket.socket) -> None:
+    """Close the connection itself, not only our descriptor: the engine waits for a reader as long as it is open."""
+    with contextlib.suppress(OSError):
+        stream.shutdown(socket.SHUT_RDWR)
+    stream.close()
+
+
+async def receive(loop: asyncio.AbstractEventLoop, stream: socket.socket) -> bytes:
+    """What comes next on it; b"" at its end."""
+    try:
+        return await loop.sock_recv(stream, _CHUNK)
+    except ConnectionError:  # the engine went away: what follows will say so
+        return b""
+
+
+def _require_limits(warnings: list[str]) -> None:
+    """The engine warns, and goes on, where the kernel can't keep a limit. A job doesn't go on without one."""
+    for warning in warnings:
+        about_swap = "swap" in warning.lower() and not _machine_swaps()
+        if ("discarded" in warning or "not support" in warning) and not about_swap:
+            raise SandboxFailed(f"This machine can't keep a limit of the sandbox: {warning}", next_step=DOCTOR)
+
+
+def _machine_swaps() -> bool:
+    try:
+        return len(Path("/proc/swaps").read_text().splitlines()) > 1
+    except OSError:
+        return True
 
 
 def is_missing(error: BaseException) -> bool:

@@ -32,17 +32,29 @@ class Scratch:
             _private(self._mine)
             folder = self._mine / name
             folder.mkdir(mode=0o700)
-            for file, data in files.items():
-                target = folder / file
-                target.write_bytes(data)
-                target.chmod(0o444)
+            fill(folder, files)
             folder.chmod(0o755)
         except OSError as error:
-            raise SandboxFailed(
-                f"The files of a job can't be written below {self._root}: {error.strerror}.",
-                next_step="Free some space there, or check who owns the folder.",
-            ) from error
+            raise self._failed(error) from error
         return folder
+
+    def empty(self, name: str, *folders: str) -> Path:
+        """A folder that holds these empty ones, to be mounted now and filled later. Raises SandboxFailed."""
+        try:
+            _private(self._root)
+            _private(self._mine)
+            made = self._mine / name
+            made.mkdir(mode=0o700)
+            for folder in folders:
+                (made / folder).mkdir(mode=0o700)
+                (made / folder).chmod(0o755)
+        except OSError as error:
+            raise self._failed(error) from error
+        return made
+
+    def drop(self, name: str) -> None:
+        """Remove one. Idempotent."""
+        shutil.rmtree(self._mine / name, ignore_errors=True)
 
     def reap(self) -> None:
         """Remove what earlier instances left."""
@@ -51,8 +63,22 @@ class Scratch:
                 if entry != self._mine and entry.is_dir() and not entry.is_symlink():
                     shutil.rmtree(entry, ignore_errors=True)
 
+    def _failed(self, error: OSError) -> SandboxFailed:
+        return SandboxFailed(
+            f"The files of a job can't be written below {self._root}: {error.strerror}.",
+            next_step="Free some space there, or check who owns the folder.",
+        )
+
     def close(self) -> None:
         shutil.rmtree(self._mine, ignore_errors=True)
+
+
+def fill(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files that any user may read and none may change. Raises OSError."""
+    for file, data in files.items():
+        target = folder / file
+        target.write_bytes(data)
+        target.chmod(0o444)
 
 
 def _default(state_id: str) -> Path:

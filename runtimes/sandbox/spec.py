@@ -18,7 +18,7 @@ from typing import Any
 
 from policies.errors import InvalidInput
 from policies.text import escape
-from runtimes.sandbox import defences, seccomp
+from runtimes.sandbox import defences, seccomp, warm
 from runtimes.sandbox.contract import Job, Limits, Profile
 from runtimes.sandbox.defences import Defence
 
@@ -52,8 +52,9 @@ class Identity:
     state_id: str
     instance: str
 
-    def labels(self, job: Job) -> dict[str, str]:
-        return {STATE_LABEL: self.state_id, ACTION_LABEL: job.action_id, INSTANCE_LABEL: self.instance}
+    def labels(self, job: Job | None) -> dict[str, str]:
+        named = {ACTION_LABEL: job.action_id} if job is not None else {}
+        return {STATE_LABEL: self.state_id, INSTANCE_LABEL: self.instance, **named}
 
 
 def check(job: Job, profile: Profile) -> None:
@@ -96,12 +97,11 @@ def container(
 ) -> dict[str, Any]:
     """The container as the engine's create call takes it. `missing` is empty but in tests' controls."""
     limits = profile.limits
-    environment = _ENVIRONMENT | dict(job.env)
     config: dict[str, Any] = {
         "Image": image_id,
         "Entrypoint": [*_SUPERVISORS, f"{limits.seconds:.3f}"],
         "Cmd": list(job.argv),
-        "Env": [f"{name}={value}" for name, value in environment.items()],
+        "Env": [f"{name}={value}" for name, value in environment(job).items()],
         "User": f"{job.uid}:{job.gid}",
         "WorkingDir": "/tmp" if job.folder is None and not job.folders else "/work",  # noqa: S108
         "Hostname": "sandbox",
@@ -118,6 +118,28 @@ def container(
     }
     defences.apply(missing, config)
     return config
+
+
+def waiting(
+    profile: Profile, image_id: str, identity: Identity, folder: str, missing: frozenset[Defence]
+) -> dict[str, Any]:
+    """The container of a job that isn't known yet: the same but for its command, which comes over stdin, for its two
+    folders, which are empty, and for its name, which it hasn't."""
+    nobody = Job(action_id="", argv=warm.PROGRAM, socket_dir=f"{folder}/{warm.GATEWAY}")
+    config = container(nobody, profile, image_id, identity, f"{folder}/{warm.JOB}", missing)
+    return config | {
+        "Entrypoint": list(warm.PROGRAM),  # process 1, which the job can't signal
+        "Cmd": [],
+        "Labels": identity.labels(None),
+        "AttachStdin": True,
+        "OpenStdin": True,
+        "StdinOnce": True,
+    }
+
+
+def environment(job: Job) -> dict[str, str]:
+    """The variables that a job sees."""
+    return _ENVIRONMENT | dict(job.env)
 
 
 def _isolation(job: Job, profile: Profile) -> dict[str, Any]:

@@ -27,6 +27,8 @@ from policies.actions import Ended
 from policies.errors import InvalidInput, Unavailable
 from runtimes.sandbox.contract import Job, Limits, Profile, Result, Sandbox, SandboxFailed
 from runtimes.sandbox.docker import DockerSandbox
+from runtimes.sandbox.streams import Output
+from runtimes.sandbox.warm import Bounds, serves
 
 pytestmark = pytest.mark.docker
 
@@ -43,13 +45,32 @@ def profile(request: pytest.FixtureRequest) -> Profile:
     return Profile(limits=SMALL, runtime=request.param)
 
 
-@pytest.fixture
-async def sandbox(sandbox_image: str, state_id: str, tmp_path: Path) -> AsyncIterator[Sandbox]:
+class Prepared(DockerSandbox):
+    """Each job that can be given to a container that waits is given to one."""
+
+    async def run(self, job: Job, profile: Profile, output: Output | None = None) -> Result:
+        if serves(job, profile):
+            self.prepare(profile)
+            for _ in range(500):
+                if self.waiting(profile):
+                    break
+                await asyncio.sleep(0.02)
+        return await super().run(job, profile, output)
+
+
+@pytest.fixture(params=["cold", "warm"])
+async def sandbox(
+    request: pytest.FixtureRequest, sandbox_image: str, state_id: str, tmp_path: Path
+) -> AsyncIterator[Sandbox]:
     made = DockerSandbox(state_id, scratch_dir=tmp_path / "scratch")
+    if request.param == "warm":
+        bounds = Bounds(least=1, most=1)
+        made = Prepared(state_id, scratch_dir=tmp_path / "scratch", waiting_dir=tmp_path / "waiting", bounds=bounds)
     yield made
     await made.close()
-    assert containers(state_id) == [], "a container was left"
-    assert not list((tmp_path / "scratch").glob("*/*")), "files of a job were left"
+    assert of_state(state_id) == [], "a container was left"
+    for folder in ("scratch", "waiting"):
+        assert not list((tmp_path / folder).glob("*/*")), "files of a job were left"
 
 
 @pytest.fixture
@@ -58,10 +79,21 @@ def state_id(tmp_path: Path) -> str:
 
 
 def containers(state_id: str) -> list[str]:
+    """Whose containers there are. One that waited for its job, or still does, has no name."""
     client = docker.from_env()
     try:
         found = client.api.containers(all=True, filters={"label": f"org.goex.state={state_id}"})
-        return [item["Labels"]["org.goex.action"] for item in found]
+        return [item["Labels"]["org.goex.action"] for item in found if "org.goex.action" in item["Labels"]]
+    finally:
+        client.close()
+
+
+def of_state(state_id: str) -> list[str]:
+    """The names of all the containers that there are."""
+    client = docker.from_env()
+    try:
+        found = client.api.containers(all=True, filters={"label": f"org.goex.state={state_id}"})
+        return [name for item in found for name in item["Names"]]
     finally:
         client.close()
 
@@ -374,6 +406,7 @@ async def test_a_stopped_supervisor_stops_no_deadline(sandbox: Sandbox, profile:
     assert result.seconds < 6
 
 
+@pytest.mark.parametrize("sandbox", ["cold"], indirect=True)
 async def test_killing_the_supervisor_ends_the_job(sandbox: Sandbox, profile: Profile) -> None:
     result = await sandbox.run(shell("(sleep 0.5; echo still here) & kill -9 $PPID; sleep 99"), profile)
     assert (result.ended, result.exit_code, result.stdout) == (Ended.EXITED, 137, b"")
@@ -433,6 +466,7 @@ async def test_kill_ends_the_action_and_no_other(sandbox: Sandbox, profile: Prof
     await sandbox.kill("never heard of")
 
 
+@pytest.mark.parametrize("sandbox", ["cold"], indirect=True)
 async def test_killed_before_it_began(sandbox: Sandbox, profile: Profile, state_id: str) -> None:
     task = asyncio.create_task(sandbox.run(shell("sleep 99"), profile))
     while not containers(state_id) and not task.done():
@@ -481,6 +515,7 @@ async def test_many_at_once(sandbox: Sandbox, profile: Profile) -> None:
     assert await asyncio.gather(*(one(number) for number in range(8))) == [f"{number}\n" for number in range(8)]
 
 
+@pytest.mark.parametrize("sandbox", ["cold"], indirect=True)
 async def test_reap_takes_what_a_killed_daemon_left_and_nothing_else(
     sandbox: Sandbox, profile: Profile, state_id: str, tmp_path: Path
 ) -> None:
@@ -519,7 +554,7 @@ def running(state_id: str) -> list[str]:
     client = docker.from_env()
     try:
         found = client.api.containers(filters={"label": f"org.goex.state={state_id}"})
-        return [item["Labels"]["org.goex.action"] for item in found]
+        return [item["Labels"].get("org.goex.action", "") for item in found]
     finally:
         client.close()
 

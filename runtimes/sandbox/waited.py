@@ -1,0 +1,165 @@
+"""Docker's side of containers that wait for their job (`warm`): how one is made, and how a job in one is followed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Protocol
+
+from docker import APIClient
+
+from policies.actions import Ended
+from runtimes.sandbox import engine, memory, spec, warm
+from runtimes.sandbox.contract import Job, Profile, Result, SandboxFailed
+from runtimes.sandbox.defences import Defence
+from runtimes.sandbox.failure import Facts, classify
+from runtimes.sandbox.scratch import Scratch
+from runtimes.sandbox.streams import Collector, Output
+
+log = logging.getLogger(__name__)
+
+GRACE = 2.0  # seconds after the deadline inside, before the one outside
+_SIGKILLED = 128 + 9
+
+
+class Maker:
+    """Makes containers that wait, and removes them. `folders` holds theirs; it must be on the file system of the
+    gateway's sockets, which are linked into them."""
+
+    def __init__(
+        self,
+        docker: engine.Engine,
+        folders: Scratch,
+        identity: spec.Identity,
+        image_id: Callable[[Profile], Awaitable[str]],
+        unsafe_without: frozenset[Defence],
+    ) -> None:
+        self.folders = folders
+        self._engine, self._identity, self._image_id, self._missing = docker, identity, image_id, unsafe_without
+
+    async def make(self, profile: Profile) -> warm.Waiting:
+        """One that says that it waits. Raises SandboxFailed, Unavailable; then nothing is left."""
+        image_id = await self._image_id(profile)
+        name = f"goex-{secrets.token_hex(8)}"
+
+        def make(client: APIClient) -> warm.Waiting:
+            folder = self.folders.empty(name, warm.JOB, warm.GATEWAY)
+            config = spec.waiting(profile, image_id, self._identity, str(folder), self._missing)
+            engine.create(client, name, config)
+            stream = engine.attach(client, name, stdin=True)
+            client.start(name)
+            pid = int(client.inspect_container(name)["State"]["Pid"])
+            counter = memory.counter(pid)
+            return warm.Waiting(name=name, image_id=image_id, folder=folder, stream=stream, counter=counter)
+
+        step = asyncio.ensure_future(self._engine.call("make a container", make))
+        try:
+            made = await asyncio.shield(step)
+            async with asyncio.timeout(warm.READY_SECONDS):
+                if not await _waits(made):
+                    raise SandboxFailed("A container ended before it had a job.", next_step=engine.DOCTOR)
+        except BaseException as error:
+            await asyncio.shield(self._clear(name, step))
+            if isinstance(error, TimeoutError):
+                raise SandboxFailed("A container didn't come up in time.", next_step=engine.DOCTOR) from error
+            raise
+        return made
+
+    async def drop(self, waiting: warm.Waiting) -> None:
+        """Remove one that isn't needed, or has died."""
+        engine.hang_up(waiting.stream)
+        await self._removed(waiting.name)
+
+    def forget(self, name: str) -> None:
+        """Remove the folders of one whose container is gone. Idempotent; blocks."""
+        self.folders.drop(name)
+
+    async def _clear(self, name: str, step: asyncio.Future[warm.Waiting]) -> None:
+        await asyncio.wait((step,))
+        if step.exception() is None:
+            engine.hang_up(step.result().stream)
+        await self._removed(name)
+
+    async def _removed(self, name: str) -> None:
+        try:
+            await self._engine.call("remove a container", lambda client: engine.remove(client, name))
+        except SandboxFailed as error:
+            log.warning("A container stays until the next start of the daemon: %s", error)
+        await asyncio.to_thread(self.forget, name)
+
+
+class Life(Protocol):
+    """What whoever ends the container and whoever follows it tell each other."""
+
+    cause: Ended | None
+    began: bool
+
+
+async def follow(life: Life, waiting: warm.Waiting, job: Job, profile: Profile, output: Output | None) -> Result:
+    """Give the container its job and follow it to the end that process 1 tells, the output's cap or the deadline.
+    Raises NotBound when it had ended before."""
+    await asyncio.to_thread(waiting.bind, job)
+    collector = Collector(profile.limits.output, output)
+    loop = asyncio.get_running_loop()
+    started = time.monotonic()
+    told = warm.message(job, spec.environment(job), profile.limits.seconds)
+    words, end, late = warm.Told(), None, False
+    try:
+        async with asyncio.timeout(profile.limits.seconds + GRACE) as deadline:
+            with contextlib.suppress(ConnectionError):  # it has ended, which reading tells
+                await loop.sock_sendall(waiting.stream, told)
+            while end is None and not collector.cut and (data := await engine.receive(loop, waiting.stream)):
+                for word in words.feed(data):
+                    if isinstance(word, warm.End):
+                        end = word
+                    elif word[0] == "B":
+                        life.began = True
+                    else:
+                        collector.add(*word)
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+        late = True
+    if not life.began and life.cause is None:
+        raise warm.NotBound
+    seconds = time.monotonic() - started
+    if life.cause is None and (end is None or collector.cut):
+        # Process 1 said nothing more: it was ended from outside, or by the kernel when memory ran out.
+        life.cause = Ended.OUTPUT_CAP if collector.cut else Ended.TIMEOUT if late else None
+    ended, exit_code = classify(
+        Facts(
+            cause=life.cause or (Ended.KILLED if end is None and not _counted(waiting.counter) else None),
+            exit_code=_SIGKILLED if end is None or end.late else end.code,
+            memory_hit=_counted(waiting.counter),
+            seconds=seconds,
+            allowed=profile.limits.seconds,
+        )
+    )
+    return Result(
+        ended=ended,
+        exit_code=exit_code,
+        stdout=collector.stdout,
+        stderr=collector.stderr,
+        cut=collector.cut,
+        seconds=seconds,
+    )
+
+
+async def _waits(made: warm.Waiting) -> bool:
+    told = warm.Told()
+    while data := await engine.receive(asyncio.get_running_loop(), made.stream):
+        for word in told.feed(data):
+            return word == ("R", b"")
+    return False
+
+
+def _counted(counter: Path | None) -> bool:
+    try:
+        return counter is not None and memory.hit(counter)
+    except OSError:
+        return False  # gone with the container

@@ -1,0 +1,205 @@
+"""Process 1 of a container that was made before its job is known: waits for the job, runs it, tells how it ended.
+
+Rules: standard library only. Nothing is here before the job is but this program: no socket, no file, no name. What is
+written to stdout is this process's word alone, in frames (a letter, four bytes of length, data): "R" it waits, "B" the
+job has begun, "O" and "E" its output, "X" how it ended. The job has pipes of its own for its output; it can't signal
+process 1, nor reach its descriptors or memory, since this process can't be dumped. When the job's first process ends
+everything else is killed, and only then is its end told. It stays until it is removed: what the control group counted
+is gone with it.
+"""
+
+import contextlib
+import ctypes
+import gc
+import http.client  # noqa: F401 # loaded once, so that no job has to
+import json
+import os
+import re  # noqa: F401
+import select
+import signal
+import socket  # noqa: F401
+import ssl  # noqa: F401
+import struct
+import sys
+import time
+import urllib.parse  # noqa: F401
+
+_CHUNK = 65536
+_LONGEST = 8 * 2**20
+_DRAIN = 1.0  # seconds for what was written before the end to come out of the pipes
+_DUMPABLE = 4  # PR_SET_DUMPABLE
+_PYTHON = "/usr/bin/python3"
+_PREPARED = ("/goex/bin/run_calls.py",)
+
+
+def main():
+    prctl = ctypes.CDLL(None).prctl
+    if prctl(_DUMPABLE, 0, 0, 0, 0) != 0:
+        return 70
+    woken, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    programs = {path: compiled(path) for path in _PREPARED}
+    gc.collect()
+    gc.freeze()  # pages that no collection touches stay shared with the job
+    tell(b"R")
+    job = receive()
+    if job is None:
+        return 0
+    until = time.monotonic() + job["seconds"]
+    out, err = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
+    first = os.fork()
+    if first == 0:
+        begin(job, (out[1], err[1]), programs, prctl)
+    os.close(out[1])
+    os.close(err[1])
+    tell(b"B")
+    status, late = follow(first, {out[0]: b"O", err[0]: b"E"}, woken, until)
+    code = os.waitstatus_to_exitcode(status)
+    tell(b"X", json.dumps({"code": 128 - code if code < 0 else code, "late": late}).encode())
+    while os.read(0, _CHUNK):
+        pass
+    return 0
+
+
+def compiled(path):
+    with open(path, encoding="utf-8") as file:
+        return compile(file.read(), path, "exec")
+
+
+def begin(job, pipes, programs, prctl):
+    """Become the job. Doesn't return."""
+    code = 127
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        os.setsid()
+        nothing = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+        for source, target in ((nothing, 0), (pipes[0], 1), (pipes[1], 2)):
+            os.dup2(source, target)
+        os.closerange(3, 64)
+        prctl(_DUMPABLE, 1, 0, 0, 0)
+        os.environ.clear()
+        os.environ.update(job["env"])
+        argv = job["argv"]
+        if is_python(argv):
+            signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # as the interpreter has it
+            code = run(argv[3:], programs)
+        else:
+            os.execvp(argv[0], argv)
+    except OSError as error:
+        os.write(2, f"{job['argv'][0]}: {error.strerror}\n".encode(errors="replace"))
+        code = 126 if isinstance(error, PermissionError) else 127
+    finally:
+        os._exit(code)
+
+
+def is_python(argv):
+    """Whether the job is a file of this image's own for the interpreter that runs here already, in the same mode."""
+    return len(argv) > 3 and argv[:3] == [_PYTHON, "-I", "-S"] and argv[3].startswith("/goex/bin/")
+
+
+def run(argv, programs):
+    """Run a Python file as the interpreter would. Returns its exit code."""
+    sys.argv[:] = argv
+    code = 0
+    try:
+        program = programs.get(argv[0]) or compiled(argv[0])
+        exec(program, {"__name__": "__main__", "__file__": argv[0], "__builtins__": __builtins__})
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+        if end.code is not None and not isinstance(end.code, int):
+            print(end.code, file=sys.stderr)
+    except BaseException:  # the job's own, told as the interpreter tells it
+        import traceback
+
+        traceback.print_exc()
+        code = 1
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            code = code or 120
+    return code & 0xFF
+
+
+def follow(first, pipes, woken, until):
+    """Hand the output on until the first process has ended and nothing else lives. Returns its status, and whether
+    it was ended because its time was over."""
+    poll = select.poll()
+    for descriptor in (woken, *pipes):
+        poll.register(descriptor, select.POLLIN)
+    status, late, deadline = None, False, until
+    while pipes or status is None:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            if status is not None:
+                break  # somebody holds a pipe whom a signal doesn't reach any more
+            late, deadline = True, time.monotonic() + _DRAIN
+            kill_all()
+        for descriptor, _ in poll.poll(max(left, 0.0) * 1000):
+            if descriptor == woken:
+                os.read(woken, _CHUNK)
+                continue
+            data = os.read(descriptor, _CHUNK)
+            if data:
+                tell(pipes[descriptor], data)
+            else:
+                poll.unregister(descriptor)
+                del pipes[descriptor]
+                os.close(descriptor)
+        ended = reap(first)
+        if ended is not None and status is None:
+            status, deadline = ended, time.monotonic() + _DRAIN
+            kill_all()
+    return status if status is not None else signal.SIGKILL, late
+
+
+def reap(first):
+    """Take the end of every child that has ended; the status of the first process if it is among them."""
+    status = None
+    while True:
+        try:
+            pid, ended = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return status
+        if pid == 0:
+            return status
+        if pid == first:
+            status = ended
+
+
+def kill_all():
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)  # everybody but this process
+
+
+def receive():
+    """The job, from stdin; None when whoever made this container has gone."""
+    head = exactly(4)
+    if head is None:
+        return None
+    (size,) = struct.unpack(">I", head)
+    data = exactly(size) if size <= _LONGEST else None
+    return None if data is None else json.loads(data)
+
+
+def exactly(size):
+    data = b""
+    while len(data) < size:
+        part = os.read(0, size - len(data))
+        if not part:
+            return None
+        data += part
+    return data
+
+
+def tell(kind, data=b""):
+    whole = kind + struct.pack(">I", len(data)) + data
+    while whole:
+        whole = whole[os.write(1, whole) :]
+
+
+if __name__ == "__main__":
+    os._exit(main())
