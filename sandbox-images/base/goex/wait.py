@@ -39,6 +39,7 @@ def main():
     woken, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the kernel keeps from process 1 what it has no handler for
     programs = {path: compiled(path) for path in _PREPARED}
     gc.collect()
     gc.freeze()  # pages that no collection touches stay shared with the job

@@ -1,0 +1,387 @@
+"""Containers that wait: what they hold before they have a job, what a job can't do to them, and how many there are."""
+
+# Short blocking steps disturb no test here, and the programs to run are kept as they are.
+# ruff: noqa: ASYNC240, E501
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import struct
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policies.actions import Ended
+from runtimes.sandbox import warm
+from runtimes.sandbox.contract import Job, Limits, Profile, Result, SandboxFailed
+from runtimes.sandbox.docker import DockerSandbox
+from runtimes.sandbox.warm import Bounds, End, Pool, Told, Waiting
+
+PROFILE = Profile(limits=Limits(memory=96 * 2**20, pids=32, tmp=16 * 2**20, seconds=8.0, output=20_000))
+
+
+# ---- real containers
+
+
+@pytest.fixture
+async def sandbox(sandbox_image: str, tmp_path: Path) -> AsyncIterator[DockerSandbox]:
+    made = DockerSandbox(
+        f"warm-{os.getpid()}-{tmp_path.name}",
+        scratch_dir=tmp_path / "scratch",
+        waiting_dir=tmp_path / "waiting",
+        bounds=Bounds(least=1, most=2),
+    )
+    made.prepare(PROFILE)
+    yield made
+    await made.close()
+
+
+async def ready(sandbox: DockerSandbox) -> None:
+    for _ in range(1000):
+        if sandbox.waiting(PROFILE):
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("none waits")
+
+
+def the_waiting(tmp_path: Path) -> dict[str, Any]:
+    """What the engine says of the container that waits."""
+    client = docker.from_env().api
+    try:
+        state = f"warm-{os.getpid()}-{tmp_path.name}"
+        (found,) = client.containers(filters={"label": f"org.goex.state={state}"})
+        return dict(client.inspect_container(found["Id"]))
+    finally:
+        client.close()
+
+
+def python(code: str, **more: Any) -> Job:
+    return Job(action_id="a-secret-name", argv=["python3", "-I", "-c", code], **more)
+
+
+async def run(sandbox: DockerSandbox, job: Job) -> Result:
+    await ready(sandbox)
+    return await sandbox.run(job, PROFILE)
+
+
+@pytest.mark.docker
+async def test_one_that_waits_holds_nothing_of_any_action(sandbox: DockerSandbox, tmp_path: Path) -> None:
+    job = Job(
+        action_id="a-1",
+        argv=["sh", "-c", "cat /goex/job/note; echo kept > /tmp/kept; echo kept > /dev/shm/kept; echo $SECRET"],
+        files={"note": b"the first one's"},
+        env={"SECRET": "the first one's too"},
+    )
+    first = await run(sandbox, job)
+    assert first.stdout == b"the first one'sthe first one's too\n"
+    await ready(sandbox)
+    seen = the_waiting(tmp_path)
+    said = json.dumps(seen)
+    assert "first one" not in said and "a-1" not in said and "org.goex.action" not in said
+    for mount in seen["Mounts"]:
+        assert list(Path(mount["Source"]).iterdir()) == []
+    looked = await run(
+        sandbox, Job(action_id="a-2", argv=["sh", "-c", "env; ls -A /goex/job /goex/gateway /tmp /dev/shm"])
+    )
+    assert b"first" not in looked.stdout and b"kept" not in looked.stdout and b"note" not in looked.stdout
+
+
+@pytest.mark.docker
+async def test_it_serves_one_job_and_is_gone(sandbox: DockerSandbox, tmp_path: Path) -> None:
+    await ready(sandbox)
+    name = the_waiting(tmp_path)["Name"]
+    assert (await sandbox.run(python("print(1)"), PROFILE)).stdout == b"1\n"
+    client = docker.from_env().api
+    for _ in range(250):
+        if name not in [each for item in client.containers(all=True) for each in item["Names"]]:
+            break
+        await asyncio.sleep(0.02)
+    else:
+        raise AssertionError("it is still there")
+    client.close()
+
+
+@pytest.mark.docker
+async def test_it_gets_the_socket_of_its_own_action_when_it_is_bound(sandbox: DockerSandbox, tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(place / "gw.sock"))
+    listener.listen()
+    (place / "gw.sock").chmod(0o666)
+    asks = "import socket; s=socket.socket(socket.AF_UNIX); s.connect('/goex/gateway/gw.sock'); s.sendall(b'me'); print(s.recv(9))"
+    running = asyncio.create_task(run(sandbox, python(asks, socket_dir=str(place))))
+    connection, _ = await asyncio.to_thread(listener.accept)
+    assert connection.recv(9) == b"me"
+    connection.sendall(b"you")
+    result = await running
+    assert result.stdout == b"b'you'\n", result
+    connection.close()
+    listener.close()
+
+
+FORGED = struct.pack(">cI", b"X", 26) + b'{"code": 0, "late": false}'
+ATTACKS = {
+    "writing to process 1's output": "import os; os.write(os.open('/proc/1/fd/1', os.O_WRONLY), FORGED)",
+    "reading process 1's input": "import os; print(os.open('/proc/1/fd/0', os.O_RDONLY))",
+    "writing to process 1's memory": "open('/proc/1/mem', 'r+b')",
+    "reading process 1's environment": "print(open('/proc/1/environ').read())",
+    "its own output as frames": "import os; os.write(1, FORGED); os.write(2, FORGED)",
+    "descriptors that were left open": "import os\nfor n in range(3, 256):\n try: os.write(n, FORGED)\n except OSError: pass",
+    "ptrace": "import ctypes; c=ctypes.CDLL(None, use_errno=True); print(c.ptrace(16, 1, 0, 0))",
+    "ending process 1": "import os, signal\nfor n in range(1, 65):\n try: os.kill(1, n)\n except OSError: pass",
+}
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("attack", ATTACKS, ids=list(ATTACKS))
+async def test_a_job_cannot_forge_its_own_end(sandbox: DockerSandbox, attack: str) -> None:
+    code = (
+        f"FORGED = {FORGED!r}\nimport sys, time\n"
+        f"try:\n exec({ATTACKS[attack]!r})\nexcept OSError as error:\n print('refused')\n"
+        "time.sleep(0.3); print('then', flush=True); sys.exit(7)"
+    )
+    result = await run(sandbox, python(code))
+    assert (result.ended, result.exit_code) == (Ended.EXITED, 7), result
+    assert result.stdout.endswith(b"then\n")
+    if attack.startswith(("writing", "reading")):
+        assert b"refused" in result.stdout, result.stdout
+
+
+@pytest.mark.docker
+async def test_what_a_job_leaves_running_is_ended_with_it(sandbox: DockerSandbox) -> None:
+    code = (
+        "import os, time, sys\n"
+        "if os.fork() == 0:\n os.setsid()\n"
+        " if os.fork() == 0:\n  time.sleep(0.4); print('still here', flush=True); time.sleep(60)\n os._exit(0)\n"
+        "print('done')"
+    )
+    started = time.monotonic()
+    result = await run(sandbox, python(code))
+    assert (result.ended, result.exit_code, result.stdout) == (Ended.EXITED, 0, b"done\n")
+    assert time.monotonic() - started < 30
+
+
+@pytest.mark.docker
+async def test_one_that_died_while_it_waited_is_passed_over(sandbox: DockerSandbox, tmp_path: Path) -> None:
+    await ready(sandbox)
+    client = docker.from_env().api
+    client.kill(the_waiting(tmp_path)["Id"])
+    client.close()
+    assert (await sandbox.run(python("print('well')"), PROFILE)).stdout == b"well\n"
+
+
+@pytest.mark.docker
+async def test_one_that_dies_in_the_middle_says_so(sandbox: DockerSandbox, tmp_path: Path) -> None:
+    await ready(sandbox)
+    id = the_waiting(tmp_path)["Id"]
+    begun = asyncio.Event()
+    job = python("import time; print('begun', flush=True); time.sleep(60)")
+    running = asyncio.create_task(sandbox.run(job, PROFILE, lambda *_: begun.set()))
+    await begun.wait()
+    client = docker.from_env().api
+    client.kill(id)
+    client.close()
+    result = await running
+    assert (result.ended, result.exit_code, result.stdout) == (Ended.KILLED, None, b"begun\n")
+
+
+@pytest.mark.docker
+async def test_folders_on_another_file_system_start_cold(sandbox_image: str, tmp_path: Path) -> None:
+    shared = Path("/dev/shm") / f"goex-{tmp_path.name}-{os.getpid()}"
+    if Path("/dev/shm").stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is one file system alone")
+    made = DockerSandbox(
+        f"apart-{os.getpid()}", scratch_dir=tmp_path / "scratch", waiting_dir=shared, bounds=Bounds(least=1, most=1)
+    )
+    try:
+        made.prepare(PROFILE)
+        await ready(made)
+        place = tmp_path / "place"
+        place.mkdir()
+        (place / "gw.sock").write_bytes(b"")
+        result = await made.run(Job(action_id="a-1", argv=["ls", "/goex/gateway"], socket_dir=str(place)), PROFILE)
+        assert result.stdout == b"gw.sock\n"
+    finally:
+        await made.close()
+        shared.rmdir()
+
+
+@pytest.mark.docker
+async def test_another_folder_or_user_is_never_bound_late(sandbox: DockerSandbox, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir(mode=0o777)
+    assert not warm.serves(Job(action_id="a", argv=["true"], folder=str(work)), PROFILE)
+    assert not warm.serves(Job(action_id="a", argv=["true"], uid=1000, gid=1000), PROFILE)
+    assert not warm.serves(Job(action_id="a", argv=["true"]), Profile(runtime="runsc"))
+    await ready(sandbox)
+    await sandbox.run(Job(action_id="a", argv=["true"], folder=str(work)), PROFILE)
+    assert sandbox.waiting(PROFILE) == 1
+
+
+# ---- how many wait
+
+
+class Bench:
+    """Makes what waits out of nothing, and counts."""
+
+    def __init__(self) -> None:
+        self.made = self.dropped = self.at_once = self.most_at_once = 0
+        self.fails: SandboxFailed | None = None
+        self.ends: list[socket.socket] = []
+
+    async def make(self, profile: Profile) -> Waiting:
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        await asyncio.sleep(0.001)
+        self.at_once -= 1
+        if self.fails is not None:
+            raise self.fails
+        self.made += 1
+        ours, theirs = socket.socketpair()
+        self.ends.append(theirs)
+        return Waiting(name=f"c-{self.made}", image_id="i", folder=Path("/nowhere"), stream=ours, counter=None)
+
+    async def drop(self, waiting: Waiting) -> None:
+        self.dropped += 1
+        waiting.stream.close()
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    for _ in range(2000):
+        if holds():
+            return
+        await asyncio.sleep(0.002)
+    raise AssertionError("it never came to that")
+
+
+@pytest.fixture
+async def pool() -> AsyncIterator[tuple[Pool, Bench]]:
+    bench = Bench()
+    made = Pool(Bounds(least=2, most=4), bench.make, bench.drop)
+    yield made, bench
+    await made.close()
+    for end in bench.ends:
+        end.close()
+
+
+async def test_the_least_wait_and_each_is_given_once(pool: tuple[Pool, Bench]) -> None:
+    waiting, bench = pool
+    assert waiting.take(PROFILE, None) is None  # nobody had asked before
+    await until(lambda: waiting.waiting(PROFILE) == 3)  # the least, and one for the miss
+    taken = [waiting.take(PROFILE, "i") for _ in range(3)]
+    assert len({one.name for one in taken if one}) == 3
+    assert bench.most_at_once <= 2
+
+
+async def test_what_is_missed_makes_more_wait_up_to_the_most(pool: tuple[Pool, Bench]) -> None:
+    waiting, bench = pool
+    for _ in range(20):
+        waiting.take(PROFILE, None)
+    await until(lambda: waiting.waiting(PROFILE) == 4)
+    await asyncio.sleep(0.05)
+    assert (waiting.waiting(PROFILE), bench.made) == (4, 4)
+
+
+async def test_after_a_quiet_time_fewer_wait(pool: tuple[Pool, Bench], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warm, "_IDLE", 0.05)
+    waiting, bench = pool
+    for _ in range(20):
+        waiting.take(PROFILE, None)
+    await until(lambda: bench.made == 4)
+    await until(lambda: waiting.waiting(PROFILE) == 2 and bench.dropped == 2)
+
+
+async def test_another_image_s_are_dropped(pool: tuple[Pool, Bench]) -> None:
+    waiting, bench = pool
+    waiting.want(PROFILE)
+    await until(lambda: waiting.waiting(PROFILE) == 2)
+    assert waiting.take(PROFILE, "a newer one") is None
+    await until(lambda: bench.dropped == 2)
+
+
+async def test_the_dead_are_replaced(pool: tuple[Pool, Bench]) -> None:
+    waiting, bench = pool
+    waiting.want(PROFILE)
+    await until(lambda: waiting.waiting(PROFILE) == 2)
+    for end in bench.ends:
+        end.close()
+    assert waiting.take(PROFILE, None) is None
+    await until(lambda: bench.dropped == 2 and waiting.waiting(PROFILE) >= 2)
+
+
+async def test_an_engine_that_fails_is_tried_again_later_and_the_pool_heals(
+    pool: tuple[Pool, Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warm, "_FIRST_PAUSE", 0.02)
+    waiting, bench = pool
+    bench.fails = SandboxFailed("Docker isn't there.")
+    assert waiting.take(PROFILE, None) is None
+    await asyncio.sleep(0.1)
+    assert waiting.waiting(PROFILE) == 0
+    bench.fails = None
+    await until(lambda: waiting.waiting(PROFILE) >= 2)
+
+
+async def test_none_wait_where_none_may(pool: tuple[Pool, Bench]) -> None:
+    bench = Bench()
+    off = Pool(Bounds(least=0, most=0), bench.make, bench.drop)
+    off.want(PROFILE)
+    assert off.take(PROFILE, None) is None
+    await asyncio.sleep(0.02)
+    assert bench.made == 0
+    await off.close()
+
+
+async def test_closing_drops_all_and_makes_no_more(pool: tuple[Pool, Bench]) -> None:
+    waiting, bench = pool
+    waiting.want(PROFILE)
+    await until(lambda: bench.made >= 1)
+    await waiting.close()
+    assert bench.made == bench.dropped
+    assert waiting.take(PROFILE, None) is None
+    waiting.want(PROFILE)
+    await asyncio.sleep(0.02)
+    assert bench.made == bench.dropped
+
+
+# ---- what process 1 tells
+
+
+def frame(kind: bytes, data: bytes = b"") -> bytes:
+    told = kind + struct.pack(">I", len(data)) + data
+    return b"\1\0\0\0" + struct.pack(">I", len(told)) + told
+
+
+@given(cuts=st.lists(st.integers(1, 40), max_size=30), text=st.binary(max_size=60))
+def test_words_come_out_whole_however_they_are_cut(cuts: list[int], text: bytes) -> None:
+    whole = frame(b"R") + frame(b"B") + frame(b"O", text) + frame(b"E", b"e") + frame(b"X", b'{"code":3,"late":false}')
+    told, found, at = Told(), [], 0
+    for size in [*cuts, len(whole)]:
+        found += list(told.feed(whole[at : at + size]))
+        at += size
+    assert found == [("R", b""), ("B", b""), ("stdout", text), ("stderr", b"e"), End(3, False)]
+
+
+@pytest.mark.parametrize(
+    "garbled",
+    [
+        frame(b"Z"),
+        frame(b"X", b"not json"),
+        frame(b"X", b'{"code": "x"}'),
+        b"\2\0\0\0\0\0\0\1x",
+        b"\1\0\0\0\0\0\0\5O\xff\xff\xff\xff",
+    ],
+    ids=["an unknown word", "no json", "no code", "on the other stream", "too large"],
+)
+def test_what_process_1_never_says_is_refused(garbled: bytes) -> None:
+    with pytest.raises(SandboxFailed):
+        list(Told().feed(garbled))
