@@ -34,6 +34,7 @@ from tests.bench import (
     sandbox,
     searching,
     verifying,
+    waiting,
 )
 from tests.bench.measure import Row, table
 
@@ -43,7 +44,7 @@ GROUPS: Mapping[str, Group] = {
     module.NAME: module.measure
     for module in (
         importing, opening, searching, mapping, remembering, deciding, leasing, journaling, verifying, paging,
-        gateway, sandbox, executing, folders, databases,
+        gateway, sandbox, waiting, executing, folders, databases,
     )
 }  # fmt: skip
 

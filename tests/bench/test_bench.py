@@ -46,6 +46,7 @@ NAMES = (
     "log.first_page.p50_ms",
     "gateway.added.p50_ms",
     "sandbox.cold.p50_ms",
+    "sandbox.warm.p50_ms",
     "exec.p50_ms",
     "files.snapshot_20k_s",
     "sql.reversal_200k.ratio",

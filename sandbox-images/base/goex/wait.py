@@ -97,8 +97,8 @@ def begin(job, pipes, programs, prctl):
 
 
 def is_python(argv):
-    """Whether the job is a file of this image's own for the interpreter that runs here already, in the same mode."""
-    return len(argv) > 3 and argv[:3] == [_PYTHON, "-I", "-S"] and argv[3].startswith("/goex/bin/")
+    """Whether the job is a file for the interpreter that runs here already, in the same mode."""
+    return len(argv) > 3 and argv[:3] == [_PYTHON, "-I", "-S"] and argv[3].startswith(("/goex/bin/", "/goex/job/"))
 
 
 def run(argv, programs):

@@ -1,0 +1,148 @@
+"""`sandbox.warm.p50_ms`: one Python job, bound to a container that waits: its file, its command, its output, its end.
+
+The floor is what the same file takes a bare interpreter on this machine (`python -I`), started as a process. The 95th
+percentile is in the same row. `sandbox.idle_mb` is what one container that waits takes, as its control group counts;
+its floor is a bare interpreter's private memory. `sandbox.sustained_per_s` is how many jobs a second run one after the
+other as fast as they can, eight at a time, until 96 have ended, the making of the containers included; its floor is the
+engine's four calls (create, start, wait, remove) with the same configuration, eight at a time, through its own library.
+"""
+
+# Waiting by looking, and blocking calls, disturb nothing that is measured here.
+# ruff: noqa: ASYNC110, ASYNC220, ASYNC221
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import docker
+
+from runtimes.sandbox import images, memory, spec
+from runtimes.sandbox.contract import Job, Profile
+from runtimes.sandbox.docker import DockerSandbox
+from runtimes.sandbox.warm import Bounds
+from tests.bench.measure import Once, Row, Timings, in_turn, row
+
+NAME = "sandbox.warm.p50_ms"
+IDLE, SUSTAINED = "sandbox.idle_mb", "sandbox.sustained_per_s"
+CODE = b"print(sum(range(10)))\n"
+JOB = Job(action_id="a-1", argv=("/usr/bin/python3", "-I", "-S", "/goex/job/code.py"), files={"code.py": CODE})
+TRUE = Job(action_id="a-1", argv=("true",))
+AT_ONCE, ALL = 8, 96
+
+
+async def measure() -> tuple[Row, ...]:
+    await asyncio.to_thread(images.build, "base")
+    with tempfile.TemporaryDirectory(prefix="goex-bench-") as folder:
+        return (await _one(Path(folder)), await _idle(Path(folder)), await _sustained(Path(folder)))
+
+
+@asynccontextmanager
+async def _sandbox(folder: Path, bounds: Bounds) -> AsyncIterator[DockerSandbox]:
+    made = DockerSandbox("bench", scratch_dir=folder / "scratch", waiting_dir=folder / "waiting", bounds=bounds)
+    made.prepare(Profile())
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+async def _waits(sandbox: DockerSandbox, count: int) -> None:
+    while sandbox.waiting(Profile()) < count:
+        await asyncio.sleep(0.02)
+
+
+async def _one(folder: Path) -> Row:
+    code = folder / "code.py"
+    code.write_bytes(CODE)
+    taken: list[float] = []
+    async with _sandbox(folder, Bounds(least=2, most=2)) as sandbox:
+
+        async def value() -> None:
+            await _waits(sandbox, 2)
+            await asyncio.sleep(0.1)  # the engine's work on the last one isn't this one's
+            began = time.perf_counter_ns()
+            result = await sandbox.run(JOB, Profile())
+            taken.append((time.perf_counter_ns() - began) / 1e6)
+            assert (result.exit_code, result.stdout) == (0, b"45\n"), result
+
+        async def floor() -> None:
+            await _waits(sandbox, 2)
+            await asyncio.sleep(0.1)
+            began = time.perf_counter_ns()
+            subprocess.run([sys.executable, "-I", str(code)], check=True, stdout=subprocess.PIPE)
+            floors.append((time.perf_counter_ns() - began) / 1e6)
+
+        floors: list[float] = []
+        timings, _ = await in_turn(value, floor, rounds=50, seconds=60)
+        count = len(timings.each)
+    return row(NAME, Timings(tuple(taken[-count:])), "a bare python process", Timings(tuple(floors[-count:])))
+
+
+async def _idle(folder: Path) -> Row:
+    async with _sandbox(folder, Bounds(least=4, most=4)) as sandbox:
+        await _waits(sandbox, 4)
+        client = docker.APIClient()
+        found = client.containers(filters={"label": f"{spec.STATE_LABEL}=bench"})
+        pids = [int(client.inspect_container(each["Id"])["State"]["Pid"]) for each in found]
+        client.close()
+        each = Timings(tuple(memory.usage(pid) / 2**20 for pid in pids))
+    bare = subprocess.Popen([sys.executable, "-I", "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        await asyncio.sleep(0.5)
+        floor = Timings((_private(bare.pid),))
+    finally:
+        bare.communicate(b"\n")
+    return row(IDLE, each, "a bare python process", floor, unit="MB")
+
+
+def _private(pid: int) -> float:
+    """Megabytes that belong to that process alone."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Private_")) / 1024
+
+
+async def _sustained(folder: Path) -> Row:
+    image = await asyncio.to_thread(images.build, "base")
+    identity = spec.Identity(state_id="bench", instance="floor")
+    config = spec.container(TRUE, Profile(), image, identity, None, frozenset())
+    client = docker.APIClient(num_pools=AT_ONCE * 2)
+
+    def by_library() -> None:
+        made = client.create_container_from_config(config)  # type: ignore[no-untyped-call] # the stubs lack it
+        client.start(made)
+        assert client.wait(made)["StatusCode"] == 0
+        client.remove_container(made, force=True, v=True)
+
+    async def floor() -> None:
+        await asyncio.to_thread(by_library)
+
+    async with _sandbox(folder, Bounds(least=4, most=16)) as sandbox:
+        await _waits(sandbox, 4)
+
+        async def value() -> None:
+            assert (await sandbox.run(TRUE, Profile())).exit_code == 0
+
+        rate = await _rate(value)
+    floor_rate = await _rate(floor)
+    with contextlib.suppress(Exception):
+        client.close()
+    return row(SUSTAINED, Timings((rate,)), "docker-py, same configuration", Timings((floor_rate,)), unit="/s")
+
+
+async def _rate(once: Once) -> float:
+    left = asyncio.Semaphore(AT_ONCE)
+
+    async def one() -> None:
+        async with left:
+            await once()
+
+    began = time.monotonic()
+    await asyncio.gather(*(one() for _ in range(ALL)))
+    return ALL / (time.monotonic() - began)
