@@ -20,6 +20,7 @@ from typing import Any, Literal, cast
 from policies.databases import LONGEST_HOLD
 from policies.errors import InvalidInput
 from policies.limits import BREAKER, NOT_CONFINED, Breaker, Confinement
+from runtimes.sandbox.bounds import WAITING_BYTES, Bounds
 from runtimes.sandbox.contract import Limits, Profile
 from runtimes.sql.contract import Limits as DatabaseLimits
 
@@ -85,10 +86,19 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """Which container runtime, and the limits of one job. Bytes and seconds."""
+    """Which container runtime, and the limits of one job. Bytes and seconds. `waiting` containers wait for a job at
+    least, `waiting_most` at most, and no more than `waiting_memory` bytes have room for."""
 
     runtime: Literal["runc", "runsc"] = "runc"
     limits: Limits = field(default_factory=Limits)
+    waiting: int = 2
+    waiting_most: int = 16
+    waiting_memory: int = 256 * 2**20
+
+    def bounds(self) -> Bounds:
+        """How many containers wait."""
+        most = min(self.waiting_most, self.waiting_memory // WAITING_BYTES) if self.waiting else 0
+        return Bounds(least=min(self.waiting, most), most=most)
 
     def profile(self, image: str = "base") -> Profile:
         """The sandbox profile of that image with these limits."""
@@ -238,6 +248,9 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
                 seconds=sandbox.number("seconds", limits.seconds, 1.0, 86_400.0),
                 output=sandbox.size("output", limits.output, 1024),
             ),
+            waiting=sandbox.integer("waiting", Sandbox().waiting, 0, 100),
+            waiting_most=sandbox.integer("waiting_most", Sandbox().waiting_most, 0, 1000),
+            waiting_memory=sandbox.size("waiting_memory", Sandbox().waiting_memory, 0),
         ),
         agent_sockets=tuple(_agent_socket(item) for item in top.sections("agent_socket")),
         files=Files(

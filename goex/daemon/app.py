@@ -135,7 +135,12 @@ class App:
         self.custody.used = self.autoseal.used
         self.sessions = Sessions(self.clock, self._session_ended, self.autoseal.used)
         self.registry = Registry(self.sessions.disconnected)
-        self.sandbox = DockerSandbox(_state_id(self.paths), scratch_dir=self.paths.state_dir / "sandbox")
+        self.sandbox = DockerSandbox(
+            _state_id(self.paths),
+            scratch_dir=self.paths.state_dir / "sandbox",
+            waiting_dir=self.paths.run_dir / "waiting",  # beside the gateway's sockets, which are linked into it
+            bounds=self.config.sandbox.bounds(),
+        )
         self.gateway = GatewayClient(self.paths.run_dir / "gateway")
         profile = self.config.sandbox.profile()
         self.reversions = Reversions(self.journal, self.clock, self.catalog)

@@ -67,6 +67,9 @@ class _Meeting:
     async def image_id(self, profile: Profile) -> str:
         return await self._sandbox.image_id(profile)
 
+    def prepare(self, profile: Profile) -> None:
+        """Jobs on folders start cold."""
+
     async def run(self, job: Job, profile: Profile, output: Callable[[str, bytes], None] | None = None) -> Result:
         """Wait for the others, and for the end of the one run. Raises SandboxFailed when one of them won't come."""
         if self._off:

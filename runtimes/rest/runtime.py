@@ -52,6 +52,7 @@ class RestRuntime:
         if not isinstance(action, ApiCalls):
             raise InvalidInput(f"An action of kind {action.kind!r} isn't made of calls.")
         image = await self.sandbox.image_id(self.profile)
+        self.sandbox.prepare(self.profile)  # while it is being decided on
         return assess_calls(action, context, self.catalog, self.profile, image, self.reversions)
 
     async def dry_run(self, plan: Plan, context: Context) -> DryRun:

@@ -97,6 +97,10 @@ class Sandbox(Protocol):
         """The content id of the profile's image. Raises Unavailable naming the command that builds it."""
         ...
 
+    def prepare(self, profile: Profile) -> None:
+        """A job of that profile is likely to come: whatever can be made ready for it may be. Never fails."""
+        ...
+
     async def run(self, job: Job, profile: Profile, output: Callable[[str, bytes], None] | None = None) -> Result:
         """Run `job` in an environment of its own and destroy it. Cancelling the task destroys it too."""
         ...

@@ -25,6 +25,7 @@ from docker import APIClient
 
 from policies.actions import Ended
 from runtimes.sandbox import images, memory, scratch, spec, waited, warm
+from runtimes.sandbox.bounds import NONE_WAIT, Bounds
 from runtimes.sandbox.contract import Job, Profile, Result, SandboxFailed
 from runtimes.sandbox.defences import Defence
 from runtimes.sandbox.engine import (
@@ -46,8 +47,6 @@ from runtimes.sandbox.streams import Collector, Frames, Output
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-NONE_WAIT = warm.Bounds(least=0, most=0)
 
 
 @dataclass(slots=True, eq=False)
@@ -84,7 +83,7 @@ class DockerSandbox:
         *,
         scratch_dir: Path | None = None,
         waiting_dir: Path | None = None,
-        bounds: warm.Bounds = NONE_WAIT,
+        bounds: Bounds = NONE_WAIT,
         engine: Engine | None = None,
         unsafe_without: frozenset[Defence] = frozenset(),
     ) -> None:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policies.jsonvalue import parse
+from runtimes.sandbox.bounds import Bounds
 from runtimes.sandbox.contract import Job, Profile, SandboxFailed
 from runtimes.sandbox.scratch import fill
 from runtimes.sandbox.streams import Frames
@@ -40,14 +41,6 @@ _LARGEST = 2**20  # bytes of one frame
 
 class NotBound(Exception):
     """The container was gone before its job began, so the job can be run elsewhere."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """How many containers of a profile wait, at least and at most. `most` 0: none do."""
-
-    least: int = 2
-    most: int = 16
 
 
 @dataclass(slots=True, eq=False)
@@ -80,7 +73,8 @@ class Waiting:
 
 def serves(job: Job, profile: Profile) -> bool:
     """Whether a container that waits can be given this job. A person's folder is never bound late."""
-    return job.folder is None and (job.uid, job.gid) == (NOBODY, NOBODY) and profile.runtime == "runc"
+    by_nobody = (job.uid, job.gid) == (NOBODY, NOBODY)
+    return job.folder is None and not job.folders and by_nobody and profile.runtime == "runc"
 
 
 def message(job: Job, environment: Mapping[str, str], seconds: float) -> bytes:

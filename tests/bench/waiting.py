@@ -24,9 +24,9 @@ from pathlib import Path
 import docker
 
 from runtimes.sandbox import images, memory, spec
+from runtimes.sandbox.bounds import Bounds
 from runtimes.sandbox.contract import Job, Profile
 from runtimes.sandbox.docker import DockerSandbox
-from runtimes.sandbox.warm import Bounds
 from tests.bench.measure import Once, Row, Timings, in_turn, row
 
 NAME = "sandbox.warm.p50_ms"

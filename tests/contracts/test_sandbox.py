@@ -25,10 +25,11 @@ import pytest
 
 from policies.actions import Ended
 from policies.errors import InvalidInput, Unavailable
+from runtimes.sandbox.bounds import Bounds
 from runtimes.sandbox.contract import Job, Limits, Profile, Result, Sandbox, SandboxFailed
 from runtimes.sandbox.docker import DockerSandbox
 from runtimes.sandbox.streams import Output
-from runtimes.sandbox.warm import Bounds, serves
+from runtimes.sandbox.warm import serves
 
 pytestmark = pytest.mark.docker
 

@@ -36,6 +36,9 @@ class UnsafeNoSandbox:
     async def image_id(self, profile: Profile) -> str:
         return "sha256:none"
 
+    def prepare(self, profile: Profile) -> None:
+        """There is nothing to make ready."""
+
     async def run(self, job: Job, profile: Profile, output: Callable[[str, bytes], None] | None = None) -> Result:
         self.jobs.append(job)
         if self.fail is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from tests.runtimes.rest.support import Bench, FakeGitHub, FakeSlack, account, s
 
 @pytest.fixture
 async def runtime(sandbox_image: str, tmp_path: Path) -> AsyncIterator[RestRuntime]:
-    sandbox = DockerSandbox("tests-rest", scratch_dir=tmp_path / "scratch")
+    sandbox = DockerSandbox(f"tests-rest-{os.getpid()}", scratch_dir=tmp_path / "scratch")
     gateway = GatewayClient(tmp_path / "gateway")
     try:
         yield RestRuntime(sandbox, gateway, Catalog.bundled(), Profile(limits=Limits(seconds=30)))

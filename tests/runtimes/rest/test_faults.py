@@ -219,7 +219,7 @@ async def test_a_cancelled_run_leaves_no_container_and_can_be_settled(
     settlement = await runtime.settle(plan, slack_bench.context("a1"))
     assert settlement.outcome is None
     assert settlement.evidence[0].startswith("Call 2 was sent")
-    assert APIClient().containers(all=True, filters={"label": "org.goex.state=tests-rest"}) == []
+    assert APIClient().containers(all=True, filters={"label": f"org.goex.state=tests-rest-{os.getpid()}"}) == []
     with pytest.raises(GoexError, match="died"):
         runtime.gateway.check("a1")  # type: ignore[attr-defined]  # it isn't served any more
 

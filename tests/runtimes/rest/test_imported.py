@@ -5,6 +5,7 @@ The documents have Google's form and pass the real importer; the container, the 
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -279,7 +280,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 @pytest.fixture
 async def runtime(sandbox_image: str, tmp_path: Path, catalog: Catalog) -> AsyncIterator[RestRuntime]:
-    sandbox = DockerSandbox("tests-rest", scratch_dir=tmp_path / "scratch")
+    sandbox = DockerSandbox(f"tests-rest-{os.getpid()}", scratch_dir=tmp_path / "scratch")
     gateway = GatewayClient(tmp_path / "gateway")
     try:
         yield RestRuntime(sandbox, gateway, catalog, Profile(limits=Limits(seconds=30)))

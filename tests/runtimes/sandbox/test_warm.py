@@ -21,9 +21,10 @@ from hypothesis import strategies as st
 
 from policies.actions import Ended
 from runtimes.sandbox import warm
+from runtimes.sandbox.bounds import Bounds
 from runtimes.sandbox.contract import Job, Limits, Profile, Result, SandboxFailed
 from runtimes.sandbox.docker import DockerSandbox
-from runtimes.sandbox.warm import Bounds, End, Pool, Told, Waiting
+from runtimes.sandbox.warm import End, Pool, Told, Waiting
 
 PROFILE = Profile(limits=Limits(memory=96 * 2**20, pids=32, tmp=16 * 2**20, seconds=8.0, output=20_000))
 
@@ -220,6 +221,7 @@ async def test_another_folder_or_user_is_never_bound_late(sandbox: DockerSandbox
     work = tmp_path / "work"
     work.mkdir(mode=0o777)
     assert not warm.serves(Job(action_id="a", argv=["true"], folder=str(work)), PROFILE)
+    assert not warm.serves(Job(action_id="a", argv=["true"], folders={"work": str(work)}), PROFILE)
     assert not warm.serves(Job(action_id="a", argv=["true"], uid=1000, gid=1000), PROFILE)
     assert not warm.serves(Job(action_id="a", argv=["true"]), Profile(runtime="runsc"))
     await ready(sandbox)
