@@ -30,6 +30,7 @@ RISKS: Mapping[str, Risk] = {
     "alter": Risk.ADMIN,
 }
 PAIRS = "pairs"  # the method and scope of letting a model's statements take a change back
+OTHERWISE = "other-way-back"  # of doing at once what the entry asks to be held
 POLICIES: tuple[str, ...] = ("versioning", "reversal", "pairs")
 DefaultPolicy = Literal["versioning", "reversal", "pairs"]
 LONGEST_HOLD = 24 * 30  # hours
@@ -238,11 +239,15 @@ class Terms:
 
         Raises InvalidInput where they do: nothing is chosen for the person.
         """
-        wanted = {self.tables.get(table, self.policy) for table in tables} or {self.policy}
+        wanted = self.wanted(tables) or {self.policy}
         if len(wanted) > 1:
             said = ", ".join(f"{table}: {self.tables.get(table, self.policy)}" for table in sorted(tables))
             raise InvalidInput(
                 f"These tables are taken back in different ways ({said}).",
                 next_step="Say which is meant with --policy, or change them one at a time.",
             )
-        return wanted.pop()
+        return next(iter(wanted))
+
+    def wanted(self, tables: frozenset[str]) -> frozenset[DefaultPolicy]:
+        """What these tables ask for."""
+        return frozenset(self.tables.get(table, self.policy) for table in tables)

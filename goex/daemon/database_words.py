@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mapper.scope_meaning import Meaning
 from policies.actions import Need
-from policies.databases import SERVICE
+from policies.databases import OTHERWISE, SERVICE
 
 _DOING = {
     "select": "read any rows of",
@@ -20,6 +20,7 @@ _DOING = {
 _SEES = frozenset({"select", "find"})
 _DESTROYS = frozenset({"delete", "truncate", "drop"})
 _PAIRS = "have changes taken back by statements that a model wrote"
+_OTHERWISE = "change rows at once, though the entry asks for versioning,"
 
 
 def is_database(need: Need) -> bool:
@@ -30,7 +31,7 @@ def doing(scope: str, database: str) -> str:
     """`change any rows of orders in shop`."""
     table, _, verb = scope.rpartition(":")
     if not table:
-        return f"{_PAIRS} in {database}"
+        return f"{_OTHERWISE if scope == OTHERWISE else _PAIRS} in {database}"
     return f"{_DOING.get(verb, f'{verb} in')} {table} in {database}"
 
 
@@ -43,7 +44,8 @@ def meaning(need: Need) -> Meaning:
     """What whoever holds the scope could see, change and destroy."""
     table, _, verb = need.scope.rpartition(":")
     if not table:
-        return Meaning(change=(f"rows of {need.account}, when something is undone",))
+        when = "at once, and not only when you commit" if need.scope == OTHERWISE else "when something is undone"
+        return Meaning(change=(f"rows of {need.account}, {when}",))
     where = (f"rows of {table} in {need.account}",)
     if verb in _SEES:
         return Meaning(see=where)

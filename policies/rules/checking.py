@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from policies.databases import PAIRS, RISKS, SERVICE
+from policies.databases import OTHERWISE, PAIRS, RISKS, SERVICE
 from policies.grants import ANONYMOUS, PERSON
 from policies.rules.book import DEFAULT_FILE, default_text
 from policies.rules.facts import Catalogued
@@ -103,8 +103,9 @@ def _names(policy: Policy, catalog: Catalogued, agents: Collection[str]) -> Iter
             case "Method":
                 service, _, name = id.partition(".")
                 if service == SERVICE:
-                    if name not in (*RISKS, PAIRS):
-                        step = close(name, (*RISKS, PAIRS)) or f"There are: {', '.join((*RISKS, PAIRS))}."
+                    known = (*RISKS, PAIRS, OTHERWISE)
+                    if name not in known:
+                        step = close(name, known) or f"There are: {', '.join(known)}."
                         yield _found(
                             policy,
                             f"Nothing is done in a database by {escape(id)!r}, {never}.",

@@ -12,7 +12,7 @@ from typing import Any, cast, get_args
 
 from policies.actions import Need, Plan, Revert, Sql, UndoClass
 from policies.catalog import Risk
-from policies.databases import PAIRS, RISKS, SERVICE
+from policies.databases import OTHERWISE, PAIRS, RISKS, SERVICE
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue
 from policies.text import escape
@@ -62,12 +62,16 @@ def plan(
     limits: Limits,
     rows: tuple[str, ...],
     pair: JsonObject | None = None,
+    departs: tuple[str, ...] = (),
 ) -> Plan:
-    """The plan of a program that was checked and surveyed."""
+    """The plan of a program that was checked and surveyed. `departs`: tables that the entry asks to be held, though
+    this isn't: that needs a permission of its own, which none for the rows gives."""
     reads = program.reads_only
     reached = () if reads else survey.reached
     bound = 0 if reads else stepped(sum(one.rows for one in reached))
     needs = _needs(action.database, program, reached, policy)
+    if departs:
+        needs += (_special(action.database, OTHERWISE, dict.fromkeys(one.sql for one in program.statements)),)
     tables = {*(use.table for one in program.statements for use in one.uses), *_names(reached)}
     if pair is not None:
         undo_program = program_from_json(pair["undo"])
@@ -110,6 +114,7 @@ def plan(
             f"Database: {words.where(action.database, place)}",
             *words.program_lines(program),
             *(words.survey_lines(survey, schema, bound) if not reads else ()),
+            *(words.departing(departs, policy) if departs else ()),
             *(_pair_said(pair) if pair is not None else ()),
         ),
         undo=undo,
@@ -169,17 +174,20 @@ def _needs(database: str, program: Program, reached: Iterable[Reached], policy: 
         for (table, verb), texts in statements.items()
     ]
     if policy == "pairs" and not program.reads_only:
-        needs.append(
-            Need(
-                service=SERVICE,
-                account=database,
-                scope=PAIRS,
-                risk=Risk.DELETE,
-                methods=(PAIRS,),
-                arguments=tuple({"statement": sql} for sql in everything),
-            )
-        )
+        needs.append(_special(database, PAIRS, everything))
     return tuple(needs)
+
+
+def _special(database: str, scope: str, statements: Iterable[str]) -> Need:
+    """Something that no permission for a table's rows gives."""
+    return Need(
+        service=SERVICE,
+        account=database,
+        scope=scope,
+        risk=Risk.DELETE,
+        methods=(scope,),
+        arguments=tuple({"statement": sql} for sql in statements),
+    )
 
 
 def revert_plan(

@@ -57,6 +57,7 @@ class Found:
     survey: Survey
     rows: tuple[str, ...]  # for each statement the one row that it names, or ""
     undo: Program | None = None  # of a pair
+    departs: tuple[str, ...] = ()  # tables that the entry asks to be held, where the request says otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,7 @@ class SqlRuntime:
             limits=self.limits,
             rows=found.rows,
             pair=plans.pair(found.undo, proof) if found.undo is not None and proof is not None else None,
+            departs=found.departs,
         )
 
     def _look(self, session: Session, action: Sql, lease: Lease, database: str) -> Found:
@@ -118,7 +120,10 @@ class SqlRuntime:
         undo = check(action.undo, schema, database=database) if policy == "pairs" else None
         survey = session.survey(program, policy, self.limits)
         rows = tuple(named_row(statement, schema) for statement in program.statements)
-        return Found(schema=schema, program=program, policy=policy, survey=survey, rows=rows, undo=undo)
+        departs = _departs(action, program, policy, survey, lease)
+        return Found(
+            schema=schema, program=program, policy=policy, survey=survey, rows=rows, undo=undo, departs=departs
+        )
 
     def _policy(self, action: Sql, program: Program, lease: Lease) -> Policy:
         assert lease.terms is not None
@@ -408,6 +413,20 @@ def _outcome(plan: Plan, ran: Ran) -> Outcome:
         changes=words.changes(ran),
         touched=bool(plan.undo.get("policy")),
     )
+
+
+def _departs(action: Sql, program: Program, policy: Policy, survey: Survey, lease: Lease) -> tuple[str, ...]:
+    """The tables whose changes the entry asks to be held and that this one doesn't hold: also those that only a cascade
+    or a trigger reaches. Raises InvalidInput where the request leaves it to the entry, and that says two things."""
+    assert lease.terms is not None
+    if program.reads_only:
+        return ()
+    tables = plans.written(program) | {one.table for one in survey.reached}
+    if not action.policy:
+        lease.terms.applies(tables)
+    if policy == "versioning":
+        return ()
+    return tuple(sorted(table for table in tables if "versioning" in lease.terms.wanted(frozenset({table}))))
 
 
 def _look_at_pair(pair: PairRevert, session: Session, verb: Literal["undo", "redo"]) -> Ran:

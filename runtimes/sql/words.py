@@ -107,6 +107,11 @@ def survey_lines(survey: Survey, schema: Schema, bound: int) -> Iterator[str]:
         yield f"All of it is one transaction; should it reach more than {rows}, none of it stays."
 
 
+def departing(tables: Iterable[str], policy: Policy) -> Iterator[str]:
+    """That the entry would have it held."""
+    yield escape(f"The entry asks for versioning of {', '.join(tables)}: this is by {policy} all the same.")
+
+
 def _bounded(one: Reached) -> str:
     if one.verb in _DEFINES and not one.rows:
         return f"the table {one.table} {DONE[one.verb]}{_WHY[one.why]}"
