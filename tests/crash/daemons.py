@@ -121,7 +121,14 @@ def kill_container(rounds: FilesRounds, dice: random.Random) -> Outcome:
             problems.append(f"undo didn't restore the folder: {taken.problem.message}")
     else:
         problems.append(f"the container was killed, and it is {state}")
-    return Outcome(state, [*problems, *common(rounds.daemon)])
+    # The daemon lives, and its pool with it: only what this action had is to be gone.
+    with closing(docker.from_env()) as engine:
+        if engine.containers.list(all=True, filters={"label": f"{_ACTION_LABEL}={finished.action.id}"}):
+            problems.append("the action's container is left")
+    verified = rounds.daemon.person("VerifyLog", pb.VerifyLogRequest())
+    if not verified.good:
+        problems.append(f"the chain doesn't verify: {verified.problem}")
+    return Outcome(state, problems)
 
 
 def shop_in_file(client: Client, folder: Path) -> Shop:
