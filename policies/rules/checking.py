@@ -103,9 +103,9 @@ def _names(policy: Policy, catalog: Catalogued, agents: Collection[str]) -> Iter
             case "Method":
                 service, _, name = id.partition(".")
                 if service == SERVICE:
-                    known = (*RISKS, PAIRS, OTHERWISE)
-                    if name not in known:
-                        step = close(name, known) or f"There are: {', '.join(known)}."
+                    listed = (*RISKS, PAIRS, OTHERWISE)
+                    if name not in listed:
+                        step = close(name, listed) or f"There are: {', '.join(listed)}."
                         yield _found(
                             policy,
                             f"Nothing is done in a database by {escape(id)!r}, {never}.",
