@@ -47,6 +47,12 @@ FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamesp
 WHERE c.relkind IN ('r', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
   AND n.nspname !~ '^pg_(toast_)?temp_' AND c.relpersistence <> 't'
 """
+# What the transaction wrote in the server's own tables: definitions, privileges, comments, large objects.
+_OWN = """
+SELECT coalesce(pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(c.oid)
+  + pg_catalog.pg_stat_get_xact_tuples_updated(c.oid) + pg_catalog.pg_stat_get_xact_tuples_deleted(c.oid)), 0)
+FROM pg_catalog.pg_class c WHERE c.relkind = 'r' AND c.relnamespace = 'pg_catalog'::pg_catalog.regnamespace
+"""
 
 
 @dataclass(slots=True)
@@ -125,10 +131,17 @@ class Running:
         method = self.strategy.method
         if method == "triggers":
             self._watch()
+        own = self._own()
         for number, statement in enumerate(self.job.program.statements, 1):
             self.job.progress(f"Statement {number} of {len(self.job.program.statements)}")
             yield from self._run(statement, method == "returning")
         self.link.do("SET CONSTRAINTS ALL IMMEDIATE")  # what was put off to the end happens where it is still caught
+        if self._own() != own:
+            raise Conflict(
+                "A trigger or a function of the database changed definitions, privileges or large objects on the way,"
+                " which can't be taken back. Nothing was touched.",
+                next_step="Leave it to somebody with a backup.",
+            )
         self._count()
         if method == "triggers":
             for index, side in ((index, side) for index in range(len(self.relations)) for side in "ba"):
@@ -235,6 +248,12 @@ class Running:
                         f"FOR EACH STATEMENT EXECUTE FUNCTION pg_temp.goex_catch('{index}');"
                     )
         self.link.do("\n".join(made))
+
+    def _own(self) -> int:
+        """Rows that were written in the server's own tables, where no statement itself does that."""
+        if self.strategy.definitions or any(one.verb == "truncate" for one in self.job.program.statements):
+            return 0
+        return int(self.link.ask(_OWN)[0][0])
 
     def _count(self) -> None:
         if self.strategy.definitions:

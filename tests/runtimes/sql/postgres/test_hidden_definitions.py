@@ -1,0 +1,65 @@
+"""What a trigger's helper defines, grants or keeps beside the tables is no row: none of it may stay behind an undo."""
+
+from __future__ import annotations
+
+import pytest
+
+from policies.errors import Conflict
+from runtimes.sql.contract import Policy
+from tests.services.postgres import Postgres
+from tests.support.databases import Asked, PostgresGround
+
+_TABLE = "CREATE TABLE p (id int PRIMARY KEY, v text); INSERT INTO p VALUES (1, 'a'), (2, 'b')"
+_TRIGGER = (
+    "CREATE FUNCTION fires() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN PERFORM helps(); RETURN NULL; END$$;"
+    "CREATE TRIGGER fires AFTER UPDATE ON p FOR EACH STATEMENT EXECUTE FUNCTION fires()"
+)
+_HELPERS = {
+    "grant": "GRANT ALL ON p TO public",
+    "comment": "COMMENT ON TABLE p IS 'seen'",
+    "function": "CREATE FUNCTION made() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+    "large object": "PERFORM lo_create(0)",
+}
+
+
+@pytest.fixture(scope="module")
+def ground(postgres: Postgres) -> PostgresGround:
+    return PostgresGround(postgres)
+
+
+def _state(ground: PostgresGround) -> list[object]:
+    return [
+        *ground.rows("SELECT relacl::text, obj_description(oid) FROM pg_class WHERE relname = 'p'"),
+        *ground.rows("SELECT count(*) FROM pg_largeobject_metadata"),
+        *ground.rows("SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace ORDER BY 1"),
+        *ground.rows("SELECT * FROM p ORDER BY id"),
+    ]
+
+
+@pytest.mark.parametrize("helper", _HELPERS)
+@pytest.mark.parametrize("policy", ["reversal", "versioning"])
+def test_nothing_is_done_where_a_helper_writes_beside_the_tables(
+    ground: PostgresGround, helper: str, policy: Policy
+) -> None:
+    ground.empty()
+    body = f"CREATE FUNCTION helps() RETURNS void LANGUAGE plpgsql AS $$BEGIN {_HELPERS[helper]}; END$$"
+    ground.execute(_TABLE, body, _TRIGGER)
+    before = _state(ground)
+    asked = Asked(ground, "UPDATE p SET v = 'z' WHERE id = 1", policy)
+    with pytest.raises(Conflict, match="definition"):
+        asked.run()
+    assert _state(ground) == before and asked.state == "nothing"
+
+
+def test_a_helper_that_only_looks_is_no_hindrance(ground: PostgresGround) -> None:
+    ground.empty()
+    ground.execute(
+        _TABLE,
+        "CREATE FUNCTION helps() RETURNS void LANGUAGE plpgsql AS $$BEGIN PERFORM count(*) FROM p; END$$",
+        _TRIGGER,
+    )
+    before = ground.dump()
+    asked = Asked(ground, "UPDATE p SET v = 'z' WHERE id = 1")
+    asked.run()
+    asked.revert("undo")
+    assert ground.dump() == before
