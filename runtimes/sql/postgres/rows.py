@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +18,8 @@ SHOWN = 50  # rows of a sample
 _LONGEST = 200  # characters of one shown value
 
 _UNESCAPED = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
+_ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
+_FIELD = re.compile(r'"((?:[^"\\]++|""|\\\\)*+)"|([^,]*)')
 
 
 def line(data: bytes) -> tuple[int, str, str]:
@@ -29,14 +32,7 @@ def unescaped(data: bytes) -> bytes:
     """A value of COPY's text form as it was."""
     if b"\\" not in data:
         return data
-    out, rest = bytearray(), data
-    while True:
-        plain, mark, rest = rest.partition(b"\\")
-        out += plain
-        if not mark:
-            return bytes(out)
-        out += _UNESCAPED.get(rest[:1], rest[:1])
-        rest = rest[1:]
+    return _ESCAPE.sub(lambda found: _UNESCAPED.get(found[1], found[1]), data)
 
 
 def escaped(text: str) -> bytes:
@@ -52,23 +48,12 @@ def values(text: str) -> list[str | None]:
     while place <= end:
         if place == end or text[place] == ",":
             found.append(None)
-            place += 1
-            continue
-        value: list[str] = []
-        quoted = False
-        while place < end or quoted:
-            char = text[place]
-            if quoted and char in '"\\' and text[place + 1] == char:
-                value.append(char)
-                place += 1
-            elif char == '"':
-                quoted = not quoted
-            elif char == "," and not quoted:
-                break
-            else:
-                value.append(char)
-            place += 1
-        found.append("".join(value))
+        else:
+            field = _FIELD.match(text, place, end)
+            assert field is not None  # its second way takes anything
+            quoted, plain = field.groups()
+            found.append(plain if quoted is None else quoted.replace('""', '"').replace("\\\\", "\\"))
+            place = field.end()
         place += 1
         if place == end + 1:
             break
