@@ -307,7 +307,7 @@ class PostgresGround:
                 ]
                 found[name] = definition
                 if kind in ("r", "p"):
-                    query = pg.SQL("SELECT t::text FROM {} t ORDER BY 1").format(pg.SQL(name))
+                    query = pg.SQL("SELECT (t.*)::text FROM {} t ORDER BY 1").format(pg.SQL(name))
                     found[f"rows of {name}"] = db.execute(query).fetchall()
             found["functions"] = db.execute(
                 "SELECT oid::regprocedure::text, prosrc FROM pg_proc WHERE pronamespace = 'public'::regnamespace"
