@@ -93,7 +93,7 @@ def add(
     out.say(shown(f"Added {reply.name}: {reply.url}."), "bold")
     out.fields(
         (
-            ("server", reply.version),
+            ("server", _server(reply)),
             ("connection", _tls(reply.tls)),
             ("can be seen", counted(reply.tables, "table")),
             ("undo", _policy(reply.terms.policy, reply.terms.hold_hours, reply.engine)),
@@ -101,7 +101,8 @@ def add(
     )
     for line in reply.can:
         out.block(line, style="")
-    out.progress(f'Try: goex exec --db {shown(name)} --sql "SELECT …" --dry-run')
+    example = """--mongo '{"find": "…", "filter": {}}'""" if reply.engine == "mongodb" else '--sql "SELECT …"'
+    out.progress(f"Try: goex exec --db {shown(name)} {example} --dry-run")
 
 
 @app.command("list")
@@ -155,7 +156,7 @@ def show(name: Name, as_json: Json = False) -> None:
     out.say(shown(f"{one.name}: {one.url}"), "bold")
     out.fields(
         (
-            ("server", one.version),
+            ("server", _server(one)),
             ("connection", _tls(one.tls)),
             ("undo", _policy(one.terms.policy, one.terms.hold_hours, one.engine)),
         )
@@ -250,9 +251,14 @@ def _say_held(out: Output, one: db.DatabaseView) -> None:
         out.say("")
         out.say(shown(f"{one.name} holds {held.action_id} since {local(held.since)}, for {held.agent}"), "bold")
         out.block(held.what)
-        out.say(f"  GoEx rolls it back at {local(held.until)}, unless you commit or undo it before.")
+        out.block(f"GoEx rolls it back at {local(held.until)}, unless you commit or undo it before.", style="")
         if held.trouble:
             out.say(shown(f"  It couldn't be rolled back yet: {held.trouble}"), "bold yellow")
+
+
+def _server(one: db.DatabaseView) -> str:
+    name = {"postgresql": "PostgreSQL", "mariadb": "MariaDB", "mysql": "MySQL", "sqlite": "SQLite"}.get(one.engine, "")
+    return one.version if not name or not one.version or name in one.version else f"{name} {one.version}"
 
 
 def _policy(policy: str, hours: int, engine: str) -> str:

@@ -230,10 +230,8 @@ def show_finished(out: Output, finished: pb.Finished, *, printed: bool) -> None:
 
         print_error(Refused(finished.problem), as_json=False)
     if action.held_until:
-        out.progress(
-            f"Keep it with: goex commit {action.id}; take it back with: goex undo {action.id}. "
-            f"At {local(action.held_until)} GoEx rolls it back."
-        )
+        out.progress(f"Keep it with: goex commit {action.id}")
+        out.progress(f"Take it back with: goex undo {action.id}; at {local(action.held_until)} GoEx does.")
     elif action.can_undo:
         out.progress(f"Take it back with: goex undo {action.id}")
     elif action.can_redo:

@@ -55,10 +55,19 @@ def list_(
         return
     if reply.trouble:
         out.progress(f"{reply.trouble} Only what comes with GoEx takes anything back: goex undo-pairs restore")
-    out.table(
-        ("pair", "call", "for", "taken back by", "source", "standing"),
-        [(one.hash[:12], one.method, one.fits, ", ".join(one.calls), one.source, one.standing) for one in reply.pairs],
-    )
+    if not reply.pairs:
+        which = "has failed" if failed else "was added or used yet" if not of else f"takes back {of}"
+        out.say(shown(f"No pair {which}."))
+        if not of:
+            out.progress("See those of a service with: goex undo-pairs list SERVICE")
+    else:
+        out.table(
+            ("pair", "call", "for", "taken back by", "source", "standing"),
+            [
+                (one.hash[:12], one.method, one.fits, ", ".join(one.calls), one.source, one.standing)
+                for one in reply.pairs
+            ],
+        )
     for one in reply.pairs:
         if one.failure:
             out.say(shown(f"{one.hash[:12]} failed: {one.failure}"))

@@ -51,6 +51,11 @@ def _request(client: Client, verb: str, to: str, everyone: bool, agent: str) -> 
         made.moment = moment(to, datetime.now(UTC)).isoformat()
     except InvalidInput:  # then it is an action's id, or the beginning of one
         made.action_id = resolve(client, to, "show")
+        if "-" not in made.action_id:  # every action's id has one
+            raise InvalidInput(
+                f"{to[:60]!r} is neither an action nor a time.",
+                next_step="A time is like 2h, 3d, yesterday or 2026-11-01 09:30; goex log lists the actions.",
+            ) from None
     return made
 
 
@@ -65,12 +70,12 @@ def _show(out: Output, verb: str, steps: tuple[pb.WayStep, ...]) -> None:
         line = f"{local(action.created)}  {action.id}  {action.agent}  {step.what}"
         if step.can:
             note = action.undo_class if verb != "commit" else ""
-            out.say(shown(f"  {line}{f'  ({note})' if note else ''}"))
+            out.block(f"{line}{f'  ({note})' if note else ''}", style="")
             if step.why:
-                out.say(shown(f"      also, since {step.why}"), "dim")
+                out.block(f"also, since {step.why}", indent=6)
         else:
-            out.say(shown(f"  {line}"), "red")
-            out.say(shown(f"      STAYS: {step.why}"), "red")
+            out.block(line, style="red")
+            out.block(f"STAYS: {step.why}", indent=6, style="red")
 
 
 def _meant(verb: str, count: int, out: Output) -> bool:

@@ -73,7 +73,7 @@ def describe(approval: pb.Approval, width: int, now: datetime) -> list[Line]:
     lines += [Line(""), Line("Taking it back", "bold")]
     undo = UNDO_WORDS["irreversible" if irreversible else approval.undo_class]
     lines += words("  " + undo, width, "warn" if irreversible else "")
-    if approval.undo_text:
+    if approval.undo_text and approval.undo_class != "nothing":  # of reading the line above says all
         lines += _block(approval.undo_text, width)
     lines.append(Line(""))
     if approval.reason:
