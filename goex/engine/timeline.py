@@ -132,7 +132,8 @@ class Timeline:
         """What a commit of `chosen` keeps for good, oldest first."""
         able = [row for row in chosen if row.state in (State.DONE, State.PARTIAL, State.UNDONE, State.UNKNOWN)]
         able.sort(key=lambda row: row.number)
-        return tuple(Step(row, _class(row), can=True) for row in able if row.kind != "revert")
+        able = [row for row in able if row.kind != "revert" and _class(row) is not UndoClass.NOTHING]
+        return tuple(Step(row, _class(row), can=True) for row in able)
 
     def since(self, row: ActionRow) -> tuple[ActionRow, ...]:
         """`row` and every action whose effect began after its own, that is in effect or was taken back since."""
@@ -197,7 +198,8 @@ class Timeline:
         if not footprint.writes:
             return ""
         if place := meeting(footprint.writes, own.writes):
-            return f"both changed {_words(place)}"
+            sure = place in footprint.writes and place in own.writes
+            return f"both {'' if sure else 'may have '}changed {_words(place)}"
         if place := meeting(footprint.reads, own.writes):
             return f"it could read {_words(place)}, which {row.id} changed"
         return ""
