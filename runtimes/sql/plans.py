@@ -209,7 +209,7 @@ def revert_plan(
         says = "Its transaction, which is held, is rolled back. Nobody else has seen what it did."
     else:
         state = "before" if undo else "after"
-        says = f"At most {rows} become as they were {state} the action."
+        says = f"At most {rows} will be as {'they were' if bound != 1 else 'it was'} {state} the action."
         if program is None:
             says += " No statement runs again."
     needs = {

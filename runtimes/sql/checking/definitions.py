@@ -10,6 +10,7 @@ from runtimes.sql.checking.statements import Found, read_uses
 from runtimes.sql.checking.using import Reads, Scope, Source
 from runtimes.sql.contract import Dialect, Table, Use
 
+_LOOK = "See what there is: goex db show NAME"
 _KINDS = {"TABLE", "VIEW", "INDEX"}
 _ONE = "Write one statement for each."
 
@@ -38,7 +39,7 @@ def drop(tree: exp.Drop, reads: Reads) -> Found:
         return _drop_index(tree, node, reads)
     table = reads.table(node)
     if (table.kind == "view") != (kind == "VIEW"):
-        raise InvalidInput(f"{table.name} is a {table.kind}.", next_step="goex db show")
+        raise InvalidInput(f"{table.name} is a {table.kind}.", next_step=_LOOK)
     return Found(
         verb="drop",
         table=table.name,
@@ -61,12 +62,12 @@ def _drop_index(tree: exp.Drop, node: exp.Expr, reads: Reads) -> Found:
             if name in [str(index).lower() for index in _listed(table.facts.get("indexes"))]
         ]
         if len(owners) != 1:
-            raise InvalidInput(f"There is no index {name[:60]} in this database.", next_step="goex db show")
+            raise InvalidInput(f"There is no index {name[:60]} in this database.", next_step=_LOOK)
         table = owners[0]
         if reads.dialect is Dialect.POSTGRESQL:
             home = table.name.rpartition(".")[0] or "public"
             if node.args.get("db") is not None and reads.fold(node.args["db"]) != home:
-                raise InvalidInput(f"There is no index {name[:60]} there.", next_step="goex db show")
+                raise InvalidInput(f"There is no index {name[:60]} there.", next_step=_LOOK)
             node.set("db", exp.to_identifier(home, quoted=True))
     return Found(verb="alter", table=table.name, uses=(Use(table=table.name, verb="alter"),))
 
@@ -173,7 +174,7 @@ def alter(tree: exp.Alter, reads: Reads) -> Found:
         raise refused(f"ALTER {tree.args.get('kind')}")
     table = reads.table(tree.this)
     if table.kind != "table":
-        raise InvalidInput(f"{table.name} is a {table.kind}.", next_step="goex db show")
+        raise InvalidInput(f"{table.name} is a {table.kind}.", next_step=_LOOK)
     written: list[str] = []
     for action in tree.args["actions"]:
         if isinstance(action, exp.Drop):

@@ -14,6 +14,7 @@ from runtimes.sql.checking.functions import ROW_FUNCTIONS, UNIT_FIRST
 from runtimes.sql.checking.nodes import UNITS
 from runtimes.sql.contract import Dialect, Schema, Table
 
+_LOOK = "See what there is: goex db show NAME"
 _SMALL = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _ROWID = {"rowid", "oid", "_rowid_"}
 
@@ -67,10 +68,10 @@ class Reads:
             if self.dialect is Dialect.POSTGRESQL:
                 wanted = name if home == "public" else f"{home}.{name}"
             elif home != (self.database.lower() if self.dialect is Dialect.MARIADB else "main"):
-                raise Unsupported(f"{home}.{name} isn't in this database.", next_step="goex db show")
+                raise Unsupported(f"{home}.{name} isn't in this database.", next_step=_LOOK)
         found = self._find(wanted, str(node.name))
         if found is None:
-            raise InvalidInput(f"There is no table {wanted[:80]} in this database.", next_step="goex db show")
+            raise InvalidInput(f"There is no table {wanted[:80]} in this database.", next_step=_LOOK)
         table = self.schema.tables[found]
         schema, _, last = found.rpartition(".") if self.dialect is Dialect.POSTGRESQL else ("", "", found)
         node.set("this", exp.to_identifier(last, quoted=True))
@@ -334,7 +335,7 @@ class Reads:
             if source.columns is None and self.dialect is Dialect.POSTGRESQL:  # it might be a call, see ROW_FUNCTIONS
                 raise refused(f"A column of {alias[:60]}, whose columns aren't known,", "Name its columns: AS t(a, b).")
             if not self._take(source, name):
-                raise InvalidInput(f"{alias[:60]} has no column {name[:60]}.", next_step="goex db show")
+                raise InvalidInput(f"{alias[:60]} has no column {name[:60]}.", next_step=_LOOK)
             return
         at: Scope | None = scope
         perhaps = False  # an alias, or a column of a source whose columns aren't known: then it may be further out, too
@@ -354,7 +355,7 @@ class Reads:
             return
         if perhaps:
             return
-        raise InvalidInput(f"There is no column {name[:60]} in the statement's tables.", next_step="goex db show")
+        raise InvalidInput(f"There is no column {name[:60]} in the statement's tables.", next_step=_LOOK)
 
     def _take(self, source: Source, name: str) -> bool:
         if source.table is None:
@@ -382,7 +383,7 @@ class Reads:
         for column in table.columns:
             if self.fold_column(column.name) == name:
                 return column.name
-        raise InvalidInput(f"{table.name} has no column {name[:60]}.", next_step="goex db show")
+        raise InvalidInput(f"{table.name} has no column {name[:60]}.", next_step=_LOOK)
 
 
 def _of_values(node: exp.Values) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from runtimes.sql.contract import Limits, Place
 from vault.secret import Secret
 
 OLDEST = 130000  # pg_current_xact_id, pg_xact_status(xid8)
+_AGAIN = "Give the right one: goex db add NAME URL --replace"
 _CONNECT_SECONDS = 10
 
 _SETTINGS: Mapping[str, str] = {
@@ -104,7 +105,7 @@ def connect(place: Place, password: Secret, limits: Limits) -> psycopg.Connectio
     except psycopg.Error as error:
         raise _unreachable(error) from None
     except UnicodeDecodeError:
-        raise Unavailable("The password of this database isn't text.", next_step="goex db add") from None
+        raise Unavailable("The password of this database isn't text.", next_step=_AGAIN) from None
     try:
         _check(connection, place)
     except GoexError:
@@ -161,7 +162,7 @@ def _unreachable(error: psycopg.Error) -> GoexError:
     """Never quotes the library: its text may hold the address with everything in it."""
     text, code = str(error), error.sqlstate or ""
     if code in ("28P01", "28000") or "password authentication failed" in text or "no password supplied" in text:
-        return Unavailable("The database doesn't know this user with this password.", next_step="goex db add")
+        return Unavailable("The database doesn't know this user with this password.", next_step=_AGAIN)
     if code == "3D000" or ("does not exist" in text and "database" in text):
         return Unavailable("There is no database of that name on this server.", next_step="goex db list")
     if "no pg_hba.conf entry" in text:

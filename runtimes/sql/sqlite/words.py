@@ -81,7 +81,10 @@ def while_running(error: apsw.Error) -> GoexError:
     if isinstance(error, apsw.FullError):
         return Unavailable("The disk is full. Nothing was changed.", next_step="Make room, then try again.")
     if isinstance(error, apsw.NotADBError | apsw.CorruptError):
-        return Unavailable("The file isn't a whole SQLite database.", next_step='sqlite3 FILE "PRAGMA integrity_check"')
+        return Unavailable(
+            "The file isn't a whole SQLite database.",
+            next_step='Name the right file, or see what is wrong with it: sqlite3 FILE "PRAGMA integrity_check"',
+        )
     if isinstance(error, apsw.IOError | apsw.CantOpenError):
         return Unavailable("The file can't be read or written.", next_step="Look at the disk, then try again.")
     if isinstance(error, apsw.AuthError):
