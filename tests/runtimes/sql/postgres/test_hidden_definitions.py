@@ -1,4 +1,4 @@
-"""What a trigger's helper defines, grants or keeps beside the tables is no row: none of it may stay behind an undo."""
+"""What a trigger's helper does past the rows that are watched: none of it may stay behind an undo."""
 
 from __future__ import annotations
 
@@ -63,3 +63,21 @@ def test_a_helper_that_only_looks_is_no_hindrance(ground: PostgresGround) -> Non
     asked.run()
     asked.revert("undo")
     assert ground.dump() == before
+
+
+def test_rows_that_no_trigger_of_goex_sees_take_everything_back(ground: PostgresGround) -> None:
+    """A helper writes a partition by its own name, past the table that is watched: the server's count tells."""
+    ground.empty()
+    ground.execute(
+        "CREATE TABLE m (id int PRIMARY KEY, v text) PARTITION BY RANGE (id)",
+        "CREATE TABLE low PARTITION OF m FOR VALUES FROM (0) TO (10)",
+        "INSERT INTO m VALUES (1, 'a'), (2, 'b')",
+        "CREATE FUNCTION helps() RETURNS void LANGUAGE sql AS $$UPDATE low SET v = 'hidden' WHERE id = 2$$",
+        _TRIGGER.split(";CREATE TRIGGER")[0],
+        "CREATE TRIGGER fires AFTER UPDATE ON m FOR EACH STATEMENT EXECUTE FUNCTION fires()",
+    )
+    before = ground.dump()
+    asked = Asked(ground, "UPDATE m SET v = 'z' WHERE id = 1", rows=100)
+    with pytest.raises(Conflict, match="caught"):
+        asked.run()
+    assert ground.dump() == before and asked.state == "nothing"
