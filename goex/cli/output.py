@@ -40,6 +40,9 @@ def shown(text: str, *, newlines: bool = False) -> str:
     return escape(text, newlines=newlines)
 
 
+_ERROR_INDENT = 6  # of what stands below "goex: "
+
+
 def fold(text: str, width: int) -> list[str]:
     """`text` in pieces of at most `width` cells, broken after a blank where there is one. Nothing is dropped."""
     from rich.cells import cell_len, chop_cells
@@ -163,15 +166,23 @@ def print_error(error: GoexError, *, as_json: bool) -> None:
 
     console = _console(stderr=True)
     problem = problem_json(error)
-    line = Text("goex: ", style="bold red")
-    line.append(shown(error.message), style="not bold default")
-    _print(console, line)
-    if error.next_step:
-        _print(console, "      " + shown(error.next_step))
+    # On a terminal a line is broken between words; what a pipe gets is whole.
+    width = max(console.width - _ERROR_INDENT, 20) if console.is_terminal else 0
+    for number, text in enumerate(_folded(shown(error.message), width)):
+        line = Text("goex: " if number == 0 else " " * _ERROR_INDENT, style="bold red")
+        line.append(text, style="not bold default")
+        _print(console, line)
+    for text in _folded(shown(error.next_step), width) if error.next_step else ():
+        _print(console, " " * _ERROR_INDENT + text)
     for detail in problem["details"]:
-        _print(console, "      " + shown(detail), "dim")
+        for text in _folded(shown(detail), width):
+            _print(console, " " * _ERROR_INDENT + text, "dim")
     if as_json:
         Output(True).json({"problem": problem})
+
+
+def _folded(text: str, width: int) -> list[str]:
+    return fold(text, width) if width else [text]
 
 
 def to_json(message: Message) -> dict[str, Any]:

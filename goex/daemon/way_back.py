@@ -30,7 +30,7 @@ async def way_back(engine: Engine, asker: Asker, request: pb.WayBackRequest) -> 
     if request.verb == "undo":
         steps = await engine.timeline.back(chosen)
     elif request.verb == "redo":
-        steps = engine.timeline.again(chosen)
+        steps = await engine.timeline.again(chosen)
     else:
         steps = engine.timeline.kept(chosen)
     return pb.WayBackReply(steps=[_view(engine, step, asker) for step in steps if asker.owns(step.row)])

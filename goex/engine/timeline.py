@@ -122,11 +122,20 @@ class Timeline:
             for row in order
         )
 
-    def again(self, chosen: Iterable[ActionRow]) -> tuple[Step, ...]:
-        """What was taken back of `chosen`, in the order in which it is brought back: undone last comes first."""
+    async def again(self, chosen: Iterable[ActionRow]) -> tuple[Step, ...]:
+        """What was taken back of `chosen`, in the order in which it is brought back: undone last comes first. What came
+        since, and one that stays, keep those that would stand on them."""
         undone = [row for row in chosen if row.state is State.UNDONE]
         undone.sort(key=lambda row: self._last(row.id, ("undo",)), reverse=True)
-        return tuple(Step(row, _class(row), can=True) for row in undone[:MOST_STEPS])
+        steps: list[Step] = []
+        stays: list[ActionRow] = []
+        for row in undone[:MOST_STEPS]:
+            since = await self.dependents(row, "redo")
+            why = f"{since[0].row.id} came since: {since[0].why}" if since else await self._stood_on(row, stays)
+            if why:
+                stays.append(row)
+            steps.append(Step(row, _class(row), can=not why, why=why))
+        return tuple(steps)
 
     def kept(self, chosen: Iterable[ActionRow]) -> tuple[Step, ...]:
         """What a commit of `chosen` keeps for good, oldest first."""
@@ -202,6 +211,14 @@ class Timeline:
             return f"both {'' if sure else 'may have '}changed {_words(place)}"
         if place := meeting(footprint.reads, own.writes):
             return f"it could read {_words(place)}, which {row.id} changed"
+        return ""
+
+    async def _stood_on(self, row: ActionRow, stays: Iterable[ActionRow]) -> str:
+        """Why a row can't be brought back when these aren't; "" when it can."""
+        for earlier in stays:
+            own = await self._footprint(earlier)
+            if own is None or (why := await self._stands_on(row, own, earlier)):
+                return f"{earlier.id}, which stays, came before it" + ("" if own is None else f": {why}")
         return ""
 
     async def _wrote(self, row: ActionRow) -> bool:

@@ -156,7 +156,7 @@ async def test_since_a_point_is_everything_after_it(desk: Desk) -> None:
     rows = desk.engine.timeline.since(desk.core.actions.get(ids[1]))
     way = await desk.engine.timeline.back(rows)
     assert [step.row.id for step in way] == [ids[3], ids[1]]  # what was undone isn't undone again
-    assert [step.row.id for step in desk.engine.timeline.again(rows)] == [ids[2]]
+    assert [step.row.id for step in await desk.engine.timeline.again(rows)] == [ids[2]]
 
 
 async def test_since_a_moment(desk: Desk) -> None:
@@ -199,6 +199,25 @@ async def test_reads_are_no_step_of_the_way(desk: Desk) -> None:
     read = await desk.done(on("/x"))
     way = await desk.engine.timeline.back([desk.core.actions.get(id) for id in (first, read)])
     assert [step.row.id for step in way] == [first]
+
+
+async def test_the_way_forward_says_what_came_since_and_what_stood_on_it(desk: Desk) -> None:
+    ids = [await desk.done(on("/x")) for _ in range(2)]
+    for id in reversed(ids):
+        await taken_back(desk, id)
+    rows = [desk.core.actions.get(id) for id in ids]
+    assert [(step.row.id, step.can) for step in await desk.engine.timeline.again(rows)] == [(id, True) for id in ids]
+    late = await desk.done(on("/x/y"))
+    desk.runtime.footprints |= {
+        late: steps("files/x/y"),
+        ids[0]: steps("files/x"),
+        ids[1]: steps("files/x/z"),
+    }
+    way = await desk.engine.timeline.again(rows)
+    assert [step.can for step in way] == [False, False]
+    assert late in way[0].why and ids[0] in way[1].why
+    desk.runtime.footprints[ids[1]] = steps("files/elsewhere")
+    assert [step.can for step in await desk.engine.timeline.again(rows)] == [False, True]
 
 
 # ---- a watermark
