@@ -20,6 +20,7 @@ from goex.journal.schema import journal, touched
 from goex.journal.states import State
 from policies.actions import Plan, Revert, UndoClass
 from policies.errors import Conflict, GoexError, InvalidInput
+from policies.jsonvalue import parse
 from runtimes.base import Footprint
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ IN_EFFECT = frozenset({State.DONE, State.PARTIAL, State.UNKNOWN, State.COMMITTED
 MOST_STEPS = 500
 _NAMED = 5  # dependents that a refusal names
 _EFFECTS = ("run", "redo")
+_LIMIT = 64 * 2**20  # our own rows come back whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +201,7 @@ class Timeline:
 
     async def _stands_on(self, other: ActionRow, own: Footprint, row: ActionRow) -> str:
         """Why `other`, which is later, depends on what `own` wrote; "" when it doesn't."""
-        if _class(other) is UndoClass.NOTHING:
+        if _class(other) is UndoClass.NOTHING or _untouched(other):
             return ""
         footprint = await self._footprint(other)
         if footprint is None:
@@ -222,6 +224,8 @@ class Timeline:
         return ""
 
     async def _wrote(self, row: ActionRow) -> bool:
+        if _untouched(row):
+            return False
         footprint = await self._footprint(row)
         return footprint is None or bool(footprint.writes)
 
@@ -273,6 +277,11 @@ def _reversible(row: ActionRow) -> bool:
 def _class(row: ActionRow) -> UndoClass:
     plan = _plan(row)
     return plan.undo_class if plan is not None else UndoClass.IRREVERSIBLE
+
+
+def _untouched(row: ActionRow) -> bool:
+    """Whether it is known that the action changed nothing, whatever it might have."""
+    return bool(row.outcome) and parse(row.outcome, limit=_LIMIT).get("touched") is False
 
 
 def _plan(row: ActionRow) -> Plan | None:

@@ -192,7 +192,7 @@ class SqlRuntime:
             case "unknown":
                 return Settlement(outcome=None, evidence=found.evidence or ("The database doesn't say.",))
             case "held" | "done":
-                return Settlement(outcome=_outcome(plan, found.ran or Ran(reached=())))
+                return Settlement(outcome=_outcome(plan, found.ran))
 
     # ---- dry runs
 
@@ -395,8 +395,10 @@ class SqlRuntime:
             )
 
 
-def _outcome(plan: Plan, ran: Ran) -> Outcome:
-    name = _database(plan)
+def _outcome(plan: Plan, known: Ran | None) -> Outcome:
+    """What happened, as far as it is known: after a crash not always how many rows it was."""
+    name, ran = _database(plan), known or Ran(reached=())
+    changed = known is None or _defines(plan) or any(one.rows for one in ran.reached)
     if plan.undo.get("policy") == "versioning":
         hours = plan.undo.get("hold_hours")
         rest = f", for {hours} hours at most" if hours else ""
@@ -411,8 +413,14 @@ def _outcome(plan: Plan, ran: Ran) -> Outcome:
             for result in ran.results
         ),
         changes=words.changes(ran),
-        touched=bool(plan.undo.get("policy")),
+        touched=bool(plan.undo.get("policy")) and changed,
     )
+
+
+def _defines(plan: Plan) -> bool:
+    """Whether it changes more than rows, which no count of rows tells."""
+    rows = {"select", "insert", "update", "delete"}
+    return any(use.verb not in rows for each in plans.program_of(plan).statements for use in each.uses)
 
 
 def _departs(action: Sql, program: Program, policy: Policy, survey: Survey, lease: Lease) -> tuple[str, ...]:

@@ -37,6 +37,7 @@ class HeldRuntime:
         self.risk = Risk.WRITE
         self.ran: list[str] = []
         self.footprints: dict[str, Footprint] = {}  # by action; without one: all of its folder, read and written
+        self.touches = True
         self.undo_class = UndoClass.COMPENSATING
         self.failing: set[str] = set()  # targets whose revert doesn't succeed
         self.running, self.looking = asyncio.Event(), asyncio.Event()
@@ -68,7 +69,7 @@ class HeldRuntime:
     async def execute(self, plan: Plan, context: Context) -> Outcome:
         self.ran.append(context.action_id)
         await self.running.wait()
-        return Outcome(ok=True, summary="It ran.")
+        return Outcome(ok=True, summary="It ran.", touched=self.touches)
 
     async def settle(self, plan: Plan, context: Context) -> Settlement:
         await self.looking.wait()

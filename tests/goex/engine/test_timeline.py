@@ -74,6 +74,16 @@ async def test_a_later_action_stands_in_the_way_only_where_their_footprints_meet
         assert desk.core.actions.get(first).state is State.UNDONE
 
 
+async def test_what_changed_nothing_stands_on_nothing(desk: Desk) -> None:
+    first = await desk.done(on("/x"))
+    desk.runtime.touches = False
+    idle = await desk.done(on("/x"))
+    way = await desk.engine.timeline.back([desk.core.actions.get(id) for id in (first, idle)])
+    assert [step.row.id for step in way] == [first]
+    await taken_back(desk, first)
+    assert desk.core.actions.get(first).state is State.UNDONE
+
+
 async def test_the_later_one_goes_first_and_then_the_earlier_one_can_go(desk: Desk) -> None:
     first, second = await desk.done(on("/x")), await desk.done(on("/x"))
     await taken_back(desk, second)
