@@ -63,6 +63,11 @@ class Rows:
         found = self._one("select action_id from journal where number > ? and kind = 'receive' limit 1", number)
         return str(found[0]) if found else ""
 
+    def changing_since(self, number: int) -> bool:
+        """Whether a request that isn't a GET was written down since that row."""
+        wanted = "number > ? and kind = 'request' and facts not like ?"
+        return bool(self._one(f"select 1 from journal where {wanted} limit 1", number, '%"method":"GET"%'))
+
     def of(self, action: str) -> tuple[str, int]:
         """The state that the journal left the action in, and how many rows speak of it."""
         rows = self._one("select count(*) from journal where action_id = ?", action)[0]
@@ -261,6 +266,55 @@ class CallsRounds:
             if taken.action.state != "done" or self.sent():
                 found.problems.append(f"undo didn't take it back: {taken.problem.message}")
         return found
+
+    def without_server(self, delay: float, *, reverting: bool = False) -> Found:
+        """Kill the homeserver `delay` seconds after a request was written down that changes something; start it again,
+        look again at what isn't known, and see whether what is said is true."""
+        target = ""
+        if reverting:
+            done = Journey(self.daemon, self.request(), token=self.token).finished()
+            assert done.action.state == "done", done
+            target = done.action.id
+        request = undo(target) if reverting else self.request()
+        rows, ended = Rows(self.daemon), list[pb.Finished]()
+        before = rows.newest()
+        following = threading.Thread(
+            target=lambda: ended.append(Journey(self.daemon, request, token=self.token).finished()), daemon=True
+        )
+        following.start()
+        deadline = time.monotonic() + 60
+        while not rows.changing_since(before) and following.is_alive() and time.monotonic() < deadline:
+            time.sleep(0.001)
+        time.sleep(delay)
+        self.server.kill()
+        following.join(90)
+        self.server.again()
+        assert ended, "it never ended"
+        action = ended[0].action.id
+        after = self._looked(action)
+        found = Found("undo of calls" if reverting else self.kind, Moment("running"), "server", 0, after, [])
+        state = self._state(target) if reverting else after
+        sent = self.sent()
+        # Without an answer it is partial, and says that it can't be known: then it isn't taken back blindly either.
+        allowed = {"done": (1,), "failed": (0,), "undone": (0,), "unknown": (0, 1), "partial": (0, 1)}.get(state, ())
+        if sent not in allowed:
+            found.problems.append(f"it is {state}, but the room has the message {sent} times")
+        if state == "done":
+            taken = Journey(self.daemon, undo(target or action), token=self.token).finished()
+            if taken.action.state != "done" or self.sent():
+                found.problems.append(f"undo didn't take it back: {taken.problem.message}")
+        return found
+
+    def _looked(self, action: str) -> str:
+        state = self._state(action)
+        if state == "unknown":
+            with suppress(grpc.RpcError):
+                self.daemon.person("LookAgain", pb.ActionId(id=action))
+            state = self._state(action)
+        return state
+
+    def _state(self, action: str) -> str:
+        return str(self.daemon.actions("Get", pb.ActionId(id=action), socket=self.daemon.user_socket).state)
 
     def revert(self, moment: Moment) -> Found:
         done = Journey(self.daemon, self.request(), token=self.token).finished()

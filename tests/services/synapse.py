@@ -143,6 +143,20 @@ class Synapse:
         # An ed25519 signing key in the server's own one-line form: name, version, unpadded base64 of 32 bytes.
         seed = secrets.token_bytes(32)
         (self.folder / "signing.key").write_text(f"ed25519 a_goex {_unpadded(seed)}\n")
+        self._launch()
+
+    def kill(self) -> None:
+        """End it at once, with -9; what it had on disk stays."""
+        assert self._process is not None and self._process.stdin is not None
+        self._process.kill()
+        self._process.wait()
+        self._process.stdin.close()
+
+    def again(self) -> None:
+        """Start one that was killed, with what it has on disk. Raises SynapseError."""
+        self._launch()
+
+    def _launch(self) -> None:
         with (self.folder / "stderr.log").open("wb") as stderr:
             self._process = subprocess.Popen(
                 [self.python, "-c", _PROGRAM, "-c", str(self.folder / "homeserver.yaml")],
