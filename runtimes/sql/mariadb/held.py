@@ -20,6 +20,7 @@ _MARK = "goex-"
 _ANY = "*"
 _MOST_TABLES = 8
 _GONE = frozenset({words.UNKNOWN_XID, 1402, 1613, 1614})  # rolled back, or never prepared
+_FLUSH_SECONDS = 5.0  # InnoDB writes its log out once a second
 _BUSY_SECONDS = 5.0  # until the server notices that the connection which prepared it has ended
 
 
@@ -83,6 +84,8 @@ def end(wire: Wire, xid: Xid, verb: str) -> bool:
     while True:
         try:
             wire.run(f"XA {verb} {xid.sql}")
+            if verb == "ROLLBACK":
+                _on_disk(wire)
             return True
         except ServerError as error:
             if error.number not in _GONE:
@@ -95,6 +98,21 @@ def end(wire: Wire, xid: Xid, verb: str) -> bool:
                     "The transaction is still bound to another connection.", next_step="Try again in a minute."
                 ) from None
             time.sleep(0.02)
+
+
+def _on_disk(wire: Wire) -> None:
+    """Wait until what was done is on the server's disk. A commit is when it returns; a rollback isn't: a server that is
+    killed within a second of it brings the transaction back, prepared, and its locks with it."""
+    wanted = _log(wire, "current")
+    until = time.monotonic() + _FLUSH_SECONDS
+    while _log(wire, "flushed") < wanted and time.monotonic() < until:
+        time.sleep(0.02)
+
+
+def _log(wire: Wire, which: str) -> int:
+    """A place in the server's log; 0 where it doesn't say."""
+    rows = wire.rows(f"SHOW GLOBAL STATUS LIKE 'Innodb_lsn_{which}'")
+    return int(rows[0][1]) if rows else 0
 
 
 def _short(text: str, length: int) -> str:
