@@ -87,11 +87,11 @@ class Model:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
     """Which container runtime, and the limits of one job. Bytes and seconds. `waiting` containers wait for a job at
-    least, `waiting_most` at most, and no more than `waiting_memory` bytes have room for."""
+    least (0: none ever does), `waiting_most` at most, and no more than `waiting_memory` bytes have room for."""
 
     runtime: Literal["runc", "runsc"] = "runc"
     limits: Limits = field(default_factory=Limits)
-    waiting: int = 2
+    waiting: int = 0
     waiting_most: int = 16
     waiting_memory: int = 256 * 2**20
 

@@ -37,10 +37,10 @@ class Maker:
         folders: Scratch,
         identity: spec.Identity,
         image_id: Callable[[Profile], Awaitable[str]],
-        unsafe_without: frozenset[Defence],
+        missing: frozenset[Defence],
     ) -> None:
         self.folders = folders
-        self._engine, self._identity, self._image_id, self._missing = docker, identity, image_id, unsafe_without
+        self._engine, self._identity, self._image_id, self._missing = docker, identity, image_id, missing
 
     async def make(self, profile: Profile) -> warm.Waiting:
         """One that says that it waits. Raises SandboxFailed, Unavailable; then nothing is left."""
