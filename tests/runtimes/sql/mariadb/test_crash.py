@@ -178,3 +178,22 @@ def after_strike(
         assert base.dump() == before
         if found.state == "undone":
             assert not session.revert(job, "undo").reached
+
+
+def test_a_rollback_of_what_was_held_outlives_a_kill_right_after_it() -> None:
+    """With a server that really writes: it flushes its log at a commit, and for a rollback only once a second."""
+    if find_server() is None:
+        pytest.skip("no mariadbd here")
+    with MariaDb(fsync=True) as server, server.database(user="goex", password=PASSWORD) as name:
+        own = Base(server, name, "goex")
+        own.run(TABLES)
+        before = own.dump()
+        for _ in range(3):
+            job = own.job(SQL, "versioning")
+            with own.session() as session:
+                session.run(job)
+                session.revert(job, "undo")
+            server.kill()
+            server.start()
+            assert own.held() == []
+            assert own.dump() == before
