@@ -192,6 +192,7 @@ def test_a_rollback_of_what_was_held_outlives_a_kill_right_after_it() -> None:
             job = own.job(SQL, "versioning")
             with own.session() as session:
                 session.run(job)
+            with own.session() as session:
                 session.revert(job, "undo")
             server.kill()
             server.start()
