@@ -80,7 +80,7 @@ class Files:
     program: str
     undo: str = ""  # a program that is said to take it back; a dry run tries it, undo itself never uses it
     preview: str = ""  # the dry run whose result is applied instead of running the program
-    more: tuple[str, ...] = ()  # further folders; each, and the first, is then at /work/NAME
+    more: tuple[str, ...] = ()  # further folders; each, and the first, is then mounted by its name
     kind: Literal["files"] = "files"
 
     def to_json(self) -> JsonValue:

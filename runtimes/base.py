@@ -65,7 +65,7 @@ class Settlement:
 class Footprint:
     """What an action that has run read and wrote, to tell whether two actions are independent.
 
-    Each is a path of names: `files/home/you/docs`, `db/shop/orders`, `db/shop/orders/id=5`, `calls/slack/work/C042`;
+    Each is a path of names: `files/home/you/docs`, `db/shop/orders`, `db/shop/orders/id=5`, `calls/slack/slack.com/C1`;
     one that is above or below another meets it. What isn't known is said by the wider name.
     """
 

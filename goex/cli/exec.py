@@ -44,7 +44,7 @@ def run(
     python: Annotated[Path | None, typer.Option(metavar="FILE", help="A Python file to run on --folder.")] = None,
     folder: Annotated[
         list[Path] | None,
-        typer.Option(metavar="DIR", help="The folder that the program sees; again: several, each at /work/NAME."),
+        typer.Option(metavar="DIR", help="The folder that the program sees; again: several, each by its own name."),
     ] = None,
     undo: Annotated[
         str,

@@ -23,7 +23,7 @@ from policies.text import escape
 from runtimes.base import Context, DryLine, DryRun, Footprint, Records, Settlement
 from runtimes.files import notes, plans, words
 from runtimes.files.running import SAME_FOLDER, interrupted
-from runtimes.sandbox.contract import Job, Profile, Result, Sandbox, SandboxFailed
+from runtimes.sandbox.contract import WORK, Job, Profile, Result, Sandbox, SandboxFailed
 
 if TYPE_CHECKING:
     from runtimes.files.runtime import FilesRuntime
@@ -102,7 +102,7 @@ class _Meeting:
         argv = list(first.argv)
         for name, job in zip(self._names, jobs, strict=True):
             if tuple(job.argv[:3]) == SAME_FOLDER:
-                checks += [f"/work/{name}", job.argv[3]]
+                checks += [f"{WORK}/{name}", job.argv[3]]
                 argv = list(job.argv[4:])
         if checks:
             argv = [*_SAME_FOLDERS, *checks, "--", *argv]
@@ -148,7 +148,7 @@ class Several:
                 next_step="Choose folders of one owner and group.",
             )
         names = _names([str(plan.resolved["folder"]) for plan in found])
-        where = [f"In /work/{name}: {plan.lines[0]}" for name, plan in zip(names, found, strict=True)]
+        where = [f"In {WORK}/{name}: {plan.lines[0]}" for name, plan in zip(names, found, strict=True)]
         own = [line for plan in found for line in plan.lines[1:5:3]]
         return replace(
             first,
@@ -366,7 +366,7 @@ def _together(plan: Plan, outcomes: Sequence[Outcome]) -> Outcome:
 def _dry(plan: Plan, found: Sequence[DryRun]) -> DryRun:
     lines: list[DryLine] = []
     for name, each in zip(plan.resolved["names"], found, strict=True):
-        lines += [DryLine("note", f"In /work/{escape(name)}:"), *each.lines]
+        lines += [DryLine("note", f"In {WORK}/{escape(name)}:"), *each.lines]
     names = plan.resolved["names"]
     return DryRun(
         ok=all(each.ok for each in found),

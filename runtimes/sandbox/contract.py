@@ -61,11 +61,14 @@ class Profile:
     shared_memory: bool = False
 
 
+WORK = "/work"  # where a person's folder, or folders, are in the container
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One run. `files` appear read-only under /goex/job; `socket_dir` (host path) read-only at /goex/gateway;
-    `folder` (host path) read-write at /work, which is then the working directory; or `folders`, by name (host paths),
-    each at /work/NAME."""
+    `folder` (host path) read-write at WORK, which is then the working directory; or `folders`, by name (host paths),
+    each below it by its name."""
 
     action_id: str
     argv: Sequence[str]

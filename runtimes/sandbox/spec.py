@@ -19,7 +19,7 @@ from typing import Any
 from policies.errors import InvalidInput
 from policies.text import escape
 from runtimes.sandbox import defences, seccomp, warm
-from runtimes.sandbox.contract import Job, Limits, Profile
+from runtimes.sandbox.contract import WORK, Job, Limits, Profile
 from runtimes.sandbox.defences import Defence
 
 STATE_LABEL = "org.goex.state"
@@ -185,7 +185,7 @@ def _bounds(limits: Limits) -> dict[str, Any]:
 
 
 def _mounts(job: Job, job_dir: str | None) -> list[dict[str, Any]]:
-    folders = [(job.folder, "/work", False), *((path, f"/work/{name}", False) for name, path in job.folders.items())]
+    folders = [(job.folder, WORK, False), *((path, f"{WORK}/{name}", False) for name, path in job.folders.items())]
     places = [(job_dir, "/goex/job", True), (job.socket_dir, "/goex/gateway", True), *folders]
     # A bind can't be given nosuid or nodev here; no-new-privileges and the device rules make both moot.
     return [
