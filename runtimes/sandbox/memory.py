@@ -36,17 +36,6 @@ def counter(pid: int) -> Path | None:
     return None
 
 
-def usage(pid: int) -> int:
-    """Bytes that the control group of that process is charged with, what could be given back at once left out. 0 where
-    this machine doesn't show it."""
-    file = counter(pid)
-    if file is None:
-        return 0
-    used = file.with_name("memory.current" if file.name == "memory.events" else "memory.usage_in_bytes")
-    stat = dict(line.split() for line in file.with_name("memory.stat").read_text().splitlines())
-    return int(used.read_text()) - int(stat.get("total_inactive_file", stat.get("inactive_file", 0)))
-
-
 def hit(file: Path) -> bool:
     """Whether the counter is above zero. Raises OSError when the group is gone."""
     for line in file.read_text().splitlines():
