@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from policies.accounts import Account
-from policies.actions import Action, Outcome, Plan, Revert
+from policies.actions import Action, Need, Outcome, Plan, Revert
+from policies.catalog import Risk
 from policies.jsonvalue import JsonObject
 from vault.lease import Lease
 
@@ -93,6 +94,18 @@ class DryRun:
     summary: str
     lines: tuple[DryLine, ...]
     preview: str = ""  # by which it can be applied, where it was kept
+
+
+def dropping(revert: Revert) -> Need:
+    """The permission that a commit needs which only drops what undo of its target would need."""
+    return Need(
+        service="goex",
+        account=revert.target,
+        scope="commit",
+        risk=Risk.WRITE,
+        methods=("commit",),
+        arguments=({"action": revert.target},),
+    )
 
 
 class Runtime(Protocol):

@@ -14,6 +14,7 @@ from policies.actions import Mongo, Need, Plan, Revert, UndoClass
 from policies.catalog import Risk
 from policies.databases import RISKS, SERVICE
 from policies.jsonvalue import JsonObject
+from runtimes.base import dropping
 from runtimes.mongo import words
 from runtimes.mongo.backend import Collection, Facts
 from runtimes.mongo.connecting import address_of, facts_of
@@ -140,19 +141,11 @@ def _verb(change: Change) -> str:
 
 def commit_plan(revert: Revert, target: Plan, account: Account) -> Plan:
     """The plan of a commit: it drops what undo would need."""
-    need = Need(
-        service="goex",
-        account=revert.target,
-        scope="commit",
-        risk=Risk.WRITE,
-        methods=("commit",),
-        arguments=({"action": revert.target},),
-    )
     action = cast(Mongo, target.action)
     return _reverting(
         revert,
         target,
-        needs=(need,),
+        needs=(dropping(revert),),
         lines=(
             f"Database: {words.where(action.database, address_of(account), encrypted=not account.private)}",
             f"The documents that undo of {revert.target} would need are dropped; of the database only the marker is.",

@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from mapper.catalog import Catalog
-from policies.actions import ApiCalls, Need, Plan, Revert, UndoClass
-from policies.catalog import Risk
+from policies.actions import ApiCalls, Plan, Revert, UndoClass
 from policies.errors import Unsupported
 from policies.jsonvalue import JsonObject
 from policies.reversions import ReversionSet
-from runtimes.base import Context
+from runtimes.base import Context, dropping
 from runtimes.rest.answers import Ledger
 from runtimes.rest.needs import LATER, needs_of
 from runtimes.rest.planning import PlannedCalls, plan_calls
@@ -100,17 +99,9 @@ def assess_redo(
 
 def assess_commit(revert: Revert, plan: Plan) -> Plan:
     """The plan of a commit. It sends nothing; what it takes away is the way back."""
-    need = Need(
-        service="goex",
-        account=revert.target,
-        scope="commit",
-        risk=Risk.WRITE,
-        methods=("commit",),
-        arguments=({"action": revert.target},),
-    )
     return Plan(
         action=revert,
-        needs=(need,),
+        needs=(dropping(revert),),
         undo_class=UndoClass.IRREVERSIBLE,
         undo_text="What undo would need is dropped, and can't be brought back.",
         resolved={"verb": "commit", "steps": [], "probes": []},

@@ -208,14 +208,7 @@ class DockerSandbox:
                 allowed=profile.limits.seconds,
             )
         )
-        return Result(
-            ended=ended,
-            exit_code=exit_code,
-            stdout=collector.stdout,
-            stderr=collector.stderr,
-            cut=collector.cut,
-            seconds=seconds,
-        )
+        return collector.result(ended, exit_code, seconds)
 
     async def _start(self, run: _Run) -> None:
         try:

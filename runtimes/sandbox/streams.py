@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from runtimes.sandbox.contract import SandboxFailed
+from policies.actions import Ended
+from runtimes.sandbox.contract import Result, SandboxFailed
 
 _HEADER = 8
 _NAMES = {1: "stdout", 2: "stderr"}
@@ -72,3 +73,9 @@ class Collector:
     @property
     def stderr(self) -> bytes:
         return bytes(self._kept["stderr"])
+
+    def result(self, ended: Ended, exit_code: int | None, seconds: float) -> Result:
+        """How the job ended, with what was kept of its output."""
+        return Result(
+            ended=ended, exit_code=exit_code, stdout=self.stdout, stderr=self.stderr, cut=self.cut, seconds=seconds
+        )

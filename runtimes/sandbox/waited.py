@@ -140,14 +140,7 @@ async def follow(life: Life, waiting: warm.Waiting, job: Job, profile: Profile, 
             allowed=profile.limits.seconds,
         )
     )
-    return Result(
-        ended=ended,
-        exit_code=exit_code,
-        stdout=collector.stdout,
-        stderr=collector.stderr,
-        cut=collector.cut,
-        seconds=seconds,
-    )
+    return collector.result(ended, exit_code, seconds)
 
 
 async def _waits(made: warm.Waiting) -> bool:

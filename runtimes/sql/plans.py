@@ -16,6 +16,7 @@ from policies.databases import OTHERWISE, PAIRS, RISKS, SERVICE
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue
 from policies.text import escape
+from runtimes.base import dropping
 from runtimes.sql import words
 from runtimes.sql.bounds import stepped
 from runtimes.sql.contract import (
@@ -265,18 +266,10 @@ def commit_plan(revert: Revert, target: Plan, place: Place, *, held: bool) -> Pl
             undo_class=UndoClass.IRREVERSIBLE,
             undo_text="Nothing is kept of it: it can't be undone after this.",
         )
-    need = Need(
-        service="goex",
-        account=revert.target,
-        scope="commit",
-        risk=Risk.WRITE,
-        methods=("commit",),
-        arguments=({"action": revert.target},),
-    )
     return _reverting(
         revert,
         target,
-        needs=(need,),
+        needs=(dropping(revert),),
         lines=(
             f"Database: {words.where(action.database, place)}",
             f"The rows that undo of {revert.target} would need are dropped; the database isn't touched.",
