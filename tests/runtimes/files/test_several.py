@@ -17,7 +17,7 @@ from policies.errors import Conflict, InvalidInput, Unavailable
 from policies.limits import Confinement
 from policies.rules.facts import Situation, questions
 from runtimes.files import notes
-from runtimes.sandbox.contract import SandboxFailed
+from runtimes.sandbox.contract import WORK, SandboxFailed
 from tests.fakes.unsafe_no_sandbox import UnsafeNoSandbox
 from tests.runtimes.files.desk import DiskRecords, Way, runtime
 from tests.runtimes.files.photo import Photo, photo
@@ -75,7 +75,7 @@ async def test_the_plan_names_each_and_each_is_a_need_of_its_own(folders: list[P
     found = way(made, folders)
     plan = await made.assess(found.action, found.context)
     assert [need.account for need in plan.needs] == [str(folder) for folder in folders]
-    assert all(any(f"/work/{folder.name}: Folder: {folder}" in line for line in plan.lines) for folder in folders)
+    assert all(any(f"{WORK}/{folder.name}: Folder: {folder}" in line for line in plan.lines) for folder in folders)
     limits = Confinement(folders=(str(folders[0]), str(folders[1])))
     assert "confined" in limits.refusal(plan, agent="bot", situation=Situation())
     limits = Confinement(folders=(str(folders[0].parent),))
