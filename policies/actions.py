@@ -140,6 +140,32 @@ class Mongo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Code:
+    """A program, written by somebody untrusted, that uses services through the gateway alone.
+
+    What it may call is what is found in it (`mapper.code`) and what `methods` names beside that; whatever else it tries
+    is refused while it runs. It never holds a credential: where it wants one it reads a placeholder.
+    """
+
+    language: Literal["python", "shell"]
+    program: str
+    services: tuple[str, ...]  # that were named for it: "slack", or "slack/work" for one of several accounts
+    methods: tuple[str, ...] = ()  # "service.method": what it is said to call, found in it or not
+    profile: str = "code"  # a folder of sandbox-images/, or one of the person's own, built beforehand
+    kind: Literal["code"] = "code"
+
+    def to_json(self) -> JsonValue:
+        return {
+            "kind": self.kind,
+            "language": self.language,
+            "program": self.program,
+            "services": list(self.services),
+            "methods": list(self.methods),
+            "profile": self.profile,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Revert:
     """Undo, redo or commit of an earlier action: an action itself, on the same path.
 
@@ -166,7 +192,7 @@ class Revert:
         return made
 
 
-Action = ApiCalls | Files | Sql | Mongo | Revert
+Action = ApiCalls | Files | Sql | Mongo | Code | Revert
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from policies.errors import Unavailable
-from runtimes.gateway.plan import Exchange, GatewayPlan, Refusal
+from runtimes.gateway.plan import Exchange, GatewayPlan, Passed, Refusal
 from vault.lease import Lease
 
 
@@ -29,6 +29,9 @@ class Observer:
     sending: Callable[[str, str], Awaitable[None]]  # request id, "POST https://host/path" (no query, no body)
     answered: Callable[[Exchange], Awaitable[None]]
     refused: Callable[[Refusal], Awaitable[None]]
+    # As `sending`, of a request that a rule let pass: its id ("rule-0#3": the third that this rule let pass), the same
+    # text, and what it says. Without it no rule lets anything pass.
+    passing: Callable[[str, str, Passed], Awaitable[None]] | None = None
 
 
 class Gateway(Protocol):

@@ -62,15 +62,82 @@ class PlannedRequest:
     optional: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A place in a rule's path: exactly one segment, or with `many` one or several. `values` (decoded) are all that it
+    may be; () is anything that is a plain segment."""
+
+    name: str
+    values: tuple[str, ...] = ()
+    many: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """Requests that code may make, in any order: one catalogued method of one account.
+
+    What the code sends is passed on, apart from its headers (an allow-list) and its placeholder, which is swapped for
+    the credential in the one place that the service wants it in. `query`: the names that may stand there, each with its
+    allowed values, () for any; another name is refused. `fields`: values that top-level fields of a JSON or form body are
+    held to where they stand there (so the body is read whole before anything is sent); without them, or with
+    `body_format` "any", a body is streamed. `calls`, `request_bytes`, `response_bytes` bound all its requests, each
+    request, each answer.
+    """
+
+    id: str  # "rule-0"
+    method_id: str  # "slack.chat.postMessage", for what is said of it
+    account: tuple[str, str]
+    origin: Origin
+    base_path: tuple[str, ...]
+    method: str
+    path: tuple[str | Slot, ...]
+    query: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    fields: Mapping[str, tuple[JsonValue, ...]] = field(default_factory=dict)
+    body_format: Literal["json", "form", "any", "none"] = "any"
+    calls: int = 100
+    request_bytes: int = 100 * 2**20
+    response_bytes: int = 4 * 2**30
+    websocket: bool = False
+    credential_at: Literal["header", "query", "body"] = "header"
+    credential_name: str = "Authorization"  # the header, the query's parameter or the body's field
+    credential_format: str = "Bearer {secret}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenEndpoint:
+    """Where a file credential says that tokens are to be had: the gateway answers there itself, with the account's
+    placeholder as the access token. Nothing is sent on."""
+
+    account: tuple[str, str]
+    origin: Origin
+    path: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayPlan:
-    """Everything the gateway needs for one action, apart from the leases."""
+    """Everything the gateway needs for one action, apart from the leases: either `requests`, or `rules` for code, with
+    the placeholder that stands for each account."""
 
     action_id: str
-    requests: tuple[PlannedRequest, ...]
+    requests: tuple[PlannedRequest, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    placeholders: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    tokens: tuple[TokenEndpoint, ...] = ()
     max_request_bytes: int = 1_000_000
     max_response_bytes: int = 10_000_000
     seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passed:
+    """A request that a rule let pass, as it leaves, without its credential. `body` is None where it isn't JSON or a form
+    that was read whole; `size` counts its bytes as far as they are known (-1: not yet)."""
+
+    rule: str
+    slots: Mapping[str, str]
+    query: tuple[tuple[str, str], ...]
+    body: JsonValue = None
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,1 @@
+"""What a program calls, found without running it."""

@@ -1,0 +1,1 @@
+"""Programs that use services: what they may call, and how they are run without a credential."""
