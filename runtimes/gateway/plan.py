@@ -78,8 +78,8 @@ class Rule:
 
     What the code sends is passed on, apart from its headers (an allow-list) and its placeholder, which is swapped for
     the credential in the one place that the service wants it in. `query`: the names that may stand there, each with its
-    allowed values, () for any; another name is refused. `fields`: values that top-level fields of a JSON or form body are
-    held to where they stand there (so the body is read whole before anything is sent); without them, or with
+    allowed values, () for any; another name is refused. `fields`: values that top-level fields of a JSON or form body
+    are held to where they stand there (so the body is read whole before anything is sent); without them, or with
     `body_format` "any", a body is streamed. `calls`, `request_bytes`, `response_bytes` bound all its requests, each
     request, each answer.
     """
@@ -130,8 +130,8 @@ class GatewayPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passed:
-    """A request that a rule let pass, as it leaves, without its credential. `body` is None where it isn't JSON or a form
-    that was read whole; `size` counts its bytes as far as they are known (-1: not yet)."""
+    """A request that a rule let pass, as it leaves, without its credential. `body` is None where it isn't JSON or a
+    form that was read whole; `size` counts its bytes as far as they are known (-1: not yet)."""
 
     rule: str
     slots: Mapping[str, str]
