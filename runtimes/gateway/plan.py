@@ -65,7 +65,7 @@ class PlannedRequest:
 @dataclass(frozen=True, slots=True)
 class Slot:
     """A place in a rule's path: exactly one segment, or with `many` one or several. `values` (decoded) are all that it
-    may be; () is anything that is a plain segment."""
+    may be; () is anything that is plain segments: no slash within one, nothing that decodes a second time."""
 
     name: str
     values: tuple[str, ...] = ()
@@ -78,10 +78,10 @@ class Rule:
 
     What the code sends is passed on, apart from its headers (an allow-list) and its placeholder, which is swapped for
     the credential in the one place that the service wants it in. `query`: the names that may stand there, each with its
-    allowed values, () for any; another name is refused. `fields`: values that top-level fields of a JSON or form body
-    are held to where they stand there (so the body is read whole before anything is sent); without them, or with
-    `body_format` "any", a body is streamed. `calls`, `request_bytes`, `response_bytes` bound all its requests, each
-    request, each answer.
+    allowed values, () for any; another name is refused. `fields`: values that top-level fields of the body are held to
+    where they stand there; `must`: the names of `query` or `fields` that have to stand there. With `body_format` "json"
+    or "form" a body is either of them, and is read whole before anything is sent; with "any" it is streamed. `calls`,
+    `request_bytes`, `response_bytes` bound all its requests, each request, each answer.
     """
 
     id: str  # "rule-0"
@@ -93,6 +93,9 @@ class Rule:
     path: tuple[str | Slot, ...]
     query: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     fields: Mapping[str, tuple[JsonValue, ...]] = field(default_factory=dict)
+    must: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()
+    others: tuple[tuple[str | Slot, ...], ...] = ()  # templates after `base_path`, as `path`
     body_format: Literal["json", "form", "any", "none"] = "any"
     calls: int = 100
     request_bytes: int = 100 * 2**20
@@ -116,7 +119,7 @@ class TokenEndpoint:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayPlan:
     """Everything the gateway needs for one action, apart from the leases: either `requests`, or `rules` for code, with
-    the placeholder that stands for each account."""
+    the placeholder that stands for each account. `code` says so where there is no rule either: all is refused then."""
 
     action_id: str
     requests: tuple[PlannedRequest, ...] = ()
@@ -126,6 +129,12 @@ class GatewayPlan:
     max_request_bytes: int = 1_000_000
     max_response_bytes: int = 10_000_000
     seconds: float = 60.0
+    code: bool = False
+
+    @property
+    def by_rules(self) -> bool:
+        """Whether requests are judged by rules, one by one, instead of against a list."""
+        return self.code or bool(self.rules or self.tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,8 +169,13 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Something that the plan doesn't hold was tried. Goes to the log, and (as a 4xx) to the container."""
+    """Something that the plan doesn't hold was tried. Goes to the log, and (as a 4xx) to the container.
+
+    `kind` and `method_id` are known for code alone: what it is about (`policy.No`), and which rule's method came closest.
+    """
 
     reason: str
     method: str
     target: str  # host and path as they came, escaped and shortened, without query
+    kind: str = ""
+    method_id: str = ""

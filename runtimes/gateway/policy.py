@@ -49,10 +49,14 @@ class Composed:
 
 @dataclass(frozen=True, slots=True)
 class No:
-    """Refused: why, and the HTTP status that says so."""
+    """Refused: why, and the HTTP status that says so. Of code also `kind`, a word for what it is about, `method_id`,
+    the catalogued method that came closest, and `hint`, what to do."""
 
     reason: str
     status: int = 403
+    kind: str = ""
+    method_id: str = ""
+    hint: str = ""
 
 
 class Policy:
