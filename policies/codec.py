@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from policies.actions import Action, ApiCalls, Call, Files, Mongo, Need, Plan, Revert, Sql, UndoClass, UndoPolicy
+from policies.actions import Action, ApiCalls, Call, Code, Files, Mongo, Need, Plan, Revert, Sql, UndoClass, UndoPolicy
 from policies.catalog import Risk
 from policies.errors import InvalidInput
 
@@ -54,6 +54,18 @@ def action_from_json(value: Any) -> Action:
                 return Mongo(
                     database=_text(value["database"]),
                     operations=tuple(_text(operation) for operation in value["operations"]),
+                )
+            case "code":
+                if value["language"] not in ("python", "shell"):
+                    raise InvalidInput(
+                        f"{value['language']!r} isn't a language that code runs in.", next_step="Use python or shell."
+                    )
+                return Code(
+                    language=value["language"],
+                    program=_text(value["program"]),
+                    services=tuple(_text(service) for service in value["services"]),
+                    methods=tuple(_text(method) for method in value["methods"]),
+                    profile=_text(value["profile"]),
                 )
             case "revert":
                 if value["verb"] not in ("undo", "redo", "commit"):

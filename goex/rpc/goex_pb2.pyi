@@ -60,6 +60,22 @@ class MongoProgram(_message.Message):
     operations_json: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, database: _Optional[str] = ..., operations_json: _Optional[_Iterable[str]] = ...) -> None: ...
 
+class CodeProgram(_message.Message):
+    __slots__ = ("language", "program", "services", "methods", "profile", "again")
+    LANGUAGE_FIELD_NUMBER: _ClassVar[int]
+    PROGRAM_FIELD_NUMBER: _ClassVar[int]
+    SERVICES_FIELD_NUMBER: _ClassVar[int]
+    METHODS_FIELD_NUMBER: _ClassVar[int]
+    PROFILE_FIELD_NUMBER: _ClassVar[int]
+    AGAIN_FIELD_NUMBER: _ClassVar[int]
+    language: str
+    program: str
+    services: _containers.RepeatedScalarFieldContainer[str]
+    methods: _containers.RepeatedScalarFieldContainer[str]
+    profile: str
+    again: str
+    def __init__(self, language: _Optional[str] = ..., program: _Optional[str] = ..., services: _Optional[_Iterable[str]] = ..., methods: _Optional[_Iterable[str]] = ..., profile: _Optional[str] = ..., again: _Optional[str] = ...) -> None: ...
+
 class MapRequest(_message.Message):
     __slots__ = ("intent", "explain")
     INTENT_FIELD_NUMBER: _ClassVar[int]
@@ -111,15 +127,17 @@ class MapReply(_message.Message):
     def __init__(self, candidates: _Optional[_Iterable[_Union[Candidate, _Mapping]]] = ..., agreement: _Optional[float] = ..., samples: _Optional[int] = ..., rejected: _Optional[_Iterable[_Union[Rejection, _Mapping]]] = ..., proposer: _Optional[str] = ..., sure: _Optional[bool] = ..., notes: _Optional[_Iterable[str]] = ..., explanation: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ExecuteRequest(_message.Message):
-    __slots__ = ("intent", "calls", "files", "proposal", "sql", "mongo", "database", "folder", "detach", "ask_seconds", "choice")
+    __slots__ = ("intent", "calls", "files", "proposal", "sql", "mongo", "code", "database", "folder", "code_services", "detach", "ask_seconds", "choice")
     INTENT_FIELD_NUMBER: _ClassVar[int]
     CALLS_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
     PROPOSAL_FIELD_NUMBER: _ClassVar[int]
     SQL_FIELD_NUMBER: _ClassVar[int]
     MONGO_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
     DATABASE_FIELD_NUMBER: _ClassVar[int]
     FOLDER_FIELD_NUMBER: _ClassVar[int]
+    CODE_SERVICES_FIELD_NUMBER: _ClassVar[int]
     DETACH_FIELD_NUMBER: _ClassVar[int]
     ASK_SECONDS_FIELD_NUMBER: _ClassVar[int]
     CHOICE_FIELD_NUMBER: _ClassVar[int]
@@ -129,12 +147,14 @@ class ExecuteRequest(_message.Message):
     proposal: str
     sql: SqlProgram
     mongo: MongoProgram
+    code: CodeProgram
     database: str
     folder: str
+    code_services: _containers.RepeatedScalarFieldContainer[str]
     detach: bool
     ask_seconds: int
     choice: int
-    def __init__(self, intent: _Optional[str] = ..., calls: _Optional[_Union[Calls, _Mapping]] = ..., files: _Optional[_Union[FilesProgram, _Mapping]] = ..., proposal: _Optional[str] = ..., sql: _Optional[_Union[SqlProgram, _Mapping]] = ..., mongo: _Optional[_Union[MongoProgram, _Mapping]] = ..., database: _Optional[str] = ..., folder: _Optional[str] = ..., detach: _Optional[bool] = ..., ask_seconds: _Optional[int] = ..., choice: _Optional[int] = ...) -> None: ...
+    def __init__(self, intent: _Optional[str] = ..., calls: _Optional[_Union[Calls, _Mapping]] = ..., files: _Optional[_Union[FilesProgram, _Mapping]] = ..., proposal: _Optional[str] = ..., sql: _Optional[_Union[SqlProgram, _Mapping]] = ..., mongo: _Optional[_Union[MongoProgram, _Mapping]] = ..., code: _Optional[_Union[CodeProgram, _Mapping]] = ..., database: _Optional[str] = ..., folder: _Optional[str] = ..., code_services: _Optional[_Iterable[str]] = ..., detach: _Optional[bool] = ..., ask_seconds: _Optional[int] = ..., choice: _Optional[int] = ...) -> None: ...
 
 class RevertRequest(_message.Message):
     __slots__ = ("action_id", "verb", "detach", "ask_seconds", "also", "regardless")
