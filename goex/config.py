@@ -20,7 +20,7 @@ from typing import Any, Literal, cast
 from policies.databases import LONGEST_HOLD
 from policies.errors import InvalidInput
 from policies.limits import BREAKER, NOT_CONFINED, Breaker, Confinement
-from runtimes.sandbox.bounds import WAITING_BYTES, Bounds
+from runtimes.sandbox.bounds import NONE_WAIT, WAITING_BYTES, Bounds
 from runtimes.sandbox.contract import Limits, Profile
 from runtimes.sql.contract import Limits as DatabaseLimits
 
@@ -91,13 +91,15 @@ class Sandbox:
 
     runtime: Literal["runc", "runsc"] = "runc"
     limits: Limits = field(default_factory=Limits)
-    waiting: int = 0
+    waiting: int = 2
     waiting_most: int = 16
     waiting_memory: int = 256 * 2**20
 
     def bounds(self) -> Bounds:
         """How many containers wait."""
-        most = min(self.waiting_most, self.waiting_memory // WAITING_BYTES) if self.waiting else 0
+        if self.waiting == 0 or self.runtime != "runc":  # another runtime's jobs always start cold
+            return NONE_WAIT
+        most = min(self.waiting_most, self.waiting_memory // WAITING_BYTES)
         return Bounds(least=min(self.waiting, most), most=most)
 
     def profile(self, image: str = "base") -> Profile:

@@ -309,13 +309,14 @@ class DockerSandbox:
 
         def remove_all(client: APIClient) -> tuple[str, ...]:
             filters = {"label": [f"{name}={value}" for name, value in wanted.items()]}
-            removed = []
+            removed, bound = [], self._maker.bound()
             for container in client.containers(all=True, filters=filters):
                 found = container.get("Labels") or {}
                 mine = found.get(spec.INSTANCE_LABEL) == self._identity.instance
                 if (own or not mine) and all(found.get(name) == value for name, value in wanted.items()):
                     remove(client, container["Id"])
-                    removed.append(found.get(spec.ACTION_LABEL, ""))
+                    names = [name.lstrip("/") for name in container.get("Names") or ()]
+                    removed.append(found.get(spec.ACTION_LABEL) or next(filter(None, map(bound.get, names)), ""))
             return tuple(sorted(filter(None, removed)))
 
         return await self._engine.call("remove what an earlier run left", remove_all)

@@ -22,13 +22,13 @@ class Scratch:
     """Folders below `root/<instance>`. Two daemons of one state don't run at once, so the other instances are dead."""
 
     def __init__(self, root: Path | None, state_id: str, instance: str) -> None:
-        self._root = root or _default(state_id)
-        self._mine = self._root / instance
+        self.root = root or _default(state_id)
+        self._mine = self.root / instance
 
     def put(self, name: str, files: Mapping[str, bytes]) -> Path:
         """Write the files of one job; returns the folder to mount. Raises SandboxFailed when that can't be done."""
         try:
-            _private(self._root)
+            _private(self.root)
             _private(self._mine)
             folder = self._mine / name
             folder.mkdir(mode=0o700)
@@ -41,7 +41,7 @@ class Scratch:
     def empty(self, name: str, *folders: str) -> Path:
         """A folder that holds these empty ones, to be mounted now and filled later. Raises SandboxFailed."""
         try:
-            _private(self._root)
+            _private(self.root)
             _private(self._mine)
             made = self._mine / name
             made.mkdir(mode=0o700)
@@ -58,14 +58,14 @@ class Scratch:
 
     def reap(self) -> None:
         """Remove what earlier instances left."""
-        if self._root.is_dir() and not self._root.is_symlink():
-            for entry in self._root.iterdir():
+        if self.root.is_dir() and not self.root.is_symlink():
+            for entry in self.root.iterdir():
                 if entry != self._mine and entry.is_dir() and not entry.is_symlink():
                     shutil.rmtree(entry, ignore_errors=True)
 
     def _failed(self, error: OSError) -> SandboxFailed:
         return SandboxFailed(
-            f"The files of a job can't be written below {self._root}: {error.strerror}.",
+            f"The files of a job can't be written below {self.root}: {error.strerror}.",
             next_step="Free some space there, or check who owns the folder.",
         )
 

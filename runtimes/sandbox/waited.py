@@ -75,6 +75,10 @@ class Maker:
         engine.hang_up(waiting.stream)
         await self._removed(waiting.name)
 
+    def bound(self) -> dict[str, str]:
+        """The action that each container was given to, by the container's name. Blocks."""
+        return warm.bound(self.folders.root)
+
     def forget(self, name: str) -> None:
         """Remove the folders of one whose container is gone. Idempotent; blocks."""
         self.folders.drop(name)

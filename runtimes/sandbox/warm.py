@@ -9,6 +9,7 @@ again, later and later; meanwhile none wait, and jobs start cold, with the engin
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -31,6 +32,7 @@ log = logging.getLogger(__name__)
 PROGRAM = ("/usr/bin/python3", "-I", "-S", "/goex/bin/wait.py")
 NOBODY = 65534
 JOB, GATEWAY = "job", "gateway"  # the two folders
+ACTION = "action"  # beside them, not in the container: a link whose text is the action that it was given to
 READY_SECONDS = 20.0
 _WORKERS = 2  # containers that are being made at a time; on two processors more don't help
 _IDLE = 60.0  # seconds without a miss, after which one less waits
@@ -61,14 +63,26 @@ class Waiting:
         return not poll.poll(0)
 
     def bind(self, job: Job) -> None:
-        """Give it the job's files and socket. Raises NotBound where that can't be done, as across file systems."""
+        """Give it the job's files and socket, and note whose it is now, first of all. Raises NotBound where that can't
+        be done, as across file systems, or when it was bound before."""
         try:
+            (self.folder / ACTION).symlink_to(job.action_id)
             fill(self.folder / JOB, job.files)
             if job.socket_dir is not None:
                 for entry in Path(job.socket_dir).iterdir():
                     os.link(entry, self.folder / GATEWAY / entry.name, follow_symlinks=False)
         except OSError as error:
             raise NotBound from error
+
+
+def bound(folders: Path) -> dict[str, str]:
+    """The action that each container was given to, by the container's name; `folders` holds those of all instances.
+    One that still waits isn't among them."""
+    found = {}
+    for folder in folders.glob("*/*"):
+        with contextlib.suppress(OSError):  # it has none, or went meanwhile
+            found[folder.name] = str((folder / ACTION).readlink())
+    return found
 
 
 def serves(job: Job, profile: Profile) -> bool:

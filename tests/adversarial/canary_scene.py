@@ -58,7 +58,7 @@ class Scene:
         decide(self.daemon, approval)
         self.service.wait_until_held()
         try:
-            yield journey, of_action(self.client, journey.action_id)
+            yield journey, of_action(self.client, journey.action_id, self.daemon.run_dir)
         finally:
             self.service.release()
 

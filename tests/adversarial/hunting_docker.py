@@ -12,8 +12,8 @@ from typing import Any
 import docker.errors
 from docker import APIClient
 
-from runtimes.sandbox.spec import ACTION_LABEL
 from tests.adversarial.hunting import Found, Hunt, family, memory, told
+from tests.support import containers
 
 _KERNELS = {"proc", "sysfs", "devpts", "mqueue", "cgroup", "cgroup2", "overlay"}
 
@@ -73,11 +73,11 @@ class ContainerHunt:
         return folder
 
 
-def of_action(client: APIClient, action: str) -> ContainerHunt:
-    """The container of an action under way."""
-    found = client.containers(all=True, filters={"label": f"{ACTION_LABEL}={action}"})
+def of_action(client: APIClient, action: str, run_dir: Path) -> ContainerHunt:
+    """The container of an action under way in the daemon of that folder."""
+    found = containers.of_action(client, action, run_dir)
     assert len(found) == 1, found
-    return ContainerHunt(client, found[0]["Id"])
+    return ContainerHunt(client, found[0])
 
 
 def image(client: APIClient, id: str) -> Callable[[Hunt], Found]:

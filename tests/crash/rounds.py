@@ -22,6 +22,7 @@ import grpc
 
 from goex.rpc import goex_pb2 as pb
 from tests.services.synapse import Synapse
+from tests.support.containers import left
 from tests.support.daemon import Daemon
 from tests.support.journey import Journey, shell, undo
 
@@ -118,10 +119,9 @@ def kill_at(
 
 
 def containers(daemon: Daemon) -> list[str]:
-    """What is left in Docker of this state folder."""
-    label = f"org.goex.state={(daemon.state_dir / 'id').read_text().strip()}"
-    with closing(docker.from_env()) as engine:
-        return [container.name for container in engine.containers.list(all=True, filters={"label": label})]
+    """What is left in Docker of this state folder's actions, and of daemons before this one."""
+    with closing(docker.APIClient()) as engine:
+        return left(engine, (daemon.state_dir / "id").read_text().strip(), daemon.run_dir)
 
 
 def back(daemon: Daemon, action: str, seconds: float = 60.0) -> str:
@@ -143,8 +143,8 @@ def common(daemon: Daemon) -> list[str]:
     verified = daemon.person("VerifyLog", pb.VerifyLogRequest())
     if not (verified.good and verified.authenticated):
         problems.append(f"the chain doesn't verify: {verified.problem}")
-    if left := containers(daemon):
-        problems.append(f"containers are left: {left}")
+    if names := containers(daemon):
+        problems.append(f"containers are left: {names}")
     return problems
 
 

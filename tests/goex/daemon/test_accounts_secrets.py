@@ -91,7 +91,7 @@ def test_tokens_are_in_the_vault_and_in_memory_alone(person: Person) -> None:
     assert len(set(values)) == 5
     hunt = Hunt(*values)
     with docker.APIClient() as client:
-        container = of_action(client, journey.action_id)
+        container = of_action(client, journey.action_id, person.daemon.run_dir)
         for where, search in container.searches.items():
             assert not any(search(hunt).values()), f"a token is in the container: {where}"
     finished = journey.finished()

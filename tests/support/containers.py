@@ -1,0 +1,36 @@
+"""Whose a container is, seen from outside: by its label, or, where it was made before its action, by the daemon's note.
+
+A label can't be added to a container that is there already. So the daemon notes in the container's folder which action
+it was given to, before anything of the action is put there.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from docker import APIClient
+
+from runtimes.sandbox import warm
+from runtimes.sandbox.spec import ACTION_LABEL, STATE_LABEL
+
+
+def of_action(client: APIClient, action: str, run_dir: Path) -> list[str]:
+    """The ids of the containers that were made for, or given to, that action of the daemon of that folder."""
+    given = {name for name, owner in warm.bound(run_dir / "waiting").items() if owner == action}
+    return [
+        found["Id"]
+        for found in client.containers(all=True)
+        if found["Labels"].get(ACTION_LABEL) == action or given & {name.lstrip("/") for name in found["Names"]}
+    ]
+
+
+def left(client: APIClient, state_id: str, run_dir: Path) -> list[str]:
+    """The names of the containers of that state but those that wait for a job of the daemon that runs now: they have
+    a folder, and no action's name in it. Call it when that daemon has come up."""
+    waiting = run_dir / "waiting"
+    folders = {each.name for each in waiting.glob("*/*")}
+    found = client.containers(all=True, filters={"label": f"{STATE_LABEL}={state_id}"})
+    folders |= {each.name for each in waiting.glob("*/*")}
+    assert len(list(waiting.glob("*"))) <= 1, "the folders of an earlier daemon are left"
+    names = {name.lstrip("/") for each in found for name in each["Names"]}
+    return sorted(names - (folders - set(warm.bound(waiting))))
