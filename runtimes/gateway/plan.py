@@ -65,11 +65,15 @@ class PlannedRequest:
 @dataclass(frozen=True, slots=True)
 class Slot:
     """A place in a rule's path: exactly one segment, or with `many` one or several. `values` (decoded) are all that it
-    may be; () is anything that is plain segments: no slash within one, nothing that decodes a second time."""
+    may be; () is anything that is plain segments: no slash within one, nothing that decodes a second time. The last of
+    its segments ends with `end` (":cancel"), which isn't part of the value; without `verbs` the value doesn't itself
+    end like that (a colon and a word), which would be another method of the same path."""
 
     name: str
     values: tuple[str, ...] = ()
     many: bool = False
+    end: str = ""
+    verbs: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +85,9 @@ class Rule:
     allowed values, () for any; another name is refused. `fields`: values that top-level fields of the body are held to
     where they stand there; `must`: the names of `query` or `fields` that have to stand there. With `body_format` "json"
     or "form" a body is either of them, and is read whole before anything is sent; with "any" it is streamed. `calls`,
-    `request_bytes`, `response_bytes` bound all its requests, each request, each answer.
+    `request_bytes`, `response_bytes` bound all its requests, each request, each answer. `headers`: names that are passed
+    on beside the usual ones. `others`: the paths of other methods at this verb and origin; what fits one of them more
+    exactly is that method's, and this rule doesn't let it pass.
     """
 
     id: str  # "rule-0"
@@ -171,7 +177,8 @@ class Exchange:
 class Refusal:
     """Something that the plan doesn't hold was tried. Goes to the log, and (as a 4xx) to the container.
 
-    `kind` and `method_id` are known for code alone: what it is about (`policy.No`), and which rule's method came closest.
+    `kind` and `method_id` are known for code alone: what it is about (`policy.No`), and which rule's method it would
+    have been.
     """
 
     reason: str

@@ -1,0 +1,129 @@
+"""Paths against templates: does a request's path fit, and whose is it where several do. Pure.
+
+A slot takes what can be nothing but its own segments: a server that decodes twice, folds Unicode, or splits at an
+encoded slash must not find another path in it. Where another method's template is more exact about the same path (a
+name where ours has a slot), the path is that method's, whatever its upper and lower case.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from runtimes.gateway.plan import Slot
+from runtimes.gateway.urls import BadTarget, check_segment
+
+Template = Sequence[str | Slot]
+# For each part of a template: the segments that it took.
+Taken = tuple[tuple[str, ...], ...]
+
+_ENCODED = re.compile(r"%[0-9A-Fa-f]{2}|%u[0-9A-Fa-f]{4}|&#|\\")
+_VERB = re.compile(r":[A-Za-z][A-Za-z0-9_.\-]*\Z")
+_SUFFIX = re.compile(r"\.(json|xml|html|csv|txt|js|rss|atom|yaml|yml|pdf)\Z")
+
+
+def divide(template: Template, segments: Sequence[str]) -> Taken | None:
+    """Which segments each part of the template stands for; None when their shape is another. A template has one `many`
+    slot at most. Values aren't looked at."""
+    many = next((place for place, part in enumerate(template) if isinstance(part, Slot) and part.many), None)
+    spare = len(segments) - len(template)
+    if spare < 0 or (spare and many is None):
+        return None
+    taken: list[tuple[str, ...]] = []
+    start = 0
+    for place in range(len(template)):
+        end = start + 1 + (spare if place == many else 0)
+        taken.append(tuple(segments[start:end]))
+        start = end
+    return tuple(taken) if all(_shaped(part, took) for part, took in zip(template, taken, strict=True)) else None
+
+
+def slot_values(template: Template, taken: Taken) -> dict[str, str]:
+    """The decoded value of each slot; of one with several segments, joined by slashes."""
+    return {
+        part.name: _value(part, took)
+        for part, took in zip(template, taken, strict=True)
+        if isinstance(part, Slot)
+    }  # fmt: skip
+
+
+def slot_differs(template: Template, taken: Taken) -> str:
+    """Why a slot can't have its value, in words; "" when each can."""
+    for part, took in zip(template, taken, strict=True):
+        if isinstance(part, Slot) and (reason := _refused(part, took)):
+            return reason
+    return ""
+
+
+def closer(ours: Template, other: Template, segments: Sequence[str]) -> bool:
+    """Whether the path, which fits `ours`, is (or could be to some server) rather `other`'s, another method's."""
+    mine = divide(ours, segments)
+    lowered = [segment.casefold() for segment in segments]
+    while lowered and not lowered[-1]:
+        lowered.pop()
+    theirs = divide([_lowered(part) for part in other], lowered) or divide(
+        [_lowered(part) for part in other], [*lowered[:-1], _SUFFIX.sub("", lowered[-1])] if lowered else []
+    )
+    if mine is None or theirs is None:
+        return False
+    exact, named = _exactness(ours, mine), _exactness(other, theirs)
+    return any(their > our for our, their in zip(exact, named, strict=False))
+
+
+def freedom(template: Template) -> tuple[int, ...]:
+    """For sorting: templates that say more come first, compared from the left."""
+    return tuple((2 if part.many else 1) if isinstance(part, Slot) else 0 for part in template)
+
+
+def _shaped(part: str | Slot, took: tuple[str, ...]) -> bool:
+    if isinstance(part, str):
+        return took == (part,)
+    if not all(took):
+        return False
+    return took[-1].endswith(part.end) and len(took[-1]) > len(part.end)
+
+
+def _value(slot: Slot, took: tuple[str, ...]) -> str:
+    text = "/".join(took)
+    return text[: len(text) - len(slot.end)] if slot.end else text
+
+
+def _refused(slot: Slot, took: tuple[str, ...]) -> str:
+    value = _value(slot, took)
+    if slot.values:
+        # A value that has a slash in it is one encoded segment, or (of `many`) several: it was shown either way.
+        return "" if value in slot.values else f"{slot.name} is held to {_listed(slot.values)}"
+    for segment in took:
+        folded = unicodedata.normalize("NFKC", segment)
+        if _ENCODED.search(segment) or any(char in text for text in (segment, folded) for char in "/\\?#;"):
+            return f"{slot.name} holds a character that servers read in different ways"
+        try:
+            check_segment(folded)
+        except BadTarget as error:
+            return error.message
+    if not slot.verbs and _VERB.search(value):
+        return f"{slot.name} ends like another method of the same path"
+    return ""
+
+
+def _listed(values: tuple[str, ...]) -> str:
+    shown = ", ".join(repr(value) for value in values[:5])
+    return shown if len(values) <= 5 else f"{shown} and {len(values) - 5} more"
+
+
+def _lowered(part: str | Slot) -> str | Slot:
+    if isinstance(part, str):
+        return part.casefold()
+    return Slot(part.name, many=part.many, end=part.end.casefold())
+
+
+def _exactness(template: Template, taken: Taken) -> list[int]:
+    """How exact a template is about each segment: 2 for a name, 1 for a slot with an end, 0 for a slot."""
+    found: list[int] = []
+    for part, took in zip(template, taken, strict=True):
+        if isinstance(part, str):
+            found.append(2)
+        else:
+            found += [0] * (len(took) - 1) + [1 if part.end else 0]
+    return found
