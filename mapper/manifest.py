@@ -10,6 +10,9 @@
     [oauth]                                         # how a login goes: see mapper.manifest_oauth
     issuer = "https://accounts.example.org"
 
+    [code]                                          # what programs that use it expect: see CodeFacts
+    tokens = ["CHAT_TOKEN"]
+
     [scopes."chat:write"]
     description = "Send messages."
     risk = "write"                                  # read, write, delete, admin; virtual = true where it is cut by us
@@ -57,7 +60,7 @@ from mapper.schemas import problem, short_form
 from mapper.tables import File, ManifestError, Table
 from mapper.templates import Reference, references
 from policies.accounts import Origin
-from policies.catalog import BodyFormat, Location, Method, Placement, Risk, Scope, Service, Source
+from policies.catalog import BodyFormat, CodeFacts, Location, Method, Placement, Risk, Scope, Service, Source
 from policies.errors import InvalidInput
 
 __all__ = ["ManifestError", "load"]
@@ -66,6 +69,8 @@ _SERVICE_NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 _METHOD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)*")
 _PARAMETER_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,80}")
+_PREFIX = re.compile(r"[A-Za-z0-9._-]{0,20}")
 _NEVER_A_KEY = frozenset({"authorization", "host", "cookie", "content-type", "content-length", "connection", "accept"})
 _HTTP = re.compile(r"(GET|HEAD|POST|PUT|PATCH|DELETE) (/\S*)")
 _SEGMENT = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.\-]*)\}|[A-Za-z0-9._~:@!$&'()*+,;=%-]*")
@@ -100,6 +105,7 @@ def load(text: str, *, file: str, source: Source = "bundled") -> Service:
     headers = _headers(root)
     scopes = {key: _scope(name, key, table) for key, table in root.table("scopes").tables()}
     oauth = manifest_oauth.read(root, scopes)
+    code = _code(root.table("code"))
     shared = root.take("shared", dict, {})
     drafts = [_method(name, key, table, scopes, shared) for key, table in root.table("methods").tables()]
     root.done()
@@ -133,19 +139,24 @@ def load(text: str, *, file: str, source: Source = "bundled") -> Service:
         headers=headers,
         source=source,
         oauth=replace(oauth, source=source) if oauth is not None else None,
+        code=code,
     )
 
 
 def _base_url(root: Table) -> str:
     url = root.take("base_url", str, "").rstrip("/")
     if url:
-        try:
-            origin = Origin.parse(url)
-        except InvalidInput as error:
-            root.fail(error.message.rstrip("."), "base_url")
-        if origin.scheme != "https" or any(char in url for char in "?#{}"):
-            root.fail("must be an https URL without query, fragment or braces", "base_url")
+        _checked_base(root, url, "base_url")
     return url
+
+
+def _checked_base(table: Table, url: str, key: str) -> None:
+    try:
+        origin = Origin.parse(url)
+    except InvalidInput as error:
+        table.fail(error.message.rstrip("."), key)
+    if origin.scheme != "https" or any(char in url for char in "?#{}"):
+        table.fail("must be an https URL without query, fragment or braces", key)
 
 
 def _placement(table: Table) -> Placement:
@@ -156,6 +167,29 @@ def _placement(table: Table) -> Placement:
         table.fail("isn't a header's name", "header")
     if made.format.count("{secret}") != 1 or not made.format.isprintable():
         table.fail("must hold {secret} once", "format")
+    table.done()
+    return made
+
+
+def _code(table: Table) -> CodeFacts:
+    made = CodeFacts(
+        tokens=table.texts("tokens"),
+        prefix=table.take("prefix", str, ""),
+        sdk=table.take("sdk", str, ""),
+        query=table.texts("query"),
+        either=table.take("either", bool, False),
+        bases=tuple(base.rstrip("/") for base in table.texts("bases")),
+    )
+    for name in made.tokens:
+        if not _VARIABLE.fullmatch(name) or name.startswith("GOEX_"):
+            table.fail(f"{name!r} isn't a variable that a program reads a token from", "tokens")
+    if not _PREFIX.fullmatch(made.prefix):
+        table.fail("is at most 20 letters, digits, dots, - and _", "prefix")
+    for name in made.query:
+        if not _PARAMETER_NAME.fullmatch(name.removeprefix("$")):
+            table.fail(f"{name!r} isn't a parameter's name", "query")
+    for base in made.bases:
+        _checked_base(table, base, "bases")
     table.done()
     return made
 

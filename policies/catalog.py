@@ -184,6 +184,24 @@ class OAuth:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CodeFacts:
+    """What programs that use a service expect of it.
+
+    `tokens` are the environment variables that they read its credential from, `prefix` what a placeholder for it begins
+    with, where libraries look at that. `sdk` is the API's name at a library that names APIs (`gmail:v1`). `query` are
+    parameters that libraries add to any call and that change nothing but the answer's form. `either`: the API takes GET
+    and POST alike, and arguments in the query as in the body. `bases`: further addresses that its methods are below.
+    """
+
+    tokens: tuple[str, ...] = ()
+    prefix: str = ""
+    sdk: str = ""
+    query: tuple[str, ...] = ()
+    either: bool = False
+    bases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
     """A provider's API. `base_url` may be "" where only an account can know it (a homeserver of one's own)."""
 
@@ -203,3 +221,4 @@ class Service:
     version: str = ""  # several, joined by "+", where documents are merged ("directory_v1+reports_v1")
     main: bool = True  # the version that is meant when none is named
     oauth: OAuth | None = None  # None: nothing is known about logins
+    code: CodeFacts = CodeFacts()

@@ -18,7 +18,7 @@ from mapper.store.listing import Listing, possible, risk_of, unpacked
 from mapper.store.rows import ServiceFacts
 from mapper.store.session import LEAST
 from mapper.store.tools import tool_name, tool_number
-from policies.catalog import BodyFormat, Location, Method, OAuth, Placement, Risk, Scope, Service
+from policies.catalog import BodyFormat, CodeFacts, Location, Method, OAuth, Placement, Risk, Scope, Service
 
 _METHOD = (
     "SELECT m.name, m.origin_id, m.description, m.http, m.path, m.risk, m.body, m.unsupported, m.scopes,"
@@ -35,6 +35,8 @@ _GOOGLE = OAuth(
     client="confidential",
     parameters=MappingProxyType({"access_type": "offline", "prompt": "consent"}),
 )
+# Google's own library adds these, and its documents leave them out of each method's arguments.
+_GOOGLE_QUERY = ("alt", "prettyPrint", "quotaUser", "fields", "uploadType", "$alt")
 _IDS = (
     "SELECT s.name, m.name FROM method m JOIN document d ON d.id = m.document_id JOIN service s ON s.id = d.service_id"
     " WHERE m.{} = ? ORDER BY s.main DESC, s.name LIMIT 50"
@@ -259,6 +261,7 @@ class Store(Listing):
             version=row[7],
             main=bool(row[8]),
             oauth=_GOOGLE if row[5] == "google" else logins.of_service(db, row[0]),
+            code=CodeFacts(query=_GOOGLE_QUERY) if row[5] == "google" else CodeFacts(),
         )
 
     def _method(self, db: sqlite3.Connection, service: str, row: Any) -> tuple[Method, int]:

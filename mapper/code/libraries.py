@@ -1,0 +1,228 @@
+"""What programs use of others' libraries: how their calls send requests, and what values they give.
+
+`Named` is something imported by its full name, `Thing` an object of a library. Whatever isn't here gives nothing known.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from mapper.code import http, sdks, texts
+from mapper.code.values import (
+    UNKNOWN,
+    Fields,
+    Function,
+    Json,
+    Listed,
+    Lit,
+    Made,
+    Method,
+    Named,
+    Thing,
+    Unknown,
+    Value,
+    choices,
+    joined,
+    of_json,
+    parts_of,
+    plain,
+    text,
+)
+
+if TYPE_CHECKING:
+    from mapper.code.python import Reader
+
+_ENDING = {"sys.exit", "builtins.exit", "builtins.quit", "os._exit", "os.abort"}
+_AS_GIVEN = {
+    "builtins.str", "builtins.list", "builtins.tuple", "builtins.iter", "builtins.reversed", "builtins.sorted",
+    "asyncio.run", "asyncio.create_task", "asyncio.ensure_future", "asyncio.wait_for", "asyncio.shield", "copy.copy",
+    "copy.deepcopy", "tqdm.tqdm", "typing.cast", "io.BytesIO", "builtins.bytes", "anyio.run", "contextlib.closing",
+}  # fmt: skip
+
+
+def called(reader: Reader, function: Named | Method | Thing, args: list[Value], given: Fields) -> Value:
+    """What a call of a library gives; what it sends is noted in `reader.seen`."""
+    for handler in (http.called, sdks.called):
+        found = handler(reader, function, args, given)
+        if found is not None:
+            return found
+    if isinstance(function, Named):
+        return _named(reader, function.name, args, given)
+    if isinstance(function, Method):
+        return _method(reader, function, args, given)
+    return UNKNOWN
+
+
+def attribute(reader: Reader, owner: Thing, name: str) -> Value:
+    """An attribute of a library's object."""
+    found = sdks.attribute(reader, owner, name)
+    return found if found is not None else Method(owner, name)
+
+
+def assigned(owner: Thing, name: str, value: Value) -> Value:
+    """The object after `owner.name = value`."""
+    return http.assigned(owner, name, value)
+
+
+def changed(owner: Thing, name: str, args: list[Value], given: Fields) -> Value | None:
+    """The object after a method that changes it; None for any other method."""
+    return http.changed(owner, name, args, given)
+
+
+def subscript(reader: Reader, owner: Named | Thing, place: Any) -> Value:
+    """`owner[place]` of something of a library."""
+    if isinstance(owner, Named) and owner.name in ("os.environ", "environ") and isinstance(place, str):
+        return environment(place)
+    return UNKNOWN
+
+
+def environment(name: str, default: Value | None = None) -> Value:
+    """An environment variable. A program runs in an environment of GoEx's own, which has the addresses of its services
+    and their tokens, so that what a program falls back to is what it gets for any other."""
+    if name.startswith("GOEX_URL_"):
+        return Lit(f"goex-url://{name[9:].lower()}")
+    secretive = any(word in name.upper() for word in ("TOKEN", "KEY", "SECRET", "PASSWORD", "CREDENTIAL"))
+    if default is None or secretive or name.startswith("GOEX_"):
+        return Unknown(f"the variable {name}")
+    return default
+
+
+def _named(reader: Reader, name: str, args: list[Value], given: Fields) -> Value:
+    first = args[0] if args else UNKNOWN
+    if name in _ENDING:
+        reader.leave()
+    if name in ("os.environ.get", "os.getenv", "environ.get"):
+        known, wanted = plain(first)
+        default = args[1] if len(args) > 1 else given.get("default")
+        return environment(wanted, default) if known and isinstance(wanted, str) else UNKNOWN
+    if name in _AS_GIVEN:
+        if name == "builtins.str":
+            return joined(text(parts_of(one)) for one in choices(first)) if args else Lit("")
+        if name == "builtins.bytes" and not texts.is_text(first):
+            return UNKNOWN
+        if name.startswith("builtins.") and name != "builtins.str" and isinstance(first, Fields):
+            items, more = reader.items(first)
+            return Listed(items, more)
+        if name == "builtins.list" and not args:
+            return Listed(())
+        return reader.call(first, args[1:], Fields()) if isinstance(first, Function) and name == "anyio.run" else first
+    match name:
+        case "builtins.dict":
+            made = first if isinstance(first, Fields) else Fields(more=bool(args))
+            return made.merged(given)
+        case "builtins.int" | "builtins.float" if isinstance(first, Lit):
+            try:
+                return Lit(int(first.value) if name.endswith("int") else float(first.value))
+            except (TypeError, ValueError, OverflowError):
+                return UNKNOWN
+        case "builtins.enumerate":
+            items, more = reader.items(first)
+            return Listed(tuple(Listed((Lit(place), item)) for place, item in enumerate(items)), more)
+        case "builtins.zip":
+            found = [reader.items(arg) for arg in args]
+            shortest = min((len(items) for items, _ in found), default=0)
+            rows = tuple(Listed(tuple(items[row] for items, _ in found)) for row in range(shortest))
+            return Listed(rows, any(more for _, more in found))
+        case "builtins.range":
+            bounds = [plain(arg) for arg in args]
+            if bounds and all(ok and isinstance(value, int) for ok, value in bounds):
+                try:
+                    numbers = range(*[value for _, value in bounds])
+                except (TypeError, ValueError):
+                    return UNKNOWN
+                if len(numbers) <= 24:
+                    return Listed(tuple(Lit(number) for number in numbers))
+            return Listed((), True)
+        case "builtins.map" | "builtins.filter" if len(args) >= 2:
+            items, more = reader.items(args[1])
+            made_items = [reader.call(first, [item], Fields()) for item in items[:24]]
+            if more or len(items) > 24:
+                made_items.append(reader.call(first, [UNKNOWN], Fields()))
+            return Listed(tuple(made_items), more) if name.endswith("map") else Listed(items, more)
+        case "builtins.getattr" if len(args) >= 2:
+            known, wanted = plain(args[1])
+            if known and isinstance(wanted, str):
+                return reader.attribute(first, wanted)
+            reader.note("getattr reaches what isn't named there")
+            return UNKNOWN
+        case "builtins.setattr":
+            reader.note("setattr changes what isn't named there")
+        case "builtins.super":
+            return UNKNOWN
+        case "json.dumps" | "simplejson.dumps" | "orjson.dumps" | "ujson.dumps":
+            return Json(first)
+        case "json.loads" | "simplejson.loads" | "orjson.loads":
+            if isinstance(first, Json):
+                return first.value
+            if isinstance(first, Lit) and isinstance(first.value, str) and len(first.value) < 100_000:
+                try:
+                    return of_json(json.loads(first.value))
+                except (ValueError, RecursionError):
+                    return UNKNOWN
+        case "urllib.parse.quote" | "urllib.parse.quote_plus" | "requests.utils.quote" | "requests.compat.quote":
+            return texts.quoted(first, name.endswith("plus"))
+        case "urllib.parse.urlencode" | "requests.compat.urlencode":
+            return texts.encoded(first)
+        case "urllib.parse.urljoin" | "requests.compat.urljoin":
+            return texts.under(first, args[1]) if len(args) > 1 else UNKNOWN
+        case "asyncio.gather" | "asyncio.wait":
+            return Listed(tuple(args))
+        case "asyncio.to_thread" | "functools.partial" if args:
+            if name == "functools.partial":
+                bound = tuple(args[1:])
+                if isinstance(first, Function) and not given.items:
+                    return Function(first.node, first.scope, (*first.bound, *bound))
+                return Thing("partial", (("of", first), ("args", bound), ("given", given)))
+            return reader.call(first, args[1:], given)
+        case "threading.Thread" | "multiprocessing.Process" | "threading.Timer":
+            target = given.get("target") or given.get("function") or (args[1] if len(args) > 1 else None)
+            handed = given.get("args") or (args[2] if len(args) > 2 else None)
+            if target is not None:
+                items, more = reader.items(handed) if handed is not None else ((), False)
+                named = given.get("kwargs")
+                extra = named if isinstance(named, Fields) else Fields()
+                reader.call(target, list(items), Fields(extra.items, extra.more or more))
+    return UNKNOWN
+
+
+def _method(reader: Reader, function: Method, args: list[Value], given: Fields) -> Value:
+    owner, name = function.of, function.name
+    if texts.is_text(owner) or isinstance(owner, Lit):
+        if isinstance(owner, Json):
+            return owner if name in ("encode", "decode", "strip") else UNKNOWN
+        return texts.method(owner, name, args, given)
+    if isinstance(owner, Fields):
+        match name:
+            case "get" if args:
+                known, key = plain(args[0])
+                if known:
+                    found = owner.get(str(key))
+                    if found is not None:
+                        return found
+                    return UNKNOWN if owner.more else (args[1] if len(args) > 1 else Lit(None))
+                return UNKNOWN
+            case "items":
+                return Listed(tuple(Listed((Lit(key), value)) for key, value in owner.items), owner.more)
+            case "keys":
+                return Listed(tuple(Lit(key) for key, _ in owner.items), owner.more)
+            case "values":
+                return Listed(tuple(value for _, value in owner.items), owner.more)
+            case "copy":
+                return owner
+    if isinstance(owner, Listed) and name == "copy":
+        return owner
+    # Executors, event loops and schedulers: whoever is given a function with its arguments calls it.
+    if name in ("submit", "run_in_executor", "call_soon", "apply_async", "apply") and args:
+        rest = args[1:] if name != "run_in_executor" else args[2:]
+        target = args[0] if name != "run_in_executor" else (args[1] if len(args) > 1 else UNKNOWN)
+        if isinstance(target, Function | Method | Made | Named):
+            return reader.call(target, rest, given)
+    if name in ("map", "imap", "imap_unordered", "starmap") and len(args) >= 2:
+        items, more = reader.items(args[1])
+        for item in items[:24] if not more else (UNKNOWN,):
+            reader.call(args[0], [item], Fields())
+        return Listed((), True)
+    if name in ("run_until_complete", "create_task", "run"):
+        return args[0] if args else UNKNOWN
+    return UNKNOWN

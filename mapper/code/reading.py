@@ -1,0 +1,21 @@
+"""Reading a program in whichever language it is written."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from mapper.code.sending import Seen
+
+
+def read(language: Literal["python", "shell"], program: str) -> Seen:
+    """What the program sends, as far as it can be known. Never raises for what the program holds."""
+    seen = Seen()
+    if language == "python":
+        from mapper.code.python import read_python
+
+        read_python(program, seen)
+    else:
+        from mapper.code.shell import read_shell
+
+        read_shell(program, seen)
+    return seen

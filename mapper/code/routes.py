@@ -1,0 +1,212 @@
+"""Which of a service's methods an address is: by host, base path, HTTP method and path template.
+
+Rules: a written segment beats a placeholder; of several methods at one address (an API's PATCH, cut into what it
+changes) it is the one whose fixed values are there and which has all the names that are. What could be two is none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
+
+from mapper.catalog import Catalog
+from policies.catalog import Method, Service
+
+_SLOT = re.compile(r"\{(\+?)([^{}]+)\}")
+_LONGEST = 40  # segments of a path
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """A part of a path that isn't known; it may hold several segments, or none that it seems."""
+
+
+HOLE = Hole()
+Segment = tuple[str | Hole, ...]  # the parts of one segment
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """One segment of a path as the catalog has it: written out, or with placeholders in it."""
+
+    text: str
+    slots: tuple[tuple[str, bool], ...] = ()  # name, and whether it may be several segments
+
+    @property
+    def alone(self) -> str:
+        """The placeholder's name where it is all of the segment."""
+        return self.slots[0][0] if len(self.slots) == 1 and _SLOT.fullmatch(self.text) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One method's address, below its service's base URL."""
+
+    method_id: str
+    http: str
+    segments: tuple[Template, ...]
+    origin: str = ""  # the provider's own id
+
+    @classmethod
+    def of(cls, method_id: str, http: str, path: str, origin: str = "") -> Route:
+        made = []
+        for segment in path.strip("/").split("/") if path.strip("/") else ():
+            slots = tuple((match[2], match[1] == "+") for match in _SLOT.finditer(segment))
+            made.append(Template(segment, slots))
+        return cls(method_id, http, tuple(made), origin)
+
+    @property
+    def shape(self) -> tuple[str, ...]:
+        return tuple("{}" if one.alone else one.text for one in self.segments)
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """A route that fits an address: the values of its placeholders as far as they are known, and how well it fits."""
+
+    route: Route
+    slots: Mapping[str, str | None]
+    rank: tuple[int, ...]
+
+
+def fit(route: Route, segments: Sequence[Segment], spanning: bool = False) -> Met | None:
+    """How an address's segments fit a route; None when they don't. `spanning`: a hole may be several placeholders."""
+    slots: dict[str, str | None] = {}
+    place = 0
+    written = 0
+    for number, template in enumerate(route.segments):
+        if place >= len(segments):
+            return None
+        several = next((name for name, many in template.slots if many), "")
+        if several and template.alone:
+            left = len(route.segments) - number - 1
+            end = len(segments) - left
+            if end <= place:
+                return None
+            taken = segments[place:end]
+            known = all(isinstance(part, str) for one in taken for part in one)
+            slots[several] = "/".join(unquote("".join(map(str, one))) for one in taken) if known else None
+            place = end
+            continue
+        segment = segments[place]
+        if spanning and segment == (HOLE,) and template.alone:
+            # As many placeholders as there are in a row, all in this one part that isn't known.
+            row = number
+            while row < len(route.segments) and route.segments[row].alone:
+                slots[route.segments[row].alone] = None
+                row += 1
+            rest = fit(Route(route.method_id, route.http, route.segments[row:]), segments[place + 1 :])
+            if rest is None:
+                return None
+            return Met(route, {**slots, **rest.slots}, (written + rest.rank[0],))
+        found = _segment(template, segment)
+        if found is None:
+            return None
+        slots.update(found)
+        written += not template.slots
+        place += 1
+    return Met(route, slots, (written,)) if place == len(segments) else None
+
+
+def _segment(template: Template, segment: Segment) -> dict[str, str | None] | None:
+    known = all(isinstance(part, str) for part in segment)
+    written = "".join(str(part) for part in segment) if known else ""
+    if not template.slots:
+        return {} if known and unquote(written) == unquote(template.text) else None
+    if template.alone:
+        if known and not written:
+            return None
+        return {template.alone: unquote(written) if known else None}
+    # Placeholders beside text, like `{id}:cancel`.
+    ends = _SLOT.split(template.text)
+    before, after = ends[0], ends[-1]
+    if known:
+        pattern = "".join(
+            re.escape(one) if place % 3 == 0 else "(.+)" if place % 3 == 2 else "" for place, one in enumerate(ends)
+        )
+        match = re.fullmatch(pattern, written)
+        if match is None:
+            return None
+        return {name: unquote(value) for (name, _), value in zip(template.slots, match.groups(), strict=True)}
+    first, last = segment[0], segment[-1]
+    if before and not (isinstance(first, str) and first.startswith(before)):
+        return None
+    if after and not (isinstance(last, str) and last.endswith(after)):
+        return None
+    return {name: None for name, _ in template.slots}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A base URL under which a service's methods are: host (with a port that isn't the scheme's own) and path."""
+
+    scheme: str
+    host: str
+    path: tuple[str, ...]
+
+    @classmethod
+    def of(cls, url: str) -> Place | None:
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:
+            return None
+        if not parts.hostname or parts.scheme not in ("http", "https", "goex-url"):
+            return None
+        usual = {"http": 80, "https": 443}.get(parts.scheme)
+        host = parts.hostname.lower() + (f":{port}" if port and port != usual else "")
+        return cls(parts.scheme, host, tuple(one for one in parts.path.strip("/").split("/") if one))
+
+
+@dataclass(slots=True)
+class Routes:
+    """A service's methods by where they are; read when they are first asked for."""
+
+    catalog: Catalog
+    service: Service
+    places: tuple[tuple[Place, str], ...]  # and the base that it is, "" for the service's own
+    _routes: tuple[Route, ...] | None = field(default=None)
+
+    def all(self) -> tuple[Route, ...]:
+        if self._routes is None:
+            self._routes = tuple(self._read())
+        return self._routes
+
+    def _read(self) -> Iterable[Route]:
+        store = self.catalog.store
+        if self.service.source == "imported" and store is not None:
+            for name, origin, http, path in store.routes_of(self.service.name):
+                if http:
+                    yield Route.of(f"{self.service.name}.{name}", http, path, origin)
+            return
+        for method in self.service.methods.values():
+            if method.http and not method.unsupported:
+                yield Route.of(method.id, method.http, method.path)
+
+    def meeting(self, http: str, segments: Sequence[Segment], either: bool) -> list[Met]:
+        """The routes that fit best: one, or those that share an address."""
+        if len(segments) > _LONGEST:
+            return []
+        for spanning in (False, True):
+            found = [
+                met
+                for route in self.all()
+                if (route.http == http or (either and {route.http, http} <= {"GET", "POST"}))
+                and (met := fit(route, segments, spanning)) is not None
+            ]
+            if found:
+                best = max(met.rank for met in found)
+                return [met for met in found if met.rank == best]
+        return []
+
+
+def fixed_of(method: Method) -> dict[str, object]:
+    """What a method always sends, and nobody can choose."""
+    free = method.parameters.get("properties", {})
+    return {
+        name: value
+        for name, value in method.defaults.items()
+        if name not in free and method.locations.get(name) in ("query", "body", "repeat") and value != "$action.key"
+    }

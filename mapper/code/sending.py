@@ -1,0 +1,58 @@
+"""What reading a program gives, before the catalog is asked: the requests that it sends, as far as they are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from mapper.code.values import Fields, Lit, Value
+
+Kind = Literal["none", "json", "form", "any"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One HTTP request. `url` is without what `query` holds beside it; `body` are the names at its top level, where it
+    has such (`kind`)."""
+
+    line: int
+    verb: Value
+    url: Value
+    query: Fields = field(default_factory=Fields)
+    body: Fields = field(default_factory=Fields)
+    kind: Kind = "none"
+    signed: str = ""  # how it is signed with a secret, in words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spoken:
+    """A call by a library's own name for a method.
+
+    `sdk` says whose naming: "slack" (`name` is the API's), "google" (`api` is like `gmail:v1`, `name` like
+    `users.messages.send`; `given` are its arguments, and `upload` whether it sends media).
+    """
+
+    line: int
+    sdk: Literal["slack", "google"]
+    name: str
+    given: Fields
+    api: str = ""
+    kind: Kind = "none"
+    upload: bool = False
+    verb: Value = field(default_factory=lambda: Lit(""))
+    base: Value | None = None  # another base URL than the service's, where the program gives one
+
+
+@dataclass(slots=True, kw_only=True)
+class Seen:
+    """All that was read in a program."""
+
+    requests: list[Request] = field(default_factory=list)
+    spoken: list[Spoken] = field(default_factory=list)
+    unread: list[tuple[int, str]] = field(default_factory=list)  # what sends something that isn't known: line, text
+    notes: list[str] = field(default_factory=list)
+    addresses: list[str] = field(default_factory=list)  # texts that begin like an address
+
+    def note(self, text: str) -> None:
+        if text not in self.notes and len(self.notes) < 40:
+            self.notes.append(text)

@@ -1,0 +1,207 @@
+"""Texts that are known in part: what their operators and methods give."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+from urllib.parse import quote, quote_plus, urlencode, urljoin
+
+from mapper.code.values import (
+    UNKNOWN,
+    Fields,
+    Form,
+    Json,
+    Listed,
+    Lit,
+    Text,
+    Value,
+    parts_of,
+    plain,
+    text,
+)
+
+_LARGEST = 10_000  # characters or items that an operator may make
+_PIECE = re.compile(r"\{\{|\}\}|\{([A-Za-z_0-9]*)([^{}]*)\}")
+_PERCENT = re.compile(r"%(?:\(([^)]*)\))?([sdr%])")
+_WHOLE = {"lower", "upper", "title", "capitalize", "strip", "lstrip", "rstrip", "replace", "removeprefix",
+          "removesuffix", "zfill"}  # fmt: skip
+
+
+def is_text(value: Value) -> bool:
+    return isinstance(value, Text | Form | Json) or (isinstance(value, Lit) and isinstance(value.value, str))
+
+
+def percent(left: Value, right: Value) -> Value:
+    """`left % right`."""
+    if not (isinstance(left, Lit) and isinstance(left.value, str)):
+        return UNKNOWN
+    given = list(right.items) if isinstance(right, Listed) else [right]
+    named = dict(right.items) if isinstance(right, Fields) else {}
+    made: list[Any] = []
+    end = 0
+    for match in _PERCENT.finditer(left.value):
+        made.append(left.value[end : match.start()])
+        end = match.end()
+        if match[2] == "%":
+            made.append("%")
+        elif match[1] is not None:
+            made.extend(parts_of(named.get(match[1], UNKNOWN)))
+        else:
+            made.extend(parts_of(given.pop(0)) if given and match[2] != "r" else (None,))
+    return text((*made, left.value[end:]))
+
+
+def formatted(owner: str, args: list[Value], given: Fields) -> Value:
+    """`owner.format(*args, **given)`."""
+    made: list[Any] = []
+    end = next_place = 0
+    for match in _PIECE.finditer(owner):
+        made.append(owner[end : match.start()])
+        end = match.end()
+        if match[0] in ("{{", "}}"):
+            made.append(match[0][0])
+            continue
+        name = match[1]
+        if not name:
+            name, next_place = str(next_place), next_place + 1
+        found = given.get(name) if not name.isdigit() else (args[int(name)] if int(name) < len(args) else None)
+        made.extend(parts_of(found) if found is not None and not match[2] else (None,))
+    return text((*made, owner[end:]))
+
+
+def computed(op: ast.operator, one: Any, other: Any) -> Value:
+    """What an operator makes of two plain values."""
+    numbers = all(isinstance(each, int | float) and abs(each) < 1e12 for each in (one, other))
+    try:
+        match op:
+            case ast.Add() if numbers or (type(one) is type(other) and isinstance(one, str | bytes)):
+                return Lit(one + other)
+            case ast.Sub() if numbers:
+                return Lit(one - other)
+            case ast.Mult() if numbers:
+                return Lit(one * other)
+            case ast.Mult() if isinstance(one, str) and isinstance(other, int) and other * len(one) <= _LARGEST:
+                return Lit(one * other)
+            case ast.FloorDiv() if numbers:
+                return Lit(one // other)
+            case ast.Mod() if numbers:
+                return Lit(one % other)
+    except (ArithmeticError, ValueError):
+        return UNKNOWN
+    return UNKNOWN
+
+
+def method(owner: Value, name: str, args: list[Value], given: Fields) -> Value:
+    """What a text's own method gives."""
+    if name in ("encode", "decode"):
+        return owner if not (isinstance(owner, Lit) and isinstance(owner.value, bytes)) else text(parts_of(owner))
+    known = [plain(arg) for arg in args]
+    all_known = all(ok for ok, _ in known)
+    if name == "join" and args:
+        items = args[0]
+        if not isinstance(items, Listed) or items.more:
+            return UNKNOWN
+        made: list[Any] = []
+        for place, item in enumerate(items.items):
+            made.extend([*(parts_of(owner) if place else ()), *parts_of(item)])
+        return text(made)
+    if isinstance(owner, Lit) and isinstance(owner.value, str):
+        if name == "format":
+            return formatted(owner.value, args, given)
+        if all_known and name in _WHOLE and not given.items:
+            try:
+                return Lit(getattr(owner.value, name)(*[value for _, value in known]))
+            except (TypeError, ValueError, MemoryError, OverflowError):
+                return UNKNOWN
+        if all_known and name in ("split", "rsplit", "splitlines", "partition", "rpartition"):
+            try:
+                found = getattr(owner.value, name)(*[value for _, value in known])
+            except (TypeError, ValueError):
+                return UNKNOWN
+            return Listed(tuple(Lit(each) for each in found)) if len(found) <= 200 else UNKNOWN
+        if all_known and name in ("startswith", "endswith"):
+            try:
+                return Lit(getattr(owner.value, name)(*[value for _, value in known]))
+            except TypeError:
+                return UNKNOWN
+        if name == "replace" and known and known[0][0] and isinstance(known[0][1], str) and len(args) == 2:
+            made = []
+            for place, part in enumerate(owner.value.split(known[0][1]) if known[0][1] else [owner.value]):
+                made.extend([*(parts_of(args[1]) if place else ()), part])
+            return text(made)
+    if isinstance(owner, Text) and name in ("rstrip", "strip", "removesuffix") and all_known:
+        last = owner.parts[-1]
+        if isinstance(last, str):
+            try:
+                shorter = getattr(last, "rstrip" if name == "strip" else name)(*[value for _, value in known])
+            except TypeError:
+                return UNKNOWN
+            return text((*owner.parts[:-1], shorter))
+        return owner
+    return UNKNOWN
+
+
+def quoted(value: Value, plus: bool) -> Value:
+    """A text made fit for a URL."""
+    if isinstance(value, Lit) and isinstance(value.value, str | int):
+        return Lit((quote_plus if plus else quote)(str(value.value)))
+    return text(part if part is None else quote(part) if isinstance(part, str) else None for part in parts_of(value))
+
+
+def encoded(value: Value) -> Value:
+    """Named values as a form's text."""
+    if isinstance(value, Fields):
+        known, found = plain(value)
+        if known and all(isinstance(each, str | int | float) for each in found.values()):
+            return Lit(urlencode(found))
+        return Form(value)
+    if isinstance(value, Listed):
+        pairs = [item for item in value.items if isinstance(item, Listed) and len(item.items) == 2]
+        names = [plain(item.items[0]) for item in pairs]
+        if len(pairs) == len(value.items) and all(ok and isinstance(name, str) for ok, name in names):
+            return Form(Fields.of({name: pair.items[1] for (_, name), pair in zip(names, pairs, strict=True)},
+                                  value.more))  # fmt: skip
+    return Form(Fields(more=True))
+
+
+def under(base: Value, path: Value) -> Value:
+    """`urljoin(base, path)`."""
+    if isinstance(base, Lit) and isinstance(path, Lit) and isinstance(base.value, str) and isinstance(path.value, str):
+        try:
+            return Lit(urljoin(base.value, path.value))
+        except ValueError:
+            return UNKNOWN
+    if not isinstance(base, Lit) or not isinstance(base.value, str):
+        return UNKNOWN
+    parts = parts_of(path)
+    if not isinstance(parts[0], str):
+        return text((base.value.rpartition("/")[0] + "/", *parts)) if base.value.endswith("/") else UNKNOWN
+    try:
+        return text((urljoin(base.value, parts[0]), *parts[1:]))
+    except ValueError:
+        return UNKNOWN
+
+
+def fields_of(value: Value) -> Fields | None:
+    """The named values of what is given as a query or a form; None where nothing is given."""
+    match value:
+        case Lit(value=None):
+            return None
+        case Fields():
+            return value
+        case Form(fields=fields):
+            return fields
+        case Lit(value=str() | bytes() as known):
+            from urllib.parse import parse_qsl
+
+            raw = known if isinstance(known, str) else known.decode("utf-8", "replace")
+            try:
+                pairs = parse_qsl(raw, keep_blank_values=True, max_num_fields=200)
+            except ValueError:
+                return Fields(more=True)
+            return Fields.of({name: Lit(found) for name, found in pairs})
+        case Listed():
+            made = encoded(value)
+            return made.fields if isinstance(made, Form) else Fields(more=True)
+    return Fields(more=True)

@@ -1,0 +1,256 @@
+"""What is known of a value while a program is read: all of it, a part, one of a few, or nothing.
+
+Values are compared by what they hold, and never changed: a change of a variable gives it another value. Objects that
+the program itself made (`Made`) are the exception, since two names can stand for one.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+MOST = 24  # values that one place may have before it counts as unknown
+MOST_TEXT = 20_000  # characters of one text
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Nothing is known. `hint` says, for a message, where it comes from."""
+
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lit:
+    """A plain value: text, number, bool, None or bytes."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form's or query's text, made from named values."""
+
+    fields: Fields
+
+
+@dataclass(frozen=True, slots=True)
+class Json:
+    """The JSON text of a value."""
+
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text of which parts are known: a part that isn't is None, and a `Form` stands for its own text."""
+
+    parts: tuple[str | Form | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A list or tuple. `more`: further items may be in it."""
+
+    items: tuple[Value, ...]
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """A mapping by texts. `more`: further names may be in it."""
+
+    items: tuple[tuple[str, Value], ...] = ()
+    more: bool = False
+
+    @classmethod
+    def of(cls, items: Mapping[str, Value], more: bool = False) -> Fields:
+        return cls(tuple(items.items()), more)
+
+    def get(self, name: str) -> Value | None:
+        return next((value for key, value in self.items if key == name), None)
+
+    def merged(self, other: Fields) -> Fields:
+        return Fields.of({**dict(self.items), **dict(other.items)}, self.more or other.more)
+
+    def without(self, *names: str) -> Fields:
+        return Fields(tuple(item for item in self.items if item[0] not in names), self.more)
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """One of a few values."""
+
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Something imported, by its full name: `requests.post`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """An object of a library that is known: its kind, and what is known of it."""
+
+    kind: str
+    facts: tuple[tuple[str, Any], ...] = ()
+
+    def __getitem__(self, name: str) -> Any:
+        return next((value for key, value in self.facts if key == name), None)
+
+    def but(self, **facts: Any) -> Thing:
+        return Thing(self.kind, tuple({**dict(self.facts), **facts}.items()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Function:
+    """A function that the program defines. `bound` are values for its first parameters."""
+
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    scope: Any
+    bound: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Class:
+    """A class that the program defines."""
+
+    node: ast.ClassDef
+    scope: Any
+
+
+@dataclass(slots=True, eq=False)
+class Made:
+    """An object of a class that the program defines."""
+
+    of: Class
+    attributes: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method of a value that isn't the program's own: `text.format`, `client.chat_postMessage`."""
+
+    of: Value
+    name: str
+
+
+Value = Unknown | Lit | Form | Json | Text | Listed | Fields | OneOf | Named | Thing | Function | Class | Made | Method
+
+UNKNOWN = Unknown()
+
+
+def text(parts: Iterable[str | Form | None]) -> Value:
+    """The text that these parts make, in its simplest form."""
+    made: list[str | Form | None] = []
+    for part in parts:
+        if isinstance(part, str) and made and isinstance(made[-1], str):
+            made[-1] += part
+        elif part is None and made and made[-1] is None:
+            continue
+        elif part != "":
+            made.append(part)
+    if not made:
+        return Lit("")
+    if sum(len(part) for part in made if isinstance(part, str)) > MOST_TEXT:
+        return UNKNOWN
+    if len(made) == 1:
+        if isinstance(made[0], str):
+            return Lit(made[0])
+        if isinstance(made[0], Form):
+            return made[0]
+    return Text(tuple(made))
+
+
+def parts_of(value: Value) -> tuple[str | Form | None, ...]:
+    """The parts of a value written as text."""
+    match value:
+        case Lit(value=str() as known):
+            return (known,)
+        case Lit(value=bool() | int() | float() | None as known):
+            return (str(known),)
+        case Lit(value=bytes() as known):
+            try:
+                return (known.decode("utf-8"),)
+            except UnicodeDecodeError:
+                return (None,)
+        case Text(parts=parts):
+            return parts
+        case Form():
+            return (value,)
+    return (None,)
+
+
+def joined(values: Iterable[Value]) -> Value:
+    """What a place holds that may hold any of these."""
+    found: list[Value] = []
+    for value in values:
+        for each in value.values if isinstance(value, OneOf) else (value,):
+            if isinstance(each, Unknown):
+                return each
+            if not any(same(each, other) for other in found):
+                found.append(each)
+    if not found or len(found) > MOST:
+        return UNKNOWN
+    return found[0] if len(found) == 1 else OneOf(tuple(found))
+
+
+def same(one: Value, other: Value) -> bool:
+    """Whether two values are one; True and 1 are two."""
+    if one is other:
+        return True
+    try:
+        return type(one) is type(other) and repr(one) == repr(other) if isinstance(one, Lit) else one == other
+    except RecursionError:
+        return False
+
+
+def choices(value: Value) -> tuple[Value, ...]:
+    """What a value may be, one by one."""
+    return value.values if isinstance(value, OneOf) else (value,)
+
+
+def each(*values: Value) -> Iterator[tuple[Value, ...]]:
+    """Every combination of what these may be; where there are too many, those that make too many are unknown."""
+    counts = 1
+    listed: list[tuple[Value, ...]] = []
+    for value in values:
+        found = choices(value)
+        counts *= len(found)
+        listed.append(found if counts <= MOST else (UNKNOWN,))
+        counts = counts if counts <= MOST else counts // len(found)
+    yield from product(*listed)
+
+
+def plain(value: Value) -> tuple[bool, Any]:
+    """Whether all of a value is known, and then the value as JSON has it (tuples are lists)."""
+    match value:
+        case Lit(value=bytes() as known):
+            try:
+                return True, known.decode("utf-8")
+            except UnicodeDecodeError:
+                return False, None
+        case Lit(value=known):
+            return True, known
+        case Listed(items=items, more=False):
+            found = [plain(item) for item in items]
+            return all(ok for ok, _ in found), [item for _, item in found]
+        case Fields(items=pairs, more=False):
+            pairs_found = {key: plain(item) for key, item in pairs}
+            return all(ok for ok, _ in pairs_found.values()), {key: item for key, (_, item) in pairs_found.items()}
+    return False, None
+
+
+def of_json(known: Any) -> Value:
+    """A JSON value as one of ours."""
+    if isinstance(known, dict):
+        return Fields.of({str(key): of_json(item) for key, item in known.items()})
+    if isinstance(known, list | tuple):
+        return Listed(tuple(of_json(item) for item in known))
+    return Lit(known)
