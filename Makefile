@@ -21,6 +21,10 @@ test: services ## Run the tests, two files at a time (ARGS="-k name" for some of
 	@base=$$(mktemp -d /tmp/goXXXX) && trap 'rm -rf "$$base"' EXIT && \
 	    $(SIGNALS) $(BIN)/pytest -n 2 --dist loadfile --basetemp="$$base" $(ARGS) # sockets want short paths
 
+.PHONY: thorough
+thorough: services ## Run the tests that are too long for every time
+	@$(MAKE) test ARGS="-m thorough $(ARGS)"
+
 .PHONY: setup
 setup: ## Make the virtual environment .venv from the locks
 	@.ci/setup

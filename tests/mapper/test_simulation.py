@@ -21,10 +21,11 @@ CASES = MODEL.cases(2_000)
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("favourite", [0.0, 0.6])
-def test_at_fifteen_percent_noise(favourite: float) -> None:
-    results = simulate(MODEL, CATALOG, CASES, Noise(error=0.15, favourite=favourite))
+@pytest.mark.parametrize("cases", [1_000, pytest.param(2_000, marks=pytest.mark.thorough)])
+def test_at_fifteen_percent_noise(cases: int, favourite: float) -> None:
+    results = simulate(MODEL, CATALOG, CASES[:cases], Noise(error=0.15, favourite=favourite))
     adaptive, single = results[ADAPTIVE], results["1"]
-    assert adaptive.cases >= 2_000
+    assert adaptive.cases >= cases
     assert adaptive.agreement_pct >= 99.0
     assert adaptive.samples_mean <= 4.0
     # The control: the noise is there, and the vote is what takes it out.

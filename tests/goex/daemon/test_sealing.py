@@ -133,7 +133,7 @@ def session_with_keyring(folder: Path) -> Iterator[tuple[dict[str, str], subproc
 
 @needs_gnome
 def test_a_keyring_opens_it_at_the_start_and_not_after_it_was_sealed(tmp_path: Path) -> None:
-    with session_with_keyring(tmp_path) as (env, ring):
+    with session_with_keyring(tmp_path) as (env, _):
         more = {"DBUS_SESSION_BUS_ADDRESS": env["DBUS_SESSION_BUS_ADDRESS"]}
         more["PYTHON_KEYRING_BACKEND"] = "keyring.backends.SecretService.Keyring"
         with Daemon(env=more, init=False) as daemon:
@@ -174,7 +174,16 @@ def test_a_keyring_opens_it_at_the_start_and_not_after_it_was_sealed(tmp_path: P
             daemon.restart(unlock=False)
             until(lambda: status(daemon).vault == "unsealed")
 
-            # The keyring stops answering: the daemon is there all the same, and says what is wrong.
+
+
+@needs_gnome
+@pytest.mark.thorough  # the keyring has half a minute to answer
+def test_a_keyring_that_stops_answering_leaves_it_sealed_and_is_named(tmp_path: Path) -> None:
+    with session_with_keyring(tmp_path) as (env, ring):
+        more = {"DBUS_SESSION_BUS_ADDRESS": env["DBUS_SESSION_BUS_ADDRESS"]}
+        more["PYTHON_KEYRING_BACKEND"] = "keyring.backends.SecretService.Keyring"
+        with Daemon(env=more, init=False) as daemon:
+            daemon.person("VaultInit", pb.VaultInitRequest(keyed_by="keyring", approval_passphrase=APPROVAL_PASSPHRASE))
             daemon.stop()
             os.kill(ring.pid, 19)
             daemon.start()

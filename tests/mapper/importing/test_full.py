@@ -155,6 +155,7 @@ def test_the_main_version_is_what_people_mean_today(catalog: Catalog, api: str, 
     assert catalog.service(api).version == version
 
 
+@pytest.mark.thorough
 def test_importing_again_is_the_same(imported: tuple[Path, Report], catalog: Catalog, tmp_path: Path) -> None:
     path, _ = imported
     names = set(catalog.services)
