@@ -28,7 +28,7 @@ _PASSED = (
     "prefer", "idempotency-key", "x-idempotency-key", "x-github-media-type", "x-goog-fieldmask", "x-goog-if-match",
     "x-upload-content-type", "x-upload-content-length", "anthropic-beta", "openai-beta", "consistencylevel",
 )  # fmt: skip
-_VERSION = re.compile(r"[a-z0-9\-]{1,60}-version")
+_KINDS = re.compile(r"[a-z0-9\-]{1,60}-version|x-goog-upload-[a-z\-]{1,40}")
 _WEBSOCKET = ("sec-websocket-key", "sec-websocket-version", "sec-websocket-protocol")
 _METHOD = re.compile(r"x-.*method|.*-method-override|_method")
 _SECRET_WORDS = re.compile(r"auth(?!or)|token|secret|api-?_?key|cookie|passw|credential|bearer|access-?key|jwt|-sid\Z")
@@ -59,7 +59,7 @@ _PROTOCOLS = re.compile(r"[A-Za-z0-9._\-]{1,60}(, ?[A-Za-z0-9._\-]{1,60}){0,7}")
 SIGNED = "is signed with the secret, which isn't here"
 
 
-class NotPassed(Exception):  # noqa: N818  a refusal on its way to become a value
+class NotPassed(Exception):
     """Carries the `No` out of a check."""
 
     def __init__(self, no: No) -> None:
@@ -114,10 +114,10 @@ def headers_of(head: Head, rule: Rule, *, body: bool, websocket: bool) -> tuple[
     for name, value in head.headers:
         if name == own:
             continue
-        passes = name in _PASSED or name in more or _VERSION.fullmatch(name) or (websocket and name in _WEBSOCKET)
-        if not (name in more or passes and name in _PASSED) and (name in CREDENTIALS or _SECRET_WORDS.search(name)):
+        listed = name in _PASSED or name in more
+        if not listed and (name in CREDENTIALS or _SECRET_WORDS.search(name)):
             raise refuse("credential", f"a credential that isn't the vault's, in the header {name}")
-        if not passes:
+        if not (listed or _KINDS.fullmatch(name) or (websocket and name in _WEBSOCKET)):
             dropped += [] if name in _FRAMING or name in dropped else [name]
         elif name != "content-type" or body:
             found.setdefault(name, []).append(value)

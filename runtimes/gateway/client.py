@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from policies.errors import InvalidInput, Unavailable
-from runtimes.gateway.codec import exchange_from_json, lease_to_json, plan_to_json, refusal_from_json
+from runtimes.gateway.codec import exchange_from_json, lease_to_json, passed_from_json, plan_to_json, refusal_from_json
 from runtimes.gateway.contract import GatewayFailed, Observer
 from runtimes.gateway.frames import BrokenFrame, Conversation, Ended, Message
 from runtimes.gateway.place import private_folder, sweep
@@ -195,11 +195,11 @@ class GatewayClient:
         opened = self._opened.get(str(message.get("action_id")))
         if opened is None:
             raise InvalidInput("There is no such action.")
-        if op == "sending":
+        if op in ("sending", "passing"):
             request = str(message["request"])
             opened.under_way.add(request)
             try:
-                await opened.observer.sending(request, str(message["text"]))
+                await _begin(opened.observer, op, request, message)
             except Exception:
                 opened.under_way.discard(request)
                 raise
@@ -212,6 +212,16 @@ class GatewayClient:
         else:
             raise InvalidInput(f"The daemon doesn't know {op[:20]!r}.")
         return {}
+
+
+async def _begin(observer: Observer, op: str, request: str, message: Message) -> None:
+    text = str(message["text"])
+    if op == "sending":
+        await observer.sending(request, text)
+    elif observer.passing is None:
+        raise InvalidInput("Nobody takes note of what code sends.")
+    else:
+        await observer.passing(request, text, passed_from_json(message["passed"]))
 
 
 def _unknown(request: str) -> Exchange:

@@ -7,14 +7,25 @@ literal of a plan can pose as a reference. Secrets cross as base64, here and now
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
 from policies.accounts import Account, Origin
 from policies.catalog import Expect
 from policies.errors import InvalidInput
-from runtimes.gateway.plan import Exchange, GatewayPlan, PlannedRequest, Ref, Refusal
+from runtimes.gateway.plan import (
+    Exchange,
+    GatewayPlan,
+    Passed,
+    PlannedRequest,
+    Ref,
+    Refusal,
+    Rule,
+    Slot,
+    TokenEndpoint,
+)
 from vault.lease import Lease
 from vault.secret import Secret
 
@@ -28,6 +39,10 @@ def plan_to_json(plan: GatewayPlan) -> dict[str, Any]:
         "max_request_bytes": plan.max_request_bytes,
         "max_response_bytes": plan.max_response_bytes,
         "seconds": plan.seconds,
+        "code": plan.code,
+        "rules": [_rule_to_json(rule) for rule in plan.rules],
+        "placeholders": {placeholder: list(account) for placeholder, account in plan.placeholders.items()},
+        "tokens": [[list(one.account), _origin_to_json(one.origin), list(one.path)] for one in plan.tokens],
     }
 
 
@@ -38,7 +53,63 @@ def plan_from_json(raw: Mapping[str, Any]) -> GatewayPlan:
         max_request_bytes=raw["max_request_bytes"],
         max_response_bytes=raw["max_response_bytes"],
         seconds=raw["seconds"],
+        code=raw["code"],
+        rules=tuple(_rule_from_json(rule) for rule in raw["rules"]),
+        placeholders={placeholder: _account(account) for placeholder, account in raw["placeholders"].items()},
+        tokens=tuple(
+            TokenEndpoint(account=_account(account), origin=Origin(*origin), path=tuple(path))
+            for account, origin, path in raw["tokens"]
+        ),
     )
+
+
+def _rule_to_json(rule: Rule) -> dict[str, Any]:
+    made = {
+        each.name: getattr(rule, each.name)
+        for each in fields(Rule)
+        if each.name not in ("account", "origin", "path", "others", "query", "fields")
+    }
+    return {
+        **{name: list(value) if isinstance(value, tuple) else value for name, value in made.items()},
+        "account": list(rule.account),
+        "origin": _origin_to_json(rule.origin),
+        "path": _template_to_json(rule.path),
+        "others": [_template_to_json(path) for path in rule.others],
+        "query": {name: list(values) for name, values in rule.query.items()},
+        "fields": {name: list(values) for name, values in rule.fields.items()},
+    }
+
+
+def _rule_from_json(raw: Mapping[str, Any]) -> Rule:
+    return Rule(**{
+        **raw,
+        "account": _account(raw["account"]),
+        "origin": Origin(*raw["origin"]),
+        "base_path": tuple(raw["base_path"]),
+        "path": _template_from_json(raw["path"]),
+        "others": tuple(_template_from_json(path) for path in raw["others"]),
+        "query": {name: tuple(values) for name, values in raw["query"].items()},
+        "fields": {name: tuple(values) for name, values in raw["fields"].items()},
+        "must": tuple(raw["must"]),
+        "closed": tuple(raw["closed"]),
+        "headers": tuple(raw["headers"]),
+    })  # fmt: skip
+
+
+def _template_to_json(template: Sequence[str | Slot]) -> list[Any]:
+    return [
+        part if isinstance(part, str) else [part.name, list(part.values), part.many, part.end, part.verbs]
+        for part in template
+    ]
+
+
+def _template_from_json(raw: Sequence[Any]) -> tuple[str | Slot, ...]:
+    return tuple(part if isinstance(part, str) else Slot(part[0], tuple(part[1]), *part[2:]) for part in raw)
+
+
+def _account(raw: Any) -> tuple[str, str]:
+    service, name = raw
+    return str(service), str(name)
 
 
 def _request_to_json(request: PlannedRequest) -> dict[str, Any]:
@@ -139,12 +210,32 @@ def exchange_from_json(raw: Mapping[str, Any]) -> Exchange:
     )
 
 
+def passed_to_json(passed: Passed) -> dict[str, Any]:
+    return {
+        "rule": passed.rule,
+        "slots": dict(passed.slots),
+        "query": [list(pair) for pair in passed.query],
+        "body": passed.body,
+        "size": passed.size,
+    }
+
+
+def passed_from_json(raw: Mapping[str, Any]) -> Passed:
+    return Passed(
+        rule=str(raw["rule"]),
+        slots={str(name): str(value) for name, value in raw["slots"].items()},
+        query=tuple((str(name), str(value)) for name, value in raw["query"]),
+        body=raw["body"],
+        size=int(raw["size"]),
+    )
+
+
 def refusal_to_json(refusal: Refusal) -> dict[str, Any]:
-    return {"reason": refusal.reason, "method": refusal.method, "target": refusal.target}
+    return {each.name: getattr(refusal, each.name) for each in fields(Refusal)}
 
 
 def refusal_from_json(raw: Mapping[str, Any]) -> Refusal:
-    return Refusal(reason=str(raw["reason"]), method=str(raw["method"]), target=str(raw["target"]))
+    return Refusal(**{each.name: str(raw[each.name]) for each in fields(Refusal)})
 
 
 def _origin_to_json(origin: Origin) -> list[Any]:

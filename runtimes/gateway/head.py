@@ -73,14 +73,15 @@ class Head:
     length: int | None
     chunked: bool
     continues: bool  # the client waits for 100 Continue
+    upgrade: str = ""  # "websocket" where that is asked for, and may be
 
     def get(self, name: str) -> str | None:
         """The value of a header that stands once at most."""
         return next((value for found, value in self.headers if found == name), None)
 
 
-def parse_head(raw: bytes) -> Head:
-    """Parse a head that ends with its empty line. Raises BadHead."""
+def parse_head(raw: bytes, *, upgrades: bool = False) -> Head:
+    """Parse a head that ends with its empty line. With `upgrades` it may ask for a WebSocket. Raises BadHead."""
     if len(raw) > MAX_HEAD:
         raise BadHead("limits", "the head is too long")
     if b"\0" in raw:
@@ -102,7 +103,7 @@ def parse_head(raw: bytes) -> Head:
         raise BadHead("syntax", "HTTP/1.0 isn't taken")
     return _check(Head(
         method=method, target=target, version=version, headers=headers, length=None, chunked=False, continues=False,
-    ))  # fmt: skip
+    ), upgrades)  # fmt: skip
 
 
 def _field(line: bytes) -> tuple[str, str]:
@@ -117,7 +118,7 @@ def _field(line: bytes) -> tuple[str, str]:
     return match[1].decode("ascii").lower(), match[2].decode("ascii")
 
 
-def _check(head: Head) -> Head:
+def _check(head: Head, upgrades: bool) -> Head:
     names = [name for name, _ in head.headers]
     for name in _SINGLE:
         if names.count(name) > 1:
@@ -130,8 +131,11 @@ def _check(head: Head) -> Head:
         raise BadHead("smuggling", "the content-length isn't a number")
     if coding is not None and coding.lower() != "chunked":
         raise BadHead("smuggling", "a transfer-encoding other than chunked")
-    if "http2-settings" in names or "upgrade" in names or "upgrade" in (head.get("connection") or "").lower():
+    upgrade = _upgrade(head, names)
+    if upgrade and not (upgrades and upgrade == "websocket"):
         raise BadHead("upgrade", "upgrades and WebSockets aren't passed on")
+    if upgrade and (length not in (None, "0") or coding is not None):
+        raise BadHead("smuggling", "an upgrade with a body")
     if head.get("content-encoding") not in (None, "identity"):
         raise BadHead("syntax", "a compressed request body isn't taken")
     if head.get("expect") not in (None, "100-continue"):
@@ -144,7 +148,20 @@ def _check(head: Head) -> Head:
         length=None if length is None else int(length),
         chunked=coding is not None,
         continues=head.get("expect") is not None,
+        upgrade=upgrade,
     )
+
+
+def _upgrade(head: Head, names: list[str]) -> str:
+    """The one protocol that the head asks to change to, "other" where that isn't clear; "" for none."""
+    tokens = [token.strip() for token in (head.get("connection") or "").lower().split(",")]
+    asked = "upgrade" in tokens or "upgrade" in (head.get("connection") or "").lower()
+    if "http2-settings" in names or names.count("upgrade") > 1 or asked != ("upgrade" in names):
+        return "other"
+    if not asked:
+        return ""
+    clear = "upgrade" in tokens and set(tokens) <= {"upgrade", "keep-alive"} and head.method == "GET"
+    return "websocket" if clear and (head.get("upgrade") or "").lower() == "websocket" else "other"
 
 
 def check_overrides(head: Head) -> None:

@@ -64,11 +64,16 @@ def check_opening(plan: GatewayPlan, leases: Sequence[Lease], now: datetime) -> 
 
 def credential(request: PlannedRequest, lease: Lease) -> tuple[str, str]:
     """The one header that carries the secret. Raises InvalidInput when it wouldn't be exactly one header."""
+    return request.credential_header, credential_text(request.credential_format, lease)
+
+
+def credential_text(form: str, lease: Lease) -> str:
+    """The secret as `form` has it. Raises InvalidInput when it couldn't be one header's value."""
     secret = lease.secret.reveal()
     if not secret:
         raise InvalidInput(f"The credential of {lease.account.id} is empty.")
     try:
-        value = request.credential_format.replace("{secret}", secret.decode("ascii"))
+        value = form.replace("{secret}", secret.decode("ascii"))
     except UnicodeError as error:
         raise InvalidInput(f"The credential of {lease.account.id} can't be written in a header.") from error
     if not _VALUE.fullmatch(value) or len(value) > MAX_CREDENTIAL:
@@ -76,7 +81,7 @@ def credential(request: PlannedRequest, lease: Lease) -> tuple[str, str]:
             f"The credential of {lease.account.id} can't be written in a header.",
             next_step="Put it into the vault again, without line breaks or spaces around it.",
         )
-    return request.credential_header, value
+    return value
 
 
 def _check_request(request: PlannedRequest, held: Mapping[AccountKey, Lease]) -> None:

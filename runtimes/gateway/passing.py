@@ -11,110 +11,63 @@ server reads it in another way than it was judged. Decisions are values: `Admiss
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 
 from policies.accounts import Origin
+from policies.jsonvalue import JsonValue
+from runtimes.gateway import bodies
+from runtimes.gateway.admission import Admission, Answered, AskedHead, Local, Ready
+from runtimes.gateway.asking import (
+    NotPassed,
+    Pairs,
+    carries_credential,
+    check_overrides,
+    check_signed,
+    headers_of,
+    placeholder_in,
+    refuse,
+    token_variable,
+)
 from runtimes.gateway.head import Head
-from runtimes.gateway.plan import GatewayPlan, Passed, Rule, TokenEndpoint
+from runtimes.gateway.plan import GatewayPlan, Passed, Rule
 from runtimes.gateway.policy import No
-from vault.lease import Lease
+from runtimes.gateway.routes import Taken, is_graphql, routed, slot_values, whole
+from runtimes.gateway.tokens import answer_token, placeholder_of
+from runtimes.gateway.urls import (
+    MAX_QUERY_VALUE,
+    BadTarget,
+    decode_path,
+    decode_query,
+    encode_path,
+    encode_query,
+    split_target,
+)
 
 MAX_UNDER_WAY = 64
 MAX_INSPECTED = 16 * 2**20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskedHead:
-    """A request's head as it came, on a connection to `origin`. `target` is in origin form, raw."""
-
-    origin: Origin
-    head: Head
-    target: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Admission:
-    """A request whose head passes. It is under way until `RulePolicy.settle`.
-
-    `headers` are those of the code that are sent, apart from framing (Host, Content-Length, Transfer-Encoding,
-    Accept-Encoding, Connection), which is the sender's, and from the credential, which `dress` adds. `inspect`: the
-    body is read whole, at most `limit` bytes, and given to `RulePolicy.read`; else `limit` bounds what is streamed,
-    and each piece goes by `RulePolicy.watch` first. `body`: whether there is one at all.
-    """
-
-    id: str  # "rule-0#3"
-    rule: Rule
-    target: str  # as it is sent, without a credential
-    headers: tuple[tuple[str, str], ...]
-    inspect: bool
-    body: bool
-    limit: int  # bytes of the request's body
-    websocket: bool = False
-    slots: Mapping[str, str]
-    query: tuple[tuple[str, str], ...]
-    kind: str = ""  # of its body: "json", "form", "multipart", "other", ""
-    rivals: tuple[Rule, ...] = ()  # further rules that the head fits, should the body not fit the first
-
-    @property
-    def account(self) -> tuple[str, str]:
-        return self.rule.account
-
-    @property
-    def origin(self) -> Origin:
-        return self.rule.origin
-
-    @property
-    def line(self) -> str:
-        """Method and URL without query, for the journal."""
-        return f"{self.rule.method} {self.rule.origin}{self.target.partition('?')[0]}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Local:
-    """A request that is answered here: its body, at most `limit` bytes, goes to `RulePolicy.answer`. It isn't under
-    way, and nothing of it is sent."""
-
-    endpoint: TokenEndpoint
-    placeholder: str
-    form: bool
-    limit: int = 64 * 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
-    """What the code gets for a `Local`."""
-
-    status: int
-    headers: tuple[tuple[str, str], ...]
-    body: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ready:
-    """A request that may be sent: by which rule (an inspected body may have chosen another than the head had), what is
-    told of it, and its body as it is sent (None: it is streamed as it comes, or there is none)."""
-
-    admission: Admission
-    passed: Passed
-    body: bytes | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dressed:
-    """A request with its credential: never shown, never kept."""
-
-    target: str
-    headers: tuple[tuple[str, str], ...]
-    body: bytes | None
+SMALL_JSON = 2**20  # a JSON body of no more than this is read whole also where no rule says so
 
 
 class Watch:
     """Looks at a body that is streamed, across the borders of its pieces."""
 
+    def __init__(self, watch: bodies.Watch) -> None:
+        self._watch = watch
+
     def feed(self, data: bytes) -> No | None:
         """Look at the next piece, before it is sent. `No`: it isn't sent, and the request is broken off."""
-        raise NotImplementedError
+        try:
+            self._watch.feed(data)
+        except NotPassed as refused:
+            return refused.no
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    segments: tuple[str, ...]
+    query: Pairs
 
 
 class RulePolicy:
@@ -122,44 +75,274 @@ class RulePolicy:
 
     def __init__(self, plan: GatewayPlan) -> None:
         self._plan = plan
+        self._used: Counter[str] = Counter()
+        self._under_way: set[int] = set()
+        self._ticket = 0
+        self._stopped = ""
 
     def knows(self, origin: Origin) -> bool:
         """Whether any rule or token endpoint is there."""
-        return any(one.origin == origin for one in (*self._plan.rules, *self._plan.tokens))
+        return origin in {*(rule.origin for rule in self._plan.rules), *(token.origin for token in self._plan.tokens)}
 
     def admit(self, asked: AskedHead) -> Admission | Local | No:
         """Judge a request by its head. An `Admission` is under way until `settle`."""
-        raise NotImplementedError
+        try:
+            return self._admit(asked)
+        except NotPassed as refused:
+            return refused.no
 
     def read(self, admission: Admission, body: bytes) -> Ready | No:
         """Judge the whole body of an admission that says `inspect`. After a `No`, settle with status 0."""
-        raise NotImplementedError
+        first: No | None = None
+        for one in (admission, *admission.rivals):
+            try:
+                return self._read(one, body)
+            except NotPassed as refused:
+                first = first or replace(refused.no, method_id=one.rule.method_id)
+        return first or No("no rule fits", kind="field")
 
     def ready(self, admission: Admission, length: int) -> Ready:
         """An admission without `inspect`, whose body (if any) is streamed; `length` in bytes, -1: not known."""
-        raise NotImplementedError
+        return Ready(admission=admission, passed=self._passed(admission, None, length if admission.body else 0))
 
-    def watch(self, admission: Admission) -> Watch:
-        raise NotImplementedError
+    def watch(self, admission: Admission) -> Watch | No:
+        """What looks at the body of an admission without `inspect`."""
+        content_type = dict(admission.headers).get("Content-Type", "")
+        try:
+            return Watch(bodies.Watch(admission.kind, content_type, admission.rule, self._plan.placeholders))
+        except NotPassed as refused:
+            return refused.no
 
     def answer(self, local: Local, body: bytes) -> Answered:
         """What the code gets from a token endpoint."""
-        raise NotImplementedError
+        status, headers, said = answer_token(local.placeholder, body, form=local.form)
+        return Answered(status=status, headers=headers, body=said)
 
     def settle(self, admission: Admission, status: int) -> None:
-        """The request is over, whatever came of it (0: no answer). Once for each admission."""
-        raise NotImplementedError
+        """The request is over, whatever came of it (0: no answer). Once for each admission, by any of its rules."""
+        self._under_way.discard(admission.ticket)
 
     def stop(self, why: str) -> None:
         """Admit nothing more."""
-        raise NotImplementedError
+        self._stopped = self._stopped or why
+
+    def _admit(self, asked: AskedHead) -> Admission | Local:
+        if self._stopped:
+            raise refuse("stopped", f"nothing more is sent: {self._stopped}", status=409)
+        if len(self._under_way) >= MAX_UNDER_WAY:
+            raise refuse("busy", f"{MAX_UNDER_WAY} requests are under way", status=429, hint="Wait for their answers.")
+        target = _target(asked)
+        if (local := self._local(asked, target)) is not None:
+            return local
+        rules = [rule for rule in self._plan.rules if rule.origin == asked.origin]
+        if not rules:
+            raise refuse("host", f"nothing is allowed at {asked.origin}")
+        known = {name for rule in rules for name in rule.query}
+        check_signed(asked.head, target.query, known)
+        check_overrides(asked.head, (name for name, _ in target.query))
+        fitting, worst = [], None
+        for rule, taken in routed(rules, asked.head.method, target.segments):
+            try:
+                fitting.append(self._by(rule, taken, asked, target))
+            except NotPassed as refused:
+                no = replace(refused.no, method_id=rule.method_id)
+                if worst is None or (worst.kind == "placeholder" and no.kind != "placeholder"):
+                    worst = no
+        if worst is not None and not fitting:
+            raise NotPassed(worst)
+        self._ticket += 1
+        self._under_way.add(self._ticket)
+        first, *rivals = (replace(one, ticket=self._ticket) for one in fitting)
+        return replace(first, id=self._count(first.rule), rivals=tuple(rivals) if first.inspect else ())
+
+    def _local(self, asked: AskedHead, target: _Target) -> Local | None:
+        for endpoint in self._plan.tokens:
+            if (endpoint.origin, endpoint.path) != (asked.origin, target.segments):
+                continue
+            kind = bodies.kind_of(asked.head.get("content-type"))
+            if asked.head.method != "POST" or kind not in ("form", "json") or target.query:
+                raise refuse(
+                    "token", "a token endpoint takes a POST of a form", hint="Use the credential file's library."
+                )
+            return Local(endpoint=endpoint, placeholder=placeholder_of(self._plan, endpoint), form=kind == "form")
+        return None
+
+    def _by(self, rule: Rule, taken: Taken, asked: AskedHead, target: _Target) -> Admission:
+        """The request by this rule, which has its path. Raises NotPassed."""
+        head = asked.head
+        query = self._without_credential(rule, head, target)
+        self._check_misplaced(rule, head, target.segments, query)
+        if head.upgrade and not rule.websocket:
+            raise refuse("upgrade", f"{rule.method_id} was allowed without a WebSocket", hint="Make a plain request.")
+        _check_query(rule, query)
+        body = head.chunked or bool(head.length)
+        kind = bodies.kind_of(head.get("content-type")) if body else ""
+        if body and (rule.method in ("GET", "HEAD") or rule.body_format == "none"):
+            raise refuse("body", f"{rule.method_id} takes no body here")
+        inspect = body and _inspected(rule, kind, head.length, query)
+        if inspect and kind == "other":
+            raise refuse("body", f"the body of {rule.method_id} is JSON or a form, since it is looked at")
+        bodies.check_fields(rule, None, query, () if inspect else rule.must)
+        _check_graphql(rule)
+        limit = min(rule.request_bytes, MAX_INSPECTED) if inspect else rule.request_bytes
+        if head.length is not None and head.length > limit:
+            raise refuse("size", f"the body is longer than {limit} bytes", status=413)
+        headers, dropped = headers_of(head, rule, body=body, websocket=bool(head.upgrade))
+        if body and not kind:
+            # A server may take a body that doesn't say what it is for a form.
+            headers = (*headers, ("Content-Type", "application/octet-stream"))
+        self._check_calls(rule)
+        encoded = encode_query(query)
+        path = encode_path(target.segments)
+        return Admission(
+            id="",
+            rule=rule,
+            target=f"{path}?{encoded}" if encoded else path,
+            headers=headers,
+            inspect=inspect,
+            body=body,
+            limit=limit,
+            websocket=bool(head.upgrade),
+            slots=slot_values(whole(rule), taken),
+            query=query,
+            kind=kind,
+            dropped=dropped,
+        )
+
+    def _without_credential(self, rule: Rule, head: Head, target: _Target) -> Pairs:
+        """The query, sorted by names, without the placeholder. Raises NotPassed unless it is where the rule wants it,
+        and is its account's. (In a body it is looked for when the body is there.)"""
+        query = tuple(sorted(target.query, key=lambda pair: pair[0]))
+        if rule.credential_at == "body":
+            return query
+        name = rule.credential_name
+        if rule.credential_at == "query":
+            found = [value for one, value in query if one == name]
+            query = tuple(pair for pair in query if pair[0] != name)
+        else:
+            found = [value for one, value in head.headers if one == name.lower()]
+        self._check_credential(rule, found)
+        return query
+
+    def _check_credential(self, rule: Rule, found: list[str]) -> None:
+        where = {"header": "the header", "query": "the parameter", "body": "the field"}[rule.credential_at]
+        where = f"{where} {rule.credential_name}"
+        hint = f"Send there what {token_variable(rule.account)} holds."
+        if not found:
+            raise refuse("placeholder", f"this request has no placeholder in {where}", hint=hint, status=401)
+        if len(found) > 1:
+            raise refuse("credential", f"{where} stands twice", hint=hint)
+        placeholder = placeholder_in(found[0], rule, self._plan.placeholders)
+        if placeholder is None:
+            raise refuse("credential", f"a credential that isn't the vault's, in {where}", hint=hint)
+        account = self._plan.placeholders[placeholder]
+        if account != rule.account:
+            raise refuse(
+                "placeholder", f"the placeholder of {'/'.join(account)} isn't for {rule.origin.host}", hint=hint
+            )
+
+    def _check_misplaced(self, rule: Rule, head: Head, segments: tuple[str, ...], query: Pairs) -> None:
+        """Raise NotPassed for a placeholder anywhere but in its place. The body's turn comes when it is there."""
+        own = rule.credential_name.lower() if rule.credential_at == "header" else ""
+        places = [("the path", "/".join(segments))]
+        places += [(f"the parameter {name[:60]}", f"{name}={value}") for name, value in query]
+        places += [(f"the header {name}", f"{name}: {value}") for name, value in head.headers if name != own]
+        for where, text in places:
+            if self._holds(text):
+                raise bodies.misplaced(where)
+
+    def _holds(self, value: JsonValue) -> bool:
+        """Whether a placeholder stands anywhere in a value."""
+        if isinstance(value, str):
+            return any(placeholder in value for placeholder in self._plan.placeholders)
+        if isinstance(value, dict):
+            return any(self._holds(key) or self._holds(child) for key, child in value.items())
+        return isinstance(value, list) and any(self._holds(child) for child in value)
+
+    def _read(self, admission: Admission, body: bytes) -> Ready:
+        rule = admission.rule
+        if len(body) > admission.limit:
+            raise refuse("size", f"the body is longer than {admission.limit} bytes", status=413)
+        if not body:
+            self._check_body(rule, None, admission.query)
+            return self._sent(admission, None, b"", "")
+        if not admission.kind:
+            raise refuse("body", "a body without a content-type", hint="Say whether it is JSON or a form.")
+        content_type = dict(admission.headers).get("Content-Type", "")
+        came = bodies.read_content(admission.kind, content_type, body, admission.limit)
+        content = self._check_body(rule, came, admission.query) or came
+        return self._sent(admission, content.value, content.body, content.type)
+
+    def _sent(self, admission: Admission, value: JsonValue, body: bytes, kind: str) -> Ready:
+        headers = tuple((name, kind if name == "Content-Type" else text) for name, text in admission.headers)
+        if not admission.id:  # another rule than the head's
+            self._check_calls(admission.rule)
+            admission = replace(admission, id=self._count(admission.rule))
+        admission = replace(admission, headers=headers, rivals=())
+        return Ready(admission=admission, passed=self._passed(admission, value, len(body)), body=body)
+
+    def _passed(self, admission: Admission, body: JsonValue, size: int) -> Passed:
+        return Passed(
+            rule=admission.rule.id, slots=dict(admission.slots), query=admission.query, body=body, size=size
+        )  # fmt: skip
+
+    def _check_calls(self, rule: Rule) -> None:
+        if self._used[rule.id] >= rule.calls:
+            raise refuse("calls", f"{rule.method_id} was allowed {rule.calls} times, and was called that often")
+
+    def _count(self, rule: Rule) -> str:
+        self._used[rule.id] += 1
+        return f"{rule.id}#{self._used[rule.id]}"
+
+    def _check_body(self, rule: Rule, content: bodies.Content | None, query: Pairs) -> bodies.Content | None:
+        """The body without its placeholder, where that is its place. Raises NotPassed."""
+        fields = () if content is None else content.fields or ()
+        if rule.credential_at == "body":
+            found = [value for name, value in fields if name == rule.credential_name]
+            self._check_credential(rule, [value if isinstance(value, str) else "" for value in found])
+            content = None if content is None else bodies.without_field(content, rule.credential_name)
+        if content is not None and (self._holds(content.value) or self._holds([name for name, _ in fields])):
+            raise bodies.misplaced("the body")
+        bodies.check_names(rule, [name for name, _ in fields])
+        bodies.check_fields(rule, content, query, rule.must)
+        if content is not None and is_graphql(rule):
+            bodies.check_graphql([name for name, _ in fields])
+        return content
 
 
-def dress(ready: Ready, lease: Lease) -> Dressed:
-    """The request with the credential in its one place. Raises InvalidInput where it can't be written there."""
-    raise NotImplementedError
+def _target(asked: AskedHead) -> _Target:
+    """Raises NotPassed for a target that can't be read in exactly one way."""
+    try:
+        path, query = split_target(asked.target)
+        return _Target(decode_path(path), decode_query(query, ordered=True))
+    except BadTarget as error:
+        raise refuse("path", error.message, status=400) from error
 
 
-def refusal_body(no: No, method: str, where: str) -> bytes:
-    """What the code gets of a refusal: JSON that names what was refused and what to do, in the shapes SDKs read."""
-    raise NotImplementedError
+def _check_query(rule: Rule, query: Pairs) -> None:
+    for name, value in query:
+        if (carries_credential(name) and not rule.query.get(name)) or (
+            carries_credential(name, "token", "key") and name not in rule.query
+        ):
+            raise refuse("credential", f"a credential that isn't the vault's, in the parameter {name}")
+        if name not in rule.query:
+            raise refuse("query", f"the parameter {name} isn't one of {rule.method_id} as it was allowed")
+        if len(value) > MAX_QUERY_VALUE:
+            raise refuse("query", f"the parameter {name} is too long")
+
+
+def _inspected(rule: Rule, kind: bodies.Kind, length: int | None, query: Pairs) -> bool:
+    """Whether a body must be read whole before anything of it is sent."""
+    if rule.body_format != "any" or bodies.held(rule.fields) or rule.credential_at == "body" or is_graphql(rule):
+        return True
+    if set(rule.must) - {name for name, _ in query}:
+        return True
+    if kind == "json":
+        return bodies.looks_at(rule) or (length is not None and length <= SMALL_JSON)
+    return kind == "form"
+
+
+def _check_graphql(rule: Rule) -> None:
+    """A language of its own: without the queries that are allowed, the rule would allow everything."""
+    if is_graphql(rule) and not (rule.query if rule.method == "GET" else rule.fields).get("query"):
+        raise refuse("graphql", "GraphQL, and no query of it was allowed")

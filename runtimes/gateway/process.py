@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from policies.errors import InvalidInput
-from runtimes.gateway.codec import exchange_to_json, lease_from_json, plan_from_json, refusal_to_json
+from runtimes.gateway.codec import exchange_to_json, lease_from_json, passed_to_json, plan_from_json, refusal_to_json
 from runtimes.gateway.contract import Observer
 from runtimes.gateway.frames import BrokenFrame, Conversation, Message
 from runtimes.gateway.hardening import harden
 from runtimes.gateway.opening import check_opening
 from runtimes.gateway.place import Place, sweep
-from runtimes.gateway.plan import Exchange, Refusal
+from runtimes.gateway.plan import Exchange, Passed, Refusal
 from runtimes.gateway.server import ActionServer
 from runtimes.gateway.tls import Authority
 
@@ -86,7 +86,10 @@ class GatewayProcess:
         async def refused(refusal: Refusal) -> None:
             await tell("refused", refusal=refusal_to_json(refusal))
 
-        return Observer(sending=sending, answered=answered, refused=refused)
+        async def passing(request: str, text: str, passed: Passed) -> None:
+            await tell("passing", request=request, text=text, passed=passed_to_json(passed))
+
+        return Observer(sending=sending, answered=answered, refused=refused, passing=passing)
 
 
 async def serve(descriptor: int) -> None:

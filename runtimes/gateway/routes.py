@@ -11,13 +11,16 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from runtimes.gateway.plan import Slot
+from runtimes.gateway.asking import NotPassed, refuse
+from runtimes.gateway.plan import Rule, Slot
+from runtimes.gateway.policy import No
 from runtimes.gateway.urls import BadTarget, check_segment
 
 Template = Sequence[str | Slot]
 # For each part of a template: the segments that it took.
 Taken = tuple[tuple[str, ...], ...]
 
+_HIDDEN = frozenset({"graphql", "graphiql", "batch", "$batch", "_batch", "bulk", "_bulk", "_msearch", "jsonrpc", "rpc"})
 _ENCODED = re.compile(r"%[0-9A-Fa-f]{2}|%u[0-9A-Fa-f]{4}|&#|\\")
 _VERB = re.compile(r":[A-Za-z][A-Za-z0-9_.\-]*\Z")
 _SUFFIX = re.compile(r"\.(json|xml|html|csv|txt|js|rss|atom|yaml|yml|pdf)\Z")
@@ -127,3 +130,51 @@ def _exactness(template: Template, taken: Taken) -> list[int]:
         else:
             found += [0] * (len(took) - 1) + [1 if part.end else 0]
     return found
+
+
+def routed(rules: Sequence[Rule], method: str, segments: Sequence[str]) -> list[tuple[Rule, Taken]]:
+    """The rules of one origin whose path this is, the most exact ones first. Raises NotPassed where there is none."""
+    shaped = [(rule, taken) for rule in rules if (taken := divide(whole(rule), segments)) is not None]
+    verbs = sorted({rule.method for rule, _ in shaped})
+    if not shaped:
+        raise refuse("path", "no method with this path was allowed")
+    mine = [(rule, taken) for rule, taken in shaped if rule.method == method]
+    if not mine:
+        raise refuse("method", f"{method} wasn't allowed here, only {' and '.join(verbs)}")
+    found: list[tuple[Rule, Taken]] = []
+    first: No | None = None
+    for rule, taken in mine:
+        reason = slot_differs(whole(rule), taken)
+        if not reason and any(closer(whole(rule), other, segments) for other in _others(rule, rules)):
+            reason = "this path is another method's, which wasn't allowed"
+        if not reason and method == "POST" and _hidden(whole(rule), taken):
+            reason = "a batch or GraphQL endpoint, whose requests couldn't be seen"
+        if reason:
+            first = first or No(reason, kind="path", method_id=rule.method_id)
+        else:
+            found.append((rule, taken))
+    if not found and first is not None:
+        raise NotPassed(first)
+    return sorted(found, key=lambda pair: freedom(whole(pair[0])))
+
+
+def whole(rule: Rule) -> Template:
+    return (*rule.base_path, *rule.path)
+
+
+def is_graphql(rule: Rule) -> bool:
+    return bool(rule.path) and isinstance(last := rule.path[-1], str) and last.casefold() == "graphql"
+
+
+def _others(rule: Rule, rules: Sequence[Rule]) -> list[Template]:
+    """The paths of other methods at the rule's verb and origin."""
+    found: list[Template] = [(*rule.base_path, *path) for path in rule.others]
+    return found + [
+        whole(other) for other in rules if other.method == rule.method and other.method_id != rule.method_id
+    ]  # fmt: skip
+
+
+def _hidden(template: Template, taken: Taken) -> bool:
+    """Whether a free slot makes the path end in what takes several requests at once."""
+    last = template[-1] if template else ""
+    return isinstance(last, Slot) and not last.values and taken[-1][-1].casefold() in _HIDDEN

@@ -94,8 +94,8 @@ def check_segment(segment: str, *, may_be_empty: bool = False) -> str:
     return segment
 
 
-def decode_query(query: str, *, form: bool = False) -> tuple[tuple[str, str], ...]:
-    """The decoded pairs of a raw query (or of a form body), sorted. Raises BadTarget."""
+def decode_query(query: str, *, form: bool = False, ordered: bool = False) -> tuple[tuple[str, str], ...]:
+    """The decoded pairs of a raw query (or of a form body), sorted, or as they come. Raises BadTarget."""
     if not query:
         return ()
     if not form and not _RAW_QUERY.fullmatch(query):
@@ -106,7 +106,7 @@ def decode_query(query: str, *, form: bool = False) -> tuple[tuple[str, str], ..
         if not name:
             raise BadTarget("the query holds a pair without a name")
         pairs.append((_decode(name, plus=True), _decode(value, plus=True)))
-    return tuple(sorted(pairs))
+    return tuple(pairs) if ordered else tuple(sorted(pairs))
 
 
 def encode_query(pairs: Iterable[tuple[str, str]]) -> str:

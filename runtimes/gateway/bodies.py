@@ -1,0 +1,265 @@
+"""Bodies of code's requests: read whole where a rule holds values in them, else watched while they are streamed. Pure.
+
+A body that was read is written anew, so a server can't find in it what wasn't seen here: no key twice, no key that
+a server could take for another one (case, underscores, brackets), no second boundary, no charset but UTF-8.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from policies.errors import InvalidInput
+from policies.jsonvalue import JsonValue, canonical, parse
+from runtimes.gateway.asking import OVERRIDE_NAMES, NotPassed, carries_credential, overrides, refuse
+from runtimes.gateway.multipart import BadParts, Part, PartReader, boundary_of, read_parts, write_parts
+from runtimes.gateway.plan import Rule
+from runtimes.gateway.urls import BadTarget, decode_query, encode_query
+
+Kind = Literal["", "json", "form", "multipart", "other"]
+
+FORM = "application/x-www-form-urlencoded"
+_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+\-]{1,127}/[A-Za-z0-9!#$&^_.+\-]{1,127}")
+_JSON = re.compile(r"application/json|text/json|application/[a-z0-9!#$&^_.\-]+\+json")
+# Several requests in one body, or a language of their own: the rule could say nothing about what is in them.
+_HIDDEN = re.compile(r"multipart/(mixed|parallel|digest|batch|x-mixed-replace)|application/(http|graphql.*)|message/.*")
+_CHARSETS = frozenset({"utf-8", "utf8", "us-ascii"})
+_UTF8 = re.compile(r'charset\s*=\s*"?([^";\s]*)"?', re.IGNORECASE)
+_ROOM = 256  # bytes of the last piece that a name may have begun in
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """A body that was read: its top-level fields (None where it isn't an object), its value, and how it is sent."""
+
+    fields: tuple[tuple[str, JsonValue], ...] | None
+    value: JsonValue
+    body: bytes
+    type: str
+
+
+def kind_of(content_type: str | None) -> Kind:
+    """What a body says it is. Raises NotPassed for what can't be held to a rule at all."""
+    if content_type is None:
+        return ""
+    media = content_type.partition(";")[0].strip().lower()
+    if not _TYPE.fullmatch(media):
+        raise refuse("header", "the content-type isn't one")
+    if _HIDDEN.fullmatch(media):
+        raise refuse("batch", f"a body of {media} holds requests of its own", hint="Send each request by itself.")
+    charset = _UTF8.search(content_type)
+    if charset and charset[1].lower() not in _CHARSETS and not media.startswith("text/"):
+        raise refuse("header", "a charset other than UTF-8")
+    if _JSON.fullmatch(media):
+        return "json"
+    if media == FORM:
+        return "form"
+    return "multipart" if media == "multipart/form-data" else "other"
+
+
+def read_content(kind: Kind, content_type: str, body: bytes, limit: int) -> Content:
+    """Parse a whole body. Raises NotPassed when it can't be read in exactly one way."""
+    media = content_type.partition(";")[0].strip().lower()
+    try:
+        if kind == "json":
+            value = parse(body.decode("utf-8"), limit=limit, what="The body")
+            fields = tuple(value.items()) if isinstance(value, dict) else None
+            said = "; charset=utf-8" if _UTF8.search(content_type) else ""
+            return Content(fields=fields, value=value, body=_dumped(value), type=media + said)
+        if kind == "form":
+            pairs = decode_query(body.decode("ascii"), form=True, ordered=True)
+            return Content(fields=pairs, value=_gathered(pairs), body=encode_query(pairs).encode("ascii"), type=FORM)
+        parts = read_parts(body, boundary_of(content_type))
+        pairs = tuple((part.name, part.text()) for part in parts if not part.file)
+        sent, written = write_parts(parts)
+        return Content(fields=pairs, value=_gathered(pairs), body=sent, type=written)
+    except (InvalidInput, BadTarget, BadParts, ValueError, RecursionError) as error:
+        raise refuse("body", "the body can't be read in exactly one way", status=400) from error
+
+
+def without_field(content: Content, name: str) -> Content:
+    """The content without a top-level field: its placeholder, which is swapped when it is sent."""
+    fields = tuple(pair for pair in content.fields or () if pair[0] != name)
+    if content.type == FORM:
+        pairs = [(one, str(value)) for one, value in fields]
+        body = encode_query(pairs).encode("ascii")
+        return Content(fields=fields, value=_gathered(pairs), body=body, type=content.type)
+    return Content(fields=fields, value=dict(fields), body=_dumped(dict(fields)), type=content.type)
+
+
+def check_fields(rule: Rule, content: Content | None, pairs: Iterable[tuple[str, str]], must: Collection[str]) -> None:
+    """Raise NotPassed for a value that the rule doesn't have, in the body or in the query, or for one that is missing
+    of those that must be there."""
+    query = tuple(pairs)
+    fields = () if content is None or content.fields is None else content.fields
+    if content is not None and content.fields is None and (looks_at(rule) or must):
+        raise refuse("field", "the body must be an object, since its fields are held to values")
+    check_closed(rule, [name for name, _ in fields])
+    for constrained in (rule.fields, rule.query):
+        values = held(constrained)
+        names = {_plain(name): name for name in values}
+        for name, value in (*query, *fields):
+            alias = next((names[plain] for plain in _plains(name) if plain in names), None)
+            if alias is None:
+                continue
+            if name != alias:
+                raise refuse("field", f"the name {name} could be taken for {alias}")
+            if not any(same(value, one) for one in values[alias]):
+                raise refuse("field", f"{alias} is held to {_shown(values[alias])}")
+    for name in held(rule.fields).keys() | held(rule.query).keys():
+        if [one for one, _ in (*query, *fields)].count(name) > 1:
+            raise refuse("field", f"{name} stands twice")
+    there = {name for name, _ in (*query, *fields)}
+    missing = [name for name in must if name not in there]
+    if missing:
+        raise refuse("field", f"{missing[0]} is missing, and this method is allowed with it alone")
+
+
+def looks_at(rule: Rule) -> bool:
+    """Whether the rule says anything about a body's fields."""
+    return bool(held(rule.fields) or held(rule.query) or rule.closed)
+
+
+def check_closed(rule: Rule, names: Iterable[str]) -> None:
+    """Raise NotPassed for a field that may not stand in a body, under any name that it could be taken for."""
+    closed = {_plain(name): name for name in rule.closed}
+    for name in names:
+        if name not in rule.fields and (alias := next((closed[one] for one in _plains(name) if one in closed), "")):
+            raise refuse("field", f"the field {alias} isn't part of what was allowed", hint="Leave it out.")
+
+
+def check_graphql(names: Iterable[str]) -> None:
+    """Raise NotPassed for a GraphQL body that says what is asked for in another way than by its `query`."""
+    other = sorted(set(names) - {"query", "variables", "operationName"})
+    if other:
+        raise refuse("graphql", f"a GraphQL request with {other[0]}, beyond the query that was allowed")
+
+
+def check_names(rule: Rule, names: Collection[str]) -> None:
+    """Raise NotPassed for a field of a body that would be a method override or a credential."""
+    own = rule.credential_name if rule.credential_at == "body" else ""
+    for name in names:
+        if overrides(name):
+            raise refuse("override", f"the field {name} would change what the request means", hint="Leave it out.")
+        if name != own and name not in rule.fields and carries_credential(name, "token"):
+            raise refuse("credential", f"a credential that isn't the vault's, in the field {name}")
+
+
+def same(found: JsonValue, allowed: JsonValue) -> bool:
+    """Whether a value is the allowed one, or a form's way of writing it."""
+    if canonical(found) == canonical(allowed):
+        return True
+    if not isinstance(found, str):
+        return not isinstance(found, bool) and isinstance(found, int) and allowed == str(found)
+    if isinstance(allowed, bool):
+        return found in (("true", "True", "1") if allowed else ("false", "False", "0"))
+    if isinstance(allowed, int | float):
+        return found == canonical(allowed).decode("ascii")
+    if isinstance(allowed, list) and found == ",".join(str(item) for item in allowed):
+        return True
+    if isinstance(allowed, list | dict):
+        try:
+            return canonical(parse(found)) == canonical(allowed)
+        except InvalidInput:
+            return False
+    return False
+
+
+class Watch:
+    """Looks at a body that is streamed, across the borders of its pieces. `feed` raises NotPassed."""
+
+    def __init__(self, kind: Kind, content_type: str, rule: Rule, placeholders: Collection[str]) -> None:
+        self._rule = rule
+        self._marks = [placeholder.encode("ascii") for placeholder in placeholders]
+        self._overlap = max([_ROOM, *(len(mark) for mark in self._marks)])
+        self._tail = b""
+        self._pattern = _OVERRIDE_KEY if kind == "json" else None
+        self._parts: PartReader | None = None
+        if kind == "multipart":
+            try:
+                self._parts = PartReader(boundary_of(content_type), self._part)
+            except BadParts as error:
+                raise refuse("body", error.message, status=400) from error
+
+    def feed(self, data: bytes) -> None:
+        seen = self._tail + data
+        self._tail = seen[-self._overlap :]
+        if any(mark in seen for mark in self._marks):
+            raise misplaced("the body")
+        if self._pattern is not None and self._pattern.search(seen):
+            raise refuse("override", "a field _method would change what the request means", hint="Leave it out.")
+        if self._parts is not None:
+            try:
+                self._parts.feed(data)
+            except BadParts as error:
+                raise refuse("body", error.message, status=400) from error
+
+    def _part(self, part: Part) -> None:
+        check_names(self._rule, (part.name,))
+        check_closed(self._rule, (part.name,))
+        if _plains(part.name) & {_plain(name) for name in held(self._rule.query)}:
+            raise refuse("field", f"the field {part.name} could be taken for the parameter of that name")
+
+
+def misplaced(where: str) -> NotPassed:
+    """A placeholder where none belongs."""
+    return refuse(
+        "placeholder",
+        f"a placeholder in {where}, where this service takes no credential",
+        hint="Send it where the service wants its token, and nowhere else.",
+    )
+
+
+def held(values: Mapping[str, tuple[JsonValue, ...]]) -> dict[str, tuple[JsonValue, ...]]:
+    """The names that have values of their own."""
+    return {name: allowed for name, allowed in values.items() if allowed}
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_\-.+\0]", "", unicodedata.normalize("NFKC", name).casefold())
+
+
+def _plains(name: str) -> set[str]:
+    """What servers may take a name for: without brackets, without what follows a dot, without separators."""
+    return {_plain(name), _plain(name.partition("[")[0]), _plain(name.partition(".")[0])}
+
+
+def _dumped(value: JsonValue) -> bytes:
+    """JSON as it is sent, in the order that it came in. Raises ValueError."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8")
+
+
+def _gathered(pairs: Iterable[tuple[str, str]]) -> dict[str, JsonValue]:
+    found: dict[str, JsonValue] = {}
+    for name, value in pairs:
+        if name not in found:
+            found[name] = value
+        elif isinstance(found[name], list):
+            found[name].append(value)
+        else:
+            found[name] = [found[name], value]
+    return found
+
+
+def _shown(values: tuple[JsonValue, ...]) -> str:
+    shown = ", ".join(canonical(value).decode("utf-8")[:60] for value in values[:5])
+    return shown if len(values) <= 5 else f"{shown} and {len(values) - 5} more"
+
+
+def _any_spelling(text: str) -> str:
+    """A JSON string's text with each character plain or escaped, in either case."""
+    found = []
+    for char in text:
+        ways = {char, char.upper()}
+        found.append("(?:" + "|".join(f"{re.escape(one)}|\\\\u{ord(one):04x}" for one in sorted(ways)) + ")")
+    return "".join(found)
+
+
+_OVERRIDE_KEY = re.compile(
+    ('"(?:' + "|".join(_any_spelling(name) for name in sorted(OVERRIDE_NAMES)) + r')"\s*:').encode("ascii"),
+    re.IGNORECASE,
+)
