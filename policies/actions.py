@@ -194,6 +194,10 @@ class Revert:
 
 Action = ApiCalls | Files | Sql | Mongo | Code | Revert
 
+# Where a program decides while it runs: an argument that may have any value, or be left out.
+ANY_VALUE: JsonObject = {"$any": True}
+OTHER_ARGUMENTS = "other arguments"  # all those of a call in code that aren't named by themselves
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
@@ -271,8 +275,12 @@ class Outcome:
     stdout: str = ""
     stderr: str = ""
     cut: int = 0  # bytes of output left out
-    changes: tuple[str, ...] = ()  # files: "created a.txt", ...; databases: "orders: 3 rows updated", ...
+    # files: "created a.txt", ...; databases: "orders: 3 rows updated", ...; code: "slack.chat.postMessage: 2 requests"
+    changes: tuple[str, ...] = ()
     changes_cut: int = 0
+    # Code: requests that the gateway refused, each {"request", "call", "reason", "times"}; `call` is what it would have
+    # been in the catalog, or "".
+    refused: tuple[JsonObject, ...] = ()
     touched: bool = True  # False only when it is known that nothing was changed
 
     def to_json(self) -> JsonValue:
@@ -287,6 +295,7 @@ class Outcome:
             "cut": self.cut,
             "changes": list(self.changes),
             "changes_cut": self.changes_cut,
+            **({"refused": [dict(one) for one in self.refused]} if self.refused else {}),
             "touched": self.touched,
         }
 

@@ -12,6 +12,7 @@ import typer
 import typer.core
 
 from goex.cli import calls as calls_
+from goex.cli.code import Program
 from goex.cli.output import Json, Output
 from policies.errors import ExitStatus, InvalidInput
 from policies.jsonvalue import parse
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from goex.rpc import goex_pb2 as pb
 
 MAX_TEXT = 1_000_000
+NO_PROGRAM = Program()
 
 
 class ExecCommand(typer.core.TyperCommand):
@@ -64,6 +66,28 @@ def run(
     mongo: Annotated[
         str, typer.Option(metavar="JSON", help="An operation on --db, or several in a list; @FILE reads them.")
     ] = "",
+    code: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A program that uses --service, without a network or a token; - for stdin."),
+    ] = None,
+    again: Annotated[
+        str,
+        typer.Option(metavar="ID", help="The program of that action once more, with --service and --method beside."),
+    ] = "",
+    service: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A service (or NAME/ACCOUNT) for --code; with words: a model writes it."),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SERVICE.METHOD", help="What --code may call with any arguments, found in it or not."),
+    ] = None,
+    language: Annotated[
+        str, typer.Option(metavar="NAME", help="Of --code: python or shell; by its ending, else python.")
+    ] = "",
+    profile: Annotated[
+        str, typer.Option(metavar="NAME", help="The image that --code runs in (goex images list).")
+    ] = "",
     proposal: Annotated[
         Path | None, typer.Option(metavar="FILE", help="What a model wrote (JSON), from FILE or - for stdin.")
     ] = None,
@@ -78,7 +102,8 @@ def run(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Have something done: in words, as calls, as a program on one folder, or as statements on one database.
+    """Have something done: in words, as calls, as a program on one folder or for services, or as statements on one
+    database.
 
     With --json each event is one JSON object on a line of its own; the last one holds "finished".
     """
@@ -86,7 +111,8 @@ def run(
     on_database = Statements(database, sql, policy, undo_sql, mongo)
     folders = folder or []
     first = folders[0] if folders else None
-    request = build(words or [], call or [], shell, python, first, proposal, account, on_database)
+    program = Program(code, again, language, tuple(service or ()), tuple(method or ()), profile)
+    request = build(words or [], call or [], shell, python, first, proposal, account, on_database, program)
     if len(folders) > 1 and not request.HasField("files"):
         raise InvalidInput("Several folders are for --shell and --python alone.", next_step="Name one --folder.")
     for each in folders[1:]:
@@ -159,17 +185,18 @@ def build(
     proposal: Path | None,
     account: str,
     statements: Statements,
+    program: Program = NO_PROGRAM,
 ) -> pb.ExecuteRequest:
     """The request that the options describe. Raises InvalidInput unless they describe exactly one."""
     from goex.rpc import goex_pb2 as pb
 
     kinds = [bool(words), bool(call), bool(shell), python is not None, proposal is not None]
-    kinds += [bool(statements.sql), bool(statements.mongo)]
+    kinds += [bool(statements.sql), bool(statements.mongo), bool(program)]
     if sum(kinds) != 1:
         raise InvalidInput(
-            "Say one thing to do: words, --call, --shell, --python, --sql, --mongo or --proposal."
+            "Say one thing to do: words, --call, --shell, --python, --code, --sql, --mongo or --proposal."
             if not any(kinds)
-            else "Words, --call, --shell, --python, --sql, --mongo and --proposal exclude each other.",
+            else "Words, --call, --shell, --python, --code, --sql, --mongo and --proposal exclude each other.",
             next_step='For example: goex exec "send slack msg hi to #ops"',
         )
     programmed = bool(shell) or python is not None
@@ -181,11 +208,17 @@ def build(
     if account and not call:
         raise InvalidInput("--account belongs to --call.", next_step="Leave it out, or write the calls.")
     statements.check(words=bool(words))
+    program.check(words=bool(words))
+    if program.services and (statements.database or folder is not None):
+        raise InvalidInput("--service goes without --db and --folder.", next_step="Leave the others out.")
+    if program:
+        return program.request()
     if words:
         return pb.ExecuteRequest(
             intent=_text(" ".join(words), "The request"),
             database=statements.database,
             folder=_text(_absolute(folder), "The folder") if folder else "",
+            code_services=program.services,
         )
     if statements.sql or statements.mongo:
         return statements.request()
@@ -202,13 +235,13 @@ def build(
         return pb.ExecuteRequest(calls=pb.Calls(calls=made))
     if proposal is not None:
         return pb.ExecuteRequest(proposal=read_text(proposal, "The proposal"))
-    program = read_text(python, "The program") if python is not None else _text(shell, "The command")
+    text = read_text(python, "The program") if python is not None else _text(shell, "The command")
     return pb.ExecuteRequest(
         files=pb.FilesProgram(
             # Not resolved: whether a symlink is meant is for the daemon to judge, and for the person to see.
             folder=_text(_absolute(folder) if folder else "", "The folder"),
             language="python" if python is not None else "shell",
-            program=program,
+            program=text,
         )
     )
 

@@ -257,6 +257,7 @@ def show_outcome(out: Output, action: pb.ActionView, *, printed: bool, said: str
         out.say(shown(summary), "bold")
     for change in _list(outcome.get("changes")):
         out.say("  " + shown(str(change)))
+    _show_refused(out, action.id, outcome)
     if outcome.get("changes_cut"):
         out.say(f"  … and {shown(str(outcome['changes_cut']))} more changes.", "dim")
     for result in _list(outcome.get("results")):
@@ -277,6 +278,20 @@ def show_outcome(out: Output, action: pb.ActionView, *, printed: bool, said: str
                 out.say(shown(str(outcome[name]).removesuffix("\n"), newlines=True))
     if outcome.get("cut"):
         out.say(f"{shown(str(outcome['cut']))} bytes of output were left out.", "dim")
+
+
+def _show_refused(out: Output, id: str, outcome: dict[str, Any]) -> None:
+    """What a program tried and wasn't let, and how that could be allowed."""
+    refused = [one for one in _list(outcome.get("refused")) if isinstance(one, dict)]
+    for one in refused:
+        times = f" ({shown(str(one.get('times')))} times)" if one.get("times") != 1 else ""
+        call = f" [{shown(str(one['call']))}]" if one.get("call") else ""
+        out.say(f"  refused{times}: {shown(str(one.get('request')))}{call}")
+        out.block(shown(str(one.get("reason"))), indent=4)
+    wider = dict.fromkeys(str(one["call"]) for one in refused if one.get("call"))
+    if wider:
+        methods = " ".join(f"--method {shown(name)}" for name in wider)
+        out.say(f"  To let the program do that, too, ask anew: goex exec --again {id} {methods}")
 
 
 def _show_rows(out: Output, result: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 from goex import __version__
@@ -20,7 +21,7 @@ from goex.journal.actions import ActionRow
 from goex.journal.states import UNDER_WAY, State
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
-from policies.actions import Action, ApiCalls, Call, Mongo
+from policies.actions import Action, ApiCalls, Call, Code, Mongo
 from policies.codec import action_from_json
 from policies.errors import InvalidInput
 from policies.grants import ANONYMOUS
@@ -32,6 +33,8 @@ LONGEST_PROGRAM = 200_000
 LONGEST_NAME = 300
 LONGEST_FOLDER = 4096
 MOST_FOLDERS = 8
+MOST_SERVICES = 16  # that are named for one program
+MOST_METHODS = 64
 MOST_CALLS = 32
 MOST_LISTED = 1000
 
@@ -56,7 +59,7 @@ class ActionsService(rpc.ActionsServicer):
     @streaming
     async def Execute(self, request: pb.ExecuteRequest, context: Any) -> AsyncIterator[pb.Event]:
         asker = self._callers.asker(context)
-        async for event in self._journey(wish(request), asker):
+        async for event in self._journey(wish(request, earlier_program(self._engine, request, asker)), asker):
             yield event
 
     @streaming
@@ -113,11 +116,8 @@ class ActionsService(rpc.ActionsServicer):
             version=__version__,
         )
 
-    def _owned(self, id: str, asker: Asker) -> Any:
-        row = self._engine.core.actions.get(id)
-        if not asker.owns(row):
-            raise InvalidInput(f"There is no action {id[:60]!r}.", next_step="goex log lists them.")
-        return row
+    def _owned(self, id: str, asker: Asker) -> ActionRow:
+        return owned(self._engine, id, asker)
 
     async def _journey(self, wish: Wish, asker: Asker) -> AsyncIterator[pb.Event]:
         id = self._engine.begin(wish, asker)
@@ -192,6 +192,26 @@ class ActionsService(rpc.ActionsServicer):
         return approval_view(self._engine.core, approval, row, plan, decision)
 
 
+def owned(engine: Engine, id: str, asker: Asker) -> ActionRow:
+    """An action that the asker may see. Raises InvalidInput, the same for one that is another's and one that isn't."""
+    row = engine.core.actions.get(id)
+    if not asker.owns(row):
+        raise InvalidInput(f"There is no action {id[:60]!r}.", next_step="goex log lists them.")
+    return row
+
+
+def earlier_program(engine: Engine, request: pb.ExecuteRequest, asker: Asker) -> Code | None:
+    """The program that is asked for once more, as it was; None where none is. Raises InvalidInput."""
+    if not request.code.again:
+        return None
+    _short(request.code.again)
+    row = owned(engine, request.code.again, asker)
+    earlier = row.the_plan().action if row.plan else row.action()
+    if not isinstance(earlier, Code):
+        raise InvalidInput(f"{row.id} isn't a program.", next_step="goex log --kind code lists those that are.")
+    return earlier
+
+
 def _intent(text: str) -> str:
     if len(text) > LONGEST_INTENT:
         raise InvalidInput(
@@ -221,8 +241,8 @@ def revert_wish(request: pb.RevertRequest) -> Wish:
     return Wish(action=action, detach=request.detach, ask_seconds=request.ask_seconds)
 
 
-def wish(request: pb.ExecuteRequest) -> Wish:
-    """Parse what is asked for; sizes first. Raises InvalidInput."""
+def wish(request: pb.ExecuteRequest, earlier: Code | None = None) -> Wish:
+    """Parse what is asked for; sizes first. `earlier` is the program that it asks for again. Raises InvalidInput."""
     action: Action | None = None
     intent = proposal = ""
     match request.WhichOneof("what"):
@@ -247,6 +267,8 @@ def wish(request: pb.ExecuteRequest) -> Wish:
             action = _sql(request.sql)
         case "mongo":
             action = _mongo(request.mongo)
+        case "code":
+            action = _code(request.code, earlier)
         case "proposal":
             proposal = request.proposal
             if len(proposal) > LONGEST_PROPOSAL:
@@ -256,13 +278,17 @@ def wish(request: pb.ExecuteRequest) -> Wish:
                 )
         case _:
             raise InvalidInput(
-                "The request asks for nothing.", next_step="Set intent, calls, files, sql, mongo or proposal."
+                "The request asks for nothing.", next_step="Set intent, calls, files, sql, mongo, code or proposal."
             )
-    _short(request.database)
-    if (request.database or request.folder) and not (intent and bool(request.database) != bool(request.folder)):
+    _short(request.database, *request.code_services[:MOST_SERVICES])
+    about = [bool(request.database), bool(request.folder), bool(request.code_services)]
+    if any(about) and not (intent and sum(about) == 1):
         raise InvalidInput(
-            "`database` and `folder` belong to words, one of them at most.", next_step="Leave the other one out."
+            "`database`, `folder` and `code_services` belong to words, one of them at most.",
+            next_step="Leave the others out.",
         )
+    if len(request.code_services) > MOST_SERVICES:
+        raise InvalidInput(f"A program uses at most {MOST_SERVICES} services.", next_step="Name fewer.")
     if len(request.folder) > LONGEST_FOLDER or "\0" in request.folder:
         raise InvalidInput("The folder's name is too long, or holds a NUL.", next_step="Name a folder that is there.")
     return Wish(
@@ -274,6 +300,7 @@ def wish(request: pb.ExecuteRequest) -> Wish:
         ask_seconds=request.ask_seconds,
         database=request.database,
         folder=request.folder,
+        code_services=tuple(request.code_services),
     )
 
 
@@ -323,6 +350,35 @@ def _files(files: pb.FilesProgram) -> Action:
     made: dict[str, str] = {"kind": "files", "folder": files.folder, "language": files.language}
     made |= {"program": files.program, "undo": files.undo, "preview": files.preview}
     return action_from_json({**made, "more": list(files.more)})
+
+
+def _code(code: pb.CodeProgram, earlier: Code | None) -> Action:
+    """A program for services; or an earlier one once more, with its services and methods and those named beside."""
+    if code.again and (code.program or code.language or code.profile):
+        raise InvalidInput(
+            "A program that is run again is as it was.", next_step="Leave out its text, language and profile."
+        )
+    if len(code.services) > MOST_SERVICES or len(code.methods) > MOST_METHODS:
+        raise InvalidInput(
+            f"A program names at most {MOST_SERVICES} services and {MOST_METHODS} methods.", next_step="Name fewer."
+        )
+    _short(code.language, code.profile, code.again, *code.services, *code.methods)
+    if earlier is not None:
+        return replace(
+            earlier,
+            services=tuple(dict.fromkeys((*earlier.services, *code.services))),
+            methods=tuple(dict.fromkeys((*earlier.methods, *code.methods))),
+        )
+    if len(code.program) > LONGEST_PROGRAM:
+        raise InvalidInput(
+            f"The program is {len(code.program)} characters long; at most {LONGEST_PROGRAM}.",
+            next_step="Make it shorter.",
+        )
+    if "\0" in code.program or not code.program.strip():
+        raise InvalidInput("The program is empty, or holds a NUL character.", next_step="Say what is to be run.")
+    made: dict[str, Any] = {"kind": "code", "language": code.language, "program": code.program}
+    made |= {"services": list(code.services), "methods": list(code.methods), "profile": code.profile or "code"}
+    return action_from_json(made)
 
 
 def _sql(program: pb.SqlProgram) -> Action:

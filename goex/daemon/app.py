@@ -65,6 +65,7 @@ from mapper.catalog import Catalog
 from policies.accounts import Origin
 from policies.databases import SERVICE
 from policies.errors import Denied, GoexError, Unsupported
+from runtimes.code.runtime import CodeRuntime
 from runtimes.files.runtime import FilesRuntime
 from runtimes.files.tree import Bounds
 from runtimes.gateway.client import GatewayClient
@@ -173,6 +174,7 @@ class App:
                     ),
                 ),
                 "mongo": MongoRuntime(self._lend_database, self.config.databases.limits()),
+                "code": CodeRuntime(self.sandbox, self.gateway, self.catalog, profile, self.reversions),
             },
             settings=Settings(
                 ask_seconds=self.config.ask.seconds, confinement=self.config.confine, breaker=self.config.breaker

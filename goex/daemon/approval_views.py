@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from goex.daemon import code_words
 from goex.daemon.credential_views import say_credentials
 from goex.daemon.database_words import doing
 from goex.daemon.views import need_view, text
@@ -24,6 +25,7 @@ from policies.databases import SERVICE
 from policies.decisions import Ask, Decision
 from policies.grants import Grant, Width
 from policies.text import escape, shorten
+from runtimes.code.assessing import SERVICE as CODE
 
 LARGEST_REPLY = 3 * 2**20  # bytes; a client that sets no limit of its own takes 4 MB
 _BRIEF = 200  # characters of a text in a list
@@ -173,6 +175,9 @@ def _grant_words(core: Core, grant: Grant) -> list[str]:
     if grant.service == "files":
         program = "one program" if grant.constraints else "any program"
         said = f"{who} may run {program} in {grant.account} without asking."
+    elif grant.service == CODE:
+        which = "one program" if grant.constraints else "any program"
+        said = f"{who} may {code_words.doing(grant.scope, which)} without asking."
     elif grant.service == SERVICE:
         how = "by one statement" if grant.constraints else "by any statement"
         said = f"{who} may {doing(grant.scope, grant.account)} without asking, {how}."
@@ -184,7 +189,7 @@ def _grant_words(core: Core, grant: Grant) -> list[str]:
         alone = ", and no other arguments" if grant.only else ""
         bound = f"Only with the values of {names} that it was given for{alone}."
     else:
-        bound = "" if grant.service in ("files", SERVICE) else "Whatever the arguments are."
+        bound = "" if grant.service in ("files", SERVICE, CODE) else "Whatever the arguments are."
     lines = [said, bound] if bound else [said]
     if grant.entries:
         lines.append(f"Only while the catalog says of {len(grant.entries)} methods what it said then.")

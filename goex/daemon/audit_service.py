@@ -34,7 +34,7 @@ MOST_ROWS = 10_000
 ROWS_OF_A_STORY = 1000
 METHODS_NAMED = 50
 _TOLD_EVERY = 0.25  # seconds
-_KINDS = ("calls", "files", "sql", "mongo", "revert", "intent")
+_KINDS = ("calls", "files", "sql", "mongo", "code", "revert", "intent")
 
 
 class AuditService(rpc.AuditServicer):

@@ -47,7 +47,7 @@ def logged(row: ActionRow, decided: Decided, reverts: tuple[ActionRow, ...]) -> 
         outcome=_ended(row),
         undo_class=undo_class,
         can_undo=takes_back and row.state in REVERTIBLE["undo"],
-        can_redo=takes_back and row.state in REVERTIBLE["redo"],
+        can_redo=takes_back and row.kind != "code" and row.state in REVERTIBLE["redo"],
         taken_back_by=undone[-1] if undone and row.state is State.UNDONE else "",
         target=row.target,
         held_until=held_until(row),
@@ -128,6 +128,11 @@ def what(row: ActionRow) -> str:
     if row.kind == "files":
         program = " ".join(str(request.get("program", "")).split())
         done = f"{request.get('language', 'program')} in {request.get('folder', '')}: {program}"
+    elif row.kind == "code":
+        program = " ".join(str(request.get("program", "")).split())
+        names = request.get("services")
+        services = ", ".join(map(str, names)) if isinstance(names, list) else ""
+        done = f"{request.get('language', 'program')} for {services or 'no service'}: {program}"
     elif row.kind in ("sql", "mongo"):
         operations = request.get("operations")
         said = "; ".join(map(str, operations)) if isinstance(operations, list) else str(request.get("statements", ""))

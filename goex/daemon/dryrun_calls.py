@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from goex.daemon.actions_service import revert_wish, wish
+from goex.daemon.actions_service import earlier_program, revert_wish, wish
 from goex.daemon.calls import streaming
 from goex.daemon.desk import DeskCalls
 from goex.engine.dryrun import DryRuns
@@ -39,8 +39,9 @@ class DryRunCalls(DeskCalls):
                 asked = request.question
                 return _reply(await runs.of_question(asked.approval_id, asked.digest, by=by, progress=progress))
             case "request":
+                earlier = earlier_program(self._desk.engine, request.request, asker)
                 plan, found = await runs.of_wish(
-                    wish(request.request), asker, by=by, progress=progress, keep=request.keep
+                    wish(request.request, earlier), asker, by=by, progress=progress, keep=request.keep
                 )
             case "revert":
                 plan, found = await runs.of_wish(revert_wish(request.revert), asker, by=by, progress=progress)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from goex.daemon import database_words
+from goex.daemon import code_words, database_words
+from goex.daemon.code_words import is_code
 from goex.daemon.database_words import is_database
 from goex.engine.events import Problem
 from goex.engine.holds import hold_ends
@@ -52,7 +53,7 @@ def action_view(row: ActionRow) -> pb.ActionView:
         intent=row.intent,
         target=row.target,
         can_undo=takes_back and row.state in REVERTIBLE["undo"],
-        can_redo=takes_back and row.state in REVERTIBLE["redo"],
+        can_redo=takes_back and row.kind != "code" and row.state in REVERTIBLE["redo"],
         risk=plan.risk.word if plan else "",
         session=row.session,
         held_until=held_until(row),
@@ -80,6 +81,8 @@ def need_view(need: Need, catalog: Catalog, granted: bool) -> pb.NeedView:
         means = Meaning(see=all_of_it, change=all_of_it, destroy=all_of_it)
     elif is_database(need):
         description, others, means = database_words.description(need), (), database_words.meaning(need)
+    elif is_code(need):
+        description, others, means = code_words.description(need), (), code_words.meaning(need)
     elif need.service == "goex":
         description = f"Drop what undo would need for action {need.account}: it can't be taken back any more."
         others = ()

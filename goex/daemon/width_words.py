@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from goex.daemon import code_words
+from goex.daemon.code_words import is_code
 from goex.daemon.database_words import doing, is_database
 from goex.engine.giving import Choice, bindable, bounds, own
 from goex.journal.actions import ActionRow
@@ -19,9 +21,10 @@ from goex.journal.chain import stamp
 from goex.rpc import goex_pb2 as pb
 from mapper.catalog import Catalog
 from mapper.scopes import opened, risk_of
-from policies.actions import ApiCalls, Need, Plan, Revert
+from policies.actions import ApiCalls, Code, Need, Plan, Revert
 from policies.catalog import Risk
 from policies.grants import PERSON
+from runtimes.code.assessing import PROGRAM
 
 _LONGEST_VALUE = 60  # characters of a value that is said again here
 _WORST = {
@@ -92,8 +95,13 @@ def _unasked(choice: Choice, need: Need, asked: Asked, catalog: Catalog) -> str:
             return f"{who} may do this very thing again ({need.scope} in {need.account}) without asking."
         which = "this very statement" if len(need.arguments) == 1 else "these very statements"
         return f"{who} may {doing(need.scope, need.account)} without asking, by {which} alone."
+    if is_code(need):
+        which = "this very program, one" if choice is Choice.ARGUMENTS else "any program"
+        return f"{who} may {code_words.doing(need.scope, which)} without asking."
     start = f"{who} may use {need.service}:{need.scope} on account {need.account} without asking:"
     used = ", ".join(need.methods)
+    if choice is Choice.ARGUMENTS and isinstance(asked.plan.action, Code):
+        return f"{start} only {used}, only from this very program{_held_in_code(need)}."
     if choice is Choice.ARGUMENTS:
         return f"{start} only {used}{_held_to(need)}."
     known = need.service in catalog.services
@@ -101,6 +109,12 @@ def _unasked(choice: Choice, need: Need, asked: Asked, catalog: Catalog) -> str:
     more = len(opens - set(need.methods))
     rest = f", and whatever else the scope allows ({more} other method{'s' if more != 1 else ''})" if more else ""
     return f"{start} {used}{rest}, whatever the arguments are."
+
+
+def _held_in_code(need: Need) -> str:
+    """The values that a program's calls of this permission all have."""
+    held = [f"{name} is {_value(value)}" for name, value in own(need).items() if name != PROGRAM]
+    return f", where {'; '.join(held)}" if held else ""
 
 
 def _held_to(need: Need) -> str:
@@ -127,6 +141,8 @@ def _beyond(choice: Choice, asked: Asked) -> list[str]:
             said.append("It isn't for these permissions together: each of them holds for any statement that needs it.")
     elif isinstance(action, Revert) and asked.needs and asked.needs[0].service != "files":
         said.append(f"It isn't for this {action.verb} alone: it is for these calls in whatever is asked for.")
+    elif isinstance(action, Code) and len(asked.needs) > 1 and choice is not Choice.ARGUMENTS:
+        said.append("It isn't for this program: each of these permissions holds for whatever else needs it, too.")
     calls = len(action.calls) if isinstance(action, ApiCalls) else 1
     if calls > 1:
         said.append(

@@ -33,7 +33,7 @@ from goex.journal.chain import Journal, Transaction
 from goex.journal.states import Event
 from mapper.catalog import Catalog
 from policies.accounts import Account
-from policies.actions import Action, ApiCalls, Mongo, Plan, Revert, Sql
+from policies.actions import Action, ApiCalls, Code, Mongo, Plan, Revert, Sql
 from policies.databases import SERVICE
 from policies.errors import Conflict, ExitStatus, GoexError, InvalidInput, Unsupported
 from policies.grants import ANONYMOUS, PERSON
@@ -94,6 +94,7 @@ class Wish:
     ask_seconds: float = 0
     database: str = ""  # of words: the only one that they are about
     folder: str = ""
+    code_services: tuple[str, ...] = ()  # of words: what is asked for is a program that uses these
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +161,10 @@ class Core:
         return found
 
     def resolved(self, action: Action) -> Action:
-        """Calls validated against the catalog, their accounts named. Raises InvalidInput, Unsupported."""
+        """Calls validated against the catalog, their accounts named; of code the accounts of its services. Raises
+        InvalidInput, Unsupported."""
+        if isinstance(action, Code):
+            return self._code_resolved(action)
         if not isinstance(action, ApiCalls):
             return action
         calls = []
@@ -169,6 +173,19 @@ class Core:
             self.catalog.check_callable(call.id)  # before anybody is told to connect an account for it
             calls.append(replace(checked, account=self.account(call.service, call.account).name))
         return ApiCalls(calls=tuple(calls))
+
+    def _code_resolved(self, action: Code) -> Code:
+        """Every service as "service/account", also those that only a method names."""
+        wanted = dict.fromkeys(name.partition("/")[::2] for name in action.services)
+        for id in action.methods:
+            service = self.catalog.method(id).service
+            if not any(each == service for each, _ in wanted):
+                wanted[service, ""] = None
+        found: dict[str, None] = {}
+        for service, name in wanted:
+            self.catalog.service(service)
+            found[self.account(service, name).id] = None
+        return replace(action, services=tuple(found))
 
     def account(self, service: str, name: str) -> Account:
         """The account of that name, or the service's only one. For a service that can be logged in to, and isn't yet,
@@ -306,6 +323,10 @@ class Core:
         if isinstance(subject, ApiCalls):
             for call in subject.calls:
                 account = self.account(call.service, call.account)
+                accounts[account.service, account.name] = account
+        elif isinstance(subject, Code):
+            for each in subject.services:
+                account = self.account(*each.partition("/")[::2])
                 accounts[account.service, account.name] = account
         elif isinstance(subject, Sql | Mongo):
             accounts[SERVICE, subject.database] = self.vault.resolve(SERVICE, subject.database)

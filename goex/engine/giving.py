@@ -20,6 +20,7 @@ from policies.decisions import Ask
 from policies.errors import InvalidInput
 from policies.grants import Grant, Width
 from policies.jsonvalue import canonical
+from policies.rules.arguments import is_open
 
 ONCE_LASTS = timedelta(minutes=10)  # from the approval to its use
 PERMANENT_LASTS = timedelta(days=365)
@@ -75,7 +76,8 @@ def own(need: Need) -> Mapping[str, Any]:
     return {
         name: value
         for name, value in first.items()
-        if all(name in other and canonical(other[name]) == canonical(value) for other in need.arguments)
+        if not is_open(value)
+        and all(name in other and canonical(other[name]) == canonical(value) for other in need.arguments)
     }
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from policies.actions import ANY_VALUE
 from policies.jsonvalue import JsonObject, JsonValue, canonical
 
 STRING: Mapping[str, Any] = {"type": "String"}
@@ -42,9 +43,16 @@ def types_of(parameters: JsonObject) -> dict[str, dict[str, Any]]:
 
 def value_of(kind: Mapping[str, Any], value: JsonValue) -> Any:
     """The value as Cedar's JSON reads it. Raises Unjudgeable."""
+    if is_open(value):
+        raise Unjudgeable("the program may set it to anything, or leave it out")
     if refers(value):
         raise Unjudgeable("it is filled in from an answer, which nobody knows yet")
     return _value(kind, value)
+
+
+def is_open(value: JsonValue) -> bool:
+    """Whether it is a program's to choose while it runs (`ANY_VALUE`)."""
+    return isinstance(value, Mapping) and dict(value) == ANY_VALUE
 
 
 def refers(value: JsonValue) -> bool:

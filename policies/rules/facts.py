@@ -3,7 +3,9 @@
 principal is the agent (the person's own commands: `Agent::"person"`), action the kind (`call`, `files`, `undo`,
 `redo`, `commit`, …), resource the method (`Method::"slack.chat.postMessage"`, in its `Service`) or the folder (within
 those above it). Pre-reads and probes are calls too. What a plan needs and no step explains is asked about as well.
-Doing calls again makes the same calls: each is a `call`, too, and what forbids that, or wants it asked, holds for both.
+Doing calls again makes the same calls, and so does code: each is a `call`, too, and what forbids that, or wants it
+asked, holds for both. A call that code may make stands once for each set of values that it is held to; what it isn't
+held to can't be judged.
 """
 
 from __future__ import annotations
@@ -15,11 +17,11 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any, Protocol
 
 from policies.accounts import Origin
-from policies.actions import ApiCalls, Files, Need, Plan, Revert, folders_of
+from policies.actions import ANY_VALUE, ApiCalls, Code, Files, Need, Plan, Revert, folders_of
 from policies.catalog import Method, Risk, Service
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue
-from policies.rules.arguments import STRING, Unjudgeable, types_of, value_of
+from policies.rules.arguments import STRING, Unjudgeable, is_open, types_of, value_of
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 KINDS = ("call", "files", "code", "sql", "mongo", "undo", "redo", "commit")
@@ -103,7 +105,7 @@ def questions(
 ) -> tuple[Question, ...]:
     """What is asked of the rules about this plan. At least one for each required need."""
     required = plan.required
-    parts = tuple(_parts(plan, required))
+    parts = tuple(_parts(plan, required, catalog))
     common = _common(plan, situation, now, parts)
     kind = _kind(plan)
     made: list[Question] = []
@@ -137,7 +139,8 @@ def questions(
             needs=part.needs,
         )
         made.append(question)
-        if kind == "redo" and part.method and not part.folder:
+        again = kind == "redo" or (kind == "code" and service is not None)
+        if again and part.method and not part.folder:
             made.append(replace(question, kind="call", needs=frozenset()))  # it may forbid and ask, and permits nothing
     return tuple(made)
 
@@ -161,7 +164,7 @@ def recipients_of(arguments: JsonObject, marked: Collection[str] = ()) -> tuple[
     while stack:
         named, value = stack.pop()
         if isinstance(value, Mapping):
-            if "$from" in value or "$ref" in value:
+            if "$from" in value or "$ref" in value or is_open(value):
                 later += named
             else:  # as in {"attendees": [{"email": "a@b.c"}]}; where none is called so, any of them may be who gets it
                 known = any(_is_recipient(str(inner)) for inner in value)
@@ -185,7 +188,7 @@ def _single(arguments: JsonObject, method: Method | None) -> int:
         for name, value in arguments.items()
         if _is_recipient(name)
         and isinstance(value, Mapping)
-        and ("$from" in value or "$ref" in value)
+        and ("$from" in value or "$ref" in value or is_open(value))
         and isinstance(properties, Mapping)
         and isinstance(properties.get(name), Mapping)
         and properties[name].get("type") == "string"
@@ -232,18 +235,19 @@ def _kind(plan: Plan) -> str:
     return "call" if isinstance(action, ApiCalls) else str(action.kind)
 
 
-def _parts(plan: Plan, required: tuple[Need, ...]) -> Iterator[_Part]:
+def _parts(plan: Plan, required: tuple[Need, ...], catalog: Catalogued) -> Iterator[_Part]:
     """The calls of a plan; then what is needed and wasn't explained by one of them."""
     explained: set[int] = set()
     for step in _steps(plan):
         service, method, account = step["service"], step["method"], step["account"]
+        given = _opened(step, catalog) if isinstance(plan.action, Code) else step["arguments"]
         needs = frozenset(
             index
             for index, need in enumerate(required)
             if (need.service, need.account) == (service, account) and method in need.methods
         )
         explained |= needs
-        yield _Part(service, method, account, step["arguments"], needs)
+        yield _Part(service, method, account, given, needs)
     if isinstance(plan.action, ApiCalls) and not explained:
         for call in plan.action.calls:
             needs = frozenset(
@@ -269,6 +273,15 @@ def _parts(plan: Plan, required: tuple[Need, ...]) -> Iterator[_Part]:
         for method in need.methods or ("",):
             for arguments in need.arguments or ({},):
                 yield _Part(need.service, method, need.account, arguments, frozenset({index}))
+
+
+def _opened(step: Mapping[str, Any], catalog: Catalogued) -> JsonObject:
+    """The arguments of a call in code: those that it isn't held to may be anything, and may be there at all."""
+    service = catalog.services.get(step["service"])
+    method = service.methods.get(step["method"]) if service is not None else None
+    names = method.parameters.get("properties", {}) if method is not None else {}
+    known = {*step["arguments"], *step.get("closed", ())}
+    return {**step["arguments"], **{name: ANY_VALUE for name in names if name not in known}}
 
 
 def _steps(plan: Plan) -> Iterator[Mapping[str, Any]]:
@@ -301,7 +314,8 @@ def _common(plan: Plan, situation: Situation, now: datetime, parts: tuple[_Part,
     }
     made: dict[str, Any] = {
         "undo": entity("Undo", plan.undo_class.value),
-        "calls": len(parts),
+        # A program may make each call more than once.
+        "calls": plan.bounds.get("requests", len(parts)) if isinstance(plan.action, Code) else len(parts),
         "hosts": sorted(hosts_of(plan)),
         "databases": sorted(_texts(plan.resolved.get("databases"))),
         "tables": sorted(_texts(plan.resolved.get("tables"))),
@@ -361,7 +375,7 @@ def plan_recipients(plan: Plan, catalog: Catalogued = NO_CATALOG) -> tuple[froze
     """Who gets something by a plan, and how many places of them an answer fills in later."""
     found: frozenset[str] = frozenset()
     later = 0
-    for part in _parts(plan, plan.required):
+    for part in _parts(plan, plan.required, catalog):
         if part.folder:
             continue
         service = catalog.services.get(part.service)

@@ -100,7 +100,7 @@ class Runner:
         except (SandboxFailed, GatewayFailed) as error:
             report.error, report.trouble = error, error.message
         finally:
-            await _finish(self.gateway.close(context.action_id))
+            await closed(self.gateway.close(context.action_id))
         if report.error is not None and not report.sent:
             raise report.error
         if report.unkept:
@@ -216,7 +216,7 @@ def wanted_paths(*plans: JsonValue) -> dict[str, set[str]]:
     return found
 
 
-async def _finish(closing: Any) -> None:
+async def closed(closing: Any) -> None:
     """Close the gateway even while this task is being cancelled; one that died has nothing left to close."""
     task = asyncio.ensure_future(closing)
     try:

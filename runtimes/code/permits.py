@@ -1,0 +1,355 @@
+"""What code may call, as rules for the gateway: a permit for each catalogued method, account and way of sending. Pure.
+
+Rules: a permit is made of what was found in the program, or of a method that was named for it. A value that every found
+call of it has written out is a value that its requests are held to; one call whose value isn't known frees it, and so
+does naming the method. What isn't in the catalog, or can't be called through GoEx, has no permit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any, Literal
+from urllib.parse import unquote, urlsplit
+
+from mapper.catalog import Catalog
+from mapper.code.finding import ANY, FoundCall
+from policies.accounts import Account, Origin
+from policies.actions import ANY_VALUE, OTHER_ARGUMENTS
+from policies.catalog import Method, Risk, Service
+from policies.errors import InvalidInput, Unsupported
+from policies.jsonvalue import JsonObject, JsonValue, canonical
+from runtimes.gateway.plan import Rule, Slot
+from runtimes.rest.requests import believed_risk, placement_for
+
+MOST_VALUES = 32  # of one argument that requests are held to; with more of them it is free
+MOST_SETS = 32  # sets of values that are shown to rules and grants; beyond it arguments count as free there
+MOST_PERMITS = 64
+READS, WRITES = 1000, 100  # requests by one permit
+BODY_BYTES = 16 * 2**20  # of one request
+
+_HOLE = re.compile(r"\{(?P<several>\+?)(?P<name>[^{}]+)\}(?P<end>[^{}]*)")
+_UNREAD = frozenset({"GET", "HEAD"})
+Accounts = Mapping[tuple[str, str], Account]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permit:
+    """One method that code may call on one account. `lines`: where it was found, () where it was named.
+
+    `held`: for each argument that its requests are held to, the values; those that needn't be there are in `optional`.
+    `closed` are the arguments of the catalog that its requests don't have, since no call in the program does; `free`
+    those that may be anything.
+    """
+
+    rule: Rule
+    service: str
+    method: str
+    read: bool
+    lines: tuple[int, ...] = ()
+    held: Mapping[str, tuple[JsonValue, ...]] = field(default_factory=dict)
+    optional: tuple[str, ...] = ()
+    closed: tuple[str, ...] = ()
+    free: tuple[str, ...] = ()
+
+    @property
+    def account(self) -> str:
+        return self.rule.account[1]
+
+    @property
+    def method_id(self) -> str:
+        return f"{self.service}.{self.method}"
+
+    def sets(self) -> tuple[dict[str, JsonValue], ...]:
+        """Every set of values that a request of it can have, of the arguments that it is held to. Where that are too
+        many, those with the most values count as free."""
+        held = dict(self.held)
+        choices = {name: len(values) + (name in self.optional) for name, values in held.items()}
+        while _many(choices.values()) > MOST_SETS:
+            widest = max(choices, key=lambda name: choices[name])
+            del held[widest], choices[widest]
+        names = tuple(held)
+        ways: list[list[tuple[bool, JsonValue]]] = [
+            [(True, value) for value in held[name]] + [(False, None)] * (name in self.optional) for name in names
+        ]
+        return tuple(
+            {name: value for name, (there, value) in zip(names, one, strict=True) if there} for one in product(*ways)
+        )
+
+    def arguments(self) -> tuple[JsonObject, ...]:
+        """As a need says them: what a standing grant can be bound to, and that there may be more."""
+        return tuple({**one, OTHER_ARGUMENTS: ANY_VALUE} for one in self.sets())
+
+
+def _many(counts: Iterable[int]) -> int:
+    made = 1
+    for count in counts:
+        made *= count
+    return made
+
+
+def permits(
+    found: Sequence[FoundCall],
+    named: Sequence[str],
+    accounts: Accounts,
+    catalog: Catalog,
+) -> tuple[Permit, ...]:
+    """The permits of a program, in the order in which they come up. `accounts` are all that were named for it.
+
+    Raises InvalidInput, Unsupported for a named method that can't be called.
+    """
+    made: list[Permit] = []
+    groups: dict[tuple[str, str, str], list[FoundCall]] = {}
+    for call in found:
+        if callable_(catalog, call.method_id):
+            groups.setdefault((call.method_id, call.http, call.base), []).append(call)
+    for id in dict.fromkeys(named):
+        catalog.check_callable(id)
+        method = catalog.method(id)
+        both = catalog.service(method.service).code.either and {method.http} <= {"GET", "POST"}
+        for http in ("GET", "POST") if both else (method.http,):
+            groups.setdefault((id, http, ""), [])
+    for (id, http, base), calls in groups.items():
+        method = catalog.method(id)
+        service = catalog.service(method.service)
+        for key, account in accounts.items():
+            if key[0] == method.service:
+                permit = _permit(len(made), service, method, account, (http, base), calls, id in named)
+                if permit is not None:
+                    made.append(permit)
+    if len(made) > MOST_PERMITS:
+        raise InvalidInput(
+            f"The program calls {len(made)} methods; one action may call {MOST_PERMITS} at most.",
+            next_step="Make several programs of it.",
+        )
+    return tuple(replace(each, rule=_less(each.rule, method_of(catalog, each), catalog)) for each in made)
+
+
+def method_of(catalog: Catalog, permit: Permit) -> Method:
+    return catalog.method(permit.method_id)
+
+
+def callable_(catalog: Catalog, id: str) -> bool:
+    """Whether GoEx calls such a method at all."""
+    try:
+        catalog.check_callable(id)
+    except (InvalidInput, Unsupported):
+        return False
+    method = catalog.method(id)
+    return bool(method.scopes) and not method.unsupported
+
+
+def _permit(
+    number: int,
+    service: Service,
+    method: Method,
+    account: Account,
+    way: tuple[str, str],
+    calls: Sequence[FoundCall],
+    named: bool,
+) -> Permit | None:
+    http, base = way
+    try:
+        origin = Origin.parse(base or account.base_url)
+    except InvalidInput:
+        return None
+    if origin not in account.origins:
+        return None  # the account's credential goes nowhere else, whatever the program says
+    reads = [] if named else list(calls)
+    where = _Places(method, http, calls)
+    held, optional, must = _held(where, reads)
+    closed = _closed(where, reads)
+    placement = placement_for(service, account)
+    read = believed_risk(service, method) is Risk.READ
+    rule = Rule(
+        id=f"rule-{number}",
+        method_id=method.id,
+        account=(account.service, account.name),
+        origin=origin,
+        base_path=tuple(unquote(part) for part in urlsplit(base or account.base_url).path.split("/") if part),
+        method=http,
+        path=template(method, held),
+        query={
+            **dict.fromkeys(service.code.query, ()),
+            **{name: tuple(_text(value) for value in held.get(name, ())) for name in where.query if name not in closed},
+        },
+        fields={name: held.get(name, ()) for name in where.body if name not in closed},
+        closed=tuple(name for name in closed if name in where.body),
+        must=tuple(name for name in must if name in where.query or name in where.body),
+        headers=tuple(dict.fromkeys([*service.headers, *where.headers])),
+        body_format=where.format,
+        calls=READS if read else WRITES,
+        request_bytes=BODY_BYTES,
+        credential_name=placement.header,
+        credential_format=placement.format,
+    )
+    return Permit(
+        rule=rule,
+        service=service.name,
+        method=method.name,
+        read=read,
+        lines=tuple(sorted({call.line for call in reads})),
+        held=held,
+        optional=tuple(name for name in held if name in optional),
+        closed=closed,
+        free=tuple(name for name in where.all if name not in held and name not in closed),
+    )
+
+
+class _Places:
+    """Where the arguments of a method are in a request that is sent in one way."""
+
+    def __init__(self, method: Method, http: str, calls: Sequence[FoundCall]) -> None:
+        names = [str(name) for name in method.parameters.get("properties", {})]
+        usual = "body" if method.body != "none" else "query"
+        at = {name: str(method.locations.get(name, usual)) for name in names}
+        self.path = [name for name in names if at[name] == "path"]
+        self.headers = [name for name in names if at[name] == "header"]
+        rest = [name for name in names if at[name] not in ("path", "header")]
+        if http == method.http:
+            self.query = [name for name in rest if at[name] in ("query", "repeat")]
+            self.body = [name for name in rest if at[name] == "body"]
+            self.format: Literal["json", "form", "any", "none"] = method.body
+        elif http in _UNREAD or http == "DELETE":
+            self.query, self.body, self.format = rest, [], "none"
+        else:
+            self.query, self.body, self.format = [], rest, "form"
+        said = {name for call in calls for name in call.query}
+        self.query += [name for name in rest if name in said and name not in self.query]
+        self.all = dict.fromkeys((*self.path, *self.query, *self.body))
+        if any(call.body == "any" for call in calls):
+            self.format = "any"
+        elif self.format == "none" and any(call.body != "none" for call in calls):
+            self.format = "json"
+
+
+def _held(
+    where: _Places, calls: Sequence[FoundCall]
+) -> tuple[dict[str, tuple[JsonValue, ...]], frozenset[str], tuple[str, ...]]:
+    """The arguments whose values are known in every call, those of them that some call leaves out, and those that none
+    does."""
+    held: dict[str, tuple[JsonValue, ...]] = {}
+    optional: set[str] = set()
+    must: list[str] = []
+    open_ = {name for call in calls for name in call.open}
+    for name in dict.fromkeys(name for call in calls for name in call.arguments):
+        parts = [_value(call, name) for call in calls]
+        known = [part[1] for part in parts if part[0]]
+        in_path = name in where.path
+        if name in open_ or (name not in where.path and name not in where.query and name not in where.body):
+            continue
+        if not in_path and name in where.body and where.format == "any":
+            continue  # it is streamed, so nobody reads it
+        if {part[0] for part in parts if part[0]} == {"query", "fields"}:
+            continue  # written in two places, it would be held in one
+        values = tuple({canonical(value): value for value in known}.values())
+        if len(values) > MOST_VALUES or (in_path and len(known) < len(calls)):
+            continue
+        missing = len(known) < len(calls)
+        if missing and any(ANY in call.open for call in calls if not _value(call, name)[0]):
+            continue  # it may come with what isn't known
+        held[name] = values
+        if missing:
+            optional.add(name)
+        elif not in_path:
+            must.append(name)
+    return held, frozenset(optional), tuple(must)
+
+
+def _closed(where: _Places, calls: Sequence[FoundCall]) -> tuple[str, ...]:
+    """The arguments that none of these calls has, where all of each call's are known by name."""
+    if not calls or any(ANY in call.open for call in calls):
+        return ()
+    there = {name for call in calls for name in (*call.arguments, *call.open)}
+    body = where.body if where.format != "any" else []
+    return tuple(name for name in (*where.query, *body) if name not in there)
+
+
+def _value(call: FoundCall, name: str) -> tuple[str, JsonValue]:
+    """Where a call has an argument, and its value; "" where it doesn't."""
+    for place, values in (("path", call.path), ("query", call.query), ("fields", call.fields)):
+        if name in values:
+            return place, values[name]
+    return "", None
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else canonical(value).decode("utf-8")
+
+
+def template(method: Method, held: Mapping[str, tuple[JsonValue, ...]]) -> tuple[str | Slot, ...]:
+    made: list[str | Slot] = []
+    segments = [segment for segment in method.path.removeprefix("/").split("/") if segment]
+    for place, segment in enumerate(segments, 1):
+        hole = _HOLE.fullmatch(segment)
+        if hole is None:
+            made.append(segment)
+            continue
+        custom = bool(method.origin_id) and place == len(segments) and not hole["end"]
+        made.append(
+            Slot(
+                hole["name"],
+                tuple(_text(value) for value in held.get(hole["name"], ())),
+                many=bool(hole["several"]),
+                end=hole["end"],
+                verbs=not custom,
+            )
+        )
+    return tuple(made)
+
+
+def _less(rule: Rule, method: Method, catalog: Catalog) -> Rule:
+    """The rule without the paths that are another method's: `/files/{id}` isn't `/files/generateIds`."""
+    if all(isinstance(part, str) for part in rule.path):
+        return rule
+    others = []
+    for other in catalog.service(method.service).methods.values():
+        if other.id != method.id and other.http == method.http:
+            path = template(other, {})
+            if _narrower(path, rule.path):
+                others.append(path)
+    return replace(rule, others=tuple(others))
+
+
+def _narrower(one: Sequence[str | Slot], other: Sequence[str | Slot]) -> bool:
+    """Whether a template is another's with words in the place of slots."""
+    if any(isinstance(part, Slot) and part.many for part in other):
+        return len(one) >= len(other) and _fits_many(one, other)
+    if len(one) != len(other) or any(isinstance(part, Slot) and part.many for part in one):
+        return False
+    more = False
+    for mine, theirs in zip(one, other, strict=True):
+        if isinstance(theirs, str):
+            if mine != theirs:
+                return False
+        elif isinstance(mine, str):
+            if theirs.end and not mine.endswith(theirs.end):
+                return False
+            more = True
+        elif mine.end != theirs.end:
+            more = more or bool(mine.end and not theirs.end)
+            if theirs.end:
+                return False
+    return more
+
+
+def _fits_many(one: Sequence[str | Slot], other: Sequence[str | Slot]) -> bool:
+    """As `_narrower`, where a slot takes several segments: its words before and behind are compared, and the other has
+    words where it has none."""
+    place = next(index for index, part in enumerate(other) if isinstance(part, Slot) and part.many)
+    behind = len(other) - place - 1
+    mine, theirs = [*one[:place], *one[len(one) - behind :]], [*other[:place], *other[place + 1 :]]
+    if any(isinstance(word, str) and part != word for part, word in zip(mine, theirs, strict=True)):
+        return False
+    slot = other[place]
+    within = one[place : len(one) - behind]
+    last = within[-1] if within else ""
+    if isinstance(slot, Slot) and slot.end:
+        return False
+    if isinstance(last, Slot) and last.end and behind == 0:
+        return True
+    return any(isinstance(part, str) for part in within)

@@ -1,0 +1,163 @@
+"""What a program's requests changed: the record that undo and a restart stand on.
+
+Rules: a request that can change something is written down before it leaves, as it leaves, and its answer before the
+program gets it. Each is a note of its own, sealed (`Records`), numbered in the order of leaving. The record holds what
+the gateway saw, never what the program printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mapper.catalog import Catalog
+from policies.actions import Plan
+from policies.errors import GoexError, InvalidInput
+from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
+from runtimes.base import Records
+from runtimes.code.permits import Permit
+from runtimes.code.rules import permits_of
+from runtimes.gateway.plan import Exchange, Passed
+from runtimes.rest import answers
+from runtimes.rest.answers import Answer, Ledger
+from runtimes.rest.expecting import holds
+
+MAX_NOTE = 40_000_000
+_FORGOTTEN = b"forgotten"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """One request that left. `arguments`: as far as they were read; `whole` says whether all of them were."""
+
+    number: int
+    request: str  # "rule-0#3", as the journal has it
+    permit: int
+    arguments: JsonObject
+    whole: bool
+
+    def to_json(self) -> dict[str, JsonValue]:
+        return {
+            "number": self.number,
+            "request": self.request,
+            "permit": self.permit,
+            "arguments": dict(self.arguments),
+            "whole": self.whole,
+        }
+
+
+@dataclass(slots=True)
+class Record:
+    """All that left of one action, with the answers; and what was taken back since."""
+
+    sent: list[Sent] = field(default_factory=list)
+    answers: dict[int, Answer] = field(default_factory=dict)
+    undone: list[int] = field(default_factory=list)
+    doubtful: list[int] = field(default_factory=list)
+
+    @property
+    def unsettled(self) -> tuple[Sent, ...]:
+        """What left without it being known whether it had its effect."""
+        return tuple(
+            one for one in self.sent if one.number not in self.answers or self.answers[one.number].doubtful
+        )  # fmt: skip
+
+    def done(self, number: int) -> bool:
+        return number in self.answers and self.answers[number].well
+
+    def as_ledger(self) -> Ledger:
+        """As the record of planned calls says it: `call-N` is the request of that number."""
+        return Ledger(
+            sent=[f"call-{one.number}" for one in self.sent],
+            answers={f"call-{number}": answer for number, answer in self.answers.items()},
+            undone=list(self.undone),
+            doubtful=list(self.doubtful),
+        )
+
+
+def note_sent(records: Records, sent: Sent) -> None:
+    """Write durably that a request leaves."""
+    records.put(f"sent-{sent.number}", canonical(sent.to_json()))
+
+
+def note_answer(records: Records, number: int, answer: Answer) -> None:
+    """Write durably what was answered."""
+    records.put(f"answer-{number}", canonical(answer.to_json()))
+
+
+def load(records: Records) -> Record | None:
+    """The record of an action; None when it was forgotten. Raises InvalidInput when it can't be read."""
+    if is_forgotten(records):
+        return None
+    made = Record()
+    while (data := records.get(f"sent-{len(made.sent)}")) is not None:
+        value = parse(data, limit=MAX_NOTE, what="The record of this action")
+        try:
+            made.sent.append(Sent(**value))
+        except TypeError as error:
+            raise InvalidInput(f"The record of this action can't be read: {error}.") from error
+    for one in made.sent:
+        if (data := records.get(f"answer-{one.number}")) is not None:
+            made.answers[one.number] = Answer(**parse(data, limit=MAX_NOTE, what="An answer"))
+    if (reverted := Ledger.load(records)) is not None:  # what an undo wrote
+        made.undone, made.doubtful = list(reverted.undone), list(reverted.doubtful)
+    return made
+
+
+def is_forgotten(records: Records) -> bool:
+    """Whether a commit dropped the record."""
+    return answers.is_forgotten(records)
+
+
+def forget(records: Records) -> None:
+    """Drop what was recorded. Idempotent."""
+    answers.forget(records)
+    number = 0
+    while (records.get(f"sent-{number}") or _FORGOTTEN) != _FORGOTTEN:
+        records.put(f"sent-{number}", _FORGOTTEN)
+        if records.get(f"answer-{number}") is not None:
+            records.put(f"answer-{number}", _FORGOTTEN)
+        number += 1
+
+
+def answer_of(exchange: Exchange, permit: Permit, catalog: Catalog) -> Answer:
+    """What was answered, with the service's own idea of a good answer: some fail with status 200."""
+    kept = Answer.of(exchange, ())
+    success = catalog.service(permit.service).success
+    wrong = next((one for one in success if not holds(one, exchange.status, exchange.body)), None)
+    if kept.well and wrong is not None:
+        return replace(kept, well=False, failed=wrong.says or "the service says that it failed")
+    return kept
+
+
+def arguments_of(passed: Passed, permit: Permit, catalog: Catalog) -> tuple[dict[str, JsonValue], bool]:
+    """The arguments of a catalogued call in a request as it left, of those that the catalog knows; and whether all of
+    its body was read."""
+    properties: Mapping[str, Any] = catalog.method(permit.method_id).parameters.get("properties", {})
+    body = passed.body if isinstance(passed.body, Mapping) else {}
+    found: dict[str, JsonValue] = {}
+    for name, value in (*passed.slots.items(), *passed.query, *body.items()):
+        if name in properties:
+            found[name] = _typed(value, properties[name])
+    whole = isinstance(passed.body, Mapping) or (passed.body is None and passed.size == 0)
+    return found, whole
+
+
+def planned_permits(plan: Plan) -> dict[str, tuple[int, Permit]]:
+    """The plan's permits by the id of their rule, each with its place."""
+    return {permit.rule.id: (place, permit) for place, permit in enumerate(permits_of(plan))}
+
+
+def _typed(value: JsonValue, schema: Any) -> JsonValue:
+    """A value of a path, query or form as the kind of value that the catalog says it is."""
+    kind = schema.get("type") if isinstance(schema, Mapping) else None
+    if not isinstance(value, str) or kind in (None, "string"):
+        return value
+    try:
+        if kind in ("integer", "number", "boolean", "array", "object"):
+            return parse(value, what="A value")
+    except GoexError:
+        if kind == "array":
+            return value.split(",")
+    return value

@@ -1,0 +1,213 @@
+"""One run of a program: a gateway that is opened for its rules, a container, and what was seen.
+
+Rules: the gateway's view counts, never what the program prints. Before a request leaves this machine it is noted, and
+if it can change something recorded durably; its answer is recorded before the program gets it. Placeholders are made
+anew for each run and stand in no journal. The gateway is closed whatever happens.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from mapper.catalog import Catalog
+from policies.accounts import Account
+from policies.actions import Code
+from policies.catalog import Service
+from policies.errors import GoexError
+from policies.text import escape
+from runtimes.base import Context
+from runtimes.code import environment, record
+from runtimes.code.permits import Accounts, Permit
+from runtimes.code.record import Record, Sent
+from runtimes.code.refused import Refusals
+from runtimes.gateway.contract import Gateway, GatewayFailed, Observer
+from runtimes.gateway.plan import Exchange, GatewayPlan, Passed, Refusal
+from runtimes.rest.run import closed
+from runtimes.sandbox.contract import Profile, Result, Sandbox, SandboxFailed
+
+_NOT_WORD = re.compile(r"[^A-Za-z0-9]+")
+
+
+@dataclass(slots=True)
+class Report:
+    """What one run did, beside its record. The texts are for people: "" where there is nothing to say."""
+
+    result: Result | None = None
+    refusals: Refusals = field(default_factory=Refusals)
+    counted: dict[str, int] = field(default_factory=dict)  # requests that left, by method
+    failed: dict[str, int] = field(default_factory=dict)  # those of them that weren't answered well
+    placeholders: tuple[str, ...] = ()
+    unkept: str = ""  # why an answer isn't in the record
+    error: GoexError | None = None  # the provider's own, when it failed
+
+
+@dataclass(frozen=True, slots=True)
+class CodeRunner:
+    """Runs programs, each in a container of its own."""
+
+    sandbox: Sandbox
+    gateway: Gateway
+    catalog: Catalog
+    profile: Profile
+
+    async def run(
+        self,
+        action: Code,
+        permits: Mapping[str, tuple[int, Permit]],
+        accounts: Accounts,
+        context: Context,
+        kept: Record,
+    ) -> Report:
+        """Run `action`'s program, which may call what `permits` (by their rules' ids) say. `kept` is filled, and
+        written to the context's records. Raises GoexError only when nothing was sent."""
+        report = Report()
+        watch = _Watch(permits, context, kept, report, self.catalog)
+        placeholders = {key: placeholder(self._service(key[0]), key) for key in accounts}
+        report.placeholders = tuple(placeholders.values())
+        plan = GatewayPlan(
+            action_id=context.action_id,
+            rules=tuple(permit.rule for _, permit in permits.values()),
+            placeholders=placeholders_of(placeholders, context),
+            seconds=self.profile.limits.seconds,
+            code=True,
+        )
+        observer = Observer(
+            sending=watch.unplanned, answered=watch.answered, refused=watch.refused, passing=watch.passing
+        )
+        folder = await self.gateway.open(plan, context.leases, observer)
+        try:
+            job = environment.job(
+                action_id=context.action_id,
+                language=action.language,
+                program=action.program,
+                ca_pem=self.gateway.ca_pem,
+                socket_dir=folder,
+                env=variables(accounts, placeholders, self.catalog),
+            )
+            report.result = await self.sandbox.run(job, self.profile, context.output)
+        except (SandboxFailed, GatewayFailed) as error:
+            report.error = error
+        finally:
+            await closed(self.gateway.close(context.action_id))
+        if report.error is not None and not report.counted:
+            raise report.error
+        if report.unkept:
+            watch.save_again()
+        return report
+
+    def _service(self, name: str) -> Service:
+        return self.catalog.service(name)
+
+
+def placeholder(service: Service, account: tuple[str, str]) -> str:
+    """A text that stands for an account's credential in one run, and is worth nothing elsewhere."""
+    prefix = service.code.prefix
+    words = "-".join(_NOT_WORD.sub("-", part).strip("-")[:24] for part in account)
+    return f"{prefix}goex-{words}-{secrets.token_urlsafe(16)}"
+
+
+def placeholders_of(made: Mapping[tuple[str, str], str], context: Context) -> dict[str, tuple[str, str]]:
+    """Those that the gateway swaps: of accounts that something was leased of."""
+    leased = {(lease.account.service, lease.account.name) for lease in context.leases}
+    return {text: key for key, text in made.items() if key in leased}
+
+
+def variables(
+    accounts: Mapping[tuple[str, str], Account], placeholders: Mapping[tuple[str, str], str], catalog: Catalog
+) -> dict[str, str]:
+    """The variables by which a program finds its placeholders: those that the service's own libraries read, and
+    `GOEX_TOKEN_<SERVICE>`, `GOEX_URL_<SERVICE>` with `_<ACCOUNT>` after it where there are several. Without it the
+    first account that was named is meant."""
+    found: dict[str, str] = {}
+    services = [service for service, _ in accounts]
+    for (service, name), account in accounts.items():
+        facts = catalog.service(service).code
+        own = {f"GOEX_TOKEN_{_upper(service)}": placeholders[service, name]}
+        own[f"GOEX_URL_{_upper(service)}"] = account.base_url
+        for variable in facts.tokens:
+            found.setdefault(variable, placeholders[service, name])
+        for variable, value in own.items():
+            found.setdefault(variable, value)
+            if services.count(service) > 1:
+                found[f"{variable}_{_upper(name)}"] = value
+    return {name: value for name, value in found.items() if name not in environment.VARIABLES}
+
+
+def _upper(name: str) -> str:
+    return _NOT_WORD.sub("_", name).strip("_").upper() or "_"
+
+
+@dataclass(slots=True)
+class _Watch:
+    permits: Mapping[str, tuple[int, Permit]]
+    context: Context
+    kept: Record
+    report: Report
+    catalog: Catalog
+    _numbers: dict[str, int] = field(default_factory=dict)  # by request
+    _left: dict[str, str] = field(default_factory=dict)  # requests under way, and their rules
+
+    async def unplanned(self, request: str, target: str) -> None:
+        raise AssertionError("a request of a plan, in code")
+
+    async def passing(self, request: str, target: str, passed: Passed) -> None:
+        place, permit = self.permits[passed.rule]
+        method, _, url = target.partition(" ")
+        facts = {"request": request, "call": permit.method_id, "method": method, "url": url}
+        if not permit.read:
+            arguments, whole = record.arguments_of(passed, permit, self.catalog)
+            sent = Sent(
+                number=len(self.kept.sent), request=request, permit=place, arguments=arguments, whole=whole
+            )  # fmt: skip
+            record.note_sent(self.context.records, sent)
+            self.kept.sent.append(sent)
+            self._numbers[request] = sent.number
+        self.context.note("request", facts)
+        self._left[request] = passed.rule
+        self.report.counted[permit.method_id] = self.report.counted.get(permit.method_id, 0) + 1
+        self.context.progress(escape(f"{permit.method_id} as {permit.account} → {target}"))
+
+    async def answered(self, exchange: Exchange) -> None:
+        rule = self._left.pop(exchange.request, "")
+        if not rule:
+            return
+        permit = self.permits[rule][1]
+        number = self._numbers.get(exchange.request)
+        if exchange.status == 0:  # nothing came back: whether it happened isn't known
+            self.context.note("unanswered", {"request": exchange.request, "why": exchange.failed})
+            self._fail(permit)
+            return
+        answer = record.answer_of(exchange, permit, self.catalog)
+        if not answer.well:
+            self._fail(permit)
+        try:
+            if number is not None:
+                self.kept.answers[number] = answer
+                record.note_answer(self.context.records, number, answer)
+            facts: dict[str, Any] = {"request": exchange.request, "status": exchange.status, "well": answer.well}
+            self.context.note("answer", {**facts, "bytes": exchange.size, "sha256": answer.sha256})
+        except Exception as error:
+            said = error.message if isinstance(error, GoexError) else type(error).__name__
+            self.report.unkept = f"the answer to {exchange.request} couldn't be kept: {said}"
+            raise
+
+    async def refused(self, refusal: Refusal) -> None:
+        if self.report.refusals.add(refusal):
+            facts = {"reason": refusal.reason, "method": refusal.method, "target": refusal.target}
+            self.context.note("refused", facts)
+            self.context.progress(escape(f"Refused: {refusal.method} {refusal.target}"))
+
+    def save_again(self) -> None:
+        """What couldn't be kept while it ran may be kept now: without it there is no undo."""
+        with suppress(Exception):
+            for number, answer in self.kept.answers.items():
+                record.note_answer(self.context.records, number, answer)
+            self.report.unkept = ""
+
+    def _fail(self, permit: Permit) -> None:
+        self.report.failed[permit.method_id] = self.report.failed.get(permit.method_id, 0) + 1
