@@ -21,13 +21,13 @@ from vault.secret import Secret
 
 _MASKS = (b"[redacted]", b"******", b"~~", b"")
 _ROUNDS = 8
-_SHORTEST_ENCODED = 3  # bytes; of less than that, base64 and hex say nothing
+SHORTEST_ENCODED = 3  # bytes; of less than that, base64 and hex say nothing
 
-_JSON_SHORT = {0x08: b"b", 0x0C: b"f", 0x0A: b"n", 0x0D: b"r", 0x09: b"t", 0x22: b'"', 0x2F: b"/"}
-_HTML_NAMES = {0x26: b"amp", 0x3C: b"lt", 0x3E: b"gt", 0x22: b"quot", 0x27: b"apos"}
-_WRAP = rb"(?:[\r\n\t ]|\\[rnt]){0,24}+"  # a line's end and its indentation
-_HEAD = rb"(?<!\\)"  # of a run of backslashes
-_BASE64_CHARS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_="
+JSON_SHORT = {0x08: b"b", 0x0C: b"f", 0x0A: b"n", 0x0D: b"r", 0x09: b"t", 0x22: b'"', 0x2F: b"/"}
+HTML_NAMES = {0x26: b"amp", 0x3C: b"lt", 0x3E: b"gt", 0x22: b"quot", 0x27: b"apos"}
+WRAP = rb"(?:[\r\n\t ]|\\[rnt]){0,24}+"  # a line's end and its indentation
+HEAD = rb"(?<!\\)"  # of a run of backslashes
+BASE64_CHARS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_="
 
 
 class Redactor:
@@ -39,14 +39,14 @@ class Redactor:
         for value in sorted(values - {b""}, key=len, reverse=True):
             self._patterns += _patterns(value)
         self._dropped = False
-        self._masks = [mask for mask in _MASKS if not self._spans(mask)]
+        self._masks = [mask for mask in _MASKS if not self.spans(mask)]
 
     def clean(self, data: bytes) -> bytes:
         """`data` without any echo. What is returned holds none, whatever the masks and the rest make together."""
         for mask in self._masks:
             found = data
             for _ in range(_ROUNDS):
-                spans = self._spans(found)
+                spans = self.spans(found)
                 if not spans:
                     return b"" if self._dropped else found
                 found = _splice(found, spans, mask)
@@ -79,7 +79,7 @@ class Redactor:
             return value if self.text(written) == written else "[redacted]"
         return value
 
-    def _spans(self, data: bytes) -> list[tuple[int, int]]:
+    def spans(self, data: bytes) -> list[tuple[int, int]]:
         spans: list[tuple[int, int]] = []
         for pattern, grows in self._patterns:
             for match in pattern.finditer(data):
@@ -107,11 +107,11 @@ def _splice(data: bytes, spans: list[tuple[int, int]], mask: bytes) -> bytes:
 
 def _grow(data: bytes, start: int, end: int) -> tuple[int, int]:
     """Take in the base64 characters at the borders that hold a part of the secret's bits."""
-    if start and data[start - 1] in _BASE64_CHARS:
+    if start and data[start - 1] in BASE64_CHARS:
         start -= 1
     while end < len(data) and data[end : end + 1] == b"=":
         end += 1
-    if end < len(data) and data[end] in _BASE64_CHARS:
+    if end < len(data) and data[end] in BASE64_CHARS:
         end += 1
     while end < len(data) and data[end : end + 1] == b"=":
         end += 1
@@ -129,24 +129,27 @@ def _patterns(secret: bytes) -> list[tuple[re.Pattern[bytes], bool]]:
         found.append((re.compile(re.escape(text.encode(encoding))), False))
     whole = json.dumps(text)[1:-1].encode("ascii")
     found.append((re.compile(re.escape(whole)), False))
-    if len(secret) >= _SHORTEST_ENCODED:
-        found.append((re.compile(rb"(?:[ :,\-]|\\x|%|0x)*".join(_hex(byte) for byte in secret)), False))
+    if len(secret) >= SHORTEST_ENCODED:
+        found.append((re.compile(rb"(?:[ :,\-]|\\x|%|0x)*".join(hex_of(byte) for byte in secret)), False))
         found += [(re.compile(core), True) for core in _base64_cores(secret)]
     return found
 
 
 def _base64_cores(secret: bytes) -> list[bytes]:
     """The characters that the secret alone decides, for each place at which it can begin within three bytes."""
-    cores = []
-    for shift in range(3):
-        written = base64.b64encode(b"\0" * shift + secret)
-        core = written[(shift * 8 + 5) // 6 : (shift + len(secret)) * 8 // 6]
-        if len(core) >= 3:
-            cores.append(_WRAP.join(_base64_char(byte) for byte in core))
-    return cores
+    cores = (base64_core(secret, shift) for shift in range(3))
+    return [WRAP.join(base64_char(byte) for byte in core) for core in cores if core]
 
 
-def _base64_char(byte: int) -> bytes:
+def base64_core(secret: bytes, shift: int) -> bytes:
+    """The characters of its base64 that `secret` alone decides, where `shift` bytes stand before it; b"" for so few
+    that they say nothing."""
+    written = base64.b64encode(b"\0" * shift + secret)
+    core = written[(shift * 8 + 5) // 6 : (shift + len(secret)) * 8 // 6]
+    return core if len(core) >= 3 else b""
+
+
+def base64_char(byte: int) -> bytes:
     if byte == 0x2B:
         return rb"(?:[+\-]|%(?:25)*2[bB]|\\{1,32}+u002[bB])"
     if byte == 0x2F:
@@ -156,30 +159,34 @@ def _base64_char(byte: int) -> bytes:
 
 def _escaped(secret: bytes) -> bytes:
     """The secret with each character plain or escaped, independently of the others."""
+    return b"".join(unit(raw, point, b"" if place else HEAD) for place, (raw, point) in enumerate(units_of(secret)))
+
+
+def units_of(secret: bytes) -> list[tuple[bytes, int]]:
+    """Its characters, as bytes and code point; of what isn't UTF-8, its bytes."""
     try:
-        units = [(char.encode("utf-8"), ord(char)) for char in secret.decode("utf-8")]
+        return [(char.encode("utf-8"), ord(char)) for char in secret.decode("utf-8")]
     except UnicodeDecodeError:
-        units = [(bytes([byte]), byte) for byte in secret]
-    return b"".join(_unit(raw, point, b"" if place else _HEAD) for place, (raw, point) in enumerate(units))
+        return [(bytes([byte]), byte) for byte in secret]
 
 
-def _unit(raw: bytes, point: int, before: bytes) -> bytes:
+def unit(raw: bytes, point: int, before: bytes) -> bytes:
     """One character in each of its spellings. `before` stands before backslashes."""
     escape = before + rb"\\++"
-    ways = [b"".join(rb"(?:%(?:25)*" + _hex(byte) + b"|" + re.escape(bytes([byte])) + b")" for byte in raw)]
-    halves = [b"u" + b"".join(_hex(byte) for byte in half) for half in _utf16(point)]
+    ways = [b"".join(rb"(?:%(?:25)*" + hex_of(byte) + b"|" + re.escape(bytes([byte])) + b")" for byte in raw)]
+    halves = [b"u" + b"".join(hex_of(byte) for byte in half) for half in _utf16(point)]
     ways.append(escape + rb"\\++".join(halves))
     if point < 0x100:
-        ways.append(escape + b"x" + _hex(point))
-    if point in _JSON_SHORT:
-        ways.append(escape + re.escape(_JSON_SHORT[point]))
+        ways.append(escape + b"x" + hex_of(point))
+    if point in JSON_SHORT:
+        ways.append(escape + re.escape(JSON_SHORT[point]))
     if point == 0x5C:
         return rb"(?>\\\\|\\|%(?:25)*5[cC]|\\+u005[cC]|&#0*92;?|&#[xX]0*5[cC];?)"
     if point == 0x20:
         ways.append(rb"\+")
     ways.append(rb"&#(?:0*%d|[xX]0*%s);?" % (point, b"".join(_any_case(char) for char in b"%x" % point)))
-    if point in _HTML_NAMES:
-        ways.append(b"&" + _HTML_NAMES[point] + b";")
+    if point in HTML_NAMES:
+        ways.append(b"&" + HTML_NAMES[point] + b";")
     return b"(?:" + b"|".join(ways) + b")"
 
 
@@ -188,7 +195,7 @@ def _utf16(point: int) -> list[bytes]:
     return [data[index : index + 2] for index in range(0, len(data), 2)]
 
 
-def _hex(byte: int) -> bytes:
+def hex_of(byte: int) -> bytes:
     return b"".join(_any_case(char) for char in b"%02x" % byte)
 
 
