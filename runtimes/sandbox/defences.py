@@ -31,6 +31,7 @@ class Defence(StrEnum):
     SUBMOUNTS = "what is mounted below the folder stays outside"
     MEMORY = "a memory limit, swap included"
     PIDS = "a limit of processes"
+    CPUS = "a share of the processors"
     TMP_SIZE = "a size limit of /tmp and /dev/shm"
     FILE_SIZE = "a size limit for each file"
     OPEN_FILES = "a limit of open files"
@@ -94,6 +95,7 @@ _CHANGES: dict[Defence, dict[str, Any]] = {
     Defence.HOSTNAME: {"UTSMode": "host"},
     Defence.MEMORY: {"Memory": 0, "MemorySwap": 0},
     Defence.PIDS: {"PidsLimit": 0},
+    Defence.CPUS: {"NanoCpus": 0},
 }
 
 

@@ -34,8 +34,9 @@ _OPEN_FILES = 4096
 
 # The engine's own lists, and what else would tell of the machine or of its keys.
 _MASKED = [
-    "/proc/acpi", "/proc/asound", "/proc/cmdline", "/proc/interrupts", "/proc/kallsyms", "/proc/kcore", "/proc/keys",
-    "/proc/key-users", "/proc/kmsg", "/proc/latency_stats", "/proc/modules", "/proc/sched_debug", "/proc/scsi",
+    "/proc/acpi", "/proc/asound", "/proc/cmdline", "/proc/diskstats", "/proc/interrupts", "/proc/kallsyms",
+    "/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/kmsg", "/proc/latency_stats", "/proc/modules",
+    "/proc/partitions", "/proc/sched_debug", "/proc/scsi",
     "/proc/sys/kernel/random/boot_id", "/proc/timer_list", "/proc/timer_stats", "/sys/class/dmi",
     "/sys/devices/virtual", "/sys/firmware", "/sys/kernel", "/sys/module",
 ]  # fmt: skip

@@ -1,4 +1,5 @@
-"""Attacks, run inside a container: `container_probes.py NAME...` prints one JSON object, name to what came of it.
+"""Attacks, run inside a container: `main`, with their names as arguments, prints one JSON object, name to what came
+of it. kernel_probes.py holds more of them; `PROGRAM` of test_container.py is both in one file.
 
 A probe returns when its attack succeeded and raises when it was refused. Each runs in a process of its own, so that
 one that is killed counts as refused and disturbs no other. System call numbers are those of x86-64.
@@ -318,5 +319,5 @@ def attempt(name: str) -> str:
     return said.decode() or f"refused: ended by signal {os.WTERMSIG(status)}"
 
 
-if __name__ == "__main__":
+def main() -> None:
     print(json.dumps({name: attempt(name) for name in sys.argv[1:]}))

@@ -1,13 +1,14 @@
 """Attacks on the container: each refused, and each successful where exactly its defences are missing.
 
-`ATTACKS` names for each attack the defences that stand in its way. With all of them taken away it must succeed
-(the control: else it proves nothing); with all of them but one taken away it must still be refused, so that each of
-them is enough on its own.
+`ATTACKS` of container_attacks.py names for each attack the defences that stand in its way. Attacks with the same
+defences share a container, which starts once in a run.
 """
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
+import dataclasses
 import json
 import os
 import platform
@@ -17,15 +18,17 @@ import socket
 import stat
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from runtimes.sandbox.bounds import Bounds
 from runtimes.sandbox.contract import Job, Limits, Profile, SandboxFailed
 from runtimes.sandbox.defences import Defence
 from runtimes.sandbox.docker import DockerSandbox
+from tests.adversarial.container_attacks import ATTACKS
 
 pytestmark = [
     pytest.mark.docker,
@@ -33,78 +36,37 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="setting the traps takes root"),
 ]
 
-PROBES = Path(__file__).with_name("container_probes.py")
+SHARED = "from tests.adversarial.container_probes import call, must, sleeper, text\n"
+PROGRAM = "\n".join(
+    Path(__file__).with_name(name).read_text().replace(SHARED, "")
+    for name in ("container_probes.py", "kernel_probes.py")
+)
 LIMITS = Limits(memory=128 * 2**20, pids=48, tmp=16 * 2**20, file_size=8 * 2**20, seconds=60)
-
-RIGHTS = frozenset({Defence.SECCOMP, Defence.CAPABILITIES, Defence.NON_ROOT})
-CALLS = frozenset({Defence.SECCOMP})
-
-
-def only(*defences: Defence) -> frozenset[Defence]:
-    return frozenset(defences)
-
-
-ATTACKS: dict[str, frozenset[Defence]] = {
-    "mount_tmpfs": RIGHTS,
-    "new_user_namespace": CALLS,
-    "new_mount_namespace": RIGHTS,
-    "clone_new_user_namespace": CALLS,
-    "change_root": RIGHTS,
-    "make_device": RIGHTS,
-    "trace_a_process": CALLS,
-    "read_a_process": CALLS,
-    "take_a_descriptor": CALLS,
-    "kernel_key": CALLS,
-    "bpf_map": RIGHTS,
-    "page_fault_handler": CALLS,
-    "io_uring": CALLS,
-    "performance_events": CALLS,
-    "file_watches": CALLS,
-    "socket_netlink": CALLS,
-    "socket_vsock": CALLS,
-    "socket_packet": RIGHTS,
-    "socket_raw": RIGHTS,
-    "no_address_randomisation": CALLS,
-    "program_in_memory": CALLS,
-    "calls_of_32_bit": CALLS,
-    "kernel_log": RIGHTS,
-    "host_name_change": RIGHTS,
-    "file_by_handle": RIGHTS,
-    "sysctl_write": only(Defence.NON_ROOT, Defence.READ_ONLY_PATHS),
-    "sysrq": only(Defence.NON_ROOT, Defence.READ_ONLY_PATHS),
-    "kernel_memory": only(Defence.NON_ROOT, Defence.CAPABILITIES, Defence.MASKED_PATHS),
-    "kernel_command_line": only(Defence.MASKED_PATHS),
-    "boot_id": only(Defence.MASKED_PATHS),
-    "write_outside_tmp": only(Defence.READ_ONLY_ROOT),
-    "program_in_tmp": only(Defence.NO_EXEC),
-    "many_processes": only(Defence.PIDS),
-    "much_memory": only(Defence.MEMORY),
-    "much_in_tmp": only(Defence.TMP_SIZE),
-    "large_file": only(Defence.FILE_SIZE),
-    "many_open_files": only(Defence.OPEN_FILES),
-    "core_dump": only(Defence.CORE),
-    "host_abstract_socket": only(Defence.NETWORK),
-    "host_loopback": only(Defence.NETWORK),
-    "host_interfaces": only(Defence.NETWORK),
-    "host_shared_memory": only(Defence.IPC, Defence.SECCOMP),
-    "host_processes": only(Defence.PROCESSES),
-    "host_groups": only(Defence.CGROUPS),
-    "host_name": only(Defence.HOSTNAME),
-    "plant_setuid_by_mode": CALLS,
-    "plant_setuid_by_open": CALLS,
-    "change_the_job": only(Defence.READ_ONLY_JOB, Defence.NON_ROOT),
-    "folder_setuid_program": only(Defence.NO_NEW_PRIVILEGES, Defence.SECCOMP),
-    "folder_device": only(Defence.DEVICES),
-    "folder_socket": CALLS,
-    "folder_submount": only(Defence.SUBMOUNTS),
-}
 
 GROUPS = sorted(set(ATTACKS.values()), key=sorted)
 LAYERED = [(group, last) for group in GROUPS if len(group) > 1 for last in sorted(group)]
+NOTHING = frozenset[Defence]()
+Outcomes = Callable[..., str]
 
 
 def named(value: frozenset[Defence] | Defence) -> str:
     return value.name if isinstance(value, Defence) else "+".join(sorted(item.name for item in value))
+
+
+# What an attack is on; a kernel without it has no place for that attack.
+FILES = {
+    "sysrq": "/proc/sysrq-trigger",
+    "kernel_memory": "/proc/kcore",
+    "uncover_a_masked_file": "/proc/kcore",
+    "keys_of_others": "/proc/keys",
+    "interrupts": "/proc/interrupts",
+    "module_parameters": "/sys/module/kernel",
+    "firmware_tables": "/sys/firmware",
+    "kernel_notes": "/sys/kernel/notes",
+    "disks_of_the_host": "/proc/partitions",
+    "compare_kernel_objects": "/proc/self/ns",
+    "socket_mptcp": "/proc/sys/net/mptcp",
+}
 
 
 @dataclass(frozen=True)
@@ -127,9 +89,7 @@ def ground(sandbox_image: str) -> Iterator[Ground]:
         left_out.add("folder_device")
     if Path("/proc/sys/kernel/core_pattern").read_text().startswith("|"):
         left_out.add("core_dump")  # a program on the host gets it, whatever the limit says
-    for file, attack in (("/proc/sysrq-trigger", "sysrq"), ("/proc/kcore", "kernel_memory")):
-        if not Path(file).exists():
-            left_out.add(attack)
+    left_out |= {attack for attack, path in FILES.items() if not Path(path).exists()}
     (folder / "mounted").mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "none", folder / "mounted"], check=True)
     (folder / "mounted" / "inside").write_text("x")
@@ -139,6 +99,14 @@ def ground(sandbox_image: str) -> Iterator[Ground]:
         listener.bind(address)
         listener.listen(64)
     (folder / "socket").chmod(0o666)
+    (folder / "others").write_text("another's file")
+    in_memory = Path("/dev/shm") / f"goex-{secrets.token_hex(4)}"
+    in_memory.write_text("another's")
+    neighbour = subprocess.Popen(
+        ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "sh", "-c", 'exec 3<"$0"; exec sleep 600',
+         folder / "others"],
+        env={"NEIGHBOURS_OWN": "x", "PATH": os.environ["PATH"]},
+    )  # fmt: skip
     libc = ctypes.CDLL(None, use_errno=True)
     shared = libc.shmget(0, 4096, 0o1666)
     env = {
@@ -148,8 +116,14 @@ def ground(sandbox_image: str) -> Iterator[Ground]:
         "HOST_PID": str(os.getpid()),
         "HOST_COMM": Path("/proc/self/comm").read_text(),
         "HOST_NAME": os.uname().nodename,
+        "NEIGHBOUR": str(neighbour.pid),
+        "NEIGHBOUR_FILE": str(folder / "others"),
+        "NEIGHBOUR_SHM": in_memory.name,
     }
     yield Ground(folder=folder, env=env, left_out=frozenset(left_out))
+    neighbour.kill()
+    neighbour.wait()
+    in_memory.unlink()
     libc.shmctl(shared, 0, None)
     for listener in listeners:
         listener.close()
@@ -174,23 +148,27 @@ def make_openable_device(path: Path) -> bool:
     return False
 
 
-async def outcomes(ground: Ground, names: list[str], missing: frozenset[Defence] = frozenset()) -> dict[str, str]:
+async def outcomes(
+    ground: Ground, names: list[str], missing: frozenset[Defence], *, waited: bool = False
+) -> dict[str, str]:
     """What comes of these attacks in containers without the `missing` defences."""
-    sandbox = DockerSandbox(f"adversarial-{os.getpid()}", unsafe_without=missing)
+    bounds = Bounds(least=1, most=1) if waited else Bounds(least=0, most=0)
+    sandbox = DockerSandbox(f"adversarial-{os.getpid()}", bounds=bounds, unsafe_without=missing)
     found: dict[str, str] = {}
     try:
-        for folder in (None, str(ground.folder)):
-            chosen = [name for name in names if name.startswith("folder_") == (folder is not None)]
-            if not chosen:
-                continue
+        for kind in sorted({_kind(name) for name in names}):
+            chosen = [name for name in names if _kind(name) == kind]
             job = Job(
                 action_id="attack",
-                argv=["python3", "-I", "/goex/job/probes.py", *chosen],
-                files={"probes.py": PROBES.read_bytes(), "victim": b""},
+                argv=["/usr/bin/python3", "-I", "-S", "/goex/job/probes.py", *chosen],
+                files={"probes.py": f"{PROGRAM}\n\nmain()\n".encode(), "victim": b""},
                 env=ground.env,
-                folder=folder,
+                folder=str(ground.folder) if kind == "folder" else None,
             )
-            result = await sandbox.run(job, Profile(limits=LIMITS))
+            profile = Profile(limits=dataclasses.replace(LIMITS, cpus=0.2 if kind == "processors" else LIMITS.cpus))
+            if waited:
+                await prepared(sandbox, profile)
+            result = await sandbox.run(job, profile)
             assert result.exit_code == 0, result
             found |= json.loads(result.stdout)
     finally:
@@ -199,30 +177,64 @@ async def outcomes(ground: Ground, names: list[str], missing: frozenset[Defence]
     return found
 
 
-async def test_every_attack_is_refused(ground: Ground) -> None:
-    found = await outcomes(ground, [name for name in ATTACKS if name not in ground.left_out])
-    assert {name: said for name, said in found.items() if not said.startswith("refused")} == {}
-    assert len(found) >= 40
+async def prepared(sandbox: DockerSandbox, profile: Profile) -> None:
+    """Have one container wait."""
+    sandbox.prepare(profile)
+    for _ in range(400):
+        if sandbox.waiting(profile):
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("none waits")
 
 
-@pytest.mark.parametrize("missing", GROUPS, ids=named)
-async def test_control_without_its_defences_each_attack_succeeds(ground: Ground, missing: frozenset[Defence]) -> None:
-    names = [name for name, group in ATTACKS.items() if group == missing and name not in ground.left_out]
-    if not names:
-        pytest.skip("this machine's kernel has no place for these attacks")
-    found = await outcomes(ground, names, missing)
-    assert {name: said for name, said in found.items() if said != "succeeded"} == {}
+def _kind(name: str) -> str:
+    """What container an attack wants: one with a person's folder, one with a small share of the processors, any."""
+    return name.partition("_")[0] if name.startswith("folder_") or name == "processors" else ""
+
+
+@pytest.fixture(scope="module")
+def tried(ground: Ground) -> Outcomes:
+    """What came of attacks, by what was missing; all that fit into one container are tried together, once."""
+    known: dict[tuple[frozenset[Defence], bool], dict[str, str]] = {}
+
+    def look(name: str, missing: frozenset[Defence] = NOTHING, *, waited: bool = False) -> str:
+        if name in ground.left_out:
+            pytest.skip("this machine's kernel has no place for this attack")
+        if (missing, waited) not in known:
+            names = [
+                one for one, group in ATTACKS.items() if one not in ground.left_out and missing in (NOTHING, group)
+            ]
+            names = [one for one in names if not (waited and _kind(one))]
+            known[missing, waited] = asyncio.run(outcomes(ground, names, missing, waited=waited))
+        return known[missing, waited][name]
+
+    return look
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_refused(tried: Outcomes, name: str) -> None:
+    assert tried(name).startswith("refused")
+
+
+@pytest.mark.parametrize("name", [name for name in ATTACKS if not _kind(name)])
+def test_refused_in_one_that_waited(tried: Outcomes, name: str) -> None:
+    assert tried(name, waited=True).startswith("refused")
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_control(tried: Outcomes, name: str) -> None:
+    assert tried(name, ATTACKS[name]) == "succeeded"
 
 
 @pytest.mark.parametrize(("group", "last"), LAYERED, ids=named)
-async def test_each_layer_is_enough(ground: Ground, group: frozenset[Defence], last: Defence) -> None:
-    names = [name for name, layers in ATTACKS.items() if layers == group]
+def test_each_layer_is_enough(ground: Ground, group: frozenset[Defence], last: Defence) -> None:
+    names = [name for name, layers in ATTACKS.items() if layers == group and name not in ground.left_out]
     if group - {last} == {Defence.NO_NEW_PRIVILEGES}:
         # The filter then comes before the engine's last steps, which it refuses: nothing starts at all.
         with pytest.raises(SandboxFailed, match="start the container"):
-            await outcomes(ground, names, group - {last})
+            asyncio.run(outcomes(ground, names, group - {last}))
         return
-    found = await outcomes(ground, names, group - {last})
+    found = asyncio.run(outcomes(ground, names, group - {last}))
     assert {name: said for name, said in found.items() if not said.startswith("refused")} == {}
 
 
