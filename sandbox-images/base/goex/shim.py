@@ -1,126 +1,266 @@
 """The container's way out, offered as an HTTP proxy on loopback. Standard library only.
 
-Bytes are pumped between 127.0.0.1 and the action's socket, unread: every decision is made on the other side. Use it
-as a module (`start()` serves from a thread), or as a program: `shim.py [--port N] -- COMMAND…` serves from a child
-process and becomes COMMAND, with the variables that make common clients use the proxy and trust its certificates.
+Bytes are pumped between 127.0.0.1 and the action's socket, unread: every decision is made on the other side. Rules: one
+process and one loop for all connections, since threads count against the job's limit; what one end doesn't take isn't
+read from the other, so memory stays what it is; the end of one direction is passed on as just that. It ends with the
+process that started it.
 """
 
 import contextlib
 import os
+import select
 import socket
-import sys
-import threading
+from collections import deque
 
 SOCKET = "/goex/gateway/gw.sock"
-CA = "/goex/job/ca.pem"
-PORT = 3128
-_CHUNK = 65536
-_MOST = 8  # the other side takes no more connections
+_CHUNK = 2**17
+_TURNS = 8  # chunks of one connection before the others get theirs
+_MOST = 64  # connections that the other side takes at a time; more wait in the backlog
+_AGAIN = 0.01  # seconds before a socket whose backlog is full is tried again
+_LINGERING = 128
+_READ, _WRITE, _BROKEN, _GONE = select.EPOLLIN, select.EPOLLOUT, select.EPOLLERR, select.EPOLLHUP
 
 
 def start(port=0, path=SOCKET):
-    """Serve from a daemon thread. Returns the port that was bound (any free one when `port` is 0)."""
+    """Serve from a child process. Returns the port that was bound (any free one when `port` is 0)."""
     listener = _listen(port)
-    threading.Thread(target=serve, args=(listener, path), daemon=True).start()
-    return listener.getsockname()[1]
-
-
-def environment(port, ca=CA):
-    """Variables for curl, Python (urllib, requests, httpx), Node, Go and git."""
-    made = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), f"http://127.0.0.1:{port}")
-    made.update({"no_proxy": "", "NO_PROXY": "", "NODE_USE_ENV_PROXY": "1"})
-    names = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO")
-    made.update(dict.fromkeys(names, ca))
-    return made
-
-
-def serve(listener, path=SOCKET, alive=lambda: True):
-    """Accept and pump until `alive` says no."""
-    listener.settimeout(0.5)
-    slots = threading.BoundedSemaphore(_MOST)
-    while alive():
+    bound = listener.getsockname()[1]
+    parent = os.getpid()
+    if os.fork() == 0:
         try:
-            inner, _ = listener.accept()
-        except TimeoutError:
-            continue
-        except OSError:
+            listener = socket.socket(fileno=_alone(listener))
+            Shim(listener, path).serve(parent)
+        finally:
+            os._exit(0)
+    listener.close()
+    return bound
+
+
+def _alone(listener):
+    """Let go of everything that the parent had open but its listener; returns that descriptor."""
+    kept = os.dup2(listener.detach(), 3)
+    nothing = os.open("/dev/null", os.O_RDWR)
+    for descriptor in range(3):
+        os.dup2(nothing, descriptor)
+    os.closerange(4, 4096)
+    return kept
+
+
+class Way:
+    """One direction of a connection: what was read from `source` and `sink` hasn't taken yet."""
+
+    __slots__ = ("dead", "done", "left", "sink", "source")
+
+    def __init__(self, source, sink):
+        self.source, self.sink = source, sink
+        self.left = b""
+        self.done = False  # the source's end was read
+        self.dead = False  # nothing reaches the sink any more; what still comes is dropped
+
+
+class Shim:
+    """The loop. `serve` returns when the parent has ended."""
+
+    def __init__(self, listener, path=SOCKET):
+        self.listener, self.path = listener, path
+        self.poll = select.epoll()
+        self.pairs = {}  # descriptor -> (the way from the container out, the way back)
+        self.masks = {}
+        self.waiting = deque()  # accepted, but the other side's backlog is full
+        self.lingering = {}  # answered, and still talking: read and dropped, lest the answer be lost by a reset
+        self.buffer = memoryview(bytearray(_CHUNK))
+        self.accepting = False
+        listener.setblocking(False)
+
+    def serve(self, parent):
+        watched = _watch(parent)
+        if watched is not None:
+            self.poll.register(watched, _READ)
+        self.accept_more()
+        while os.getppid() == parent:
+            pause = _AGAIN if self.waiting else -1 if watched is not None else 0.2
+            for descriptor, event in self.poll.poll(pause):
+                if descriptor == watched:
+                    return
+                if descriptor == self.listener.fileno():
+                    self.accept()
+                elif descriptor in self.pairs:
+                    self.turn(descriptor, event)
+                elif descriptor in self.lingering:
+                    self.drop(descriptor)
+            for _ in range(len(self.waiting)):
+                self.connect(self.waiting.popleft())
+
+    def accept_more(self):
+        wanted = len(self.pairs) // 2 + len(self.waiting) < _MOST
+        if wanted != self.accepting:
+            (self.poll.register if wanted else self.poll.unregister)(self.listener.fileno())
+            self.accepting = wanted
+
+    def accept(self):
+        with contextlib.suppress(OSError):  # it has gone already
+            inner, _ = self.listener.accept()
+            inner.setblocking(False)
+            inner.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.connect(inner)
+        self.accept_more()
+
+    def connect(self, inner):
+        outer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        outer.setblocking(False)
+        try:
+            outer.connect(self.path)
+        except BlockingIOError:
+            outer.close()
+            self.waiting.append(inner)
             return
-        inner.settimeout(None)
-        slots.acquire()
-        threading.Thread(target=_connection, args=(inner, path, slots), daemon=True).start()
+        except OSError:
+            outer.close()
+            outer = _unreachable()
+        there, back = Way(inner, outer), Way(outer, inner)
+        self.pairs[inner.fileno()] = self.pairs[outer.fileno()] = there, back
+        self.watch(there, back)
 
+    def turn(self, descriptor, event):
+        there, back = self.pairs[descriptor]
+        fed, taken = (there, back) if there.source.fileno() == descriptor else (back, there)
+        try:
+            if event & _BROKEN and fed is there:
+                raise ConnectionResetError
+            if taken.left:
+                self.push(taken)
+            self.pull(fed)
+        except OSError:
+            self.close(there)  # the program broke off, and the other side hears its end
+            return
+        if event & _GONE and fed.done:
+            taken.dead, taken.left = True, b""
+        if fed.done and taken.done and not fed.left and not taken.left:
+            self.close(there)
+        elif there.dead and back.done and not back.left:
+            self.linger(there)
+        else:
+            self.watch(there, back)
 
-def _connection(inner, path, slots):
-    outer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        outer.connect(path)
-        inner.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        back = threading.Thread(target=_pump, args=(outer, inner), daemon=True)
-        back.start()
-        _pump(inner, outer)
-        back.join()
-    except OSError:
-        _say_unreachable(inner)
-    finally:
-        inner.close()
-        outer.close()
-        slots.release()
+    def pull(self, way):
+        """Read what there is, as long as it is taken."""
+        for _ in range(_TURNS):
+            if way.left or way.done:
+                return
+            try:
+                size = way.source.recv_into(self.buffer)
+            except BlockingIOError:
+                return
+            except ConnectionResetError:
+                if way.source.family != socket.AF_UNIX:
+                    raise
+                size = 0  # it hung up without having read all; what it said before that has been read
+            if size:
+                self.hand_on(way, self.buffer[:size])
+            else:
+                way.done = True
+                self.end(way)
 
+    def push(self, way):
+        left, way.left = memoryview(way.left), b""
+        self.hand_on(way, left)
+        if way.done and not way.left:
+            self.end(way)
 
-def _pump(source, sink):
-    """Copy until the end of `source`, and hand that end on."""
-    try:
-        while True:
-            data = source.recv(_CHUNK)
-            if not data:
-                break
-            sink.sendall(data)
-        sink.shutdown(socket.SHUT_WR)
-    except OSError:
-        for end in (source, sink):
+    def hand_on(self, way, data):
+        if way.dead:
+            return
+        try:
+            sent = way.sink.send(data)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            # It doesn't listen any more, but it may have answered: its own end decides.
+            way.dead = True
+            return
+        if sent < len(data):
+            way.left = bytes(data[sent:])
+
+    def end(self, way):
+        if not way.left and not way.dead:
             with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
+                way.sink.shutdown(socket.SHUT_WR)
+
+    def watch(self, there, back):
+        for fed, taken in ((there, back), (back, there)):
+            mask = (0 if fed.left or fed.done else _READ) | (_WRITE if taken.left else 0)
+            if not mask and (not fed.done or taken.dead or taken.done):
+                mask = None  # left out: its hanging up would be told again and again, and nothing done about it
+            self.wait_for(fed.source.fileno(), mask)
+
+    def wait_for(self, descriptor, mask):
+        before = self.masks.pop(descriptor, None)
+        if mask is not None:
+            self.masks[descriptor] = mask
+        if mask == before:
+            return
+        if mask is None:
+            self.poll.unregister(descriptor)
+        elif before is None:
+            self.poll.register(descriptor, mask)
+        else:
+            self.poll.modify(descriptor, mask)
+
+    def close(self, way):
+        for end in (way.source, way.sink):
+            self.forget(end)
+            end.close()
+        self.accept_more()
+
+    def forget(self, end):
+        self.wait_for(end.fileno(), None)
+        del self.pairs[end.fileno()]
+
+    def linger(self, there):
+        inner, outer = there.source, there.sink
+        self.forget(inner)
+        self.forget(outer)
+        outer.close()
+        self.lingering[inner.fileno()] = inner
+        self.wait_for(inner.fileno(), _READ)
+        if len(self.lingering) > _LINGERING:
+            self.drop(next(iter(self.lingering)), enough=True)
+        self.accept_more()
+
+    def drop(self, descriptor, enough=False):
+        try:
+            if not enough and self.lingering[descriptor].recv_into(self.buffer):
+                return
+        except BlockingIOError:
+            return
+        except OSError:
+            pass
+        self.wait_for(descriptor, None)
+        self.lingering.pop(descriptor).close()
 
 
-def _say_unreachable(inner):
+def _watch(parent):
+    """A descriptor that can be read when the process has ended; None where the kernel has no such thing."""
+    try:
+        return os.pidfd_open(parent)
+    except OSError:
+        return None
+
+
+def _unreachable():
+    """The other end of a connection that says so, and hangs up."""
     body = b'{"error":"goex-gateway","reason":"the gateway can\'t be reached"}'
     head = b"HTTP/1.1 502 GoEx\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
-    with contextlib.suppress(OSError):
-        inner.sendall(head % len(body) + body)
+    ours, theirs = socket.socketpair()
+    theirs.sendall(head % len(body) + body)
+    theirs.close()
+    ours.setblocking(False)
+    return ours
 
 
 def _listen(port):
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
-    listener.listen(64)
+    listener.listen(128)
     return listener
-
-
-def main(argv):
-    """`[--port N] [--socket PATH] [--ca PATH] -- COMMAND…`. Doesn't return when all is well."""
-    options = {"--port": str(PORT), "--socket": SOCKET, "--ca": CA}
-    while argv and argv[0] in options and len(argv) > 1:
-        options[argv[0]] = argv[1]
-        argv = argv[2:]
-    if len(argv) < 2 or argv[0] != "--":
-        sys.stderr.write("usage: shim.py [--port N] [--socket PATH] [--ca PATH] -- COMMAND...\n")
-        return 2
-    listener = _listen(int(options["--port"]))
-    port = listener.getsockname()[1]
-    command = os.getpid()
-    if os.fork() == 0:
-        # The command keeps its own pid; this child ends when it finds itself adopted by another.
-        serve(listener, options["--socket"], alive=lambda: os.getppid() == command)
-        os._exit(0)
-    listener.close()
-    os.environ.update(environment(port, options["--ca"]))
-    try:
-        os.execvp(argv[1], argv[1:])
-    except OSError as error:
-        sys.stderr.write(f"shim: {argv[1]}: {error.strerror}\n")
-        return 127
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

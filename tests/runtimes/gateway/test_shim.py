@@ -1,24 +1,39 @@
-"""The shim: real programs that know nothing of Unix sockets reach the gateway through it."""
+"""The shim: programs that know nothing of Unix sockets reach the gateway through it, and it carries what they send."""
 
 from __future__ import annotations
 
 import asyncio
-import importlib.util
+import contextlib
 import json
 import os
 import shutil
+import socket
+import struct
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from policies.accounts import Origin
+from runtimes.code.environment import CA, PORT, VARIABLES
 from tests.runtimes.gateway.support import TestCA, account, lease, opened, plan, planned, serving
 
-SHIM = Path(__file__).parents[3] / "sandbox-images" / "base" / "goex" / "shim.py"
+GOEX = Path(__file__).parents[3] / "sandbox-images" / "base" / "goex"
+
+LAUNCH = """
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+import shim
+port = shim.start(0, sys.argv[2])
+told = json.loads(sys.argv[3])
+os.environ.update({name: value.replace(":%d" % told["was"], ":%d" % port) for name, value in told["env"].items()})
+os.execvp(sys.argv[4], sys.argv[4:])
+"""
 
 URLLIB = """
 import json, sys, urllib.request
@@ -33,27 +48,19 @@ except OSError as error:
 """
 
 
-@pytest.fixture(scope="module")
-def shim() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("shim", SHIM)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def launch(path: str, argv: list[str], ca: str = "/nonexistent") -> list[str]:
+    """A command that becomes `argv` behind the shim, which leads to the socket at `path`."""
+    env = {name: ca if value == CA else value for name, value in VARIABLES.items() if name != "NODE_OPTIONS"}
+    return [sys.executable, "-I", "-c", LAUNCH, str(GOEX), path, json.dumps({"was": PORT, "env": env}), *argv]
 
 
-async def program(*argv: str, env: dict[str, str] | None = None) -> tuple[int | None, str]:
-    made = await asyncio.create_subprocess_exec(
-        *argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={"PATH": os.environ["PATH"], **(env or {})}
-    )
+async def program(*argv: str) -> tuple[int | None, str]:
+    made = await asyncio.create_subprocess_exec(*argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     out, _ = await asyncio.wait_for(made.communicate(), 30)
     return made.returncode, out.decode()
 
 
-async def through(
-    tmp_path: Path, command: list[str], shim_module: ModuleType | None = None, **changes: Any
-) -> tuple[Any, Any]:
+async def through(tmp_path: Path, command: list[str], **changes: Any) -> tuple[Any, Any]:
     """Run a command behind the shim, against a gateway whose plan has one POST. {url} is filled in."""
     ca = TestCA()
     async with serving(ca.context("localhost")) as server:
@@ -64,29 +71,19 @@ async def through(
         ):
             pem = tmp_path / "ca.pem"
             pem.write_text(box.container.ca_pem)
-            sock = box.container.socket
             argv = [part.replace("{url}", f"{origin}/api/messages") for part in command]
-            if shim_module is None:
-                run = [sys.executable, str(SHIM), "--port", "0", "--socket", sock, "--ca", str(pem), "--", *argv]
-                return await program(*run), watch
-            port = shim_module.start(path=sock)
-            return await program(*argv, env=shim_module.environment(port, ca=str(pem))), watch
+            return await program(*launch(box.container.socket, argv, str(pem))), watch
 
 
-async def test_a_program_behind_the_wrapper(tmp_path: Path) -> None:
+async def test_a_program_that_takes_the_proxy_from_its_variables(tmp_path: Path) -> None:
     (code, out), watch = await through(tmp_path, [sys.executable, "-c", URLLIB, "{url}"])
     assert (code, out.split(" ", 2)[:2]) == (0, ["200", "1"]), out
     assert json.loads(out.split(" ", 2)[2]) == {"ok": True, "id": "m-1"}
     assert len(watch.exchanges) == 1
 
 
-async def test_a_program_behind_the_thread(tmp_path: Path, shim: ModuleType) -> None:
-    (code, out), _ = await through(tmp_path, [sys.executable, "-c", URLLIB, "{url}"], shim)
-    assert (code, out[:5]) == (0, "200 1"), out
-
-
-async def test_a_refusal_reaches_the_program(tmp_path: Path, shim: ModuleType) -> None:
-    (_, out), watch = await through(tmp_path, [sys.executable, "-c", URLLIB, "{url}"], shim, path=("other",))
+async def test_a_refusal_reaches_the_program(tmp_path: Path) -> None:
+    (_, out), watch = await through(tmp_path, [sys.executable, "-c", URLLIB, "{url}"], path=("other",))
     assert out.startswith("403 ")
     assert "goex-refused" in out
     assert len(watch.refusals) == 1
@@ -100,21 +97,16 @@ async def test_curl(tmp_path: Path) -> None:
     assert json.loads(out)["ok"] is True
 
 
-async def test_the_wrapper_becomes_the_command(tmp_path: Path) -> None:
-    run = [sys.executable, str(SHIM), "--port", "0", "--"]
-    assert (await program(*run, "sh", "-c", "echo $https_proxy; exit 7"))[0] == 7
-    code, out = await program(*run, str(tmp_path / "missing"))
-    assert (code, "missing" in out) == (127, True)
-    assert (await program(sys.executable, str(SHIM)))[0] == 2
-    code, out = await program(*run, "sh", "-c", "echo $$; ps -o ppid= -p $$ >/dev/null; exec sleep 0")
-    assert code == 0
+async def test_a_socket_that_is_gone_is_an_error_not_a_hang(tmp_path: Path) -> None:
+    command = launch(str(tmp_path / "nothing"), [sys.executable, "-c", URLLIB, "https://localhost/x"])
+    code, out = await program(*command)
+    assert (code, "502" in out) == (0, True), out
 
 
-async def test_no_pump_stays_behind(tmp_path: Path) -> None:
-    code, out = await program(
-        sys.executable, str(SHIM), "--port", "0", "--", "sh", "-c", "cat /proc/$$/task/$$/children; kill -9 $$"
-    )
-    assert code == -9
+@pytest.mark.parametrize("how", ["exit 7", "kill -9 $$"])
+async def test_it_ends_with_the_program(tmp_path: Path, how: str) -> None:
+    code, out = await program(*launch(str(tmp_path / "nothing"), ["sh", "-c", f"cat /proc/$$/task/$$/children; {how}"]))
+    assert code == (7 if "exit" in how else -9)
     child = int(out.split()[0])
     for _ in range(60):
         if not _alive(child):
@@ -130,8 +122,235 @@ def _alive(pid: int) -> bool:
         return False
 
 
-async def test_a_socket_that_is_gone_is_an_error_not_a_hang(tmp_path: Path, shim: ModuleType) -> None:
-    port = shim.start(path=str(tmp_path / "nothing"))
-    env = shim.environment(port, ca="/nonexistent")
-    code, out = await program(sys.executable, "-c", URLLIB, "https://localhost/x", env=env)
-    assert (code, "502" in out) == (0, True), out
+# From here on: bytes, against a server on a Unix socket that does as each test says.
+
+Serving = Callable[[socket.socket], None]
+
+
+class Shim:
+    def __init__(self, port: int, pid: int) -> None:
+        self.port, self.pid = port, pid
+
+    def connect(self) -> socket.socket:
+        made = socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return made
+
+    def fact(self, name: str) -> int:
+        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith(name + ":")).split()[1])
+
+    @property
+    def descriptors(self) -> int:
+        return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
+
+
+@contextlib.contextmanager
+def shim_before(tmp_path: Path, serve: Serving, backlog: int = 64) -> Iterator[Shim]:
+    """A shim whose other side calls `serve` in a thread for each connection."""
+    path = tmp_path / "gw.sock"
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    listener.listen(backlog)
+
+    def one(end: socket.socket) -> None:
+        with end, contextlib.suppress(OSError):
+            end.settimeout(20)
+            serve(end)
+
+    def accept() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                end, _ = listener.accept()
+                threading.Thread(target=one, args=(end,), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    say = "echo $https_proxy; cat /proc/$$/task/$$/children; echo; read line"
+    running = subprocess.Popen(launch(str(path), ["sh", "-c", say]), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert running.stdout is not None
+    try:
+        port = int(running.stdout.readline().decode().strip().rpartition(":")[2])
+        yield Shim(port, int(running.stdout.readline().split()[0]))
+    finally:
+        running.communicate(b"\n", timeout=20)
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+
+
+def everything(end: socket.socket) -> bytes:
+    got = bytearray()
+    while chunk := end.recv(2**16):
+        got += chunk
+    return bytes(got)
+
+
+def test_half_closed_either_way_the_other_way_goes_on(tmp_path: Path) -> None:
+    def serve(end: socket.socket) -> None:
+        first = end.recv(5)
+        if first == b"late:":
+            end.sendall(b"<" + everything(end) + b">")  # answers only when it has seen the end
+        else:
+            end.sendall(b"early")
+            end.shutdown(socket.SHUT_WR)
+            size.append(len(everything(end)))
+
+    size: list[int] = []
+    with shim_before(tmp_path, serve) as shim:
+        with shim.connect() as end:
+            end.sendall(b"late:abc")
+            end.shutdown(socket.SHUT_WR)
+            assert everything(end) == b"<abc>"
+        with shim.connect() as end:
+            end.sendall(b"first")
+            assert everything(end) == b"early"
+            end.sendall(b"x" * 3_000_000)
+        for _ in range(100):
+            if size:
+                break
+            time.sleep(0.02)
+        assert size == [3_000_000]
+
+
+def test_an_answer_in_the_middle_of_an_upload_arrives(tmp_path: Path) -> None:
+    def serve(end: socket.socket) -> None:
+        end.recv(10)
+        end.sendall(b"413 enough")  # and hangs up, with more on its way
+
+    with shim_before(tmp_path, serve) as shim, shim.connect() as end:
+        for _ in range(100):
+            end.sendall(b"x" * 2**16)  # raises when the connection is reset
+        assert everything(end) == b"413 enough"
+        before = shim.descriptors
+        end.close()
+        assert _settles(lambda: shim.descriptors < before)
+
+
+def test_a_program_that_breaks_off_ends_the_other_side(tmp_path: Path) -> None:
+    def serve(end: socket.socket) -> None:
+        end.sendall(b"go")
+        while end.recv(2**16):  # and without an end of the program's, this waits
+            pass
+        seen.append("end")
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            while True:
+                end.sendall(b"nobody takes this" * 1000)
+        seen.append("gone")
+
+    seen: list[str] = []
+    with shim_before(tmp_path, serve) as shim:
+        before = shim.descriptors
+        end = shim.connect()
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        assert end.recv(2) == b"go"
+        end.close()  # a reset
+        assert _settles(lambda: seen == ["end", "gone"])
+        end = shim.connect()
+        assert end.recv(2) == b"go"
+        end.close()  # an end, and nobody who could read
+        assert _settles(lambda: seen == ["end", "gone"] * 2)
+        assert _settles(lambda: shim.descriptors == before)
+
+
+def test_many_connections_at_once_each_with_its_own_bytes(tmp_path: Path) -> None:
+    most = [0, 0]
+    lock = threading.Lock()
+
+    def serve(end: socket.socket) -> None:
+        with lock:
+            most[0] += 1
+            most[1] = max(most)
+        data = everything(end)
+        end.sendall(data[::-1])
+        with lock:
+            most[0] -= 1
+
+    # A backlog of two: connections that find no room there wait, and are served in time.
+    with shim_before(tmp_path, serve, backlog=2) as shim:
+        ends = [shim.connect() for _ in range(150)]
+        bodies = [os.urandom(1000 + number) for number in range(150)]
+        for end, body in zip(ends, bodies, strict=True):
+            end.sendall(body)
+        for end, body in zip(ends, bodies, strict=True):
+            end.shutdown(socket.SHUT_WR)
+            assert everything(end) == body[::-1]
+            end.close()
+        assert 2 < most[1] <= 64
+        assert shim.fact("Threads") == 1
+        assert _settles(lambda: shim.descriptors < 10)
+
+
+@pytest.mark.parametrize("way", ["down", "up"])
+def test_a_large_body_takes_no_memory_even_when_nobody_reads(tmp_path: Path, way: str) -> None:
+    block, blocks = bytes(2**20), 400
+    go = threading.Event()
+
+    def serve(end: socket.socket) -> None:
+        if way == "down":
+            for _ in range(blocks):
+                end.sendall(block)
+            end.shutdown(socket.SHUT_WR)
+            everything(end)
+        else:
+            go.wait(20)
+            end.sendall(b"%d" % _count(end))
+
+    with shim_before(tmp_path, serve) as shim, shim.connect() as end:
+        before, cpu = shim.fact("VmRSS"), _ticks(shim.pid)
+        if way == "down":
+            time.sleep(0.3)  # nobody reads: what fits in the sockets is all that is taken
+            assert _ticks(shim.pid) - cpu < 15  # and nothing spins
+            assert _count(end) == len(block) * blocks
+        else:
+            threading.Timer(0.3, go.set).start()
+            for _ in range(blocks):
+                end.sendall(block)
+            end.shutdown(socket.SHUT_WR)
+            assert int(everything(end)) == len(block) * blocks
+        assert shim.fact("VmHWM") - before < 4096  # KiB
+
+
+def test_waiting_costs_nothing(tmp_path: Path) -> None:
+    """Ends that are half gone are told of again and again by a poll that asks for them."""
+
+    def serve(end: socket.socket) -> None:
+        if end.recv(1) == b"x":
+            end.sendall(b"bye")
+            return
+        end.settimeout(0.1)
+        with contextlib.suppress(TimeoutError):
+            while True:  # until it is full from here to the program, which doesn't read
+                end.sendall(b"y" * 2**12)
+
+    with shim_before(tmp_path, serve) as shim:
+        ends = [shim.connect() for _ in range(5)]
+        for end in ends[:3]:
+            end.sendall(b"x")  # answered, hung up; the program keeps its end
+        ends[3].sendall(b"y")
+        ends[4].shutdown(socket.SHUT_WR)
+        time.sleep(0.6)
+        before = _ticks(shim.pid)
+        time.sleep(0.5)
+        assert _ticks(shim.pid) - before <= 1
+        for end in ends:
+            end.close()
+
+
+def _count(end: socket.socket) -> int:
+    size, buffer = 0, bytearray(2**18)
+    while got := end.recv_into(buffer):
+        size += got
+    return size
+
+
+def _ticks(pid: int) -> int:
+    """Processor time, in hundredths of a second."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def _settles(fact: Callable[[], bool]) -> bool:
+    for _ in range(100):
+        if fact():
+            return True
+        time.sleep(0.02)
+    return False
