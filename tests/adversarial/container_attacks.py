@@ -29,7 +29,7 @@ _CALLS: dict[str, tuple[str, Defences]] = {
     "mount_tmpfs": ("mount a file system over what is there", RIGHTS),
     "mount_by_the_new_calls": ("the same by fsopen, which old filters don't know", RIGHTS),
     "mount_control_groups": ("mount a control-group hierarchy, as the release_agent escape does", RIGHTS),
-    "uncover_a_masked_file": ("unmount what covers /proc/kcore", RIGHTS),
+    "uncover_a_masked_file": ("unmount what covers /proc/keys", RIGHTS),
     "remount_the_root": ("make the read-only root writable again", RIGHTS),
     "new_user_namespace": ("become root of a user namespace of its own (unshare)", CALLS),
     "clone_new_user_namespace": ("the same by clone", CALLS),
