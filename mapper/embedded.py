@@ -39,7 +39,7 @@ _SHARPER = 0.55  # scores are this many times too flat for the shares that they 
 SURE = {Risk.READ: 0.82, Risk.WRITE: 0.86, Risk.DELETE: 0.9, Risk.ADMIN: 0.93}
 # The probability that nothing fits, from which it says that this may be so; that it seems so; and from which not even
 # what comes nearest is shown. Wanting what nothing does is rare, so that the first is far below a half.
-DECLINES, _SEEMS, _GIVES_UP = 0.055, 0.3, 0.5
+DECLINES, _SEEMS, _GIVES_UP = 0.065, 0.3, 0.5
 _NEAR = 0.08  # the probability that the likeliest reading is right, below which it isn't worth showing
 
 SIGNS = (

@@ -85,6 +85,7 @@ class Evidence:
     similar: Any  # how near they are, 0 to 1
     connected: list[int]
     rows: dict[str, tuple[Any, ...]]  # what the tables say of each term
+    refusal: Any  # of each family: the log odds, by the words, that none of its methods serves the request
 
 
 def of_families(request: Request, found: Evidence, arrays: dict[str, Any]) -> Any:
@@ -183,17 +184,18 @@ def of_ranking(request: Request, found: Evidence, ranking: Ranking, arrays: dict
     )
 
 
-TRAITS = ("unexplained", "refused_near", "refused_here", "nearest_here", "nearest_own")
-"""What the examples near a request say of its first method, beside the ranking."""
+TRAITS = ("unexplained", "refused_near", "refused_here", "nearest_here", "nearest_own", "refusal")
+"""What the lexicon's examples say of a request and its first method, beside the ranking."""
 
 _NEAREST, _NEAREST_HERE = 8, 5  # examples that are looked at
+_SUREST = 8.0  # log odds
 
 
 def traits(found: Evidence, first: int, family: int, unexplained: int, arrays: dict[str, Any]) -> dict[str, float]:
     """`TRAITS` of a ranking whose first method is `first`, of `family`; `unexplained` words don't speak for it.
 
     How much of the nearest examples is refused, in all services and in this one (by squared likeness); how like the
-    nearest example of this service is, and of this very method."""
+    nearest example of this service is, and of this very method; what the words say (`mapper.ranking.refusals`)."""
     start, similar = arrays["ask_start"].astype(np.int64), found.similar
     refused = start[found.asks + 1] == start[found.asks]
     here = arrays["ask_family"][found.asks] == family
@@ -206,6 +208,7 @@ def traits(found: Evidence, first: int, family: int, unexplained: int, arrays: d
         "refused_here": _share(similar[here][:_NEAREST_HERE], refused[here][:_NEAREST_HERE], 0.5),
         "nearest_here": _most(similar[here]),
         "nearest_own": _most(similar[own]),
+        "refusal": float(np.clip(found.refusal[family], -_SUREST, _SUREST)),
     }
 
 

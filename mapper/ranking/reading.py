@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mapper.ranking import features, postings, tables
+from mapper.ranking import features, postings, refusals, tables
 from mapper.ranking.features import Evidence, Request
 
 _FORM = 0.5  # how much the form of a request tells about its family
@@ -72,6 +72,7 @@ class Reader:
             "resource": int(self.arrays["method_resource"].max(initial=0)) + 1,
             "tail": int(self.arrays["method_tail"].max(initial=0)) + 1,
             "ask": len(self.arrays["ask_family"]),
+            "refusal": len(self.families) + 1,
         }
 
     def asked(self, text: str, connected: Collection[str], without: int = -1) -> tuple[Request, Evidence]:
@@ -123,9 +124,13 @@ class Reader:
                     sums[column] += np.frombuffer(cell, np.int8) * np.float32(weight / postings.SCALE)
                     continue
                 at, values = self._unpacked(cell, column)
+                if column == "refusal":
+                    sums[column][at] += (values.astype(np.float32) - refusals.ZERO) * np.float32(weight)
+                    continue
                 factor = weight * row[0] / 255 if column == "ask" else weight / postings.SCALE
                 sums[column][at] += values * np.float32(factor)
         tail, family = tables.COLUMNS.index("tail") + 1, tables.COLUMNS.index("family") + 1
+        refusing = tables.COLUMNS.index("refusal") + 1
         for term, weight in request.form.items():
             row = rows.get(term)
             if row is not None and row[family] is not None and _FORM:
@@ -133,15 +138,22 @@ class Reader:
                 sums["family"][at] += values * np.float32(_FORM * weight / postings.SCALE)
             if row is not None and row[tail] is not None:
                 sums["tail"] += np.frombuffer(row[tail], np.int8) * np.float32(weight / postings.SCALE)
+            if row is not None and row[refusing] is not None:
+                at, values = self._unpacked(row[refusing], "refusal")
+                sums["refusal"][at] += (values.astype(np.float32) - refusals.ZERO) * np.float32(weight)
         sums["ask"] /= max(length, 1e-9) ** 0.5
         if without >= 0:
             sums["ask"][without] = 0.0
         near = self._nearest(sums["ask"])
+        whole = sum(weight**2 for weight in (*request.terms.values(), *request.form.values()))
+        told = (sums["refusal"][:-1] + sums["refusal"][-1]) / (max(whole, 1e-9) ** 0.5 * postings.SCALE)
+        judged = self.arrays["family_judged"].astype(bool)
         return Evidence(
             family=sums["family"],
             title=sums["title"], resource=sums["resource"], tail=sums["tail"], own=sums["own"],
             described=sums["described"], named=sums["named"], path=sums["path"], asks=near,
             similar=sums["ask"][near], connected=connected, rows=rows,
+            refusal=self.arrays["family_refusal"] + np.where(judged, told, 0.0),
         )  # fmt: skip
 
     def _unpacked(self, cell: bytes, column: str) -> tuple[Any, Any]:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from mapper.catalog import Catalog
-from mapper.ranking import lexicon, postings
+from mapper.ranking import lexicon, postings, refusals
 from mapper.ranking.companions import companions
 from mapper.ranking.postings import Counts, Matrix, Vocabulary
 from mapper.ranking.sources import Ranked, Sources, gather
@@ -28,9 +28,9 @@ from mapper.ranking.text import document_terms, form_terms, marked_words, reques
 from mapper.store.database import open_writing, translated
 from mapper.store.reading import Store
 
-FORMAT = 10
+FORMAT = 11
 
-COLUMNS = ("family", "title", "resource", "tail", "own", "described", "named", "path", "ask")
+COLUMNS = ("family", "title", "resource", "tail", "own", "described", "named", "path", "ask", "refusal")
 
 _TABLES = f"""
 CREATE TABLE rank_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -204,13 +204,24 @@ class _Maker:
         rarity = postings.rarity(counts["ask"], terms, len(self.asks))
         columns["ask"] = postings.unit(counts["ask"], rarity)
         columns["path"] = _present(counts["path"])
-        spread = np.bincount(counts["family_ask"].terms, minlength=terms)
         form = np.array([term.startswith("~") for term in self.vocabulary.numbers])
+        refused = self._refused(counts, ~form)
+        columns["refusal"] = refused.weights
+        spread = np.bincount(counts["family_ask"].terms, minlength=terms)
         few = ~((spread >= min(_SPREAD, len(self.sources.families))) | form | self._verbal())
         lean = postings.leanings(counts["tail_ask"], terms, few)
-        return Made(
-            self.sources, self.vocabulary, [text for text, _, _ in self.asks], columns, lean, self._arrays(), rarity
-        )
+        arrays = {
+            **self._arrays(),
+            "family_refusal": refused.families.astype("<f4"),
+            "family_judged": refused.judged.astype(np.uint8),
+        }
+        return Made(self.sources, self.vocabulary, [text for text, _, _ in self.asks], columns, lean, arrays, rarity)
+
+    def _refused(self, counts: dict[str, Matrix], plain: Any) -> refusals.Refusals:
+        family = np.array([family for _, family, _ in self.asks], np.int64)
+        unserved = np.array([not found for _, _, found in self.asks], bool)
+        said = postings.mixed([(1.0, counts["ask"]), (1.0, counts["form"])])
+        return refusals.fitted(said, family, unserved, len(self.sources.families), plain)
 
     # ---- what is counted
 
@@ -273,6 +284,7 @@ class _Maker:
             "family_doc": families, "resource_ask": resources, "resource_noun": resources, "resource_name": resources,
             "resource_doc": resources, "tail_ask": len(self.tails), "own": methods,
             "described": methods, "parameters": methods, "named": methods, "path": methods, "ask": len(self.asks),
+            "form": len(self.asks),
         }  # fmt: skip
         counts = {name: Counts(self.vocabulary, size) for name, size in sizes.items()}
         self._count_asks(counts)
@@ -285,6 +297,7 @@ class _Maker:
             marked = list(marked_words(text))
             said, form = terms(marked), form_terms(marked)
             counts["ask"].add(number, said)
+            counts["form"].add(number, form)
             counts["family_ask"].add(family, said)
             counts["family_ask"].add(family, form, _FORM)
             for each in {self.resource_of[method] for method in found}:
