@@ -19,8 +19,8 @@ from mapper.code.finding import ANY, FoundCall
 from policies.accounts import Account, Origin
 from policies.actions import ANY_VALUE, OTHER_ARGUMENTS
 from policies.catalog import Method, Risk, Service
-from policies.errors import InvalidInput, Unsupported
-from policies.jsonvalue import JsonObject, JsonValue, canonical
+from policies.errors import GoexError, InvalidInput, Unsupported
+from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
 from runtimes.gateway.plan import Rule, Slot
 from runtimes.rest.requests import believed_risk, placement_for
 
@@ -162,6 +162,7 @@ def _permit(
     held, optional, must = _held(where, reads)
     closed = _closed(where, reads)
     placement = placement_for(service, account)
+    properties = method.parameters.get("properties", {})
     read = believed_risk(service, method) is Risk.READ
     rule = Rule(
         id=f"rule-{number}",
@@ -191,7 +192,7 @@ def _permit(
         method=method.name,
         read=read,
         lines=tuple(sorted({call.line for call in reads})),
-        held=held,
+        held={name: tuple(typed(value, properties.get(name)) for value in values) for name, values in held.items()},
         optional=tuple(name for name in held if name in optional),
         closed=closed,
         free=tuple(name for name in where.all if name not in held and name not in closed),
@@ -275,6 +276,20 @@ def _value(call: FoundCall, name: str) -> tuple[str, JsonValue]:
     return "", None
 
 
+def typed(value: JsonValue, schema: Any) -> JsonValue:
+    """A value of a path, query or form as the kind of value that the catalog says it is."""
+    kind = schema.get("type") if isinstance(schema, Mapping) else None
+    if not isinstance(value, str) or kind in (None, "string"):
+        return value
+    try:
+        if kind in ("integer", "number", "boolean", "array", "object"):
+            return parse(value, what="A value")
+    except GoexError:
+        if kind == "array":
+            return value.split(",")
+    return value
+
+
 def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -310,46 +325,27 @@ def _less(rule: Rule, method: Method, catalog: Catalog) -> Rule:
     for other in catalog.service(method.service).methods.values():
         if other.id != method.id and other.http == method.http:
             path = template(other, {})
-            if _narrower(path, rule.path):
+            if _meets(path, rule.path):
                 others.append(path)
     return replace(rule, others=tuple(others))
 
 
-def _narrower(one: Sequence[str | Slot], other: Sequence[str | Slot]) -> bool:
-    """Whether a template is another's with words in the place of slots."""
-    if any(isinstance(part, Slot) and part.many for part in other):
-        return len(one) >= len(other) and _fits_many(one, other)
-    if len(one) != len(other) or any(isinstance(part, Slot) and part.many for part in one):
+def _meets(one: Sequence[str | Slot], other: Sequence[str | Slot]) -> bool:
+    """Whether a path can fit both templates, and the first has words in the place of a slot of the other's."""
+    many = next((place for place, part in enumerate(other) if isinstance(part, Slot) and part.many), None)
+    if many is None:
+        if len(one) != len(other) and not any(isinstance(part, Slot) and part.many for part in one):
+            return False
+        pairs = list(zip(one, other, strict=False))
+    else:
+        behind = len(other) - many - 1
+        if len(one) < len(other):
+            return False
+        pairs = [
+            *zip(one[:many], other[:many], strict=True),
+            *((part, other[many]) for part in one[many : -behind or None]),
+        ]
+        pairs += list(zip(one[len(one) - behind :], other[many + 1 :], strict=True))
+    if any(isinstance(mine, str) and isinstance(theirs, str) and mine != theirs for mine, theirs in pairs):
         return False
-    more = False
-    for mine, theirs in zip(one, other, strict=True):
-        if isinstance(theirs, str):
-            if mine != theirs:
-                return False
-        elif isinstance(mine, str):
-            if theirs.end and not mine.endswith(theirs.end):
-                return False
-            more = True
-        elif mine.end != theirs.end:
-            more = more or bool(mine.end and not theirs.end)
-            if theirs.end:
-                return False
-    return more
-
-
-def _fits_many(one: Sequence[str | Slot], other: Sequence[str | Slot]) -> bool:
-    """As `_narrower`, where a slot takes several segments: its words before and behind are compared, and the other has
-    words where it has none."""
-    place = next(index for index, part in enumerate(other) if isinstance(part, Slot) and part.many)
-    behind = len(other) - place - 1
-    mine, theirs = [*one[:place], *one[len(one) - behind :]], [*other[:place], *other[place + 1 :]]
-    if any(isinstance(word, str) and part != word for part, word in zip(mine, theirs, strict=True)):
-        return False
-    slot = other[place]
-    within = one[place : len(one) - behind]
-    last = within[-1] if within else ""
-    if isinstance(slot, Slot) and slot.end:
-        return False
-    if isinstance(last, Slot) and last.end and behind == 0:
-        return True
-    return any(isinstance(part, str) for part in within)
+    return any(isinstance(theirs, Slot) and (isinstance(mine, str) or mine.end != theirs.end) for mine, theirs in pairs)

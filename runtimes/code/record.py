@@ -13,10 +13,10 @@ from typing import Any
 
 from mapper.catalog import Catalog
 from policies.actions import Plan
-from policies.errors import GoexError, InvalidInput
+from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
 from runtimes.base import Records
-from runtimes.code.permits import Permit
+from runtimes.code.permits import Permit, typed
 from runtimes.code.rules import permits_of
 from runtimes.gateway.plan import Exchange, Passed
 from runtimes.rest import answers
@@ -139,7 +139,7 @@ def arguments_of(passed: Passed, permit: Permit, catalog: Catalog) -> tuple[dict
     found: dict[str, JsonValue] = {}
     for name, value in (*passed.slots.items(), *passed.query, *body.items()):
         if name in properties:
-            found[name] = _typed(value, properties[name])
+            found[name] = typed(value, properties[name])
     whole = isinstance(passed.body, Mapping) or (passed.body is None and passed.size == 0)
     return found, whole
 
@@ -147,17 +147,3 @@ def arguments_of(passed: Passed, permit: Permit, catalog: Catalog) -> tuple[dict
 def planned_permits(plan: Plan) -> dict[str, tuple[int, Permit]]:
     """The plan's permits by the id of their rule, each with its place."""
     return {permit.rule.id: (place, permit) for place, permit in enumerate(permits_of(plan))}
-
-
-def _typed(value: JsonValue, schema: Any) -> JsonValue:
-    """A value of a path, query or form as the kind of value that the catalog says it is."""
-    kind = schema.get("type") if isinstance(schema, Mapping) else None
-    if not isinstance(value, str) or kind in (None, "string"):
-        return value
-    try:
-        if kind in ("integer", "number", "boolean", "array", "object"):
-            return parse(value, what="A value")
-    except GoexError:
-        if kind == "array":
-            return value.split(",")
-    return value

@@ -1,0 +1,159 @@
+"""What a program may call: no more than was found in it or named, held to what is written there."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mapper.code.finding import ANY, FoundCall
+from policies.actions import ANY_VALUE, OTHER_ARGUMENTS, UndoClass
+from policies.errors import InvalidInput
+from policies.jsonvalue import canonical
+from runtimes.code.permits import MOST_VALUES, Permit, permits
+from runtimes.code.rules import permits_of, rule_from_json, rule_to_json
+from tests.runtimes.code.support import CATALOG, DRIVE, GITHUB, SECOND, SLACK, plan, rules
+
+POST = "slack.chat.postMessage"
+
+
+def found(**fields: str) -> FoundCall:
+    return FoundCall(method_id=POST, line=1, how="sdk", http="POST", fields=fields, body="json")
+
+
+def one(*calls: FoundCall) -> Permit:
+    made = permits(calls, (), {("slack", "work"): SLACK}, CATALOG)
+    assert len(made) == 1
+    return made[0]
+
+
+def test_nothing_found_and_nothing_named_is_no_permit() -> None:
+    assert permits((), (), {("slack", "work"): SLACK}, CATALOG) == ()
+    made = plan("print('hello')")
+    assert made.resolved["permits"] == []
+    assert any("every request that it makes is refused" in line for line in made.lines)
+    assert made.undo_class is UndoClass.NOTHING
+
+
+def test_a_value_that_every_call_has_written_out_is_held_to() -> None:
+    permit = one(found(channel="#a", text="x"), found(channel="#b", text="x"))
+    assert permit.rule.fields["channel"] == ("#a", "#b")
+    assert permit.rule.fields["text"] == ("x",)
+    assert set(permit.rule.must) == {"channel", "text"}
+    assert {"channel": "#b", "text": "x"} in permit.sets()
+    assert len(permit.sets()) == 2
+
+
+def test_one_call_with_an_unknown_value_frees_the_argument() -> None:
+    unknown = FoundCall(
+        method_id=POST, line=2, how="sdk", http="POST", fields={"text": "x"}, open=("channel",), body="json"
+    )
+    permit = one(found(channel="#a", text="x"), unknown)
+    assert permit.rule.fields["channel"] == ()
+    assert permit.rule.fields["text"] == ("x",)
+    assert "channel" in permit.free
+    assert "channel" not in permit.rule.must
+
+
+def test_an_argument_that_some_calls_leave_out_needn_t_be_there_and_has_no_other_value() -> None:
+    permit = one(found(channel="#a", text="x"), found(channel="#a", text="x", thread_ts="1.2"))
+    assert permit.rule.fields["thread_ts"] == ("1.2",)
+    assert "thread_ts" not in permit.rule.must
+    assert permit.optional == ("thread_ts",)
+    assert {"channel": "#a", "text": "x"} in permit.sets()
+
+
+def test_what_no_call_has_may_not_stand_in_a_request() -> None:
+    assert "thread_ts" in one(found(channel="#a", text="x")).rule.closed
+
+
+def test_names_that_may_come_with_it_close_nothing() -> None:
+    more = FoundCall(method_id=POST, line=2, how="sdk", http="POST", fields={"channel": "#a"}, open=(ANY,), body="json")
+    permit = one(found(channel="#a", text="x"), more)
+    assert permit.rule.closed == ()
+    assert permit.rule.fields["text"] == ()
+    assert permit.rule.fields["channel"] == ("#a",)
+
+
+def test_a_method_that_was_named_is_held_to_nothing() -> None:
+    made = rules(
+        plan("import requests\nrequests.post('https://slack.com/api/chat.postMessage', json={'channel': '#a'})")
+    )
+    assert list(made[POST]["fields"]["channel"]) == ["#a"]
+    program = "import requests\nrequests.post('https://slack.com/api/chat.postMessage', json={'channel': '#a'})"
+    named = [one["rule"] for one in plan(program, POST).resolved["permits"]]
+    assert {rule["method"] for rule in named} == {"GET", "POST"}  # Slack takes either
+    assert all(not any(rule["fields"].values()) and not rule["must"] and not rule["closed"] for rule in named)
+
+
+def test_two_accounts_have_a_rule_each() -> None:
+    made = permits((found(channel="#a"),), (), {("slack", "work"): SLACK, ("slack", "second"): SECOND}, CATALOG)
+    assert [permit.rule.account for permit in made] == [("slack", "work"), ("slack", "second")]
+    assert len({permit.rule.id for permit in made}) == 2
+
+
+def test_an_address_outside_the_account_s_origins_has_no_permit() -> None:
+    elsewhere = FoundCall(method_id=POST, line=1, how="url", http="POST", base="https://upload.example", body="json")
+    assert permits((elsewhere,), (), {("slack", "work"): SLACK}, CATALOG) == ()
+
+
+def test_a_method_that_isn_t_in_the_catalog_can_t_be_named() -> None:
+    with pytest.raises(InvalidInput, match=r"no method .chat\.explode"):
+        plan("print()", "slack.chat.explode")
+
+
+def test_more_values_than_are_shown_free_the_argument() -> None:
+    permit = one(*(found(channel=f"#c{n}", text="x") for n in range(MOST_VALUES + 1)))
+    assert permit.rule.fields["channel"] == ()
+    assert "channel" in permit.free
+
+
+def test_a_slot_isn_t_another_method_s_word() -> None:
+    """DELETE /files/{fileId} isn't DELETE /files/trash: the gateway is told the other's path."""
+    made = rules(plan("print()", "google_drive.files.delete", accounts=(DRIVE,)))["google_drive.files.delete"]
+    assert ["files", "trash"] in made["others"]
+    assert made["path"] not in made["others"]
+
+
+def test_a_need_says_what_is_held_that_more_may_come_and_which_program_it_is() -> None:
+    program = "import requests\nrequests.post('https://slack.com/api/chat.postMessage', json={'channel': '#a'})"
+    made = plan(program)
+    need = next(need for need in made.needs if need.service == "slack")
+    assert [dict(arguments) for arguments in need.arguments] == [
+        {"channel": "#a", OTHER_ARGUMENTS: ANY_VALUE, "program_sha256": made.resolved["program_sha256"]}
+    ]
+
+
+values = st.sampled_from(["a", "b", "c"])
+sample = st.dictionaries(st.sampled_from(["channel", "text", "thread_ts"]), values, max_size=3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(sample, st.sets(st.sampled_from(["channel", "text", ANY]))), min_size=1, max_size=4))
+def test_every_found_call_passes_and_what_is_shown_is_all_that_does(
+    drawn: list[tuple[dict[str, str], set[str]]],
+) -> None:
+    """The sets that rules and grants look at hold each call that was found; and what the gateway is told is that."""
+    calls = [
+        FoundCall(method_id=POST, line=1, how="sdk", http="POST", body="json", open=tuple(sorted(open_)),
+                  fields={name: value for name, value in fields.items() if name not in open_})
+        for fields, open_ in drawn
+    ]  # fmt: skip
+    permit = one(*calls)
+    sets = [canonical(each) for each in permit.sets()]
+    for call in calls:
+        held = {name: value for name, value in call.fields.items() if name in permit.held}
+        assert canonical(held) in sets
+        assert not set(call.fields) & set(permit.closed)
+        assert set(permit.rule.must) <= set(call.fields)
+        for name, allowed in permit.rule.fields.items():
+            assert not allowed or name not in call.fields or call.fields[name] in allowed
+            assert not allowed or name not in call.open
+    for name in permit.rule.must:
+        assert all(name in each for each in permit.sets())
+
+
+def test_rules_survive_the_journal() -> None:
+    made = plan("print()", "github.issues.create", POST, accounts=(GITHUB, SLACK))
+    for permit in permits_of(made):
+        assert rule_from_json(rule_to_json(permit.rule)) == permit.rule
