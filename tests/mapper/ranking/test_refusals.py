@@ -1,7 +1,8 @@
-"""Which words say that nothing serves a request: learnt from examples, each service for itself and all for everywhere."""
+"""Which words say that nothing serves a request: learnt from examples, for each service and for all."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def odds(found: tuple[Refusals, Vocabulary], words: str, family: int) -> float:
         here = made.weights.terms == vocabulary.numbers.get(term, -1)
         for context in (family, made.weights.contexts - 1):
             total += float(((made.weights.values - ZERO) / SCALE)[here & (made.weights.at == context)].sum())
-    return float(made.families[family]) + total / len(words.split()) ** 0.5
+    return float(made.families[family]) + total / math.sqrt(len(words.split()))
 
 
 def test_one_service_refuses_what_another_serves() -> None:
@@ -106,7 +107,6 @@ def test_it_goes_down_to_where_nothing_is_to_be_gained() -> None:
 
 
 def test_no_example_is_needed() -> None:
-    nothing = Matrix(*(np.zeros(0, np.int64) for _ in range(3)), 0)
     none: Any = np.zeros(0, np.int64)
-    made = refusals.fitted(nothing, none, none.astype(bool), 2, none.astype(bool))
+    made = refusals.fitted(Matrix(none, none, none, 0), none, none.astype(bool), 2, none.astype(bool))
     assert made.families.tolist() == [USUAL] * 2
