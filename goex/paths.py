@@ -82,6 +82,11 @@ class Paths:
         return self.state_dir / "snapshots"
 
     @property
+    def profiles(self) -> Path:
+        """The person's own sandbox profiles, a folder each."""
+        return self.state_dir / "images"
+
+    @property
     def journal_head(self) -> Path:
         return self.state_dir / "journal.head"
 

@@ -74,7 +74,8 @@ class DockerSandbox:
 
     `state_id` names the daemon's state: `reap` destroys what an earlier daemon of the same state left, and no
     other's. `scratch_dir` is a private folder for the files of jobs (made when it is missing; without one a private
-    folder of this user's is taken). `unsafe_without` takes defences away and is for tests' controls alone.
+    folder of this user's is taken), `profiles_dir` holds the person's own profiles. `unsafe_without` takes defences
+    away and is for tests' controls alone.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class DockerSandbox:
         *,
         scratch_dir: Path | None = None,
         waiting_dir: Path | None = None,
+        profiles_dir: Path | None = None,
         bounds: Bounds = NONE_WAIT,
         engine: Engine | None = None,
         unsafe_without: frozenset[Defence] = frozenset(),
@@ -91,6 +93,7 @@ class DockerSandbox:
         self._identity = spec.Identity(state_id=state_id, instance=secrets.token_hex(8))
         self._scratch = scratch.Scratch(scratch_dir, state_id, self._identity.instance)
         self._missing = unsafe_without
+        self._profiles = profiles_dir
         self._seen: dict[str, str] = {}  # the id that each image had when it was looked at last
         self._maker = waited.Maker(
             self._engine,
@@ -104,7 +107,9 @@ class DockerSandbox:
         self._removals: set[asyncio.Task[None]] = set()
 
     async def image_id(self, profile: Profile) -> str:
-        found = await self._engine.call("look at the image", lambda client: images.find(client, profile.image))
+        found = await self._engine.call(
+            "look at the image", lambda client: images.find(client, profile.image, self._profiles)
+        )
         self._seen[profile.image] = found
         return found
 

@@ -3,7 +3,9 @@
 Rules: an image is named by the hash of everything that it is made of, so an image that was built from other
 content is not found, never used by mistake; building sends the folder's plain files with fixed modes, owner and
 times, so that the same content gives the same layers; nothing is fetched when the container runs. An image whose folder
-has a file `packages` stands on our base image, and what it names is fetched from Debian when it is built.
+has a file `packages` stands on our base image, and what it names is fetched from Debian when it is built. One that has
+`requirements.txt` gets those Python libraries, which this machine's pip fetches hash by hash, as `site/`. The person's
+own profiles (`own`, a folder) are `code` with more of both.
 """
 
 from __future__ import annotations
@@ -12,19 +14,21 @@ import hashlib
 import io
 import re
 import tarfile
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 import docker.errors
 from docker import APIClient
 
 from policies.errors import InvalidInput, Unavailable
 from policies.text import escape
-from runtimes.sandbox import base
+from runtimes.sandbox import base, libraries, profiles
 from runtimes.sandbox.engine import LIBRARY_ERRORS, connect, translate
 
 LABEL = "org.goex.image"
-PACKAGES = "packages"
+PACKAGES, REQUIREMENTS = profiles.PACKAGES, profiles.REQUIREMENTS
 BUILD = "Run `goex images build`."
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}\Z")
@@ -35,9 +39,10 @@ _PLACES = (_HERE.parents[1] / "sandbox-images", _HERE / "images")
 Progress = Callable[[str], None]
 
 
-def names() -> tuple[str, ...]:
-    """The images that can be built."""
-    return tuple(sorted({file.parent.name for place in _PLACES for file in place.glob("*/Dockerfile")}))
+def names(own: Path | None = None) -> tuple[str, ...]:
+    """The images that can be built: ours, and the person's own profiles in the folder `own`."""
+    ours = {file.parent.name for place in _PLACES for file in place.glob("*/Dockerfile")}
+    return tuple(sorted(ours | set(profiles.names(own))))
 
 
 def folder(name: str) -> Path:
@@ -51,8 +56,12 @@ def folder(name: str) -> Path:
     )
 
 
-def content(name: str) -> dict[str, bytes]:
-    """What the image is built from: relative path to bytes. Hidden files, caches and links aren't part of it."""
+def content(name: str, own: Path | None = None) -> dict[str, bytes]:
+    """What the image is built from: relative path to bytes. Hidden files, caches and links aren't part of it. Raises
+    InvalidInput when there is no such image."""
+    added = profiles.content(own, name)
+    if added is not None:
+        return content(profiles.BELOW) | added
     top = folder(name)
     found: dict[str, bytes] = {}
     for file in sorted(top.rglob("*")):
@@ -75,14 +84,15 @@ def content_hash(files: dict[str, bytes]) -> str:
     return digest.hexdigest()[:16]
 
 
-def tag(name: str) -> str:
+def tag(name: str, own: Path | None = None) -> str:
     """The image's full name, `goex/<name>:<hash of its content>`."""
-    return f"goex/{name}:{content_hash(content(name))}"
+    return f"goex/{name}:{content_hash(content(name, own))}"
 
 
-def find(client: APIClient, name: str) -> str:
-    """The content id of the built image. Raises Unavailable naming the command that builds it."""
-    wanted = tag(name)
+def find(client: APIClient, name: str, own: Path | None = None) -> str:
+    """The content id of the built image. Raises InvalidInput when there is no such image, Unavailable naming the
+    command that builds it."""
+    wanted = tag(name, own)
     try:
         image = client.inspect_image(wanted)  # type: ignore[no-untyped-call] # the stubs lack it
     except docker.errors.ImageNotFound as error:
@@ -100,65 +110,103 @@ def _building(name: str) -> str:
     return BUILD if name == "base" else f"Run `goex images build {name}`."
 
 
-def build(name: str = "base", progress: Progress = lambda line: None) -> str:
+def build(name: str = "base", progress: Progress = lambda line: None, own: Path | None = None) -> str:
     """Build the image where it isn't built yet, and return its content id. Blocks; `progress` gets lines to show.
 
-    Raises InvalidInput for an unknown name, Unavailable when Docker, the base or a build step fails.
+    Raises InvalidInput for an unknown name, Unavailable when Docker, pip, the base or a build step fails.
     """
-    files = content(name)
+    files = content(name, own)
     client = connect()
     try:
         try:
-            return find(client, name)
+            return find(client, name, own)
         except Unavailable:
-            progress(f"Building {tag(name)}.")
+            progress(f"Building {tag(name, own)}.")
         if PACKAGES in files:
             build("base", progress)
             _run(client, files, name, tag("base"), "host", progress)
         else:
             below, complete = base.ensure(client, progress)
             _run(client, files, name, below, "none" if complete else "host", progress)
-        return find(client, name)
+        return find(client, name, own)
     except LIBRARY_ERRORS as error:
         raise translate(error, f"build the image {name!r}") from error
     finally:
         client.close()
 
 
+def forget(name: str) -> int:
+    """Remove every image that was built by that name, but those that a container still uses. Returns how many."""
+    client = connect()
+    removed = 0
+    try:
+        for image in client.images(name=f"goex/{name}", filters={"label": LABEL}):
+            for tagged in image.get("RepoTags") or ():
+                try:
+                    client.remove_image(tagged)
+                    removed += 1
+                except docker.errors.APIError:
+                    continue  # in use
+        return removed
+    except LIBRARY_ERRORS as error:
+        raise translate(error, f"remove the image {name!r}") from error
+    finally:
+        client.close()
+
+
 def _run(client: APIClient, files: dict[str, bytes], name: str, below: str, network: str, progress: Progress) -> None:
     packages = files[PACKAGES].decode().split() if PACKAGES in files else base.PACKAGES
-    events = client.build(
-        fileobj=archive(files),
-        custom_context=True,
-        tag=tag(name),
-        buildargs={"BASE": below, "PACKAGES": " ".join(packages)},
-        labels={LABEL: content_hash(files)},
-        network_mode=network,
-        rm=True,
-        forcerm=True,
-        decode=True,
-        timeout=900,
+    with tempfile.TemporaryDirectory(prefix="goex-image-") as scratch, tempfile.TemporaryFile() as context:
+        site = None
+        if REQUIREMENTS in files:
+            site = Path(scratch, "site")
+            libraries.fetch(files[REQUIREMENTS], site, progress)
+        pack(files, context, site)
+        events = client.build(
+            fileobj=context,
+            custom_context=True,
+            tag=f"goex/{name}:{content_hash(files)}",
+            buildargs={"BASE": below, "PACKAGES": " ".join(packages)},
+            labels={LABEL: content_hash(files)},
+            network_mode=network,
+            rm=True,
+            forcerm=True,
+            decode=True,
+            timeout=900,
+        )
+        for event in events:
+            if "error" in event:
+                said = escape(str(event["error"]).strip())[:300]
+                raise Unavailable(
+                    f"Building the image {name!r} failed: {said}",
+                    next_step=f"Mend what it says, then run `goex images build {name}` again.",
+                )
+            line = escape(str(event.get("stream", "")).strip())[:200]
+            if line:
+                progress(line)
+
+
+def pack(files: dict[str, bytes], into: IO[bytes], site: Path | None = None) -> None:
+    """Write the build context as a tar: equal content gives equal bytes, whatever the modes and times on disk are.
+    What lies below `site` becomes `site/`; links there are left out."""
+    added = (
+        {}
+        if site is None
+        else {
+            f"site/{path.relative_to(site).as_posix()}": path
+            for path in site.rglob("*")
+            if path.is_file() and not path.is_symlink()
+        }
     )
-    for event in events:
-        if "error" in event:
-            said = escape(str(event["error"]).strip())[:300]
-            raise Unavailable(
-                f"Building the image {name!r} failed: {said}",
-                next_step="Mend what it says, then run `goex images build` again.",
-            )
-        line = escape(str(event.get("stream", "")).strip())[:200]
-        if line:
-            progress(line)
-
-
-def archive(files: dict[str, bytes]) -> io.BytesIO:
-    """The build context as a tar: equal content gives equal bytes, whatever the modes and times on disk are."""
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as made:
-        for path, data in sorted(files.items()):
-            member = tarfile.TarInfo(path)
-            member.size = len(data)
+    with tarfile.open(fileobj=into, mode="w", format=tarfile.PAX_FORMAT) as made:
+        for name in sorted({*files, *added}):
+            member = tarfile.TarInfo(name)
             member.mode = 0o444
-            made.addfile(member, io.BytesIO(data))
-    packed.seek(0)
-    return packed
+            if name in added:
+                member.size = added[name].stat().st_size
+                with added[name].open("rb") as file:
+                    made.addfile(member, file)
+            else:
+                member.size = len(files[name])
+                made.addfile(member, io.BytesIO(files[name]))
+    into.seek(0)

@@ -1,0 +1,88 @@
+"""The person's own profiles: the image `code` with more libraries and packages, built before anything runs in it.
+
+Rules: a profile is a folder with two files, `packages` (Debian's, one a line) and `requirements.txt` (every library
+with version and hash, `code`'s among them); its image is made from those and from `code`'s recipe, so it is out of date
+when one of them changes. No profile takes the name of one of ours. Nothing is added while a program runs.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from policies.errors import Conflict, InvalidInput, Unavailable
+from policies.text import escape
+from runtimes.sandbox import libraries
+
+BELOW = "code"  # the image that a profile adds to
+PACKAGES, REQUIREMENTS, WANTED = "packages", "requirements.txt", "requirements.in"
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}\Z")
+_PACKAGE = re.compile(r"[a-z0-9][a-z0-9.+-]{1,80}\Z")
+
+Progress = Callable[[str], None]
+
+
+def names(own: Path | None) -> tuple[str, ...]:
+    """The profiles in the folder `own`."""
+    return tuple(sorted(file.parent.name for file in own.glob(f"*/{REQUIREMENTS}"))) if own is not None else ()
+
+
+def content(own: Path | None, name: str) -> dict[str, bytes] | None:
+    """What the profile puts over `code`'s files; None when there is no such profile."""
+    if own is None or not _NAME.match(name) or name not in names(own):
+        return None
+    return {file: (own / name / file).read_bytes() for file in (PACKAGES, REQUIREMENTS, WANTED)}
+
+
+def add(
+    own: Path,
+    name: str,
+    wanted: str,
+    packages: Sequence[str],
+    below: dict[str, bytes],
+    taken: Sequence[str],
+    progress: Progress = lambda line: None,
+) -> None:
+    """Write the profile: `wanted` is the text of a requirements file, `below` are `code`'s files.
+
+    Raises InvalidInput for a name, package or library that can't be, Conflict for a name that is taken, Unavailable
+    when the libraries can't be found.
+    """
+    if not _NAME.match(name):
+        raise InvalidInput(
+            f"{escape(name[:60])!r} can't be a profile's name.", next_step="Use small letters, digits and hyphens."
+        )
+    if name in taken or (own / name).exists():
+        raise Conflict(f"There is a profile {name!r} already.", next_step="Take another name, or remove it first.")
+    for package in packages:
+        if not _PACKAGE.match(package):
+            raise InvalidInput(f"{escape(package[:60])!r} isn't the name of a Debian package.")
+    lines = libraries.lines_of(wanted)
+    known = libraries.lines_of(below[WANTED].decode())
+    pinned = libraries.resolve((*lines, *known), progress)
+    every = sorted({*below[PACKAGES].decode().split(), *packages})
+    made = {
+        PACKAGES: "".join(f"{package}\n" for package in every).encode(),
+        REQUIREMENTS: pinned,
+        WANTED: "".join(f"{line}\n" for line in lines).encode(),
+    }
+    try:
+        own.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (own / name).mkdir(mode=0o700)
+        for file, data in made.items():
+            (own / name / file).write_bytes(data)
+    except OSError as error:
+        shutil.rmtree(own / name, ignore_errors=True)
+        raise Unavailable(f"The profile can't be written to {own}: {error.strerror}.") from error
+
+
+def remove(own: Path, name: str) -> None:
+    """Forget the profile. Raises InvalidInput when there is none of that name."""
+    if content(own, name) is None:
+        raise InvalidInput(
+            f"There is no profile {escape(name[:60])!r} of yours.", next_step="They are listed by: goex images list"
+        )
+    shutil.rmtree(own / name)
