@@ -147,6 +147,19 @@ def _documents(fake: Fake) -> None:
     fake.events = [finished(action=action)]
 
 
+def _program(fake: Fake) -> None:
+    told = [
+        {"request": "POST https://slack.com/api/chat.delete", "call": "slack.chat.delete",
+         "reason": "this request isn't one that the program may make", "times": 2},
+        {"request": "GET https://evil.example/\\u{202e}x", "call": "", "reason": "no rule is for this host", "times": 1},
+    ]  # fmt: skip
+    outcome = {"ok": False, "summary": "The program ended with 1. 3 requests were refused.", "exit_code": 1}
+    outcome |= {"changes": ["slack.chat.postMessage: 1 request"], "refused": told, "stdout": "posted\n"}
+    action = view(kind="code", undo_class="compensating", outcome_json=json.dumps(outcome))
+    bad = problem("failed", 1, "The program ended with 1. 3 requests were refused.")
+    fake.events = [state("allowed", "run", "running"), finished(action=action, problem=bad)]
+
+
 def _held(fake: Fake) -> None:
     outcome = {"ok": True, "summary": "Held in shop until you commit or undo it, for 24 hours at most: 1 row changed."}
     outcome["changes"] = ["orders: 1 row updated"]
@@ -201,6 +214,7 @@ SCENES: dict[str, Callable[[Fake], None]] = {
     "ran": _ran,
     "rows": _rows,
     "documents": _documents,
+    "a program": _program,
     "a hold": _held,
     "fails": _fails,
     "waits": _waits,
@@ -288,6 +302,7 @@ def test_transcript(file: Path, inside: Inside, fake: Fake) -> None:
     openapi_documents.files(home)
     _rules(home)
     _pairs(home)
+    (home / "report.py").write_text("import os\n")
     made: list[str] = []
     for scene, command, stdin in commands(kept):
         # A scene lasts for one command.
