@@ -75,8 +75,10 @@ def read_content(kind: Kind, content_type: str, body: bytes, limit: int) -> Cont
             return Content(fields=pairs, value=_gathered(pairs), body=encode_query(pairs).encode("ascii"), type=FORM)
         parts = read_parts(body, boundary_of(content_type))
         pairs = tuple((part.name, part.text()) for part in parts if not part.file)
+        # A file has no value that a rule could have, and a name that it could have.
+        fields = (*pairs, *((part.name, None) for part in parts if part.file))
         sent, written = write_parts(parts)
-        return Content(fields=pairs, value=_gathered(pairs), body=sent, type=written)
+        return Content(fields=fields, value=_gathered(pairs), body=sent, type=written)
     except (InvalidInput, BadTarget, BadParts, ValueError, RecursionError) as error:
         raise refuse("body", "the body can't be read in exactly one way", status=400) from error
 
@@ -195,6 +197,14 @@ class Watch:
         if self._parts is not None:
             try:
                 self._parts.feed(data)
+            except BadParts as error:
+                raise refuse("body", error.message, status=400) from error
+
+    def finish(self) -> None:
+        """The body has ended. Raises NotPassed where it ended early."""
+        if self._parts is not None:
+            try:
+                self._parts.close()
             except BadParts as error:
                 raise refuse("body", error.message, status=400) from error
 

@@ -132,6 +132,8 @@ class PartReader:
             self._buffer = self._buffer[count:]
 
     def _head(self) -> bool:
+        if self._buffer.startswith(b"\r\n"):
+            raise BadParts("a part without a header line")
         end = self._buffer.find(b"\r\n\r\n")
         if end < 0:
             if len(self._buffer) > MAX_PART_HEAD:

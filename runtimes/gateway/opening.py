@@ -12,13 +12,14 @@ from datetime import datetime
 
 from policies.errors import InvalidInput
 from runtimes.gateway.head import CREDENTIALS, OVERRIDES
-from runtimes.gateway.plan import GatewayPlan, PlannedRequest
+from runtimes.gateway.plan import GatewayPlan, PlannedRequest, Rule
 from runtimes.gateway.urls import BadTarget, check_segment
 from vault.lease import Lease
 
 AccountKey = tuple[str, str]
 
 MAX_REQUESTS = 200
+MAX_RULES = 500
 MAX_ATTEMPTS = 20
 MAX_BYTES = 32 * 2**20
 MAX_SECONDS = 3600.0
@@ -28,7 +29,7 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}")
 _VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 # What the gateway writes itself, or what would change how the message is read.
-_OURS = frozenset(
+OURS = frozenset(
     {
         "host", "content-length", "content-type", "transfer-encoding", "connection", "keep-alive", "te", "trailer",
         "upgrade", "expect", "accept-encoding", "proxy-authorization", "proxy-connection", "cookie",
@@ -39,7 +40,9 @@ _OURS = frozenset(
 
 def check_opening(plan: GatewayPlan, leases: Sequence[Lease], now: datetime) -> Mapping[AccountKey, Lease]:
     """The leases by account. Raises InvalidInput for a plan or lease that can't be served safely."""
-    if not plan.requests or len(plan.requests) > MAX_REQUESTS:
+    if plan.by_rules and (plan.requests or len(plan.rules) > MAX_RULES):
+        raise InvalidInput(f"A plan for code has no list of requests, and at most {MAX_RULES} rules.")
+    if not plan.by_rules and (not plan.requests or len(plan.requests) > MAX_REQUESTS):
         raise InvalidInput(f"A plan has 1 to {MAX_REQUESTS} requests.")
     if not (0 < plan.seconds <= MAX_SECONDS):
         raise InvalidInput("A plan's time limit must be between 0 and 3600 seconds.")
@@ -59,6 +62,9 @@ def check_opening(plan: GatewayPlan, leases: Sequence[Lease], now: datetime) -> 
         held[key] = lease
     for request in plan.requests:
         _check_request(request, held)
+    from runtimes.gateway.opening_rules import check_rules  # which stands on this module
+
+    check_rules(plan, held)
     return held
 
 
@@ -84,30 +90,41 @@ def credential_text(form: str, lease: Lease) -> str:
     return value
 
 
-def _check_request(request: PlannedRequest, held: Mapping[AccountKey, Lease]) -> None:
-    lease = held.get(request.account)
+def check_reach(what: PlannedRequest | Rule, held: Mapping[AccountKey, Lease]) -> Lease:
+    """The lease of a request or rule. Raises InvalidInput where its credential may not go there."""
+    lease = held.get(what.account)
     if lease is None:
-        raise InvalidInput(f"{request.id} has no lease of {'/'.join(request.account)}.")
-    if request.origin not in lease.account.origins:
-        raise InvalidInput(
-            f"{request.id} goes to {request.origin}, which isn't an origin of the account {lease.account.id}."
-        )
-    if request.origin.scheme == "http" and not lease.account.private:
-        raise InvalidInput(f"{request.id} would send a credential over plain http.")
-    if request.method not in _METHODS:
-        raise InvalidInput(f"{request.id} has the method {request.method[:20]!r}, which isn't one that is sent.")
+        raise InvalidInput(f"{what.id} has no lease of {'/'.join(what.account)}.")
+    if what.origin not in lease.account.origins:
+        raise InvalidInput(f"{what.id} goes to {what.origin}, which isn't an origin of the account {lease.account.id}.")
+    if what.origin.scheme == "http" and not lease.account.private:
+        raise InvalidInput(f"{what.id} would send a credential over plain http.")
+    if what.method not in _METHODS:
+        raise InvalidInput(f"{what.id} has the method {what.method[:20]!r}, which isn't one that is sent.")
+    return lease
+
+
+def check_header_name(what: PlannedRequest | Rule, name: str) -> None:
+    """Raise InvalidInput unless a credential can stand in the header of that name."""
+    if not _TOKEN.fullmatch(name):
+        raise InvalidInput(f"{what.id} has no place for its credential.")
+    if name.lower() in OURS:
+        raise InvalidInput(f"{what.id} puts its credential into a header that isn't for credentials.")
+
+
+def _check_request(request: PlannedRequest, held: Mapping[AccountKey, Lease]) -> None:
+    lease = check_reach(request, held)
     if not 1 <= request.attempts <= MAX_ATTEMPTS:
         raise InvalidInput(f"{request.id} has {request.attempts} attempts; 1 to {MAX_ATTEMPTS} are possible.")
     if request.attempts > 1 and request.method not in ("GET", "HEAD"):
         raise InvalidInput(f"{request.id} isn't a read, so it can't be tried more than once.")
     _check_path(request)
-    if request.credential_format.count("{secret}") != 1 or not _TOKEN.fullmatch(request.credential_header):
+    if request.credential_format.count("{secret}") != 1:
         raise InvalidInput(f"{request.id} has no place for its credential.")
-    if request.credential_header.lower() in _OURS:
-        raise InvalidInput(f"{request.id} puts its credential into a header that isn't for credentials.")
+    check_header_name(request, request.credential_header)
     names = [name.lower() for name in request.headers]
     for name, value in request.headers.items():
-        if not _TOKEN.fullmatch(name) or not _VALUE.fullmatch(value) or name.lower() in _OURS | OVERRIDES | CREDENTIALS:
+        if not _TOKEN.fullmatch(name) or not _VALUE.fullmatch(value) or name.lower() in OURS | OVERRIDES | CREDENTIALS:
             raise InvalidInput(f"{request.id} has a header {name[:60]!r} that can't be sent.")
     if request.credential_header.lower() in names or len(set(names)) != len(names):
         raise InvalidInput(f"{request.id} has one header twice.")

@@ -63,6 +63,14 @@ class Watch:
             return refused.no
         return None
 
+    def finish(self) -> No | None:
+        """The last piece was fed. `No`: the end of the message isn't sent, and the request is broken off."""
+        try:
+            self._watch.finish()
+        except NotPassed as refused:
+            return refused.no
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class _Target:
@@ -76,6 +84,8 @@ class RulePolicy:
     def __init__(self, plan: GatewayPlan) -> None:
         self._plan = plan
         self._used: Counter[str] = Counter()
+        self._numbers: Counter[str] = Counter()
+        self._unread: set[int] = set()
         self._under_way: set[int] = set()
         self._ticket = 0
         self._stopped = ""
@@ -93,12 +103,18 @@ class RulePolicy:
 
     def read(self, admission: Admission, body: bytes) -> Ready | No:
         """Judge the whole body of an admission that says `inspect`. After a `No`, settle with status 0."""
+        if admission.ticket in self._unread:
+            # It was counted by its head; it counts for the rule that has its body too, and not at all without one.
+            self._unread.discard(admission.ticket)
+            self._used[admission.rule.id] -= 1
         first: No | None = None
         for one in (admission, *admission.rivals):
             try:
-                return self._read(one, body)
+                ready = self._read(one, body)
             except NotPassed as refused:
                 first = first or replace(refused.no, method_id=one.rule.method_id)
+            else:
+                return ready
         return first or No("no rule fits", kind="field")
 
     def ready(self, admission: Admission, length: int) -> Ready:
@@ -121,6 +137,7 @@ class RulePolicy:
     def settle(self, admission: Admission, status: int) -> None:
         """The request is over, whatever came of it (0: no answer). Once for each admission, by any of its rules."""
         self._under_way.discard(admission.ticket)
+        self._unread.discard(admission.ticket)
 
     def stop(self, why: str) -> None:
         """Admit nothing more."""
@@ -153,7 +170,10 @@ class RulePolicy:
         self._ticket += 1
         self._under_way.add(self._ticket)
         first, *rivals = (replace(one, ticket=self._ticket) for one in fitting)
-        return replace(first, id=self._count(first.rule), rivals=tuple(rivals) if first.inspect else ())
+        if first.inspect:
+            self._unread.add(self._ticket)
+        self._used[first.rule.id] += 1
+        return replace(first, id=self._number(first.rule), rivals=tuple(rivals) if first.inspect else ())
 
     def _local(self, asked: AskedHead, target: _Target) -> Local | None:
         for endpoint in self._plan.tokens:
@@ -180,7 +200,7 @@ class RulePolicy:
         if body and (rule.method in ("GET", "HEAD") or rule.body_format == "none"):
             raise refuse("body", f"{rule.method_id} takes no body here")
         inspect = body and _inspected(rule, kind, head.length, query)
-        if inspect and kind == "other":
+        if inspect and (kind == "other" or (kind == "multipart" and rule.credential_at == "body")):
             raise refuse("body", f"the body of {rule.method_id} is JSON or a form, since it is looked at")
         bodies.check_fields(rule, None, query, () if inspect else rule.must)
         _check_graphql(rule)
@@ -275,9 +295,10 @@ class RulePolicy:
 
     def _sent(self, admission: Admission, value: JsonValue, body: bytes, kind: str) -> Ready:
         headers = tuple((name, kind if name == "Content-Type" else text) for name, text in admission.headers)
+        self._check_calls(admission.rule)
+        self._used[admission.rule.id] += 1
         if not admission.id:  # another rule than the head's
-            self._check_calls(admission.rule)
-            admission = replace(admission, id=self._count(admission.rule))
+            admission = replace(admission, id=self._number(admission.rule))
         admission = replace(admission, headers=headers, rivals=())
         return Ready(admission=admission, passed=self._passed(admission, value, len(body)), body=body)
 
@@ -290,9 +311,9 @@ class RulePolicy:
         if self._used[rule.id] >= rule.calls:
             raise refuse("calls", f"{rule.method_id} was allowed {rule.calls} times, and was called that often")
 
-    def _count(self, rule: Rule) -> str:
-        self._used[rule.id] += 1
-        return f"{rule.id}#{self._used[rule.id]}"
+    def _number(self, rule: Rule) -> str:
+        self._numbers[rule.id] += 1
+        return f"{rule.id}#{self._numbers[rule.id]}"
 
     def _check_body(self, rule: Rule, content: bodies.Content | None, query: Pairs) -> bodies.Content | None:
         """The body without its placeholder, where that is its place. Raises NotPassed."""

@@ -1,0 +1,190 @@
+"""Multipart bodies are split in exactly one way, whole or in pieces; and what is streamed is watched across pieces."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runtimes.gateway.admission import Admission, Ready
+from runtimes.gateway.multipart import BadParts, Part, PartReader, boundary_of, read_parts, write_parts
+from runtimes.gateway.passing import RulePolicy
+from runtimes.gateway.policy import No
+from tests.runtimes.gateway.ruled import MARKS, PLAN, WORK, asked, bearer, judge
+
+W = bearer()
+TYPE = "multipart/form-data; boundary=xyz"
+
+
+def field(name: str, value: str, more: str = "") -> bytes:
+    return f'--xyz\r\nContent-Disposition: form-data; name="{name}"{more}\r\n\r\n{value}\r\n'.encode()
+
+
+END = b"--xyz--\r\n"
+GOOD = field("channel", "C1") + field("text", "") + field("f", "\x00--xy", '; filename="a.bin"') + END
+
+
+def test_a_good_one_is_read_and_written_anew() -> None:
+    parts = read_parts(GOOD, b"xyz")
+    assert [(part.name, part.file, part.data) for part in parts] == [
+        ("channel", False, b"C1"), ("text", False, b""), ("f", True, b"\x00--xy"),
+    ]  # fmt: skip
+    body, kind = write_parts(parts)
+    assert read_parts(body, boundary_of(kind)) == parts
+    assert b"xyz" not in body
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"preamble\r\n" + GOOD, "before the first"),
+        (b"\r\n" + GOOD, "before the first"),
+        (GOOD + b"epilogue", "after the last"),
+        (GOOD.replace(END, b""), "without its end"),
+        (END, "without a part"),
+        (field("a", "b\n--xyz\r\nContent-Disposition: form-data; name=c\r\n\r\n") + END, "within a part"),
+        (field("a", "b--xyz") + END, "within a part"),
+        (field("a", "b") + b"--xyzz\r\n" + END, "a line's end"),
+        (field("a", "b") + b"--xyz \r\n\r\n\r\n" + END, "a line's end"),
+        (field("a", "b") + b"--xyz\n\n" + END, "a line's end"),
+        (b"--xyz\r\n\r\nx\r\n" + END, "header line"),
+        (b"--xyz\r\nContent-Disposition: attachment\r\n\r\nx\r\n" + END, "plain name"),
+        (field('a"; name="b', "x") + END, "plain name"),
+        (field("a", "x", "; name*=utf-8''b") + END, "plain name"),
+        (field("a%5Fb", "x") + END, "plain name"),
+        (field("a", "x", "\r\nContent-Disposition: form-data; name=b") + END, "header line"),
+        (field("a", "x", "\r\nContent-Transfer-Encoding: base64") + END, "header line"),
+        (field("a", "x", "\r\n folded") + END, "header line"),
+        (field("a", "x", "\r\nContent-Type: text/plain; charset=utf-16") + END, "charset"),
+        (field("a", "x", f"\r\nContent-Type: {'a' * 5000}") + END, "too long"),
+        (b"--xyz\r\n" + b"a" * 5000, "too long"),
+        (b"".join(field(f"a{number}", "") for number in range(1001)) + END, "too many parts"),
+    ],
+)
+def test_what_could_be_split_otherwise_is_refused(body: bytes, why: str) -> None:
+    for size in (len(body), 1 if len(body) < 9000 else 1000):
+        reader = PartReader(b"xyz", lambda part: None)
+        with pytest.raises(BadParts, match=why):
+            for at in range(0, len(body), size):
+                reader.feed(body[at : at + size])
+            reader.close()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "multipart/form-data", "multipart/form-data; boundary=", 'multipart/form-data; boundary="a\\"b"',
+        "multipart/form-data; boundary=a; boundary=b", "multipart/form-data; boundary=a; charset=utf-8",
+        "multipart/form-data; boundary*=utf-8''a", "multipart/form-data; boundary=" + "a" * 71,
+        "multipart/form-data; x=1; boundary=a", 'multipart/form-data; boundary="a b"',
+    ],
+)  # fmt: skip
+def test_one_plain_boundary(kind: str) -> None:
+    with pytest.raises(BadParts):
+        boundary_of(kind)
+    found = judge("POST /api/uploads", W, body=GOOD, kind=kind)
+    assert isinstance(found, No)
+    assert found.kind == "body"
+
+
+@given(
+    data=st.lists(st.tuples(st.text("ab[]_", min_size=1, max_size=9), st.binary(max_size=30)), min_size=1, max_size=4),
+    size=st.integers(1, 40),
+)
+@settings(max_examples=60, deadline=None)
+def test_pieces_change_nothing(data: list[tuple[str, bytes]], size: int) -> None:
+    parts = tuple(Part(name=name, file=True, filename="f", data=value) for name, value in data)
+    body, kind = write_parts(parts)
+    seen: list[Part] = []
+    ended: list[bytes] = []
+    reader = PartReader(boundary_of(kind), seen.append, ended.append)
+    for at in range(0, len(body), size):
+        reader.feed(body[at : at + size])
+    reader.close()
+    assert [part.name for part in seen] == [name for name, _ in data]
+    assert ended == [value for _, value in data]
+    assert read_parts(body, boundary_of(kind)) == parts
+
+
+@pytest.mark.parametrize(
+    ("kind", "extra"),
+    [
+        ("override", field("_method", "DELETE")),
+        ("override", field("_METHOD[]", "DELETE")),
+        ("credential", field("token", "abc")),
+        ("credential", field("api_key", "abc")),
+        ("field", field("dir", "out")),
+        ("field", field("DIR[]", "out")),
+        ("placeholder", field("a", MARKS[WORK])),
+        ("body", b"--xyz\r\nX-Odd: 1\r\n\r\n\r\n"),
+    ],
+)
+def test_a_streamed_form_is_watched(kind: str, extra: bytes) -> None:
+    assert isinstance(judge("POST /api/uploads", W, body=GOOD, kind=TYPE), Ready)
+    found = judge("POST /api/uploads", W, body=field("a", "b") + extra + END, kind=TYPE)
+    assert isinstance(found, No)
+    assert found.kind == kind
+
+
+def test_a_streamed_form_ends_with_its_last_part() -> None:
+    policy = RulePolicy(PLAN)
+    for body, passes in [(GOOD, True), (GOOD[:-6], False), (GOOD + b"\r\n", False)]:
+        admission = policy.admit(asked("POST /api/uploads", W, f"Content-Type: {TYPE}", "Transfer-Encoding: chunked"))
+        assert isinstance(admission, Admission)
+        watch = policy.watch(admission)
+        assert not isinstance(watch, No)
+        assert (watch.feed(body) is None and watch.finish() is None) == passes
+
+
+def test_a_form_with_files_is_held_to_its_fields_where_the_rule_has_some() -> None:
+    good = judge("POST /api/messages", W, body=GOOD, kind=TYPE)
+    assert isinstance(good, Ready)
+    assert good.passed.body == {"channel": "C1", "text": ""}
+    assert good.body is not None
+    assert [part.name for part in read_parts(good.body, boundary_of(dict(good.admission.headers)["Content-Type"]))] == [
+        "channel", "text", "f",
+    ]  # fmt: skip
+    for bad in (
+        GOOD.replace(b"C1", b"C3"),
+        field("text", "").replace(b"\r\n\r\n", b"\r\n\r\n\xff") + GOOD,
+        field("Channel", "C1", '; filename="a"') + GOOD,
+        field("channel", "C1") + GOOD,
+        field("as_user", "1") + GOOD,
+        GOOD.replace(b'"channel"', b'"channel"; filename="a"'),
+        field("token", "abc") + GOOD,
+        field("channel", "C9", '; filename="a"') + GOOD,
+    ):
+        found = judge("POST /api/messages", W, body=bad, kind=TYPE)
+        assert isinstance(found, No), bad
+
+
+@pytest.mark.parametrize(
+    "key", [b'"_method"', b'"_METHOD" ', b'"\\u005fmethod"', b'"_m\\u0065thod"\n', b'"_\\u004dETHOD"', b'"$.xgafv"']
+)
+@pytest.mark.parametrize("size", [1, 5, 1000])
+def test_a_streamed_json_body_is_watched_for_an_override(key: bytes, size: int) -> None:
+    policy = RulePolicy(PLAN)
+    admission = policy.admit(
+        asked("POST /api/things/t", W, "Content-Type: application/json", "Transfer-Encoding: chunked")
+    )
+    assert isinstance(admission, Admission)
+    assert not admission.inspect
+    for body, passes in [(b'{"a":1,%b:"DELETE"}' % key, False), (b'{"a":"_method"}', True)]:
+        watch = policy.watch(admission)
+        assert not isinstance(watch, No)
+        found = [watch.feed(body[at : at + size]) for at in range(0, len(body), size)]
+        assert all(one is None for one in found) == passes
+
+
+def test_a_placeholder_is_found_across_pieces() -> None:
+    policy = RulePolicy(PLAN)
+    admission = policy.admit(asked("PUT /api/files/a?mode=safe", W, "Transfer-Encoding: chunked"))
+    assert isinstance(admission, Admission)
+    body = b"x" * 100 + MARKS[WORK].encode() + b"y" * 100
+    for cut in range(101, 100 + len(MARKS[WORK])):
+        watch = policy.watch(admission)
+        assert not isinstance(watch, No)
+        assert watch.feed(body[:cut]) is None
+        refused = watch.feed(body[cut:])
+        assert isinstance(refused, No)
+        assert refused.kind == "placeholder"
