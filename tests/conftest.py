@@ -35,6 +35,14 @@ def sandbox_image() -> str:
 
 
 @pytest.fixture(scope="session")
+def code_image() -> str:
+    """The content id of the image that programs for services run in, built when it isn't there."""
+    from runtimes.sandbox import images
+
+    return images.build("code")
+
+
+@pytest.fixture(scope="session")
 def synapse() -> Iterator[Synapse]:
     """A running homeserver, one for the whole run: tests make their own users and rooms in it."""
     python = find_python()
