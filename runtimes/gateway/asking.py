@@ -31,7 +31,9 @@ _PASSED = (
 _KINDS = re.compile(r"[a-z0-9\-]{1,60}-version|x-goog-upload-[a-z\-]{1,40}")
 _WEBSOCKET = ("sec-websocket-key", "sec-websocket-version", "sec-websocket-protocol")
 _METHOD = re.compile(r"x-.*method|.*-method-override|_method")
-_SECRET_WORDS = re.compile(r"auth(?!or(?!i[sz]))|token|secret|api-?_?key|cookie|passw|credential|bearer|access-?key|jwt|-sid\Z")
+_SECRET_WORDS = re.compile(
+    r"auth(?!or(?!i[sz]))|token|secret|api-?_?key|cookie|passw|credential|bearer|access-?key|jwt|-sid\Z"
+)
 _SIGNED_HEADER = re.compile(
     r"x-amz-.*|dpop|(.*-)?(signature|hmac)(-[a-z0-9]+)?|x-(ca|acs|tc|oss|cos|bce)-.*|x-ms-authorization.*"
 )

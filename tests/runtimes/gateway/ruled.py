@@ -133,4 +133,4 @@ def judge(
     for at in range(0, len(body or b""), 7):
         if refused := watch.feed((body or b"")[at : at + 7]):
             return refused
-    return ready
+    return watch.finish() or ready

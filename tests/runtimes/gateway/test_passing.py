@@ -69,7 +69,7 @@ def test_what_is_allowed_leaves_with_the_credential_in_its_place() -> None:
     assert ready.admission.id == "rule-0#1"
     assert ready.admission.line == "POST https://chat.example/api/messages"
     assert ready.passed.body == {"text": "hi", "channel": "C1"}
-    assert (ready.passed.rule, ready.passed.query, ready.passed.size) == ("rule-0", (("pretty", "1"),), len(body))
+    assert (ready.passed.rule, ready.passed.query, ready.passed.size) == ("rule-0", (("pretty", "1"),), 28)
 
 
 def test_the_placeholder_chooses_the_account() -> None:
