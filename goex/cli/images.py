@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from goex.cli.output import Json, Output, shown
-from policies.errors import GoexError
+from goex.cli.output import Json, Output, counted, shown
+from policies.errors import GoexError, InvalidInput
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What actions run in.")
+
+_MOST = 1_000_000  # bytes of a requirements file
+
+
+def _own() -> Path:
+    """Where the person's own profiles are."""
+    from goex.paths import Paths
+
+    return Paths.from_env(os.environ).profiles
 
 
 @app.command("build")
@@ -21,32 +32,95 @@ def build(
     out = Output(as_json)
     from runtimes.sandbox import images
 
-    image = images.build(name, out.progress)
-    out.json({"name": name, "tag": images.tag(name), "image": image})
+    own = _own()
+    image = images.build(name, out.progress, own)
+    out.json({"name": name, "tag": images.tag(name, own), "image": image})
     if not as_json:
-        out.say(shown(f"Built {images.tag(name)} ({image[7:19]})."))
+        out.say(shown(f"Built {images.tag(name, own)} ({image[7:19]})."))
 
 
 @app.command("list")
 def list_images(as_json: Json = False) -> None:
     """The images, and whether each is built."""
     out = Output(as_json)
-    from runtimes.sandbox import images
+    from runtimes.sandbox import images, profiles
     from runtimes.sandbox.engine import connect
 
+    own = _own()
+    mine = profiles.names(own)
     client = connect()
     rows: list[dict[str, str]] = []
     try:
-        for name in images.names():
+        for name in images.names(own):
             try:
-                built = images.find(client, name)
+                built = images.find(client, name, own)
             except GoexError:
                 built = ""
-            rows.append({"name": name, "tag": images.tag(name), "image": built})
+            whose = "yours" if name in mine else "GoEx"
+            rows.append({"name": name, "of": whose, "tag": images.tag(name, own), "image": built})
     finally:
         client.close()
     out.json({"images": rows})
     if not as_json:
-        out.table(("image", "tag", "built"), [(row["name"], row["tag"], row["image"][7:19] or "no") for row in rows])
+        cells = [(row["name"], row["of"], row["tag"], row["image"][7:19] or "no") for row in rows]
+        out.table(("image", "of", "tag", "built"), cells)
         if not all(row["image"] for row in rows):
             out.progress("Build one with: goex images build NAME")
+
+
+@app.command("add")
+def add(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the profile is to be called.")],
+    requirements: Annotated[
+        Path | None, typer.Option("--requirements", metavar="FILE", help="Python libraries, one a line.")
+    ] = None,
+    package: Annotated[
+        list[str] | None, typer.Option("--package", metavar="NAME", help="A Debian package; can be repeated.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make a profile of your own: the image `code` with more libraries, for: goex exec --code … --profile NAME.
+
+    The libraries are found now, by this machine's pip, as wheels alone, and kept by version and hash; nothing is ever
+    installed while a program runs.
+    """
+    out = Output(as_json)
+    from runtimes.sandbox import images, profiles
+
+    if requirements is None and not package:
+        raise InvalidInput(
+            "There is nothing to add.", next_step="Name libraries with --requirements FILE, packages with --package."
+        )
+    own = _own()
+    wanted = _read(requirements) if requirements is not None else ""
+    profiles.add(own, name, wanted, package or (), images.content(profiles.BELOW), images.names(), out.progress)
+    image = images.build(name, out.progress, own)
+    pinned = images.content(name, own)[profiles.REQUIREMENTS].count(b"==")
+    out.json({"name": name, "tag": images.tag(name, own), "image": image, "libraries": pinned})
+    if not as_json:
+        out.say(shown(f"Built {images.tag(name, own)} ({image[7:19]}) with {counted(pinned, 'Python library')}."))
+
+
+@app.command("remove")
+def remove(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Which profile of yours.")],
+    as_json: Json = False,
+) -> None:
+    """Forget a profile of your own, and remove its image. Programs that were approved for it don't run any more."""
+    out = Output(as_json)
+    from runtimes.sandbox import images, profiles
+
+    profiles.remove(_own(), name)
+    removed = images.forget(name)
+    out.json({"name": name, "images": removed})
+    if not as_json:
+        out.say(shown(f"Removed {name} and {counted(removed, 'image')}."))
+
+
+def _read(file: Path) -> str:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(_MOST).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it isn't UTF-8"
+        raise InvalidInput(f"{file} can't be read: {why}.", next_step="Name a requirements file.") from error

@@ -205,6 +205,10 @@ def earlier_program(engine: Engine, request: pb.ExecuteRequest, asker: Asker) ->
     if not request.code.again:
         return None
     _short(request.code.again)
+    if request.code.program or request.code.language or request.code.profile:
+        raise InvalidInput(
+            "A program that is run again is as it was.", next_step="Leave out its text, language and profile."
+        )
     row = owned(engine, request.code.again, asker)
     earlier = row.the_plan().action if row.plan else row.action()
     if not isinstance(earlier, Code):
@@ -354,10 +358,6 @@ def _files(files: pb.FilesProgram) -> Action:
 
 def _code(code: pb.CodeProgram, earlier: Code | None) -> Action:
     """A program for services; or an earlier one once more, with its services and methods and those named beside."""
-    if code.again and (code.program or code.language or code.profile):
-        raise InvalidInput(
-            "A program that is run again is as it was.", next_step="Leave out its text, language and profile."
-        )
     if len(code.services) > MOST_SERVICES or len(code.methods) > MOST_METHODS:
         raise InvalidInput(
             f"A program names at most {MOST_SERVICES} services and {MOST_METHODS} methods.", next_step="Name fewer."

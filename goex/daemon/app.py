@@ -175,7 +175,14 @@ class App:
                     ),
                 ),
                 "mongo": MongoRuntime(self._lend_database, self.config.databases.limits()),
-                "code": CodeRuntime(self.sandbox, self.gateway, self.catalog, profile, self.reversions),
+                "code": CodeRuntime(
+                    self.sandbox,
+                    self.gateway,
+                    self.catalog,
+                    profile,
+                    self.reversions,
+                    self.config.sandbox.profile,
+                ),
             },
             settings=Settings(
                 ask_seconds=self.config.ask.seconds, confinement=self.config.confine, breaker=self.config.breaker

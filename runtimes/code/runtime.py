@@ -8,6 +8,7 @@ run a second time by GoEx itself.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from mapper.catalog import Catalog
@@ -35,14 +36,15 @@ _PROFILE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class CodeRuntime:
-    """`runtimes.base.Runtime` for `Code`. `profile` is that of calls, which undo is made with; a program's differs by
-    its image."""
+    """`runtimes.base.Runtime` for `Code`. `profile` is that of calls, which undo is made with; `profiles` gives that of
+    a program by its name (None: that of calls, with another image)."""
 
     sandbox: Sandbox
     gateway: Gateway
     catalog: Catalog
     profile: Profile = field(default_factory=Profile)
     reversions: ReversionSet = field(default_factory=NoReversions)
+    profiles: Callable[[str], Profile] | None = None
     kind: str = "code"
 
     async def assess(self, action: Action, context: Context) -> Plan:
@@ -161,7 +163,7 @@ class CodeRuntime:
         record.forget(context.records)
 
     def _profile_of(self, action: Code) -> Profile:
-        return replace(self.profile, image=action.profile)
+        return self.profiles(action.profile) if self.profiles else replace(self.profile, image=action.profile)
 
     def _runner(self, action: Code) -> CodeRunner:
         return CodeRunner(self.sandbox, self.gateway, self.catalog, self._profile_of(action))
