@@ -42,9 +42,9 @@ def rule(number: int, method: str, *path: str | Slot, **more: Any) -> Rule:
 POST = rule(
     0, "POST", "messages",
     query={"pretty": ()}, fields={"channel": ("C1", "C2"), "count": (3, True), "text": ()}, must=("channel",),
-    closed=("as_user",), body_format="json", headers=("X-Wanted",),
+    closed=("as_user",), body_format="json", headers=("X-Wanted", "X-Token-Kind"),
 )  # fmt: skip
-LIST = rule(1, "GET", "channels", Slot("id"), "messages", query={"limit": (), "kind": ("a", "b"), "after": ()})
+LIST = rule(1, "GET", "channels", Slot("id"), "messages", query={"limit": (), "kind": ("a", "b"), "after": (), "sig": ()})
 USER = rule(2, "GET", "users", Slot("id"), others=(("users", "me"), ("users", Slot("id", end=":secret"))))
 PUT = rule(3, "PUT", "files", Slot("path", many=True), request_bytes=1000, query={"mode": ("safe",)})
 DROP = rule(4, "DELETE", "messages", Slot("id", ("m1", "a/b")), body_format="none", calls=2)

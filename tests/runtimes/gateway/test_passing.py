@@ -191,6 +191,7 @@ REFUSED: list[tuple[str, str, tuple[str, ...], bytes | None, str]] = [
     ("placeholder", "GET /api/users/u1", (bearer(MAPS),), None, ""),
     ("credential", "GET /api/users/u1", (W, "X-Api-Key: abc"), None, ""),
     ("credential", "GET /api/users/u1", (W, "Cookie: a=b"), None, ""),
+    ("credential", "GET /api/users/u1", (W, "X-Key: abc"), None, ""),
     ("credential", "GET /api/users/u1", (W, "X-Auth-Token: abc"), None, ""),
     ("credential", "GET /api/users/u1", (W, "Proxy-Authorization: Basic YTpi"), None, ""),
     ("placeholder", "GET /api/users/u1", (W, f"User-Agent: {MARKS[WORK]}"), None, ""),
@@ -212,7 +213,7 @@ REFUSED: list[tuple[str, str, tuple[str, ...], bytes | None, str]] = [
     ("signed", "GET /api/users/u1", (W, "X-Hub-Signature-256: sha256=abc"), None, ""),
     ("signed", "GET /api/users/u1", (W, "Signature-Input: sig1=()"), None, ""),
     ("signed", "GET /api/users/u1?X-Amz-Signature=abc", (W,), None, ""),
-    ("signed", "GET /api/users/u1?sig=abc", (W,), None, ""),
+    ("signed", "GET /api/users/u1?Signature=abc", (W,), None, ""),
     # What it would become
     ("override", "GET /api/users/u1", (W, "X-HTTP-Method-Override: DELETE"), None, ""),
     ("override", "GET /api/users/u1", (W, "X-Method: DELETE"), None, ""),
@@ -261,7 +262,7 @@ def test_what_is_not_allowed_is_refused(
         ("GET /api/users/u1", (W,), None, ""),
         ("GET /api/users/mean", (W,), None, ""),
         ("GET /api/users/caf%C3%A9", (W,), None, ""),
-        ("GET /api/channels/c/messages?limit=2&kind=a&after=x%3D%3D", (W,), None, ""),
+        ("GET /api/channels/c/messages?limit=2&kind=a&after=x%3D%3D&sig=1", (W,), None, ""),
         ("PUT /api/files/a/b%20c/d?mode=safe", (W,), b"x" * 1000, "text/plain"),
         ("PUT /api/files/a?mode=safe", (W,), b"\x00\xff", ""),
         ("DELETE /api/messages/a%2Fb", (W,), None, ""),
@@ -300,8 +301,13 @@ def test_headers_leave_in_one_order_and_by_a_list() -> None:
         ("Accept", "text/a, text/b"), ("User-Agent", "my/1"), ("If-Match", "a"), ("Notion-Version", "2"),
     )  # fmt: skip
     assert one.dropped == ("x-stainless-lang", "x-wanted")
-    wanted = judge("POST /api/messages", W, "X-Wanted: yes", body=b'{"channel":"C1"}')
+    wanted = judge("POST /api/messages", W, "X-Wanted: yes", "X-Token-Kind: a", body=b'{"channel":"C1"}')
     assert dressed(wanted)[1]["X-Wanted"] == "yes"
+    assert dressed(wanted)[1]["X-Token-Kind"] == "a"
+    assert passes("GET /api/users/u1", W, KEY, "User-Agent: mac 1").headers == (("User-Agent", "mac 1"),)
+    opened = passes("GET /api/live", W, *WS, KEY, "X-Odd: 1", "Sec-WebSocket-Extensions: permessage-deflate")
+    assert opened.websocket
+    assert [name for name, _ in opened.headers] == ["Sec-Websocket-Key", "Sec-Websocket-Version"]
 
 
 def test_a_body_that_says_nothing_of_its_kind_is_sent_as_bytes() -> None:
