@@ -165,10 +165,12 @@ def secrets_of(plan: GatewayPlan, leases: Mapping[AccountKey, Lease]) -> list[by
     """What must not come back: each secret, what its lease names beside it and, where one is a user and password in
     base64, those too."""
     found = [each.reveal() for lease in leases.values() for each in (lease.secret, *lease.redact)]
-    for request in plan.requests:
-        if request.credential_format.lower().startswith("basic "):
+    sent = [(one.credential_format, one.account) for one in plan.requests]
+    sent += [(one.credential_format, one.account) for one in plan.rules]
+    for written, account in sent:
+        if written.lower().startswith("basic "):
             try:
-                pair = base64.b64decode(leases[request.account].secret.reveal(), validate=True)
+                pair = base64.b64decode(leases[account].secret.reveal(), validate=True)
             except (binascii.Error, ValueError):
                 continue
             found += [pair, pair.partition(b":")[2]]

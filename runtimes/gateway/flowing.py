@@ -42,6 +42,7 @@ class Flowing:
     def __init__(self, secrets: Iterable[bytes], ordinary: int | None = None) -> None:
         """`ordinary`: bytes that one spelled character may take before it counts as drawn out."""
         values = {secret for secret in secrets if secret}
+        self.dropped = False
         self.redactor = Redactor(values)
         self.sieve = Sieve(values)
         self.begun = Begun(values)
@@ -57,6 +58,11 @@ class Flowing:
             raise Unsupported("A secret of this action has every character, so no echo of it can be overwritten.")
         plain = not alphabet.intersection(b"[]") and not self.redactor.finds(_WORD)
         self.word = _WORD if plain else b""
+
+    def drop(self) -> None:
+        """Let go of the secrets: nothing more is passed on."""
+        self.redactor.drop()
+        self.dropped = True
 
     def mask(self, length: int) -> bytes:
         assert self.filler is not None
@@ -123,6 +129,8 @@ class Flow:
         """Pass on what stands before `keep`, and `also` that many bytes after it, which stay to be looked at."""
         if len(self._held) - keep > self._of.waiting:
             raise Overlong("the answer holds something that could go on as an echo of the secret without an end")
+        if self._of.dropped:
+            return b""
         passed = bytes(memoryview(self._held)[self._sent : keep + also])
         self._sent = max(self._sent, keep + also) - keep
         del self._held[:keep]

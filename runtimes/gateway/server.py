@@ -10,33 +10,40 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import ssl
-from collections.abc import Coroutine, Mapping
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar
 
 from policies.accounts import Origin
 from policies.errors import GoexError
 from policies.jsonvalue import canonical
 from policies.text import escape, shorten
+from runtimes.gateway.admission import AskedHead, refusal_body
 from runtimes.gateway.contract import Observer
 from runtimes.gateway.delivery import Delivery, secrets_of
+from runtimes.gateway.flowing import Flowing
 from runtimes.gateway.head import BadHead, Head, check_credentials, check_overrides, parse_head
 from runtimes.gateway.opening import AccountKey
+from runtimes.gateway.passing import RulePolicy
 from runtimes.gateway.place import Place
 from runtimes.gateway.plan import GatewayPlan, Refusal
 from runtimes.gateway.policy import Asked, No, Policy
 from runtimes.gateway.redact import Redactor, forget_patterns
-from runtimes.gateway.streams import Messages, PlainStream, Stream, TlsStream
+from runtimes.gateway.relay import Relay
+from runtimes.gateway.streams import Messages, PlainStream, SocketStream, Stream, TlsStream
 from runtimes.gateway.tls import Authority
 from runtimes.gateway.upstream import Upstream
 from runtimes.gateway.urls import BadTarget, authority
 from vault.lease import Lease
 
 MAX_CONNECTIONS = 8
+MAX_CODE_CONNECTIONS = 64
 MAX_REFUSALS = 100
 _IDLE_SECONDS = 120.0
 _SLOW_SECONDS = 30.0
 _PLAIN = "http://"
+Made = TypeVar("Made")
 
 
 class Refused(GoexError):
@@ -66,22 +73,31 @@ class ActionServer:
         self._authority = authority
         self._observer = observer
         self._tasks: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
         self._connections = 0
         self._refusals = 0
-        self._policy = self.make_policy(plan)
         self._upstream = self.make_upstream()
         self._names = tuple({request.credential_header for request in plan.requests})
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + plan.seconds
+        deadline = asyncio.get_running_loop().time() + plan.seconds
+        secrets = secrets_of(plan, leases)
+        self._delivery: Delivery | None = None
+        self._relay: Relay | None = None
+        self._policy: Policy | RulePolicy
         # Patterns take a while to build: in a thread, while the container starts.
-        self._redactor = asyncio.ensure_future(asyncio.to_thread(self.make_redactor, secrets_of(plan, leases)))
-        self._redactor.add_done_callback(lambda future: future.cancelled() or future.exception())
-        self._delivery: Delivery | None = Delivery(
-            plan, leases, self._policy, self._upstream, self._redactor, observer, deadline
-        )
+        if plan.by_rules:
+            self._policy = rules = self.make_rules(plan)
+            self._flowing = _in_a_thread(self.make_flowing, secrets)
+            self._relay = Relay(leases, rules, self._upstream, self._flowing, observer, deadline, self._report)
+        else:
+            self._policy = policy = self.make_policy(plan)
+            self._redactor = _in_a_thread(self.make_redactor, secrets)
+            self._delivery = Delivery(plan, leases, policy, self._upstream, self._redactor, observer, deadline)
 
     def make_policy(self, plan: GatewayPlan) -> Policy:
         return Policy(plan)
+
+    def make_rules(self, plan: GatewayPlan) -> RulePolicy:
+        return RulePolicy(plan)
 
     def make_upstream(self) -> Upstream:
         return Upstream()
@@ -89,22 +105,34 @@ class ActionServer:
     def make_redactor(self, secrets: list[bytes]) -> Redactor:
         return Redactor(secrets)
 
+    def make_flowing(self, secrets: list[bytes]) -> Flowing:
+        return Flowing(secrets)
+
     async def start(self) -> None:
-        self._server = await asyncio.start_unix_server(self._connected, sock=self._place.listen())
+        listener = self._place.listen()
+        if self._relay is not None:
+            self._start(self._accept(listener))
+        else:
+            self._server = await asyncio.start_unix_server(self._connected, sock=listener)
         self._start(self._expire())
 
     async def close(self) -> None:
         """End every connection, drop the leases, remove the socket. Idempotent."""
         self._delivery = None
         self._policy.stop("the action has ended")
-        self._server.close()
+        if self._server is not None:
+            self._server.close()
         self._place.remove()
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._upstream.close()
-        self._redactor.add_done_callback(_drop)
+        if self._relay is not None:
+            self._relay.close()
+            self._flowing.add_done_callback(_drop)
+        else:
+            self._redactor.add_done_callback(_drop)
         forget_patterns()
 
     async def _expire(self) -> None:
@@ -118,6 +146,30 @@ class ActionServer:
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._start(self._serve(reader, writer))
+
+    async def _accept(self, listener: socket.socket) -> None:
+        """Serve code: so many connections at once, and the next when one of them has ended."""
+        places = asyncio.Semaphore(MAX_CODE_CONNECTIONS)
+        with listener:
+            while True:
+                await places.acquire()
+                try:
+                    accepted, _ = await asyncio.get_running_loop().sock_accept(listener)
+                except OSError:  # too many descriptors, or it broke off meanwhile
+                    places.release()
+                    await asyncio.sleep(0.1)
+                    continue
+                self._start(self._serve_code(accepted, places))
+
+    async def _serve_code(self, accepted: socket.socket, places: asyncio.Semaphore) -> None:
+        stream = SocketStream(accepted)
+        try:
+            await self._proxy(stream)
+        except (OSError, TimeoutError, ssl.SSLError, GoexError):
+            pass  # as in `_serve`
+        finally:
+            stream.close()
+            places.release()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._connections >= MAX_CONNECTIONS or self._delivery is None:
@@ -160,7 +212,8 @@ class ActionServer:
         except ssl.SSLError:
             if mismatched:
                 named = mismatched[0] or "no name"
-                await self._report("CONNECT", str(origin), f"the TLS handshake named {named}, not the host of CONNECT")
+                no = No(f"the TLS handshake named {named}, not the host of CONNECT", kind="host")
+                await self._report("CONNECT", str(origin), no)
             raise
         await self._tunnel(Messages(tls), origin)
 
@@ -185,6 +238,8 @@ class ActionServer:
 
     async def _request(self, messages: Messages, raw: bytes, head: Head, origin: Origin, target: str) -> bool:
         """One request from its head to its answer. Returns whether the connection goes on."""
+        if self._relay is not None:
+            return await self._relay.request(messages, head, AskedHead(origin=origin, head=head, target=target))
         where = f"{origin}{target.partition('?')[0]}"
         try:
             async with asyncio.timeout(_SLOW_SECONDS):
@@ -193,7 +248,7 @@ class ActionServer:
             await self._refuse_raw(messages, raw, error, origin)
             return False
         delivery = self._delivery
-        if delivery is None:
+        if delivery is None or not isinstance(self._policy, Policy):
             return False
         decision = self._policy.admit(Asked(origin=origin, head=head, target=target, body=body))
         if not isinstance(decision, No):
@@ -201,11 +256,13 @@ class ActionServer:
             if not isinstance(given, No):
                 return await messages.respond(given.status, list(given.headers), given.body)
             decision = given
-        await self._report(head.method, where, decision.reason)
+        await self._report(head.method, where, decision)
         return await messages.respond(decision.status, _JSON, _refusal_body(decision.reason))
 
     def parse(self, raw: bytes) -> Head:
         """The head, checked. Raises BadHead."""
+        if self._relay is not None:
+            return parse_head(raw, upgrades=True)  # the rules look at the rest, and say more about it
         head = parse_head(raw)
         check_overrides(head)
         self.check_credentials(head)
@@ -226,7 +283,8 @@ class ActionServer:
 
     def known(self, origin: Origin) -> Origin:
         if not self._policy.knows(origin):
-            raise Refused(f"the plan has no request to {origin.scheme}://{origin.host}:{origin.port}")
+            held = "request" if self._relay is None else "rule that leads"
+            raise Refused(f"the plan has no {held} to {origin.scheme}://{origin.host}:{origin.port}")
         return origin
 
     def absolute(self, head: Head) -> tuple[Origin, str]:
@@ -261,21 +319,27 @@ class ActionServer:
         """Refuse what may not even be a request, and end the connection."""
         first = raw.partition(b"\r\n")[0].decode("latin-1").split(" ")
         target = (first[1] if len(first) > 1 else "").partition("?")[0]
-        await self._report(first[0], f"{origin or ''}{target}", error.message)
         status = error.status if isinstance(error, Refused) else 403
-        await messages.respond(status, _JSON, _refusal_body(error.message), close=True)
+        kind = "host" if isinstance(error, Refused) else "head"
+        no, where = No(error.message, status=status, kind=kind), f"{origin or ''}{target}"
+        await self._report(first[0], where, no)
+        body = _refusal_body(no.reason) if self._relay is None else refusal_body(no, escape(first[0]), where)
+        await messages.respond(status, _JSON, body, close=True)
 
-    async def _report(self, method: str, target: str, reason: str) -> None:
-        self._refusals += 1
+    async def _report(self, method: str, target: str, no: No) -> None:
+        self._refusals += no.kind != "busy"
         if self._refusals > MAX_REFUSALS:
             return
+        reason = no.reason
         if self._refusals == MAX_REFUSALS:
             reason = f"{reason}; that was the {MAX_REFUSALS}th refusal, and nothing more is taken"
             self._policy.stop("too much was refused")
         refusal = Refusal(
             reason=shorten(escape(reason), 300)[0],
             method=shorten(escape(method), 20)[0],
-            target=shorten(escape(target), 200)[0],
+            target=shorten(escape(target), 200 if self._relay is None else 2000)[0],
+            kind=no.kind if self._relay is not None else "",
+            method_id=no.method_id,
         )
         await self._observer.refused(refusal)
 
@@ -283,9 +347,15 @@ class ActionServer:
 _JSON = [("content-type", "application/json")]
 
 
-def _drop(redactor: asyncio.Future[Redactor]) -> None:
-    if not redactor.cancelled() and redactor.exception() is None:
-        redactor.result().drop()
+def _in_a_thread(make: Callable[[list[bytes]], Made], secrets: list[bytes]) -> asyncio.Future[Made]:
+    future = asyncio.ensure_future(asyncio.to_thread(make, secrets))
+    future.add_done_callback(lambda future: future.cancelled() or future.exception())
+    return future
+
+
+def _drop(made: asyncio.Future[Redactor] | asyncio.Future[Flowing]) -> None:
+    if not made.cancelled() and made.exception() is None:
+        made.result().drop()
 
 
 def _refusal_body(reason: str) -> bytes:

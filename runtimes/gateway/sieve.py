@@ -11,6 +11,7 @@ and as safe.
 from __future__ import annotations
 
 import base64
+import threading
 from collections.abc import Iterable
 from typing import Any
 
@@ -27,22 +28,24 @@ _WRAP = rb"(?:[\r\n\t ]|\\[rnt])*"
 
 
 class Quick:
-    """Whether any of some expressions is found in bytes. Not for several threads at once."""
+    """Whether any of some expressions is found in bytes."""
 
     def __init__(self, expressions: Iterable[bytes]) -> None:
         wanted = sorted(set(expressions))
         self._database = _compile(wanted) if wanted else None
         self.works = not wanted or self._database is not None
         self._found = False
+        self._lock = threading.Lock()  # what the matcher works in is one search's at a time
 
     def finds(self, data: Bytes) -> bool:
         """Where the matcher isn't there (not `works`), always."""
         if self._database is None:
             return not self.works
-        self._found = False
         database, scratch = self._database
-        database.scan(data, match_event_handler=self._on_match, scratch=scratch)
-        return self._found
+        with self._lock:
+            self._found = False
+            database.scan(data, match_event_handler=self._on_match, scratch=scratch)
+            return self._found
 
     def _on_match(self, *_: object) -> None:
         self._found = True

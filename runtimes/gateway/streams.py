@@ -7,6 +7,7 @@ comes after it.
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from typing import Protocol
 
@@ -15,6 +16,7 @@ import h11
 from runtimes.gateway.head import MAX_HEAD, BadHead, Head
 
 _CHUNK = 65_536
+_MUCH = 262_144
 _LATE_LF = (b"\n\n", b"\n\r\n")
 
 
@@ -23,7 +25,51 @@ class Stream(Protocol):
         """Some bytes; b"" at the end."""
         ...
 
+    def ready(self) -> bytes | None:
+        """Bytes that are there already; b"" at the end; None where it has to be waited for."""
+        ...
+
+    async def readable(self) -> None:
+        """Until `ready` may have something. Nothing is lost where this is cancelled."""
+        ...
+
     async def write(self, data: bytes) -> None: ...
+
+
+class SocketStream:
+    """A connected socket that doesn't block, for much at once: nothing is copied into buffers between."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+        self._loop = asyncio.get_running_loop()
+
+    async def read(self) -> bytes:
+        while (data := self.ready()) is None:
+            await self.readable()
+        return data
+
+    async def readable(self) -> None:
+        future = self._loop.create_future()
+        self._loop.add_reader(self._socket, _done, future)
+        try:
+            await future
+        finally:
+            self._loop.remove_reader(self._socket)
+
+    def ready(self) -> bytes | None:
+        try:
+            return self._socket.recv(_MUCH)
+        except (BlockingIOError, InterruptedError):
+            return None
+
+    async def write(self, data: bytes) -> None:
+        await self._loop.sock_sendall(self._socket, data)
+
+    def close(self) -> None:
+        """At once, also where something is still to be written."""
+        self._loop.remove_reader(self._socket)
+        self._loop.remove_writer(self._socket)
+        self._socket.close()
 
 
 class PlainStream:
@@ -36,20 +82,26 @@ class PlainStream:
     async def read(self) -> bytes:
         return await self._reader.read(_CHUNK)
 
+    def ready(self) -> bytes | None:
+        return None
+
+    async def readable(self) -> None:
+        raise NotImplementedError
+
     async def write(self, data: bytes) -> None:
         self._writer.write(data)
         await self._writer.drain()
 
 
 class TlsStream:
-    """TLS, server side, over another stream. Raises ssl.SSLError."""
+    """TLS over another stream; client side where the server's name is given. Raises ssl.SSLError."""
 
-    def __init__(self, below: Stream, context: ssl.SSLContext, early: bytes = b"") -> None:
+    def __init__(self, below: Stream, context: ssl.SSLContext, early: bytes = b"", name: str | None = None) -> None:
         self._below = below
         self._in = ssl.MemoryBIO()
         self._out = ssl.MemoryBIO()
         self._in.write(early)
-        self._tls = context.wrap_bio(self._in, self._out, server_side=True)
+        self._tls = context.wrap_bio(self._in, self._out, server_side=name is None, server_hostname=name)
 
     async def handshake(self) -> None:
         while True:
@@ -75,10 +127,35 @@ class TlsStream:
             except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
                 return b""
 
+    def ready(self) -> bytes | None:
+        found: list[bytes] = []
+        size = 0
+        while size < _MUCH:
+            try:
+                piece = self._tls.read(_CHUNK)
+                found.append(piece)
+                size += len(piece) or _MUCH
+            except ssl.SSLWantReadError:
+                data = self._below.ready()
+                if data is None:
+                    break
+                if data:
+                    self._in.write(data)
+                else:
+                    self._in.write_eof()
+            except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+                return b"".join(found)
+        return b"".join(found) if found else None
+
+    async def readable(self) -> None:
+        await self._flush()
+        await self._below.readable()
+
     async def write(self, data: bytes) -> None:
-        for start in range(0, len(data), _CHUNK):
-            self._tls.write(data[start : start + _CHUNK])
-            await self._flush()
+        with memoryview(data) as view:
+            for start in range(0, len(data), _CHUNK):
+                self._tls.write(view[start : start + _CHUNK])
+                await self._flush()
 
     async def _fill(self) -> None:
         data = await self._below.read()
@@ -92,6 +169,11 @@ class TlsStream:
             await self._below.write(self._out.read())
 
 
+def _done(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
 class Messages:
     """Requests in, answers out, one after the other, on one stream."""
 
@@ -100,10 +182,19 @@ class Messages:
         self._buffer = b""
         self._http: h11.Connection | None = None
 
+    @property
+    def stream(self) -> Stream:
+        return self._stream
+
     def rest(self) -> bytes:
         """What came after the last head, for whoever takes the stream over."""
         rest, self._buffer = self._buffer, b""
         return rest
+
+    def give_back(self, data: bytes) -> int:
+        """What was taken and isn't a part of what it was taken for. Returns how much is there now."""
+        self._buffer += data
+        return len(self._buffer)
 
     async def read_head(self) -> bytes | None:
         """The raw head of the next request with its empty line; None at the end. Raises BadHead."""
