@@ -22,7 +22,7 @@ from policies.accounts import Account, Origin
 from runtimes.gateway.contract import Observer
 from runtimes.gateway.opening import check_opening
 from runtimes.gateway.place import Place
-from runtimes.gateway.plan import Exchange, GatewayPlan, PlannedRequest, Refusal
+from runtimes.gateway.plan import Exchange, GatewayPlan, Passed, PlannedRequest, Refusal
 from runtimes.gateway.server import ActionServer
 from runtimes.gateway.tls import Authority
 from tests.runtimes.gateway.authority import TestCA as TestCA
@@ -127,6 +127,7 @@ class Watch:
     """An observer that remembers, in order."""
 
     events: list[tuple[str, Any]] = field(default_factory=list)
+    passed: list[tuple[str, Passed]] = field(default_factory=list)
     refuse_sending: bool = False
     hold: asyncio.Event | None = None
     server: ActionServer | None = None
@@ -145,7 +146,11 @@ class Watch:
         async def refused(refusal: Refusal) -> None:
             self.events.append(("refused", refusal))
 
-        return Observer(sending=sending, answered=answered, refused=refused)
+        async def passing(request: str, text: str, passed: Passed) -> None:
+            self.passed.append((request, passed))
+            await sending(request, text)
+
+        return Observer(sending=sending, answered=answered, refused=refused, passing=passing)
 
     @property
     def exchanges(self) -> list[Exchange]:
