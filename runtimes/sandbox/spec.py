@@ -31,6 +31,7 @@ _ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "LANG": 
 _SHM = 16 * 2**20
 _TMP_FILES = 32768  # inodes of /tmp; an empty file costs kernel memory too
 _OPEN_FILES = 4096
+_RUNSC_TASKS = 192  # what runsc's own kernel takes of the machine's; with less it panics
 
 # The engine's own lists, and what else would tell of the machine or of its keys.
 _MASKED = [
@@ -115,7 +116,7 @@ def container(
         "OpenStdin": False,
         "Tty": False,
         "Healthcheck": {"Test": ["NONE"]},
-        "HostConfig": _isolation(job, profile) | _bounds(limits) | {"Mounts": _mounts(job, job_dir)},
+        "HostConfig": _isolation(job, profile) | _bounds(profile) | {"Mounts": _mounts(job, job_dir)},
     }
     defences.apply(missing, config)
     return config
@@ -124,17 +125,16 @@ def container(
 def waiting(
     profile: Profile, image_id: str, identity: Identity, folder: str, missing: frozenset[Defence]
 ) -> dict[str, Any]:
-    """The container of a job that isn't known yet: the same but for its command, which comes over stdin, for its two
-    folders, which are empty, and for its name, which it hasn't."""
+    """The container of a job that isn't known yet: the same but for its command, which comes over its connection to
+    us, for its two folders, which are empty, and for its name, which it hasn't."""
     nobody = Job(action_id="", argv=warm.PROGRAM, socket_dir=f"{folder}/{warm.GATEWAY}")
     config = container(nobody, profile, image_id, identity, f"{folder}/{warm.JOB}", missing)
     return config | {
         "Entrypoint": list(warm.PROGRAM),  # process 1, which the job can't signal
         "Cmd": [],
         "Labels": identity.labels(None),
-        "AttachStdin": True,
-        "OpenStdin": True,
-        "StdinOnce": True,
+        "AttachStdout": False,
+        "AttachStderr": False,
     }
 
 
@@ -172,13 +172,14 @@ def _isolation(job: Job, profile: Profile) -> dict[str, Any]:
     }
 
 
-def _bounds(limits: Limits) -> dict[str, Any]:
+def _bounds(profile: Profile) -> dict[str, Any]:
+    limits = profile.limits
     hard = {"core": 0, "fsize": limits.file_size, "nofile": _OPEN_FILES, "memlock": 65536, "msgqueue": 0, "rtprio": 0}
     return {
         "Memory": limits.memory,
         "MemorySwap": limits.memory,  # the sum of both: so no swap
         "NanoCpus": int(limits.cpus * 1e9),
-        "PidsLimit": limits.pids,
+        "PidsLimit": limits.pids + (_RUNSC_TASKS if profile.runtime == "runsc" else 0),
         "ShmSize": min(_SHM, limits.tmp),
         "Tmpfs": {"/tmp": f"rw,nosuid,nodev,noexec,size={limits.tmp},nr_inodes={_TMP_FILES},mode=1777"},  # noqa: S108
         "Ulimits": [{"Name": name, "Soft": value, "Hard": value} for name, value in hard.items()],

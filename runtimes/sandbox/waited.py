@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
+import socket
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Protocol
 from docker import APIClient
 
 from policies.actions import Ended
-from runtimes.sandbox import engine, memory, spec, warm
+from runtimes.sandbox import control, engine, memory, spec, warm
 from runtimes.sandbox.contract import Job, Profile, Result, SandboxFailed
 from runtimes.sandbox.defences import Defence
 from runtimes.sandbox.failure import Facts, classify
@@ -23,6 +24,8 @@ from runtimes.sandbox.streams import Collector, Output
 
 log = logging.getLogger(__name__)
 
+READY_SECONDS = 20.0  # until one that was started says that it waits
+_LOOK = 2.0  # seconds between two looks whether it still runs
 GRACE = 2.0  # seconds after the deadline inside, before the one outside
 _SIGKILLED = 128 + 9
 
@@ -47,28 +50,50 @@ class Maker:
         image_id = await self._image_id(profile)
         name = f"goex-{secrets.token_hex(8)}"
 
-        def make(client: APIClient) -> warm.Waiting:
-            folder = self.folders.empty(name, warm.JOB, warm.GATEWAY)
-            config = spec.waiting(profile, image_id, self._identity, str(folder), self._missing)
-            engine.create(client, name, config)
-            stream = engine.attach(client, name, stdin=True)
-            client.start(name)
-            pid = int(client.inspect_container(name)["State"]["Pid"])
-            counter = memory.counter(pid)
-            return warm.Waiting(name=name, image_id=image_id, folder=folder, stream=stream, counter=counter)
+        folder = self.folders.empty(name, warm.JOB, warm.GATEWAY)
+        place, stream = self._place(folder), None
 
-        step = asyncio.ensure_future(self._engine.call("make a container", make))
+        def start(client: APIClient) -> None:
+            engine.create(client, name, spec.waiting(profile, image_id, self._identity, str(folder), self._missing))
+            client.start(name)
+
+        step = asyncio.ensure_future(self._engine.call("make a container", start))
         try:
-            made = await asyncio.shield(step)
-            async with asyncio.timeout(warm.READY_SECONDS):
+            await asyncio.shield(step)
+            stream = await self._connected(place, name)
+            place.close()  # before anybody could give it a job
+            counter = memory.counter(control.peer(stream))
+            made = warm.Waiting(name=name, image_id=image_id, folder=folder, stream=stream, counter=counter)
+            async with asyncio.timeout(READY_SECONDS):
                 if not await _waits(made):
                     raise SandboxFailed("A container ended before it had a job.", next_step=engine.DOCTOR)
         except BaseException as error:
-            await asyncio.shield(self._clear(name, step))
+            await asyncio.shield(self._clear(name, step, place, stream))
             if isinstance(error, TimeoutError):
                 raise SandboxFailed("A container didn't come up in time.", next_step=engine.DOCTOR) from error
             raise
         return made
+
+    def _place(self, folder: Path) -> control.Place:
+        try:
+            return control.Place(folder / warm.JOB)
+        except OSError as error:
+            self.folders.drop(folder.name)
+            raise SandboxFailed(
+                f"No socket can be made in {folder}: {error.strerror}.", next_step=engine.DOCTOR
+            ) from error
+
+    async def _connected(self, place: control.Place, name: str) -> socket.socket:
+        """The connection that process 1 makes. Raises SandboxFailed when it has ended, TimeoutError."""
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(READY_SECONDS):
+            while True:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_LOOK):
+                        return (await loop.sock_accept(place.listener))[0]
+                state = await self._engine.call("look at a container", lambda client: client.inspect_container(name))
+                if not state["State"]["Running"]:
+                    raise SandboxFailed("A container ended before it had a job.", next_step=engine.DOCTOR)
 
     async def drop(self, waiting: warm.Waiting) -> None:
         """Remove one that isn't needed, or has died."""
@@ -83,10 +108,14 @@ class Maker:
         """Remove the folders of one whose container is gone. Idempotent; blocks."""
         self.folders.drop(name)
 
-    async def _clear(self, name: str, step: asyncio.Future[warm.Waiting]) -> None:
+    async def _clear(
+        self, name: str, step: asyncio.Future[None], place: control.Place, stream: socket.socket | None
+    ) -> None:
         await asyncio.wait((step,))
-        if step.exception() is None:
-            engine.hang_up(step.result().stream)
+        step.exception()  # looked at, whoever waits for it
+        place.close()
+        if stream is not None:
+            engine.hang_up(stream)
         await self._removed(name)
 
     async def _removed(self, name: str) -> None:
@@ -107,7 +136,7 @@ class Life(Protocol):
 async def follow(life: Life, waiting: warm.Waiting, job: Job, profile: Profile, output: Output | None) -> Result:
     """Give the container its job and follow it to the end that process 1 tells, the output's cap or the deadline.
     Raises NotBound when it had ended before."""
-    await asyncio.to_thread(waiting.bind, job)
+    waiting.bind(job)  # a few small files: a thread would take longer
     collector = Collector(profile.limits.output, output)
     loop = asyncio.get_running_loop()
     started = time.monotonic()

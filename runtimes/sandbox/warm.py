@@ -1,9 +1,10 @@
 """Containers that wait for their job: made beforehand, each used once, thrown away afterwards.
 
-Rules: one that waits holds nothing of any action: no socket, no file, no name but the state's. It gets the job's files
-and socket through two folders of its own, which are empty until then, and the command over its own stdin. It serves one
-job, and never a second. How many wait follows what was asked for lately, between bounds. An engine that fails is tried
-again, later and later; meanwhile none wait, and jobs start cold, with the engine's own error.
+Rules: one that waits holds nothing of any action: no socket, no file, no name but the state's. It gets the job's
+files and socket through two folders of its own, which are empty until then, and the command over a connection that it
+made at its start, to a place that has been removed since. It serves one job, and never a second. How many wait
+follows what was asked for lately, between bounds. An engine that fails is tried again, later and later; meanwhile
+none wait, and jobs start cold, with the engine's own error.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ from policies.jsonvalue import parse
 from runtimes.sandbox.bounds import Bounds
 from runtimes.sandbox.contract import Job, Profile, SandboxFailed
 from runtimes.sandbox.scratch import fill
-from runtimes.sandbox.streams import Frames
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,6 @@ PROGRAM = ("/usr/bin/python3", "-I", "-S", "/goex/bin/wait.py")
 NOBODY = 65534
 JOB, GATEWAY = "job", "gateway"  # the two folders
 ACTION = "action"  # beside them, not in the container: a link whose text is the action that it was given to
-READY_SECONDS = 20.0
 _WORKERS = 2  # containers that are being made at a time; on two processors more don't help
 _IDLE = 60.0  # seconds without a miss, after which one less waits
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0  # seconds after an engine's failure
@@ -106,17 +105,14 @@ class End:
 
 
 class Told:
-    """What process 1 tells, taken out of the engine's frames: "R", "B", ("stdout", data), ("stderr", data), End."""
+    """What process 1 tells: ("R", b""), ("B", b""), ("stdout", data), ("stderr", data), End."""
 
     def __init__(self) -> None:
-        self._frames, self._left = Frames(), bytearray()
+        self._left = bytearray()
 
     def feed(self, data: bytes) -> Iterator[tuple[str, bytes] | End]:
         """Raises SandboxFailed for what process 1 never says."""
-        for stream, chunk in self._frames.feed(data):
-            if stream != "stdout":
-                raise _garbled()
-            self._left += chunk
+        self._left += data
         while len(self._left) >= _HEAD:
             size = int.from_bytes(self._left[1:_HEAD], "big")
             if size > _LARGEST:

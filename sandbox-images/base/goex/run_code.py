@@ -20,14 +20,14 @@ SHELL = "/bin/bash"
 
 
 def prepare(preload=PRELOAD):
-    """What can be done before there is a job: the packages' folders, and the modules that `preload` names, loaded. Safe
-    to call again."""
-    shim_module()
-    with_site()
+    """What can be done before there is a job: the packages' folders, and the modules that `preload` names, loaded.
+    Yields after each part, and may be left there. Safe to call again."""
+    yield shim_module()
+    yield with_site()
     with contextlib.suppress(OSError), open(preload, encoding="utf-8") as file:
         for name in file.read().split():
             with contextlib.suppress(ImportError):  # a profile needn't have it
-                __import__(name)
+                yield __import__(name)
 
 
 def with_site():

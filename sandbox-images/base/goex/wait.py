@@ -1,50 +1,52 @@
 """Process 1 of a container that was made before its job is known: waits for the job, runs it, tells how it ended.
 
-Rules: standard library only. Nothing is here before the job is but this program: no socket, no file, no name. What is
-written to stdout is this process's word alone, in frames (a letter, four bytes of length, data): "R" it waits, "B" the
-job has begun, "O" and "E" its output, "X" how it ended. The job has pipes of its own for its output; it can't signal
-process 1, nor reach its descriptors or memory, since this process can't be dumped. When the job's first process ends
-everything else is killed, and only then is its end told. It stays until it is removed: what the control group counted
-is gone with it.
+Rules: standard library only. Nothing is here before the job is but this program: no socket that it could be reached
+at, no file, no name. It speaks with whoever made the container through the one connection that it made at its start,
+to a place that is gone since, and what it says there is this process's word alone, in frames (a letter, four bytes of
+length, data): "R" it waits, "B" the job has begun, "O" and "E" its output, "X" how it ended. The job has pipes of its
+own for its output; it can't signal process 1, nor reach its descriptors or memory, since this process can't be
+dumped. When the job's first process ends everything else is killed, and only then is its end told. Process 1 stays
+until the connection ends, since what the control group counted is gone with it; and when the connection ends,
+whatever runs here ends too.
+
+What a job is likely to need is loaded while there is none. One that comes before that is done doesn't wait for it.
 """
 
 import contextlib
 import ctypes
 import gc
-import http.client  # noqa: F401 # loaded once, so that no job has to
 import json
 import os
-import re  # noqa: F401
 import select
 import signal
-import socket  # noqa: F401
-import ssl  # noqa: F401
+import socket
 import struct
 import sys
 import time
-import urllib.parse  # noqa: F401
 
+CONTROL = "/goex/job/control"
 _CHUNK = 65536
 _LONGEST = 8 * 2**20
 _DRAIN = 1.0  # seconds for what was written before the end to come out of the pipes
 _DUMPABLE = 4  # PR_SET_DUMPABLE
 _PYTHON = "/usr/bin/python3"
-_PREPARED = ("/goex/bin/run_calls.py",)
+_CALLS, _CODE = "/goex/bin/run_calls.py", "/goex/bin/run_code.py"
+_LIKELY = ("re", "urllib.parse", "ssl", "email.parser", "http.client")
 
 
 def main():
     prctl = ctypes.CDLL(None).prctl
     if prctl(_DUMPABLE, 0, 0, 0, 0) != 0:
         return 70
+    control = socket.socket(socket.AF_UNIX)
+    control.connect(CONTROL)
     woken, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the kernel keeps from process 1 what it has no handler for
-    programs = {path: compiled(path) for path in _PREPARED}
-    gc.collect()
-    gc.freeze()  # pages that no collection touches stay shared with the job
-    tell(b"R")
-    job = receive()
+    control.sendall(frame(b"R"))
+    programs = load(control)
+    job = receive(control)
     if job is None:
         return 0
     until = time.monotonic() + job["seconds"]
@@ -54,13 +56,38 @@ def main():
         begin(job, (out[1], err[1]), programs, prctl)
     os.close(out[1])
     os.close(err[1])
-    tell(b"B")
-    status, late = follow(first, {out[0]: b"O", err[0]: b"E"}, woken, until)
-    code = os.waitstatus_to_exitcode(status)
-    tell(b"X", json.dumps({"code": 128 - code if code < 0 else code, "late": late}).encode())
-    while os.read(0, _CHUNK):
-        pass
+    try:
+        control.sendall(frame(b"B"))
+        status, late = follow(control, first, {out[0]: b"O", err[0]: b"E"}, woken, until)
+        code = os.waitstatus_to_exitcode(status)
+        control.sendall(frame(b"X", json.dumps({"code": 128 - code if code < 0 else code, "late": late}).encode()))
+        while control.recv(_CHUNK):
+            pass
+    except OSError:  # nobody listens any more: with process 1 the kernel ends everything here
+        return 1
     return 0
+
+
+def load(control):
+    """Load what jobs are likely to need, until one is there. Returns the compiled programs by their path."""
+    programs = {}
+
+    def steps():
+        for name in _LIKELY:
+            yield __import__(name)
+        for path in (_CALLS, _CODE):
+            yield programs.setdefault(path, compiled(path))
+        names = {"__name__": "run_code", "__file__": _CODE}
+        exec(programs[_CODE], names)
+        if os.path.exists(names["PRELOAD"]):
+            yield from names["prepare"]()
+        yield gc.collect()
+
+    for _ in steps():
+        if select.select((control,), (), (), 0)[0]:
+            break
+    gc.freeze()  # pages that no collection touches stay shared with the job
+    return programs
 
 
 def compiled(path):
@@ -125,11 +152,11 @@ def run(argv, programs):
     return code & 0xFF
 
 
-def follow(first, pipes, woken, until):
+def follow(control, first, pipes, woken, until):
     """Hand the output on until the first process has ended and nothing else lives. Returns its status, and whether
-    it was ended because its time was over."""
+    it was ended because its time was over. Raises OSError when nobody listens any more."""
     poll = select.poll()
-    for descriptor in (woken, *pipes):
+    for descriptor in (control, woken, *pipes):
         poll.register(descriptor, select.POLLIN)
     status, late, deadline = None, False, until
     while pipes or status is None:
@@ -140,12 +167,14 @@ def follow(first, pipes, woken, until):
             late, deadline = True, time.monotonic() + _DRAIN
             kill_all()
         for descriptor, _ in poll.poll(max(left, 0.0) * 1000):
+            if descriptor == control.fileno():
+                raise ConnectionResetError
             if descriptor == woken:
                 os.read(woken, _CHUNK)
                 continue
             data = os.read(descriptor, _CHUNK)
             if data:
-                tell(pipes[descriptor], data)
+                control.sendall(frame(pipes[descriptor], data))
             else:
                 poll.unregister(descriptor)
                 del pipes[descriptor]
@@ -176,30 +205,28 @@ def kill_all():
         os.kill(-1, signal.SIGKILL)  # everybody but this process
 
 
-def receive():
-    """The job, from stdin; None when whoever made this container has gone."""
-    head = exactly(4)
+def receive(control):
+    """The job; None when whoever made this container has gone."""
+    head = exactly(control, 4)
     if head is None:
         return None
     (size,) = struct.unpack(">I", head)
-    data = exactly(size) if size <= _LONGEST else None
+    data = exactly(control, size) if size <= _LONGEST else None
     return None if data is None else json.loads(data)
 
 
-def exactly(size):
+def exactly(control, size):
     data = b""
     while len(data) < size:
-        part = os.read(0, size - len(data))
+        part = control.recv(size - len(data))
         if not part:
             return None
         data += part
     return data
 
 
-def tell(kind, data=b""):
-    whole = kind + struct.pack(">I", len(data)) + data
-    while whole:
-        whole = whole[os.write(1, whole) :]
+def frame(kind, data=b""):
+    return kind + struct.pack(">I", len(data)) + data
 
 
 if __name__ == "__main__":

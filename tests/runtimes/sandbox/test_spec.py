@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -57,6 +57,15 @@ def test_bounds() -> None:
     assert set(host["Tmpfs"]["/tmp"].split(",")) >= {"nosuid", "nodev", "noexec", "size=2000"}
     limits = {item["Name"]: (item["Soft"], item["Hard"]) for item in host["Ulimits"]}
     assert (limits["core"], limits["fsize"]) == ((0, 0), (3000, 3000))
+
+
+def test_runsc_has_room_for_its_own_kernel_within_the_limit_of_processes() -> None:
+    def limit(runtime: Literal["runc", "runsc"]) -> int:
+        profile = Profile(limits=Limits(pids=7), runtime=runtime)
+        config = spec.container(Job(action_id="a", argv=["x"]), profile, "sha256:1", IDENTITY, None, frozenset())
+        return int(config["HostConfig"]["PidsLimit"])
+
+    assert (limit("runc"), limit("runsc")) == (7, 199)
 
 
 def test_mounts_come_in_alone_and_read_only_but_the_folder() -> None:
