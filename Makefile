@@ -53,6 +53,10 @@ protos: setup ## Generate goex/rpc/ from protos/
 check-protos: setup ## See whether goex/rpc/ is what protos/ says
 	@$(BIN)/python protos/generate.py --check
 
+.PHONY: attacks
+attacks: services ## Run every attack, also against runsc and an engine that maps users (minutes)
+	@GOEX_DEEP=1 $(BIN)/pytest tests/adversarial $(ARGS)
+
 .PHONY: bench
 bench: services ## Measure, print a table, write bench.json
 	@$(BIN)/python -m tests.bench.run $(ARGS)

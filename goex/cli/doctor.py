@@ -149,7 +149,7 @@ def _docker() -> list[Check]:
         return [Check(name="docker", ok=False, says=error.message, mend=_mend_docker(error))]
     try:
         version = str(client.version().get("Version", "?"))
-        found = [Check(name="docker", ok=True, says=f"answers, version {version}")]
+        found = [Check(name="docker", ok=True, says=f"answers, version {version}"), _users(client.info())]
         try:
             image = images.find(client, "base")
             found.append(Check(name="image", ok=True, says=f"base is built ({image[7:19]})"))
@@ -158,6 +158,23 @@ def _docker() -> list[Check]:
         return found
     finally:
         client.close()
+
+
+def _users(info: Mapping[str, object]) -> Check:
+    """Whether the engine maps users (`userns-remap`): then a container's users are nobody of this machine's."""
+    options = info.get("SecurityOptions")
+    mapped = isinstance(options, list) and any(str(option).startswith("name=userns") for option in options)
+    return Check(
+        name="users",
+        ok=True,
+        says=(
+            "mapped: a container without a folder runs as nobody of this machine's"
+            if mapped
+            else "not mapped: a container runs as nobody (65534), one on a folder as the folder's owner"
+        ),
+        mend="" if mapped else 'To map them: "userns-remap": "default" in /etc/docker/daemon.json, and restart Docker.',
+        needed=False,
+    )
 
 
 def _mend_docker(error: GoexError) -> str:

@@ -155,6 +155,8 @@ def _isolation(job: Job, profile: Profile) -> dict[str, Any]:
         "CgroupnsMode": "private",
         "PidMode": "",
         "UTSMode": "",
+        # An engine that maps users does so here, but for a person's folder, whose owner the job then has to be.
+        "UsernsMode": "host" if job.folder is not None or job.folders else "",
         "Privileged": False,
         "CapDrop": ["ALL"],
         "CapAdd": [],

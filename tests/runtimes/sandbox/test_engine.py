@@ -148,11 +148,15 @@ def test_what_the_engine_says_is_escaped_and_shortened() -> None:
 def test_a_runtime_is_honoured_or_refused() -> None:
     with pytest.raises(SandboxFailed, match="runsc, which Docker doesn't have"):
         require_runtime("runsc", {"runc": {}}, with_socket=False)
-    require_runtime("runsc", {"runsc": {"path": "runsc"}}, with_socket=False)
+    with pytest.raises(SandboxFailed, match="allow-list") as caught:
+        require_runtime("runsc", {"runsc": {"path": "runsc"}}, with_socket=False)
+    assert "--oci-seccomp" in caught.value.next_step
+    filtered = ["--oci-seccomp"]
+    require_runtime("runsc", {"runsc": {"runtimeArgs": filtered}}, with_socket=False)
     with pytest.raises(SandboxFailed, match="gateway's socket") as caught:
-        require_runtime("runsc", {"runsc": {"path": "runsc"}}, with_socket=True)
+        require_runtime("runsc", {"runsc": {"runtimeArgs": filtered}}, with_socket=True)
     assert "--host-uds=open" in caught.value.next_step
-    require_runtime("runsc", {"runsc": {"runtimeArgs": ["--host-uds=open"]}}, with_socket=True)
+    require_runtime("runsc", {"runsc": {"runtimeArgs": [*filtered, "--host-uds=open"]}}, with_socket=True)
 
 
 @pytest.mark.docker

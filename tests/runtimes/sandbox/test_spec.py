@@ -68,6 +68,15 @@ def test_runsc_has_room_for_its_own_kernel_within_the_limit_of_processes() -> No
     assert (limit("runc"), limit("runsc")) == (7, 199)
 
 
+def test_users_are_mapped_where_the_engine_maps_them_but_on_a_persons_folder() -> None:
+    def mode(job: Job) -> str:
+        return str(made(job)["HostConfig"]["UsernsMode"])
+
+    assert mode(Job(action_id="a", argv=["x"], socket_dir="/g")) == ""
+    assert mode(Job(action_id="a", argv=["x"], folder="/f")) == "host"
+    assert mode(Job(action_id="a", argv=["x"], folders={"f": "/f"})) == "host"
+
+
 def test_mounts_come_in_alone_and_read_only_but_the_folder() -> None:
     config = made(Job(action_id="a", argv=["x"], folder="/f,ro", socket_dir="/g"))
     mounts = {mount["Target"]: mount for mount in config["HostConfig"]["Mounts"]}
