@@ -15,17 +15,18 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 from policies.databases import LONGEST_HOLD
 from policies.errors import InvalidInput
 from policies.limits import BREAKER, NOT_CONFINED, Breaker, Confinement
 from runtimes.sandbox.bounds import NONE_WAIT, WAITING_BYTES, Bounds
-from runtimes.sandbox.contract import Limits, Profile
+from runtimes.sandbox.contract import Limits, Profile, Runtime
 from runtimes.sql.contract import Limits as DatabaseLimits
 
 MAX_BYTES = 1_000_000
 LONGEST_RESULT = 500_000  # bytes of rows in one outcome: it travels, and is kept, as one message
+_SERVERS = ("mariadb", "postgresql")  # images that undo statements are tried in (`runtimes.sql.pairing`)
 LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -86,11 +87,13 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """Which container runtime, and the limits of one job. Bytes and seconds. `waiting` containers wait for a job at
-    least (0: none ever does), `waiting_most` at most, and no more than `waiting_memory` bytes have room for."""
+    """Which container runtime, and the limits of one job. Bytes and seconds. `profiles` have others, by their names.
+    `waiting` containers wait for a job at least (0: none ever does), `waiting_most` at most, and no more than
+    `waiting_memory` bytes have room for."""
 
-    runtime: Literal["runc", "runsc"] = "runc"
+    runtime: Runtime = "runc"
     limits: Limits = field(default_factory=Limits)
+    profiles: Mapping[str, tuple[Runtime, Limits]] = field(default_factory=dict)
     waiting: int = 2
     waiting_most: int = 16
     waiting_memory: int = 256 * 2**20
@@ -103,8 +106,9 @@ class Sandbox:
         return Bounds(least=min(self.waiting, most), most=most)
 
     def profile(self, image: str = "base") -> Profile:
-        """The sandbox profile of that image with these limits."""
-        return Profile(image=image, limits=self.limits, runtime=self.runtime)
+        """The sandbox profile of that image, with its own runtime and limits where it has them."""
+        runtime, limits = self.profiles.get(image, (self.runtime, self.limits))
+        return Profile(image=image, limits=limits, runtime=runtime)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +220,7 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
     files, log, notify = top.section("files"), top.section("log"), top.section("notify")
     confine, breaker, databases = top.section("confine"), top.section("breaker"), top.section("databases")
     undo = top.section("undo")
-    limits = Limits()
+    runtime, limits = _runtime(sandbox, "runc"), _limits(sandbox, Limits())
     made = Config(
         vault=Sealing(
             seal_after=vault.integer("seal_after", Sealing().seal_after, 0, 7 * 86_400),
@@ -240,16 +244,9 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
             threshold=model.number("threshold", 0.6, 0.05, 1.0),
         ),
         sandbox=Sandbox(
-            runtime=cast(Literal["runc", "runsc"], sandbox.choice("runtime", "runc", ("runc", "runsc"))),
-            limits=Limits(
-                memory=sandbox.size("memory", limits.memory, 16 * 2**20),
-                cpus=sandbox.number("cpus", limits.cpus, 0.1, 256.0),
-                pids=sandbox.integer("pids", limits.pids, 4, 32_768),
-                tmp=sandbox.size("tmp", limits.tmp, 2**20),
-                file_size=sandbox.size("file_size", limits.file_size, 2**20),
-                seconds=sandbox.number("seconds", limits.seconds, 1.0, 86_400.0),
-                output=sandbox.size("output", limits.output, 1024),
-            ),
+            runtime=runtime,
+            limits=limits,
+            profiles=_profiles(sandbox, runtime, limits),
             waiting=sandbox.integer("waiting", Sandbox().waiting, 0, 100),
             waiting_most=sandbox.integer("waiting_most", Sandbox().waiting_most, 0, 1000),
             waiting_memory=sandbox.size("waiting_memory", Sandbox().waiting_memory, 0),
@@ -296,6 +293,33 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
             next_step="Add the one that is missing, or remove both to use the embedded proposer.",
         )
     return made
+
+
+def _runtime(section: _Section, default: Runtime) -> Runtime:
+    return cast(Runtime, section.choice("runtime", default, get_args(Runtime)))
+
+
+def _limits(section: _Section, default: Limits) -> Limits:
+    return Limits(
+        memory=section.size("memory", default.memory, 16 * 2**20),
+        cpus=section.number("cpus", default.cpus, 0.1, 256.0),
+        pids=section.integer("pids", default.pids, 4, 32_768),
+        tmp=section.size("tmp", default.tmp, 2**20),
+        file_size=section.size("file_size", default.file_size, 2**20),
+        seconds=section.number("seconds", default.seconds, 1.0, 86_400.0),
+        output=section.size("output", default.output, 1024),
+    )
+
+
+def _profiles(sandbox: _Section, runtime: Runtime, limits: Limits) -> dict[str, tuple[Runtime, Limits]]:
+    """Each profile's own runtime and limits; what it doesn't say is as for all."""
+    found: dict[str, tuple[Runtime, Limits]] = {}
+    for name, section in sandbox.tables("profiles"):
+        if name in _SERVERS:
+            raise sandbox.wrong(f"profiles.{name}", "can't be set: it has limits of its own, and [sandbox]'s runtime")
+        found[name] = _runtime(section, runtime), _limits(section, limits)
+        section.refuse_unknown()
+    return found
 
 
 def _confinement(section: _Section) -> Confinement:
@@ -354,6 +378,15 @@ class _Section:
     def section(self, key: str) -> _Section:
         self._known.append(key)
         return _Section(self._table.get(key, {}), key, self._where)
+
+    def tables(self, key: str) -> Iterable[tuple[str, _Section]]:
+        """The tables within a table, by their names."""
+        self._known.append(key)
+        within = self._table.get(key, {})
+        if not isinstance(within, Mapping):
+            raise self.wrong(key, "must be a table of tables")
+        for name, table in within.items():
+            yield name, _Section(table, f"{self._name}.{key}.{name}", self._where)
 
     def sections(self, key: str) -> Iterable[_Section]:
         for item in self.take(key, list, []):

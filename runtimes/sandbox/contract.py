@@ -50,14 +50,17 @@ class Limits:
         }
 
 
+Runtime = Literal["runc", "runsc"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """An image, its limits and the container runtime, which is honoured or refused. `shared_memory` lets the job make
     System V segments, which PostgreSQL's server needs."""
 
-    image: str = "base"  # a folder of sandbox-images/
+    image: str = "base"  # a folder of sandbox-images/, or one of the person's own profiles
     limits: Limits = field(default_factory=Limits)
-    runtime: Literal["runc", "runsc"] = "runc"
+    runtime: Runtime = "runc"
     shared_memory: bool = False
 
 

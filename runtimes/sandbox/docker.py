@@ -115,7 +115,8 @@ class DockerSandbox:
 
     def prepare(self, profile: Profile) -> None:
         """Have containers of that profile wait for jobs from now on, as many as the bounds say."""
-        self._pool.want(profile)
+        if profile.runtime == "runc":  # another runtime's jobs always start cold
+            self._pool.want(profile)
 
     def waiting(self, profile: Profile) -> int:
         """How many containers of that profile wait."""
@@ -342,6 +343,11 @@ def require_runtime(name: str, known: dict[str, Any], *, with_socket: bool) -> N
             next_step=f"Install {name} and register it in /etc/docker/daemon.json, then restart Docker.",
         )
     arguments = known[name].get("runtimeArgs") or []
+    if not {"--oci-seccomp", "--oci-seccomp=true"} & set(arguments):
+        raise SandboxFailed(
+            f"The runtime {name} would leave our system call allow-list out.",
+            next_step=f'Add "--oci-seccomp" to the runtimeArgs of {name} in /etc/docker/daemon.json, restart Docker.',
+        )
     if with_socket and not {"--host-uds=open", "--host-uds=all"} & set(arguments):
         raise SandboxFailed(
             f"The runtime {name} isn't allowed to open the gateway's socket.",

@@ -67,7 +67,8 @@ def lines_of(text: str) -> tuple[str, ...]:
         plain = re.sub(r"(^|\s)#.*", "", line).strip()
         if not plain:
             continue
-        if not _PLAIN.match(_OPTION.sub("", f" {plain}").strip()):
+        named = _OPTION.sub("", plain).strip()
+        if not _PLAIN.match(named) or re.search(r"[\s;]-", named):
             raise InvalidInput(
                 f"{escape(plain[:100])!r} isn't a plain requirement.",
                 next_step="Name libraries with versions, one a line, such as: pandas>=2",

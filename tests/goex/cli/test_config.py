@@ -29,6 +29,11 @@ runtime = "runsc"
 memory = "512 MiB"
 cpus = 2
 seconds = 30
+[sandbox.profiles.code]
+runtime = "runc"
+memory = "1 GiB"
+[sandbox.profiles.mine]
+pids = 32
 [[agent_socket]]
 path = "/run/goex/agent.sock"
 users = ["root", 1000]
@@ -69,6 +74,10 @@ def test_a_whole_file(tmp_path: Path) -> None:
     assert config.sandbox.profile().runtime == "runsc"
     assert config.sandbox.profile().limits.memory == 512 * 2**20
     assert config.sandbox.profile().limits.pids == 64
+    code, mine = config.sandbox.profile("code"), config.sandbox.profile("mine")
+    assert (code.image, code.runtime, code.limits.memory, code.limits.seconds) == ("code", "runc", 2**30, 30)
+    assert (mine.runtime, mine.limits.memory, mine.limits.pids) == ("runsc", 512 * 2**20, 32)
+    assert config.sandbox.profile("my-own").limits == config.sandbox.limits
     assert config.agent_sockets[0].uids == {0, 1000}
     assert config.files.max_bytes == 2**30
     assert (config.files.lfs_from, config.files.quota, config.files.keep_days) == (64 * 2**20, 5 * 2**30, 7)
@@ -98,6 +107,10 @@ def test_a_whole_file(tmp_path: Path) -> None:
         ("[model]\nmethod = 'sc5'\nsamples = 3", r"\[model\] samples .* doesn't go with the method sc5"),
         ("[model]\nmethod = 'few-shot+scopes'\nconfidence = 0.9", r"confidence .* doesn't go with"),
         ("[sandbox]\nruntime = 'kata'", "one of runc, runsc"),
+        ("[sandbox.profiles.code]\nruntime = 'kata'", r"\[sandbox.profiles.code\] runtime .* one of runc, runsc"),
+        ("[sandbox.profiles.code]\nmemroy = 1", "Did you mean memory"),
+        ("[sandbox.profiles.postgresql]\nruntime = 'runsc'", "can't be set"),
+        ("[sandbox]\nprofiles = 1", "table of tables"),
         ("[sandbox]\nmemory = 'much'", "a size like"),
         ("[sandbox]\nmemory = 1", "at least"),
         ("[[agent_socket]]\npath = 'here'", "absolute path"),

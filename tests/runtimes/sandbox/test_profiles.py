@@ -1,0 +1,224 @@
+"""The person's own profiles: pinned when they are made, built beforehand, and nothing that runs code of theirs here."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+import zipfile
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+from typer.testing import CliRunner
+
+from goex.cli.main import app
+from policies.errors import Conflict, InvalidInput, Unavailable
+from runtimes.code import environment
+from runtimes.sandbox import images, libraries, profiles
+from runtimes.sandbox.contract import Profile
+from runtimes.sandbox.docker import DockerSandbox
+
+NAME = "test-own"
+BELOW = {"packages": b"curl\n", "requirements.in": b"# ours\n"}
+
+
+def wheel(folder: Path, name: str, version: str = "1.0", needs: str = "", content: str = "") -> Path:
+    """A wheel of a library that is in no index."""
+    made = folder / f"{name}-{version}-py3-none-any.whl"
+    info = f"{name}-{version}.dist-info"
+    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+    with zipfile.ZipFile(made, "w") as packed:
+        packed.writestr(f"{name}.py", content or f"said = '{name} {version}'\n")
+        packed.writestr(f"{info}/METADATA", metadata + (f"Requires-Dist: {needs}\n" if needs else ""))
+        packed.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        packed.writestr(f"{info}/RECORD", "")
+    return made
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of wheels, which is all that pip is set up to know."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    return folder
+
+
+def test_what_is_wanted_is_pinned_with_all_that_it_needs(tmp_path: Path, index: Path) -> None:
+    first, second = wheel(index, "goexone", needs="goextwo>=1"), wheel(index, "goextwo", "1.5")
+    wheel(index, "goextwo", "0.9")
+    profiles.add(tmp_path / "own", NAME, "goexone  # the first\n\n# none\n", ["jq"], BELOW, ["base"])
+    made = profiles.content(tmp_path / "own", NAME)
+    assert made is not None
+    assert made["requirements.txt"].decode().splitlines() == [
+        f"goexone==1.0 --hash=sha256:{sha256(first.read_bytes()).hexdigest()}",
+        f"goextwo==1.5 --hash=sha256:{sha256(second.read_bytes()).hexdigest()}",
+    ]
+    assert (made["packages"], made["requirements.in"]) == (b"curl\njq\n", b"goexone\n")
+    assert profiles.names(tmp_path / "own") == (NAME,)
+    assert images.content(NAME, tmp_path / "own")["Dockerfile"] == images.content("code")["Dockerfile"]
+    with pytest.raises(InvalidInput, match="no sandbox image"):
+        images.content(NAME)
+
+
+def test_another_file_by_a_pinned_name_is_refused(tmp_path: Path, index: Path) -> None:
+    wheel(index, "goexone")
+    pinned = libraries.resolve(["goexone"])
+    libraries.fetch(pinned, tmp_path / "site")
+    assert (tmp_path / "site" / "goexone.py").is_file()
+    wheel(index, "goexone", content="said = 'swapped'\n")
+    with pytest.raises(Unavailable, match="DO NOT MATCH"):
+        libraries.fetch(pinned, tmp_path / "again")
+    with pytest.raises(Unavailable, match="hash"):
+        libraries.fetch(b"goexone==1.0\n", tmp_path / "unpinned")
+
+
+def test_nobodys_setup_code_runs(tmp_path: Path, index: Path) -> None:
+    """A source archive would be built by its own code, on this machine, with the person's rights."""
+    mark = tmp_path / "ran"
+    source = index / "goexsdist-1.0.zip"
+    with zipfile.ZipFile(source, "w") as packed:
+        packed.writestr("goexsdist-1.0/setup.py", f"open({str(mark)!r}, 'w')\n")
+        packed.writestr("goexsdist-1.0/PKG-INFO", "Metadata-Version: 2.1\nName: goexsdist\nVersion: 1.0\n")
+    with pytest.raises(InvalidInput, match="as wheels for Python"):
+        profiles.add(tmp_path / "own", NAME, "goexsdist\n", [], BELOW, [])
+    pinned = f"goexsdist==1.0 --hash=sha256:{sha256(source.read_bytes()).hexdigest()}\n".encode()
+    with pytest.raises(Unavailable):
+        libraries.fetch(pinned, tmp_path / "site")
+    assert not mark.exists()
+    assert profiles.names(tmp_path / "own") == ()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "-e .",
+        "--index-url x",
+        "-r other.txt",
+        "./local",
+        "/etc",
+        "../x",
+        "git+https://h/x",
+        "x @ https://h/x.whl",
+        "x@file:///x",
+        "https://h/x.whl",
+        "x --global-option=y",
+        "x; --index-url=y",
+        "C:\\x",
+        "x \\\n--no-binary :all:",
+    ],
+)
+def test_lines_that_bring_in_code_by_another_way(tmp_path: Path, line: str) -> None:
+    with pytest.raises(InvalidInput, match="isn't a plain requirement"):
+        profiles.add(tmp_path, NAME, f"requests\n{line}\n", [], BELOW, [])
+    assert not (tmp_path / NAME).exists()
+
+
+def test_plain_lines_pass() -> None:
+    text = "pandas>=2,<3\nhttpx[http2] ~= 0.28 ; python_version >= '3.9' # why\nx==1 \\\n  --hash=sha256:" + "0" * 64
+    assert len(libraries.lines_of(text)) == 3
+
+
+@pytest.mark.parametrize("package", ["", "-o", "a b", "a;b", "$(x)", "A", "a/stable", "a=1"])
+def test_names_of_packages(tmp_path: Path, package: str) -> None:
+    with pytest.raises(InvalidInput, match="Debian package"):
+        profiles.add(tmp_path, NAME, "", [package], BELOW, [])
+
+
+@pytest.mark.parametrize("name", ["", "..", "A", "a/b", "-a", "a" * 60])
+def test_names_of_profiles(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidInput, match="profile's name"):
+        profiles.add(tmp_path, name, "", ["jq"], BELOW, [])
+
+
+def test_no_profile_takes_a_name_of_ours_or_one_that_is_there(tmp_path: Path, index: Path) -> None:
+    with pytest.raises(Conflict):
+        profiles.add(tmp_path, "base", "", ["jq"], BELOW, images.names())
+    profiles.add(tmp_path, NAME, "", ["jq"], BELOW, images.names())
+    with pytest.raises(Conflict):
+        profiles.add(tmp_path, NAME, "", ["jq"], BELOW, images.names())
+    assert stat.S_IMODE((tmp_path / NAME).stat().st_mode) == 0o700
+    profiles.remove(tmp_path, NAME)
+    with pytest.raises(InvalidInput, match="no profile"):
+        profiles.remove(tmp_path, NAME)
+
+
+def test_without_pip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(libraries.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Unavailable, match="pip isn't there") as caught:
+        libraries.fetch(b"", tmp_path / "site")
+    assert sys.executable in caught.value.next_step
+
+
+def test_the_lock_of_code_pins_every_library_by_hash() -> None:
+    lines = libraries.lines_of(images.content("code")["requirements.txt"].decode())
+    assert len(lines) > 30
+    assert all("==" in line and "--hash=sha256:" in line for line in lines)
+    names = {line.partition("==")[0].partition("[")[0].lower() for line in lines}
+    wanted = libraries.lines_of(images.content("code")["requirements.in"].decode())
+    assert {line.lower().replace("_", "-") for line in wanted} <= {name.replace("_", "-") for name in names}
+
+
+@pytest.fixture
+def removed() -> Iterator[None]:
+    yield
+    images.forget(NAME)
+
+
+@pytest.mark.docker
+async def test_a_profile_from_the_command_to_a_program_and_away(
+    tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch, code_image: str, removed: None
+) -> None:
+    """The image's own libraries are left out here: what they take to build is `code`'s, and is built elsewhere."""
+    wheel(index, "goexone")
+    for variable, folder in (("XDG_STATE_HOME", "state"), ("XDG_CONFIG_HOME", "config"), ("XDG_RUNTIME_DIR", "run")):
+        monkeypatch.setenv(variable, str(tmp_path / folder))
+    small = {**images.content("code"), "requirements.in": b"", "packages": b""}
+    whole = images.content
+    monkeypatch.setattr(images, "content", lambda name, own=None: small if name == "code" else whole(name, own))
+    (tmp_path / "wanted.txt").write_text("goexone\n")
+    run = CliRunner()
+
+    def goex(*arguments: str) -> Any:
+        done = run.invoke(app, ["images", *arguments, "--json"], catch_exceptions=False)
+        return json.loads(done.stdout)
+
+    made = goex("add", NAME, "--requirements", str(tmp_path / "wanted.txt"))
+    assert made["libraries"] == 1
+    listed = {row["name"]: row for row in goex("list")["images"]}
+    assert (listed[NAME]["of"], listed[NAME]["image"], listed["base"]["of"]) == ("yours", made["image"], "GoEx")
+    own = tmp_path / "state" / "goex" / "images"
+    sandbox = DockerSandbox("test-profiles", profiles_dir=own)
+    job = environment.job(
+        action_id="a",
+        language="python",
+        program="import goexone; print(goexone.said)",
+        ca_pem="",
+        socket_dir=os.devnull.rpartition("/")[0],
+        env={},
+    )
+    profile = Profile(image=NAME)
+    assert (await sandbox.run(job, profile)).stdout == b"goexone 1.0\n"
+    # What it is made of changes: it isn't used any more until it was built anew.
+    (own / NAME / "packages").write_text("jq\n")
+    with pytest.raises(Unavailable, match="out of date") as caught:
+        await sandbox.image_id(profile)
+    assert caught.value.next_step == f"Run `goex images build {NAME}`."
+    (own / NAME / "packages").write_text("")
+    assert goex("remove", NAME)["images"] == 1
+    with pytest.raises(InvalidInput, match="no sandbox image"):
+        await sandbox.image_id(profile)
+    await sandbox.close()
+    client = docker.APIClient(version="auto")
+    assert client.images(name=f"goex/{NAME}") == []
+    client.close()
