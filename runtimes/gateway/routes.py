@@ -82,8 +82,6 @@ def freedom(template: Template) -> tuple[int, ...]:
 def _shaped(part: str | Slot, took: tuple[str, ...]) -> bool:
     if isinstance(part, str):
         return took == (part,)
-    if not all(took):
-        return False
     return took[-1].endswith(part.end) and len(took[-1]) > len(part.end)
 
 
@@ -144,18 +142,24 @@ def routed(rules: Sequence[Rule], method: str, segments: Sequence[str]) -> list[
     found: list[tuple[Rule, Taken]] = []
     first: No | None = None
     for rule, taken in mine:
-        reason = slot_differs(whole(rule), taken)
-        if not reason and any(closer(whole(rule), other, segments) for other in _others(rule, rules)):
-            reason = "this path is another method's, which wasn't allowed"
-        if not reason and method == "POST" and _hidden(whole(rule), taken):
-            reason = "a batch or GraphQL endpoint, whose requests couldn't be seen"
-        if reason:
+        if reason := _not_its(rule, taken, rules, segments):
             first = first or No(reason, kind="path", method_id=rule.method_id)
         else:
             found.append((rule, taken))
     if not found and first is not None:
         raise NotPassed(first)
     return sorted(found, key=lambda pair: freedom(whole(pair[0])))
+
+
+def _not_its(rule: Rule, taken: Taken, rules: Sequence[Rule], segments: Sequence[str]) -> str:
+    """Why a path that has the rule's shape isn't the rule's, in words; "" when it is."""
+    if reason := slot_differs(whole(rule), taken):
+        return reason
+    if any(closer(whole(rule), other, segments) for other in _others(rule, rules)):
+        return "this path is another method's, which wasn't allowed"
+    if rule.method == "POST" and _hidden(whole(rule), taken):
+        return "a batch or GraphQL endpoint, whose requests couldn't be seen"
+    return ""
 
 
 def whole(rule: Rule) -> Template:

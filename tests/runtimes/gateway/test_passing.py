@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from policies.errors import InvalidInput
 from runtimes.gateway.admission import Admission, Local, Ready, dress, refusal_body
 from runtimes.gateway.head import BadHead, parse_head
 from runtimes.gateway.passing import MAX_UNDER_WAY, RulePolicy
-from runtimes.gateway.plan import GatewayPlan, Slot
+from runtimes.gateway.plan import GatewayPlan, Rule, Slot
 from runtimes.gateway.policy import No
 from tests.runtimes.gateway.ruled import (
     ACT_TOO,
@@ -136,6 +137,8 @@ REFUSED: list[tuple[str, str, tuple[str, ...], bytes | None, str]] = [
     ("path", "GET /api/users/u1:secret", (W,), None, ""),
     ("path", "DELETE /api/messages/m2", (W,), None, ""),
     ("path", "PUT /api/files/a/..%2fb?mode=safe", (W,), b"x", "text/plain"),
+    ("path", "POST /api/jobs/:cancel", (W,), None, ""),
+    ("path", "PUT /api/files/a/?mode=safe", (W,), b"x", "text/plain"),
     ("path", "POST /api/jobs/j1:run", (W,), b"{}", "application/json"),
     ("path", "POST /api/things/graphql", (W,), b"{}", "application/json"),
     ("path", "POST /api/things/$batch", (W,), b"{}", "application/json"),
@@ -156,6 +159,7 @@ REFUSED: list[tuple[str, str, tuple[str, ...], bytes | None, str]] = [
     ("field", "POST /api/messages", (W,), b'{"text":"hi"}', "application/json"),
     ("field", "POST /api/messages", (W,), b'{"channel":["C1"]}', "application/json"),
     ("field", "POST /api/messages", (W,), b'{"channel":"C1","Channel":"C3"}', "application/json"),
+    ("field", "POST /api/messages", (W,), b'{"channel":"C1","Channel":"C1"}', "application/json"),
     ("field", "POST /api/messages", (W,), b'{"channel":"C1","channel[]":"C3"}', "application/json"),
     ("field", "POST /api/messages", (W,), b'{"channel":"C1","channel.id":"C3"}', "application/json"),
     ("field", "POST /api/messages", (W,), b'{"channel":"C1","_channel":"C3"}', "application/json"),
@@ -261,10 +265,13 @@ def test_what_is_not_allowed_is_refused(
     [
         ("GET /api/users/u1", (W,), None, ""),
         ("GET /api/users/mean", (W,), None, ""),
+        ("GET /api/users/u1:word", (W,), None, ""),
+        ("GET /api/users/batch", (W,), None, ""),
         ("GET /api/users/caf%C3%A9", (W,), None, ""),
         ("GET /api/channels/c/messages?limit=2&kind=a&after=x%3D%3D&sig=1", (W,), None, ""),
         ("PUT /api/files/a/b%20c/d?mode=safe", (W,), b"x" * 1000, "text/plain"),
         ("PUT /api/files/a?mode=safe", (W,), b"\x00\xff", ""),
+        ("PUT /api/files/a?mode=safe", (W,), b"\xff", "text/plain; charset=latin-1"),
         ("DELETE /api/messages/a%2Fb", (W,), None, ""),
         ("POST /api/jobs/j1:cancel", (W,), None, ""),
         ("POST /api/jobs/j1", (W,), b"{}", "application/json"),
@@ -281,6 +288,57 @@ def test_what_is_not_allowed_is_refused(
 )
 def test_what_is_allowed_passes(line: str, headers: tuple[str, ...], body: bytes | None, content_type: str) -> None:
     assert isinstance(judge(line, *headers, body=body, kind=content_type), Ready)
+
+
+@pytest.mark.parametrize(
+    "held", [{"fields": {"channel": ("C1",)}}, {"query": {"channel": ("C1",)}}, {"closed": ("channel",)}], ids=str
+)
+def test_a_body_whose_fields_matter_is_read_whole_and_is_an_object(held: dict[str, Any]) -> None:
+    one = rule(0, "POST", "messages", **held)
+    policy = RulePolicy(replace(PLAN, rules=(one,)))
+    admission = policy.admit(
+        asked("POST /api/messages", W, "Content-Type: application/json", "Transfer-Encoding: chunked")
+    )
+    assert isinstance(admission, Admission)
+    assert admission.inspect
+    assert isinstance(policy.read(admission, b'{"text":"hi"}'), Ready)
+    for body in (b'[{"channel":"C9"}]', b'"channel"', b'{"channel":"C9"}'):
+        refused = policy.read(admission, body)
+        assert isinstance(refused, No)
+        assert refused.kind == "field"
+
+
+def test_a_known_field_is_not_taken_for_a_closed_one() -> None:
+    one = rule(0, "POST", "messages", fields={"user_name": ()}, closed=("username",), body_format="json")
+    plan = replace(PLAN, rules=(one,))
+    assert isinstance(judge("POST /api/messages", W, body=b'{"user_name":"a"}', plan=plan), Ready)
+    assert isinstance(judge("POST /api/messages", W, body=b'{"userName":"a"}', plan=plan), No)
+
+
+def test_a_path_is_the_more_exact_method_s() -> None:
+    def found(line: str, *rules: Rule, mark: str = W) -> bool:
+        return isinstance(admit(line, mark, plan=replace(PLAN, rules=rules)), Admission)
+
+    slot = rule(1, "GET", "users", Slot("id"))
+    named = rule(2, "GET", "users", "me")
+    assert found("GET /api/users/me", slot, named)
+    # Were the named one to refuse it, the one with a slot doesn't stand in.
+    assert not found("GET /api/users/me", slot, replace(named, calls=0))
+    assert not found("GET /api/users/me", slot, replace(named, account=HOME))
+    assert found("GET /api/users/me", slot, replace(named, account=HOME, method_id=slot.method_id))
+    assert found("GET /api/users/me", slot, replace(named, method="PUT"))
+    ended = replace(slot, path=("users", Slot("id"), ""), others=(("users", "me"),))
+    assert found("GET /api/users/u1/", ended)
+    assert not found("GET /api/users/me/", ended)
+    assert not found("GET /api/users/all.json", replace(slot, others=(("users", "all.json"),)))
+    assert not found("GET /api/users/x", replace(slot, others=((Slot("any"), "x"),)))
+    root = replace(slot, base_path=(), path=())
+    assert found("GET /", root, replace(named, base_path=(), path=()))
+
+
+def test_a_batch_that_was_allowed_by_name_passes() -> None:
+    one = rule(0, "POST", "things", Slot("name", ("batch",)))
+    assert isinstance(admit("POST /api/things/batch", W, plan=replace(PLAN, rules=(one,))), Admission)
 
 
 def test_a_path_leaves_as_it_was_matched() -> None:
