@@ -1,0 +1,157 @@
+"""Attacks on containers that wait for their job: each refused, each successful in its control.
+
+The controls of what process 1 does are runs of the same program with that one line changed; those of single use are a
+container that is used twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+
+from policies.actions import Ended
+from runtimes.sandbox import control, warm
+from runtimes.sandbox.bounds import Bounds
+from runtimes.sandbox.contract import Job, Limits, Profile, Result
+from runtimes.sandbox.docker import DockerSandbox
+from tests.adversarial.pool_attacks import NEXT, PROCESS_1
+from tests.adversarial.test_container import prepared
+
+pytestmark = pytest.mark.docker
+
+HERE = Path(__file__)
+PROBES = HERE.with_name("pool_probes.py").read_bytes()
+WAIT = (HERE.parents[2] / "sandbox-images/base/goex/wait.py").read_text()
+PROFILE = Profile(limits=Limits(memory=96 * 2**20, pids=32, tmp=16 * 2**20, seconds=12.0))
+
+
+def job(*names: str, **more: Any) -> Job:
+    argv = ["/usr/bin/python3", "-I", "-S", "/goex/job/probes.py", *names]
+    return Job(action_id="attack", argv=argv, files={"probes.py": PROBES}, **more)
+
+
+@contextmanager
+def gateway(folder: Path) -> Iterator[list[bytes]]:
+    """The action's socket, and what was said to it."""
+    folder.mkdir()
+    heard: list[bytes] = []
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(folder / "gw.sock"))
+        (folder / "gw.sock").chmod(0o666)
+        listener.listen()
+
+        def hear() -> None:
+            while True:
+                try:
+                    wire, _ = listener.accept()
+                except OSError:
+                    return
+                with wire:
+                    heard.append(wire.recv(100))
+
+        threading.Thread(target=hear, daemon=True).start()
+        yield heard
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+async def in_one_that_waited(tmp_path: Path, *jobs: Job) -> list[Result]:
+    """Each job in a container that waited for it."""
+    sandbox = DockerSandbox(
+        f"pool-{os.getpid()}",
+        scratch_dir=tmp_path / "scratch",
+        waiting_dir=tmp_path / "waiting",
+        bounds=Bounds(least=1, most=1),
+    )
+    results = []
+    try:
+        for one in jobs:
+            await prepared(sandbox, PROFILE)
+            results.append(await sandbox.run(one, PROFILE))
+    finally:
+        await sandbox.close()
+    return results
+
+
+async def attacked(name: str, tmp_path: Path) -> bool:
+    """Whether the attack on process 1 succeeded."""
+    with gateway(tmp_path / "place") as heard:
+        (result,) = await in_one_that_waited(tmp_path, job(name, socket_dir=str(tmp_path / "place")))
+    if name in ("inherited_descriptors", "output_as_frames"):
+        return (result.ended, result.exit_code) != (Ended.EXITED, 7)  # the end that was told isn't the real one
+    assert (result.ended, result.exit_code) == (Ended.EXITED, 7), result
+    if name == "outlive_the_action":
+        return heard == [b"still here"]
+    assert re.search(rf"^{name} (succeeded|refused)".encode(), result.stdout, re.MULTILINE), result
+    return f"{name} succeeded".encode() in result.stdout
+
+
+@pytest.mark.parametrize("name", PROCESS_1)
+async def test_refused(sandbox_image: str, tmp_path: Path, name: str) -> None:
+    assert not await attacked(name, tmp_path)
+
+
+@pytest.mark.parametrize("name", PROCESS_1)
+async def test_control(sandbox_image: str, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if name == "connect_as_process_1":
+        kept: list[control.Place] = []
+        monkeypatch.setattr(control.Place, "close", kept.append)
+    else:
+        _, _, (line, instead) = PROCESS_1[name]
+        assert WAIT.count(line) == 1
+        monkeypatch.setattr(warm, "PROGRAM", (*warm.PROGRAM[:3], "-c", WAIT.replace(line, instead)))
+    assert await attacked(name, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def once(sandbox_image: str, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """What the second action finds, in a container of its own."""
+    first, second = asyncio.run(in_one_that_waited(tmp_path_factory.mktemp("once"), job("leave"), job(*NEXT)))
+    assert first.stdout == b"leave succeeded\n"
+    return second.stdout
+
+
+@pytest.fixture(scope="module")
+def twice(sandbox_image: str, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """What the second action finds in the container of the first."""
+
+    async def both() -> bytes:
+        sandbox = DockerSandbox(f"twice-{os.getpid()}", scratch_dir=tmp_path_factory.mktemp("twice"))
+        client = docker.from_env().api
+        begun = asyncio.Event()
+        program = ["sh", "-c", "python3 -I -S /goex/job/probes.py leave; sleep 60"]
+        held = Job(action_id="held", argv=program, files={"probes.py": PROBES})
+        running = asyncio.create_task(sandbox.run(held, PROFILE, lambda *_: begun.set()))
+        try:
+            await begun.wait()
+            (found,) = client.containers(filters={"label": f"org.goex.state=twice-{os.getpid()}"})
+            command = ["/usr/bin/python3", "-I", "-S", "/goex/job/probes.py", *NEXT]
+            made = client.exec_create(found["Id"], command, user="65534:65534")
+            said = await asyncio.to_thread(client.exec_start, made["Id"])
+            return bytes(said)
+        finally:
+            await sandbox.kill("held")
+            await running
+            await sandbox.close()
+            client.close()
+
+    return asyncio.run(both())
+
+
+@pytest.mark.parametrize("name", NEXT)
+def test_nothing_is_left_for_the_next(once: bytes, name: str) -> None:
+    assert f"{name} refused".encode() in once
+
+
+@pytest.mark.parametrize("name", NEXT)
+def test_control_a_container_that_is_used_twice(twice: bytes, name: str) -> None:
+    assert f"{name} succeeded".encode() in twice
