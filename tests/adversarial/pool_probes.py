@@ -2,7 +2,7 @@
 outcome; a forged end makes it another exit code than 7."""
 
 # The calls themselves are what is probed here, not the paths.
-# ruff: noqa: PTH123, PTH208
+# ruff: noqa: PTH115, PTH123, PTH208, SIM115
 import contextlib
 import os
 import socket

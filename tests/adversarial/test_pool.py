@@ -104,7 +104,7 @@ async def test_refused(sandbox_image: str, tmp_path: Path, name: str) -> None:
 async def test_control(sandbox_image: str, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if name == "connect_as_process_1":
         kept: list[control.Place] = []
-        monkeypatch.setattr(control.Place, "close", kept.append)
+        monkeypatch.setattr(control.Place, "close", lambda self: kept.append(self))
     else:
         _, _, (line, instead) = PROCESS_1[name]
         assert WAIT.count(line) == 1
