@@ -28,7 +28,10 @@ def log(
     session: Annotated[str, typer.Option(metavar="ID", help="Of this session.")] = "",
     state: Annotated[str, typer.Option(metavar="STATE", help="In this state now: done, denied, unknown, …")] = "",
     kind: Annotated[
-        str, typer.Option(metavar="KIND", help="calls, files, sql, mongo, code, revert, intent; with --rows of a row.")
+        str,
+        typer.Option(
+            metavar="KIND", help="calls, files, sql, mongo, code, revert or intent; with --rows a row's kind."
+        ),
     ] = "",
     action: Annotated[str, typer.Option(metavar="ID", help="This action alone.")] = "",
     grep: Annotated[str, typer.Option(metavar="TEXT", help="With this text in what was asked or came of it.")] = "",

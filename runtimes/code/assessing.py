@@ -58,26 +58,36 @@ def accounts_of(action: Code, accounts: Accounts) -> Accounts:
     return found
 
 
-def read(action: Code, accounts: Accounts, catalog: Catalog) -> Finding:
-    """What is found in the program."""
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What reading a program gave: what is in it, and what it may call."""
+
+    finding: Finding
+    permits: tuple[Permit, ...]
+
+
+def look(action: Code, accounts: Accounts, catalog: Catalog) -> Looked:
+    """Read the program. It may take a while, and nothing here is bound to a thread. Raises InvalidInput, Unsupported
+    for methods that were named and can't be called."""
     bases: dict[str, list[str]] = {}
     for (service, _), account in accounts.items():
         bases.setdefault(service, []).append(account.base_url)
-    return find(action.language, action.program, catalog, action.services, bases)
+    finding = find(action.language, action.program, catalog, action.services, bases)
+    return Looked(finding, permits(finding.calls, action.methods, accounts, catalog))
 
 
 def assess_code(
     action: Code,
+    looked: Looked,
     context: Context,
     catalog: Catalog,
     profile: Profile,
     image_id: str,
     reversions: ReversionSet | None = None,
 ) -> Plan:
-    """The plan of a program. Raises InvalidInput, Unsupported for methods that were named and can't be called."""
+    """The plan of a program. Raises InvalidInput."""
     accounts = accounts_of(action, context.accounts)
-    finding = read(action, accounts, catalog)
-    allowed = permits(finding.calls, action.methods, accounts, catalog)
+    finding, allowed = looked.finding, looked.permits
     back = [_way_back(permit, catalog, reversions or NoReversions()) for permit in allowed]
     program = hashlib.sha256(action.program.encode("utf-8")).hexdigest()
     steps = _steps(allowed)

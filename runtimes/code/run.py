@@ -18,7 +18,7 @@ from mapper.catalog import Catalog
 from policies.accounts import Account
 from policies.actions import Code
 from policies.catalog import Service
-from policies.errors import GoexError
+from policies.errors import Conflict, GoexError
 from policies.text import escape
 from runtimes.base import Context
 from runtimes.code import environment, record
@@ -42,6 +42,7 @@ class Report:
     counted: dict[str, int] = field(default_factory=dict)  # requests that left, by method
     failed: dict[str, int] = field(default_factory=dict)  # those of them that weren't answered well
     placeholders: tuple[str, ...] = ()
+    tried: list[tuple[str, Passed]] = field(default_factory=list)  # of a dry run: what would have left
     unkept: str = ""  # why an answer isn't in the record
     error: GoexError | None = None  # the provider's own, when it failed
 
@@ -62,11 +63,14 @@ class CodeRunner:
         accounts: Accounts,
         context: Context,
         kept: Record,
+        *,
+        dry: bool = False,
     ) -> Report:
         """Run `action`'s program, which may call what `permits` (by their rules' ids) say. `kept` is filled, and
-        written to the context's records. Raises GoexError only when nothing was sent."""
+        written to the context's records; `dry`: what may leave is told in the report instead, and nothing leaves.
+        Raises GoexError only when nothing was sent."""
         report = Report()
-        watch = _Watch(permits, context, kept, report, self.catalog)
+        watch = _Watch(permits, context, kept, report, self.catalog, dry)
         placeholders = {key: placeholder(self._service(key[0]), key) for key in accounts}
         report.placeholders = tuple(placeholders.values())
         plan = GatewayPlan(
@@ -149,6 +153,7 @@ class _Watch:
     kept: Record
     report: Report
     catalog: Catalog
+    dry: bool
     _numbers: dict[str, int] = field(default_factory=dict)  # by request
     _left: dict[str, str] = field(default_factory=dict)  # requests under way, and their rules
 
@@ -158,6 +163,9 @@ class _Watch:
     async def passing(self, request: str, target: str, passed: Passed) -> None:
         place, permit = self.permits[passed.rule]
         method, _, url = target.partition(" ")
+        if self.dry:
+            self.report.tried.append((f"{permit.method_id} as {permit.account} → {target}", passed))
+            raise Conflict("This is a dry run: the request would be sent, and isn't.")
         facts = {"request": request, "call": permit.method_id, "method": method, "url": url}
         if not permit.read:
             arguments, whole = record.arguments_of(passed, permit, self.catalog)

@@ -7,6 +7,7 @@ run a second time by GoEx itself.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -15,9 +16,10 @@ from mapper.catalog import Catalog
 from policies.actions import Action, Code, Outcome, Plan, Revert
 from policies.errors import ExitStatus, GoexError, InvalidInput, Unsupported
 from policies.reversions import NoReversions, ReversionSet
-from runtimes.base import Context, DryLine, DryRun, Footprint, Settlement
+from runtimes.base import Context, DryRun, Footprint, Settlement
 from runtimes.code import record
-from runtimes.code.assessing import accounts_of, assess_code
+from runtimes.code.assessing import accounts_of, assess_code, look
+from runtimes.code.dryrun import dry_run_of, pretended
 from runtimes.code.footprint import footprint
 from runtimes.code.outcomes import outcome
 from runtimes.code.record import Record
@@ -59,22 +61,18 @@ class CodeRuntime:
         profile = self._profile_of(action)
         image = await self.sandbox.image_id(profile)
         self.sandbox.prepare(profile)  # while it is being decided on
-        return assess_code(action, context, self.catalog, profile, image, self.reversions)
+        accounts = accounts_of(action, context.accounts)
+        looked = await asyncio.to_thread(look, action, accounts, self.catalog)
+        return assess_code(action, looked, context, self.catalog, profile, image, self.reversions)
 
     async def dry_run(self, plan: Plan, context: Context) -> DryRun:
-        """See `Runtime.dry_run`: the program runs in a container where every request is refused, and what it asked for
-        is told. It may well ask for something else when it is answered."""
+        """See `Runtime.dry_run`: the program runs in a container, and no request leaves; what it tried is told."""
         action = _program(plan)
         accounts = accounts_of(action, context.accounts)
-        report = await self._runner(action).run(action, {}, accounts, replace(context, leases=()), Record())
-        made = outcome(report, Record(), accounts, self.catalog)
-        lines = [DryLine("note", "It ran with every request refused. Answered, it may do something else.")]
-        lines += [
-            DryLine("change", f"{one['request']} ({one['call'] or 'not in the catalog'})") for one in made.refused
-        ]
-        lines += [DryLine("output", line) for line in made.stdout.splitlines()[:200]]
-        lines += [DryLine("errors", line) for line in made.stderr.splitlines()[:50]]
-        return DryRun(ok=True, summary=made.summary, lines=tuple(lines))
+        context = replace(context, leases=pretended(plan, context))
+        permits = record.planned_permits(plan)
+        report = await self._runner(action).run(action, permits, accounts, context, Record(), dry=True)
+        return dry_run_of(report, accounts, self.catalog)
 
     async def dry_revert(self, revert: Revert, revert_plan: Plan, plan: Plan, target: Context) -> DryRun:
         """See `Runtime.dry_revert`: the requests as they would leave."""
@@ -91,7 +89,7 @@ class CodeRuntime:
         action, kept = _program(plan), Record()
         accounts = accounts_of(action, context.accounts)
         report = await self._runner(action).run(action, record.planned_permits(plan), accounts, context, kept)
-        return outcome(report, kept, accounts, self.catalog)
+        return await asyncio.to_thread(outcome, report, kept, accounts, self.catalog)
 
     async def settle(self, plan: Plan, context: Context) -> Settlement:
         """Say what left and how it was answered, from the record. Reads only."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -24,6 +26,8 @@ def send(method, url, fields):
             return json.load(answer)
     except urllib.error.HTTPError as error:
         return {"status": error.code, "said": error.read().decode()}
+    except urllib.error.URLError as error:
+        return {"said": str(error)}
 """
 
 
@@ -44,18 +48,23 @@ class Scene:
         fields = f'{{"channel": "{channel}", "text": "{text}"}}'
         return self.program(f'print(send("POST", "URL/chat.postMessage", {fields}))')
 
-    def request(self, program: str, *methods: str, language: str = "python", **more: str) -> pb.ExecuteRequest:
-        code = pb.CodeProgram(
-            language=language, program=program, services=["slack"], methods=methods, profile="base", **more
-        )
-        return pb.ExecuteRequest(code=code)
+    def request(
+        self, program: str, *methods: str, language: str = "python", profile: str = "base", detach: bool = False
+    ) -> pb.ExecuteRequest:
+        code = pb.CodeProgram(language=language, program=program, services=["slack"], methods=methods, profile=profile)
+        return pb.ExecuteRequest(code=code, detach=detach)
 
-    def run(self, program: str, *methods: str, width: str = "once", person: bool = True, **more: str) -> pb.Finished:
+    def run(self, program: str, *methods: str, width: str = "once", person: bool = True, **more: Any) -> pb.Finished:
         """Have a program run, the person saying yes. By the person's own command line, or by the agent."""
         journey = Journey(
             self.daemon, self.request(program, *methods, **more), token="" if person else self.agent, person=person
         )
         return journey.approve(width)
+
+    def rows(self, id: str, kind: str) -> list[Any]:
+        """An action's rows of one kind in the journal, newest first."""
+        said = json.loads(self.daemon.goex("log", "--rows", "--action", id, "--kind", kind, "--json").stdout)
+        return list(said["rows"])
 
     @property
     def texts(self) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tests.goex.code.conftest import Scene
 from tests.runtimes.rest.support import TOKEN
 from tests.support.daemon import APPROVAL_PASSPHRASE
 from tests.support.journey import Journey, decide, problem, undo
-from tests.support.person import answer
+from tests.support.person import QUESTION
 
 
 def outcome(finished: pb.Finished) -> dict[str, Any]:
@@ -241,15 +242,18 @@ def test_the_command_line(scene: Scene, tmp_path: Path) -> None:
     program = tmp_path / "report.py"
     program.write_text(scene.post("from the command line"))
     with scene.daemon.terminal("exec", "--code", str(program), "--service", "slack", "--profile", "base") as terminal:
-        answer(terminal, "once", APPROVAL_PASSPHRASE)
+        terminal.expect(QUESTION)
+        terminal.type("once")
+        terminal.expect("Approval passphrase: ")
+        terminal.type(APPROVAL_PASSPHRASE)
         assert terminal.wait() == 0
     assert scene.texts == ["from the command line"]
     told = scene.daemon.goex("show", "--json", "last")
     document = json.loads(told.stdout)
     assert document["action"]["kind"] == "code"
     assert [each["call"] for each in document["requests"]] == ["slack.chat.postMessage"]
-    listed = scene.daemon.goex("log", "--kind", "code")
-    assert "python for slack/work" in listed.stdout
+    listed = json.loads(scene.daemon.goex("log", "--kind", "code", "--limit", "1", "--json").stdout)
+    assert listed["actions"][0]["what"].startswith("python for slack: import json")
 
 
 @pytest.mark.parametrize(
@@ -288,3 +292,99 @@ def test_a_dry_run_sends_nothing_and_tells_what_was_tried(scene: Scene) -> None:
 def _revoke_all(scene: Scene) -> None:
     for grant in scene.daemon.person("Grants", pb.GrantsRequest()).grants:
         scene.daemon.person("Revoke", pb.RevokeRequest(grant_ids=[grant.id]))
+
+
+def test_a_library_of_the_service_s_own_works_with_the_placeholder(scene: Scene, code_image: str) -> None:
+    """slack_sdk, as anybody would write it, in the image `code`; what it sends is what was read in the program."""
+    program = (
+        "import os\n"
+        "from slack_sdk import WebClient\n"
+        f'client = WebClient(token=os.environ["SLACK_BOT_TOKEN"], base_url="{scene.slack.url}/api/")\n'
+        'posted = client.chat_postMessage(channel="#ops", text="by the library")\n'
+        'print(posted["ts"], client.users_list()["members"])\n'
+    )
+    finished = scene.run(program, profile="code")
+    assert finished.action.state == "done", finished
+    assert scene.texts == ["by the library"]
+    assert outcome(finished)["changes"] == ["slack.chat.postMessage: 1 request", "slack.users.list: 1 request"]
+    Journey(scene.daemon, undo(finished.action.id), person=True).approve()
+    assert scene.texts == []
+
+
+def test_a_shell_program_uses_curl(scene: Scene, code_image: str) -> None:
+    program = (
+        f"curl -sS -X POST '{scene.slack.url}/api/chat.postMessage'"
+        ' -H "Authorization: Bearer $SLACK_BOT_TOKEN" -H "Content-Type: application/json"'
+        """ -d '{"channel": "#ops", "text": "by curl"}'\n"""
+    )
+    finished = scene.run(program, language="shell", profile="code")
+    assert finished.action.state == "done", finished
+    assert scene.texts == ["by curl"]
+    assert outcome(finished)["changes"] == ["slack.chat.postMessage: 1 request"]
+
+
+def test_two_accounts_are_told_apart_by_their_placeholders(scene: Scene) -> None:
+    """One host, two accounts: which credential a request gets is what its placeholder says."""
+    scene.daemon.person(
+        "VaultPut",
+        pb.VaultPutRequest(
+            service="slack",
+            account="home",
+            base_url=f"{scene.slack.url}/api",
+            private=True,
+            ca_pem=scene.slack.ca_pem,
+            secret=b"xoxb-the-other-one",
+            passphrase=APPROVAL_PASSPHRASE,
+        ),
+    )
+    try:
+        program = scene.program(
+            'for name in ("WORK", "HOME"):',
+            '    os.environ["GOEX_TOKEN_SLACK"] = os.environ["GOEX_TOKEN_SLACK_" + name]',
+            '    send("POST", "URL/chat.postMessage", {"channel": "#ops", "text": "from one"})',
+        )
+        code = pb.CodeProgram(
+            language="python", program=program, services=["slack/work", "slack/home"], profile="base"
+        )  # fmt: skip
+        finished = Journey(scene.daemon, pb.ExecuteRequest(code=code), person=True).approve()
+        assert finished.action.state == "done", finished
+        used = [hit.headers["authorization"] for hit in scene.slack.hits]
+        assert used == [f"Bearer {TOKEN}", "Bearer xoxb-the-other-one"]
+    finally:
+        scene.daemon.person(
+            "VaultRemove", pb.VaultRemoveRequest(service="slack", account="home", passphrase=APPROVAL_PASSPHRASE)
+        )
+
+
+def test_sealing_the_vault_ends_a_program(scene: Scene) -> None:
+    """Its credential goes with the keys, and what it did so far stays on record."""
+    program = scene.program(
+        'send("POST", "URL/chat.postMessage", {"channel": "#ops", "text": "early"})', "import time", "time.sleep(50)"
+    )
+    journey = Journey(scene.daemon, scene.request(program), person=True)
+    decide(scene.daemon, journey.asked())
+    end = time.monotonic() + 60
+    while not scene.rows(journey.action_id, "answer"):
+        assert time.monotonic() < end, "it never came so far"
+    scene.daemon.person("VaultSeal", pb.VaultSealRequest())
+    scene.daemon.unlock()
+    assert scene.daemon.person_action(journey.action_id) in ("partial", "unknown")
+
+
+def test_the_exit_status_and_the_json_of_the_command(scene: Scene, tmp_path: Path) -> None:
+    """A program is asked for anew each time it differs; one that was granted tells how it ended by its status."""
+    program = tmp_path / "fails.py"
+    program.write_text("import sys\nsys.exit(7)\n")
+    command = ("exec", "--json", "--code", str(program), "--profile", "base")
+    journey = Journey(
+        scene.daemon,
+        pb.ExecuteRequest(code=pb.CodeProgram(language="python", program=program.read_text(), profile="base")),
+        person=True,
+    )
+    journey.approve("arguments")
+    ran = scene.daemon.goex(*command)
+    last = json.loads(ran.stdout.splitlines()[-1])
+    assert last["finished"]["action"]["outcome"]["exit_code"] == 7
+    assert last["finished"]["problem"]["code"] == "failed"
+    assert ran.returncode == last["finished"]["problem"]["exit_status"] == 1
+    _revoke_all(scene)

@@ -10,7 +10,7 @@ from policies.actions import Code, Plan
 from policies.jsonvalue import JsonObject
 from policies.reversions import ReversionSet
 from runtimes.base import Context, Records
-from runtimes.code.assessing import assess_code
+from runtimes.code.assessing import accounts_of, assess_code, look
 from runtimes.sandbox.contract import Profile
 from tests.runtimes.rest.support import account
 
@@ -67,7 +67,9 @@ def plan(
 ) -> Plan:
     services = tuple(one.id for one in accounts)
     action = code(program, *methods, services=services, language=language)
-    return assess_code(action, context(*accounts), catalog, profile, image, reversions)
+    known = context(*accounts)
+    looked = look(action, accounts_of(action, known.accounts), catalog)
+    return assess_code(action, looked, known, catalog, profile, image, reversions)
 
 
 def rules(plan: Plan) -> Mapping[str, JsonObject]:
