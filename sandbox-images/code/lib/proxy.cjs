@@ -8,11 +8,12 @@ const net = require('net')
 const tls = require('tls')
 
 const proxy = new URL(process.env.https_proxy || 'http://127.0.0.1:3128')
+const direct = new http.Agent() // to the proxy itself
 const place = { host: proxy.hostname, port: Number(proxy.port) }
 
 function secured (host, port, options, callback) {
   const named = `${net.isIPv6(host) ? `[${host}]` : host}:${port}`
-  const asking = http.request({ ...place, method: 'CONNECT', path: named, headers: { host: named }, agent: false })
+  const asking = http.request({ ...place, method: 'CONNECT', path: named, headers: { host: named }, agent: direct })
   asking.once('error', callback)
   asking.once('connect', (answer, socket, head) => {
     if (answer.statusCode !== 200) {
