@@ -62,7 +62,7 @@ class Place:
                 os.close(handle)
         path.chmod(0o666)
         self.folder.chmod(0o711)
-        listener.listen(16)
+        listener.listen(128)  # code may open many connections at once; beyond this a connect fails at once
         listener.setblocking(False)
         return listener
 
