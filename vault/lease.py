@@ -17,6 +17,24 @@ from vault.secret import Secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FileTemplate:
+    """A credential file as code gets it. Between its `parts` stands the account's placeholder; a file of one part holds
+    none, and leads to it: `endpoint` is where tokens are to be had with it, which the gateway answers itself.
+
+    `variable`: the environment variable that says where the file is; "" for none. Nothing in it is secret.
+    """
+
+    name: str
+    parts: tuple[str, ...]
+    variable: str = ""
+    endpoint: str = ""
+
+    def filled(self, placeholder: str) -> str:
+        """The file's text."""
+        return placeholder.join(self.parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
     """`secret` may go to `account.origins` on behalf of `action_id`, until `expires`.
 
@@ -34,6 +52,7 @@ class Lease:
     scopes: tuple[str, ...] = ()
     redact: tuple[Secret, ...] = ()
     terms: Terms | None = None
+    file: FileTemplate | None = None  # what code gets instead of the account's credential file
 
 
 # A database's credential by the name of its entry, for what the action of this id looks at before it is decided on.

@@ -25,6 +25,7 @@ from policies.accounts import Account
 from policies.errors import GoexError, InvalidInput
 from vault import errors, schema
 from vault.backup import Kept, restore
+from vault.credential_file import token_of
 from vault.database import DatabaseSecret
 from vault.errors import AccountExists
 from vault.keeping import Clock, utc_now
@@ -254,6 +255,8 @@ class Vault(Renewing):
             if record.account.format == "database":
                 opened = DatabaseSecret.from_secret(secret)
                 secret, terms = opened.password, opened.terms
+            elif record.account.format == "file":
+                secret = token_of(secret)
             lease = Lease(action_id=action_id, account=record.account, secret=secret, expires=expires, terms=terms)
             now.uses[record.id] = at
             now.leases.append(LiveLease(action_id=action_id, service=service, name=name, expires=expires))

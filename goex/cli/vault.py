@@ -123,10 +123,18 @@ def put(
     file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The credential is this file's content, not a token.")
     ] = None,
+    variable: Annotated[
+        str, typer.Option(metavar="NAME", help="Of a file: the environment variable that programs find it by.")
+    ] = "",
+    file_name: Annotated[str, typer.Option(metavar="NAME", help="Of a file: its name where programs run.")] = "",
     replace: Annotated[bool, typer.Option("--replace", help="Replace the account's credential.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Seal a credential: typed without echo, piped to stdin, or from --file."""
+    """Seal a credential: typed without echo, piped to stdin, or from --file.
+
+    A file is a Google service account's or user's JSON, a text with its secret marked as [[secret:…]], or nothing but
+    the secret. Programs get a stand-in for it.
+    """
     out = Output(as_json)
     from goex.cli.connect import connect
     from goex.cli.exec import read_text
@@ -143,7 +151,11 @@ def put(
         private=private,
         ca_pem=read_text(ca, "The CA") if ca is not None else "",
         replace=replace,
+        file_name=file_name,
+        file_variable=variable,
     )
+    if (file_name or variable) and file is None:
+        raise InvalidInput("--file-name and --variable are for a credential that is a file.", next_step="Add --file F.")
     with connect(out) as client:
         if file is not None:
             request.secret = _file(file)

@@ -44,6 +44,13 @@ class Lending:
         except NoAccount:
             return frozenset()
 
+    def asks(self, service: str, name: str) -> bool:
+        """Whether a token is asked for with the scopes of each action; not of an account that isn't there."""
+        try:
+            return self._keeper.asks(service, name)
+        except NoAccount:
+            return False
+
     def narrows(self, account: Account, scopes: Iterable[str]) -> Holder | None:
         """Who would hold a lease of the account to these scopes; None where that wasn't seen yet."""
         return self._keeper.narrows(account.service, account.name, scopes)

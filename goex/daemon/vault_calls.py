@@ -13,6 +13,7 @@ from goex.daemon.views import account_view
 from goex.rpc import goex_pb2 as pb
 from policies.accounts import Account
 from policies.errors import InvalidInput
+from vault.credential_file import CredentialFile
 from vault.secret import Secret
 
 
@@ -40,8 +41,11 @@ class VaultCalls(DeskCalls):
     @unary
     async def VaultPut(self, request: pb.VaultPutRequest, context: Any) -> pb.AccountView:
         account = self._account(request)
+        secret = Secret(request.secret)
+        if account.format == "file":
+            secret = CredentialFile.of(request.secret, request.file_name, request.file_variable).to_secret()
         peer = await self._desk.present(context, request.passphrase, "Adding an account")
-        await asyncio.to_thread(self._desk.custody.vault.put, account, Secret(request.secret), replace=request.replace)
+        await asyncio.to_thread(self._desk.custody.vault.put, account, secret, replace=request.replace)
         await end_users(self._desk, account.service, account.name, "its credential was replaced")
         facts = {
             **self._desk.custody.noted(),

@@ -34,6 +34,10 @@ class Credentials(Protocol):
         """The scopes that a login has, spelled as at the server; None for what isn't a login."""
         ...
 
+    def asks(self, service: str, name: str) -> bool:
+        """Whether a token is asked for with the scopes of each action, as with a service account's file."""
+        ...
+
     def narrows(self, account: Account, scopes: Iterable[str]) -> Holder | None:
         """Who holds a lease of the account to these scopes, by what was seen of its server; None: not seen yet."""
         ...
@@ -114,7 +118,8 @@ def uses(plan: Plan, catalog: Catalog, credentials: Credentials) -> dict[Account
         if need.service in catalog.services:
             found.setdefault((need.service, need.account), []).append(need)
     return {
-        key: _use(catalog, catalog.service(key[0]), needs, credentials.granted(*key)) for key, needs in found.items()
+        key: _use(catalog, catalog.service(key[0]), needs, _granted(catalog, credentials, key, needs))
+        for key, needs in found.items()
     }
 
 
@@ -184,6 +189,17 @@ def login_facts(service: Service) -> OAuth:
 def own_scopes(service: Service) -> tuple[str, ...]:
     """The provider's own scopes, without those that GoEx cuts."""
     return tuple(name for name, scope in service.scopes.items() if not scope.virtual)
+
+
+def _granted(
+    catalog: Catalog, credentials: Credentials, key: AccountKey, needs: Iterable[Need]
+) -> frozenset[str] | None:
+    """What an account's login has; of one whose tokens are asked for anew, what is needed of it."""
+    granted = credentials.granted(*key)
+    if granted is None and credentials.asks(*key):
+        facts = login_facts(catalog.service(key[0]))
+        return frozenset(name for need in needs for name in facts.spell(need.scope))
+    return granted
 
 
 def _use(catalog: Catalog, service: Service, needs: Iterable[Need], granted: frozenset[str] | None) -> Use:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from mapper.code import texts
@@ -19,8 +20,10 @@ from mapper.code.values import (
     Text,
     Thing,
     Value,
+    choices,
     each,
     joined,
+    of_json,
     parts_of,
     plain,
     text,
@@ -29,6 +32,7 @@ from mapper.code.values import (
 if TYPE_CHECKING:
     from mapper.code.python import Reader
 
+_GAP = "\ue000"  # stands for a part that isn't known
 _VERBS = frozenset({"get", "post", "put", "patch", "delete", "head", "options"})
 _BARE = frozenset({"requests", "httpx", "requests.api", "niquests"})
 _CLIENTS = frozenset(
@@ -180,10 +184,15 @@ def _send(
     if how != "urllib3":
         for name, value in zip(_POSITIONAL.get(how, ()), rest, strict=False):
             named.setdefault(name, value)
+    several = choices(named.get("params") or Lit(None))
+    if len(several) > 1:
+        rest_of_it = Fields(given.without("params").items, given.more)
+        left = [value for name, value in zip(_POSITIONAL.get(how, ()), rest, strict=False) if name != "params"]
+        for one in several:
+            _send(reader, verb, url, left, rest_of_it.merged(Fields((("params", one),))), how, session)
+        return UNKNOWN
     query = session["query"] if session is not None else Fields()
-    found = named.get("params")
-    if found is not None:
-        query = query.merged(texts.fields_of(found) or Fields())
+    query = query.merged(texts.fields_of(several[0]) or Fields())
     if session is not None and session["base"] is not None:
         url = _based(session["base"], url)
     signed = ""
@@ -240,17 +249,13 @@ def _body(value: Value) -> tuple[Fields, Kind]:
         case Lit(value=str() | bytes() as known):
             raw = known.decode("utf-8", "replace") if isinstance(known, bytes) else known
             return of_text(raw)
-        case Text(parts=parts) if isinstance(parts[0], str) and parts[0].lstrip().startswith("{"):
-            return Fields(more=True), "json"
+        case Text():
+            return of_parts(value)
     return Fields(more=True), "any"
 
 
 def of_text(raw: str) -> tuple[Fields, Kind]:
     """A body that is written out: JSON, or a form, or anything."""
-    import json
-
-    from mapper.code.values import of_json
-
     if raw.lstrip()[:1] in ("{", "["):
         try:
             made: Any = of_json(json.loads(raw)) if len(raw) < 100_000 else UNKNOWN
@@ -260,6 +265,38 @@ def of_text(raw: str) -> tuple[Fields, Kind]:
     if "=" in raw and "\n" not in raw.strip():
         return texts.fields_of(Lit(raw)) or Fields(), "form"
     return Fields(), "any"
+
+
+def of_written(value: Value) -> tuple[Fields, Kind]:
+    """A body that is written out, whole or in part."""
+    match value:
+        case Lit(value=known):
+            return of_text(str(known))
+        case Text():
+            return of_parts(value)
+    return Fields(more=True), "any"
+
+
+def of_parts(value: Text) -> tuple[Fields, Kind]:
+    """A body that is written out in part: the names in it, and the values that are known."""
+    first = value.parts[0]
+    if isinstance(first, str) and first.lstrip().startswith("{"):
+        for gap in (_GAP, f'"{_GAP}"'):
+            raw = "".join(part if isinstance(part, str) else gap for part in value.parts)
+            fields, kind = of_text(raw)
+            if kind == "json" and not fields.more:
+                return Fields(tuple((name, _gapped(one)) for name, one in fields.items if _GAP not in name),
+                              any(_GAP in name for name, _ in fields.items)), "json"  # fmt: skip
+        return Fields(more=True), "json"
+    if isinstance(first, str) and "=" in first and "\n" not in first:
+        fields, _ = of_text("".join(part if isinstance(part, str) else _GAP for part in value.parts))
+        return Fields(tuple((name, _gapped(one)) for name, one in fields.items)), "form"
+    return Fields(more=True), "any"
+
+
+def _gapped(value: Value) -> Value:
+    """A value, unknown where a part of it wasn't known."""
+    return UNKNOWN if _GAP in json.dumps(plain(value)[1], ensure_ascii=False, default=str) else value
 
 
 def _at(args: list[Value], given: Fields, place: int, name: str, absent: Value = UNKNOWN) -> Value:

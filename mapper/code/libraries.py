@@ -19,6 +19,7 @@ from mapper.code.values import (
     Made,
     Method,
     Named,
+    Stream,
     Thing,
     Unknown,
     Value,
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from mapper.code.python import Reader
 
 _ENDING = {"sys.exit", "builtins.exit", "builtins.quit", "os._exit", "os.abort"}
+_POOLS = {"ThreadPoolExecutor", "ProcessPoolExecutor", "Pool", "ThreadPool", "get_event_loop", "new_event_loop",
+          "get_running_loop", "TaskGroup"}  # fmt: skip
 _AS_GIVEN = {
     "builtins.str", "builtins.list", "builtins.tuple", "builtins.iter", "builtins.reversed", "builtins.sorted",
     "asyncio.run", "asyncio.create_task", "asyncio.ensure_future", "asyncio.wait_for", "asyncio.shield", "copy.copy",
@@ -107,6 +110,10 @@ def _named(reader: Reader, name: str, args: list[Value], given: Fields) -> Value
         if name == "builtins.list" and not args:
             return Listed(())
         return reader.call(first, args[1:], Fields()) if isinstance(first, Function) and name == "anyio.run" else first
+    if isinstance(first, Stream) and name in ("builtins.enumerate", "builtins.next", "builtins.filter", "builtins.zip"):
+        return first.of if name.endswith("next") else Stream(Listed((UNKNOWN, first.of)))
+    if name.rpartition(".")[2] in _POOLS:
+        return Thing("pool")
     match name:
         case "builtins.dict":
             made = first if isinstance(first, Fields) else Fields(more=bool(args))
@@ -212,6 +219,8 @@ def _method(reader: Reader, function: Method, args: list[Value], given: Fields) 
                 return owner
     if isinstance(owner, Listed) and name == "copy":
         return owner
+    if isinstance(owner, Stream):
+        return owner if name in ("get_page", "copy") else UNKNOWN
     # Executors, event loops and schedulers: whoever is given a function with its arguments calls it.
     if name in ("submit", "run_in_executor", "call_soon", "apply_async", "apply") and args:
         rest = args[1:] if name != "run_in_executor" else args[2:]

@@ -42,7 +42,7 @@ class Matching:
         for line, what in seen.unread:
             self._miss(line, what)
         for request in seen.requests:
-            self._request(request)
+            self._request(request, "sdk" if request.sdk else "url")
         for spoken in seen.spoken:
             self._spoken(spoken)
         calls = sorted(self._calls.values(), key=lambda call: call.line)
@@ -235,20 +235,37 @@ class Matching:
     def _chosen(self, met: Sequence[Met], query: Fields, body: Fields, service: Service) -> Met | None:
         """The one method that these names and values are of; None where it could be two, or is none."""
         methods = [(one, self._catalog.method(one.route.method_id)) for one in met]
+        plain_names = set(service.code.query)
+        fixed = [
+            {name: value for name, value in fixed_of(method).items() if name not in plain_names}
+            for _, method in methods
+        ]
+        shared = (
+            {name for name in fixed[0] if all(other.get(name) == fixed[0][name] for other in fixed)} if fixed else set()
+        )
+        held = {**dict(query.items), **dict(body.items)}
+        names = {name for name, _ in (*query.items, *body.items)} - plain_names
         fitting: list[tuple[int, Met]] = []
-        for one, method in methods:
-            fixed = fixed_of(method)
-            held = {**dict(query.items), **dict(body.items)}
-            if any(_differs(held.get(name), value, query.more or body.more) for name, value in fixed.items()):
+        for (one, method), always in zip(methods, fixed, strict=True):
+            own = {name: value for name, value in always.items() if name not in shared}
+            if any(held.get(name) is None or _differs(held[name], value) for name, value in own.items()):
                 continue
+            if any(name in held and _differs(held[name], always[name]) for name in shared):
+                continue
+            takes = _takes(method)
             if len(methods) > 1:
-                takes = _takes(method)
-                names = {name for name, _ in (*query.items, *body.items)} - set(service.code.query)
-                if takes is not None and not names <= takes | set(fixed):
+                if takes is not None and not names <= takes | set(always):
                     continue
-                if body.more and any(fixed_of(other) for _, other in methods):
+                if body.more and any(set(other) - shared for other in fixed):
                     continue  # what isn't known may make it another
-            fitting.append((len(fixed), one))
+            elif takes is not None and any(
+                method.locations.get(name) == "body" and name not in held for name in shared
+            ):
+                # It always sends what this doesn't: then what this sends has to be among what it takes.
+                sent = {name for name, _ in body.items}
+                if not sent or not sent <= takes:
+                    continue
+            fitting.append((len(own), one))
         if not fitting:
             return None
         most = max(count for count, _ in fitting)
@@ -382,10 +399,8 @@ def _takes(method: Method) -> set[str] | None:
     return set(method.locations)
 
 
-def _differs(there: Value | None, fixed: Any, more: bool) -> bool:
-    """Whether what is there isn't the value that a method always sends."""
-    if there is None:
-        return True
+def _differs(there: Value, fixed: Any) -> bool:
+    """Whether what is there isn't, or needn't be, the value that a method always sends."""
     known, value = plain(there)
     return not known or (value != fixed and str(value) != str(fixed))
 

@@ -32,10 +32,12 @@ from mapper.code.values import (
     Method,
     Named,
     OneOf,
+    Stream,
     Text,
     Thing,
     Unknown,
     Value,
+    bounded,
     choices,
     each,
     joined,
@@ -290,7 +292,8 @@ class Reader:
         self.block(node.finalbody, scope)
 
     def _for(self, node: ast.For | ast.AsyncFor, scope: Scope) -> None:
-        items, more = self.items(self.value(node.iter, scope))
+        gone_through = self.value(node.iter, scope)
+        items, more = self.items(gone_through)
         if not items and not more:
             self.block(node.orelse, scope)
             return
@@ -302,8 +305,7 @@ class Reader:
                     self.block(node.body, scope)
             self.block(node.orelse, scope)
             return
-        values = list(items) if kept else []
-        self.assign(node.target, UNKNOWN if more or not values else joined(values), scope)
+        self.assign(node.target, self.element(gone_through), scope)
         self._loop(node.body, scope)
         self.block(node.orelse, scope)
 
@@ -362,7 +364,7 @@ class Reader:
                         if known and isinstance(key, str)
                         else Fields(holder.items, True)
                     )
-                    self.assign_back(owner, changed, scope)
+                    self.assign_back(owner, bounded(changed), scope)
                 elif isinstance(holder, (Listed, OneOf)):
                     self.assign_back(owner, UNKNOWN, scope)
 
@@ -386,7 +388,7 @@ class Reader:
         if self._nesting > MAX_NESTING * 4:
             raise _Enough
         try:
-            return self._value(node, scope)
+            return bounded(self._value(node, scope))
         finally:
             self._nesting -= 1
 
@@ -549,8 +551,10 @@ class Reader:
             for part in (index.lower, index.upper, index.step):
                 if part is not None:
                     self.value(part, scope)
-            return UNKNOWN
+            return owner if isinstance(owner, Stream) else UNKNOWN
         key = self.value(index, scope)
+        if isinstance(owner, Stream):
+            return owner.of
         known, place = plain(key)
         if not known:
             if isinstance(key, OneOf) and not isinstance(owner, Unknown):
@@ -608,15 +612,12 @@ class Reader:
                     made.append(self.value(node.elt, inner))
                 return Listed(tuple(made))
         inner = self._generators(node.generators, scope)
-        self.value(node.elt, inner)
-        return Listed((), True)
+        return Stream(self.value(node.elt, inner))
 
     def _generators(self, generators: Sequence[ast.comprehension], scope: Scope) -> Scope:
         inner = Scope(outer=scope)
         for one in generators:
-            items, more = self.items(self.value(one.iter, inner))
-            whole = bool(items) and not more and len(items) <= UNROLLED
-            self.assign(one.target, joined(items) if whole else UNKNOWN, inner)
+            self.assign(one.target, self.element(self.value(one.iter, inner)), inner)
             for test in one.ifs:
                 self.value(test, inner)
         return inner
@@ -635,16 +636,19 @@ class Reader:
                 more = more or further
             else:
                 args.append(found)
-        given = Fields(more=more)
+        ways = [Fields(more=more)]
         for keyword in node.keywords:
             found = self.value(keyword.value, scope)
-            if keyword.arg is None:
-                given = given.merged(found if isinstance(found, Fields) else Fields(more=True))
-            else:
-                given = given.merged(Fields(((keyword.arg, found),)))
+            if keyword.arg is not None:
+                ways = [given.merged(Fields(((keyword.arg, found),))) for given in ways]
+                continue
+            several = [one if isinstance(one, Fields) else Fields(more=True) for one in choices(found)]
+            if len(ways) * len(several) > UNROLLED:
+                several = [Fields(more=True)]
+            ways = [given.merged(one) for given in ways for one in several]
         self.line = node.lineno
-        changed = self._changing(function, node.func, args, given, scope)
-        return changed if changed is not None else self.call(function, args, given)
+        changed = self._changing(function, node.func, args, ways[0], scope) if len(ways) == 1 else None
+        return changed if changed is not None else joined([self.call(function, args, given) for given in ways])
 
     def _name(self, node: ast.Name, scope: Scope) -> Value:
         """A name that is called: naming it doesn't hand it on."""
@@ -690,7 +694,7 @@ class Reader:
             changed = libraries.changed(owner, name, args, given)
         if changed is None:
             return None
-        self.assign_back(node.value, changed, scope)
+        self.assign_back(node.value, bounded(changed), scope)
         return Lit(None)
 
     def call(self, function: Value, args: list[Value], given: Fields) -> Value:
@@ -876,6 +880,15 @@ class Reader:
                 return tuple(Lit(key) for key, _ in pairs), more
         return (), True
 
+    def element(self, value: Value) -> Value:
+        """What any one of a value's items is."""
+        if isinstance(value, OneOf):
+            return joined([self.element(one) for one in value.values])
+        if isinstance(value, Stream):
+            return value.of
+        items, more = self.items(value)
+        return joined(items) if items and not more and len(items) <= UNROLLED else UNKNOWN
+
     def truth(self, value: Value) -> bool | None:
         """Whether a value counts as true; None where that isn't known."""
         match value:
@@ -883,6 +896,8 @@ class Reader:
                 return bool(known)
             case Text(parts=parts):
                 return True if any(isinstance(part, str) for part in parts) else None
+            case Thing(kind="table"):
+                return None  # what an answer holds may be missing
             case Function() | Class() | Named() | Thing():
                 return True
             case Fields(items=items, more=more) | Listed(items=items, more=more):

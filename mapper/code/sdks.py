@@ -29,7 +29,7 @@ def called(reader: Reader, function: Named | Method | Thing, args: list[Value], 
             return _slack_made(leaf, args, given)
         if function.name in ("googleapiclient.discovery.build", "apiclient.discovery.build"):
             return _google_built(reader, args, given)
-        return tables.made(function.name, args, given)
+        return tables.made(reader, function.name, args, given)
     if isinstance(function, Method) and isinstance(function.of, Thing):
         owner, name = function.of, function.name
         if owner.kind == "slack":
@@ -150,8 +150,7 @@ def _google(reader: Reader, owner: Thing, name: str, args: list[Value], given: F
         return Thing("google.request")  # the next page, by the method that was asked before
     if not args and not given.items and not given.more:
         # A collection, or a method without arguments: what comes after it says which.
-        return Thing("google", (("api", owner["api"]), ("chain", chain), ("base", owner["base"]),
-                                ("line", reader.line)))  # fmt: skip
+        return Thing("google", (("api", owner["api"]), ("chain", chain), ("base", owner["base"]),))  # fmt: skip
     _google_say(reader, owner, chain, Fields(given.items, given.more or bool(args)))
     return Thing("google.request")
 
@@ -160,7 +159,7 @@ def _google_say(reader: Reader, owner: Thing, chain: tuple[str, ...], given: Fie
     upload = any(given.get(name) is not None and given.get(name) != Lit(None) for name in _MEDIA)
     reader.seen.spoken.append(
         Spoken(
-            line=owner["line"] or reader.line,
+            line=reader.line,
             sdk="google",
             api=owner["api"],
             name=".".join(chain),

@@ -22,6 +22,7 @@ class Request:
     body: Fields = field(default_factory=Fields)
     kind: Kind = "none"
     signed: str = ""  # how it is signed with a secret, in words
+    sdk: bool = False  # it is a library's, by the name of a function
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from typing import Any
 
 MOST = 24  # values that one place may have before it counts as unknown
 MOST_TEXT = 20_000  # characters of one text
+HEAVIEST = 3_000  # values within one value, counted as often as they are in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,10 @@ class Form:
     """A form's or query's text, made from named values."""
 
     fields: Fields
+    weight: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weight", 1 + self.fields.weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,10 @@ class Json:
     """The JSON text of a value."""
 
     value: Value
+    weight: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weight", 1 + weight(self.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +66,21 @@ class Listed:
 
     items: tuple[Value, ...]
     more: bool = False
+    weight: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weight", 1 + sum(map(weight, self.items)))
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Any number of items, each like `of`."""
+
+    of: Value
+    weight: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weight", 1 + weight(self.of))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +89,10 @@ class Fields:
 
     items: tuple[tuple[str, Value], ...] = ()
     more: bool = False
+    weight: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weight", 1 + sum(weight(value) for _, value in self.items))
 
     @classmethod
     def of(cls, items: Mapping[str, Value], more: bool = False) -> Fields:
@@ -85,6 +113,10 @@ class OneOf:
     """One of a few values."""
 
     values: tuple[Value, ...]
+    weight: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weight", 1 + sum(map(weight, self.values)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +173,35 @@ class Method:
     name: str
 
 
-Value = Unknown | Lit | Form | Json | Text | Listed | Fields | OneOf | Named | Thing | Function | Class | Made | Method
+Value = (
+    Unknown
+    | Lit
+    | Form
+    | Json
+    | Text
+    | Listed
+    | Stream
+    | Fields
+    | OneOf
+    | Named
+    | Thing
+    | Function
+    | Class
+    | Made
+    | Method
+)
 
 UNKNOWN = Unknown()
+
+
+def weight(value: Value) -> int:
+    """How much there is to a value."""
+    return value.weight if isinstance(value, Form | Json | Listed | Stream | Fields | OneOf) else 1
+
+
+def bounded(value: Value) -> Value:
+    """The value, or that nothing is known where it is too large to work with."""
+    return value if weight(value) <= HEAVIEST else UNKNOWN
 
 
 def text(parts: Iterable[str | Form | None]) -> Value:
@@ -196,9 +254,22 @@ def joined(values: Iterable[Value]) -> Value:
                 return each
             if not any(same(each, other) for other in found):
                 found.append(each)
+    if len(found) > MOST and all(isinstance(one, Fields) for one in found):
+        return _common([one for one in found if isinstance(one, Fields)])
     if not found or len(found) > MOST:
         return UNKNOWN
     return found[0] if len(found) == 1 else OneOf(tuple(found))
+
+
+def _common(found: list[Fields]) -> Fields:
+    """What several mappings share; others may be there."""
+    first, rest = found[0], found[1:]
+    kept = []
+    for name, value in first.items:
+        there = [other.get(name) for other in rest]
+        if all(one is not None and same(value, one) for one in there):
+            kept.append((name, value))
+    return Fields(tuple(kept), True)
 
 
 def same(one: Value, other: Value) -> bool:

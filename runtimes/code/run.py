@@ -21,7 +21,7 @@ from policies.catalog import Service
 from policies.errors import Conflict, GoexError
 from policies.text import escape
 from runtimes.base import Context
-from runtimes.code import environment, record
+from runtimes.code import credentials, environment, record
 from runtimes.code.permits import Accounts, Permit
 from runtimes.code.record import Record, Sent
 from runtimes.code.refused import Refusals
@@ -73,10 +73,12 @@ class CodeRunner:
         watch = _Watch(permits, context, kept, report, self.catalog, dry)
         placeholders = {key: placeholder(self._service(key[0]), key) for key in accounts}
         report.placeholders = tuple(placeholders.values())
+        files = credentials.handed(context.leases, placeholders)
         plan = GatewayPlan(
             action_id=context.action_id,
             rules=tuple(permit.rule for _, permit in permits.values()),
             placeholders=placeholders_of(placeholders, context),
+            tokens=files.endpoints,
             seconds=self.profile.limits.seconds,
             code=True,
         )
@@ -91,7 +93,8 @@ class CodeRunner:
                 program=action.program,
                 ca_pem=self.gateway.ca_pem,
                 socket_dir=folder,
-                env=variables(accounts, placeholders, self.catalog),
+                env={**variables(accounts, placeholders, self.catalog), **files.variables},
+                files=files.files,
             )
             report.result = await self.sandbox.run(job, self.profile, context.output)
         except (SandboxFailed, GatewayFailed) as error:

@@ -25,9 +25,10 @@ from typing import Literal
 
 from policies.errors import GoexError, InvalidInput
 from vault.basic import Basic
+from vault.credential_file import CredentialFile
 from vault.errors import RecordReplaced, VaultSealed
 from vault.lease import Lease
-from vault.oauth import deposits
+from vault.oauth import deposits, file_tokens
 from vault.oauth.errors import ConsentNeeded, LoginExpired, Unreachable, login_expired
 from vault.oauth.grants import Clock, Revoked, revoke, utc_now
 from vault.oauth.http import Http
@@ -71,6 +72,7 @@ class Keeper:
         self._connect = connect
         self._renewals = Renewals(vault, clock, connect)
         self._desks: dict[Key, _Desk] = {}
+        self._stand = file_tokens.Stand()
 
     # ---- what is known, without a request ----
 
@@ -117,6 +119,8 @@ class Keeper:
         opened = self._vault.open_record(service, name)
         if opened.account.format == "oauth":
             return await self._login_lease(opened, action_id, expires, scopes)
+        if opened.account.format == "file":
+            return await self._file_lease(opened, action_id, expires, scopes)
         if opened.account.format == "basic":
             basic = Basic.from_secret(opened.secret)
             self._vault.note_lease(opened, action_id=action_id, expires=expires)
@@ -129,9 +133,52 @@ class Keeper:
             )
         return self._vault.lease(service, name, action_id=action_id, expires=expires)
 
+    async def _file_lease(self, opened: Opened, action_id: str, expires: datetime, scopes: frozenset[str]) -> Lease:
+        file = CredentialFile.from_secret(opened.secret)
+        shown = await asyncio.to_thread(file_tokens.template, file, self._stand)
+        if file.kind == "text":
+            self._vault.note_lease(opened, action_id=action_id, expires=expires)
+            return Lease(action_id=action_id, account=opened.account, secret=file.secret(), expires=expires, file=shown)
+        account = opened.account
+        desk = self._desks.setdefault((account.service, account.name), _Desk())
+        async with desk.lock:
+            tokens = self._file_tokens(opened)
+            access = tokens.known.get(scopes)
+            if access is None or not access.fresh(self._clock(), expires - self._clock()):
+                http = Http(private=account.private, ca_pem=account.ca_pem)
+                access = await asyncio.to_thread(file_tokens.ask, file, scopes, http, clock=self._clock)
+                tokens.known[scopes] = access
+        until = min(expires, access.expires) if access.expires is not None else expires
+        self._vault.note_lease(opened, action_id=action_id, expires=until)
+        return Lease(
+            action_id=action_id,
+            account=account,
+            secret=access.token,
+            expires=until,
+            narrowed="token" if fits(access, scopes) else "gateway",
+            scopes=tuple(sorted(access.scopes)) if access.stated else (),
+            file=shown,
+        )
+
+    def _file_tokens(self, opened: Opened) -> file_tokens.Tokens:
+        """What is remembered of a file, as long as it is the same."""
+        place = f"file/{opened.account.id}"
+        memory = self._vault.while_unsealed()
+        known = memory.get(place)
+        if not isinstance(known, file_tokens.Tokens) or known.stamp != opened.stamp:
+            known = memory[place] = file_tokens.Tokens(opened.stamp)
+        return known
+
+    def asks(self, service: str, name: str) -> bool:
+        """Whether a token is asked for with the scopes of each action: so it is with credential files that lead to
+        tokens. Raises VaultSealed, NoAccount, InvalidInput."""
+        opened = self._vault.open_record(service, name)
+        return opened.account.format == "file" and CredentialFile.from_secret(opened.secret).kind != "text"
+
     def distrust(self, service: str, name: str) -> None:
         """The service doesn't take a token that was thought good: the next lease gets a new one. Idempotent."""
         with contextlib.suppress(VaultSealed):
+            self._vault.while_unsealed().pop(f"file/{service}/{name}", None)
             tokens = self.login(service, name)
             if tokens is not None and tokens.renews:
                 memory = self._renewals.memory(tokens.family)

@@ -80,11 +80,15 @@ def get(way: Way, url: str) -> Reply:
 
 
 def post(way: Way, url: str, form: Mapping[str, str], *, client_id: str, secret: str, method: str) -> Reply:
-    """POST a form as a client that proves itself by `method`. Raises Failed."""
+    """POST a form as a client that proves itself by `method`; without an id the form proves itself. Raises Failed."""
     session = OAuth2Session(client_id, secret or None, token_endpoint_auth_method=method)
     session.register_client_auth_method(("client_secret_basic", _basic))
     return _send(
-        way, requests.Request("POST", url, headers=_HEADERS, data=dict(form), auth=session.client_auth(method)), session
+        way,
+        requests.Request(
+            "POST", url, headers=_HEADERS, data=dict(form), auth=session.client_auth(method) if client_id else None
+        ),
+        session,
     )
 
 

@@ -86,6 +86,9 @@ class Holding:
     def granted(self, service: str, name: str) -> frozenset[str] | None:
         return self._granted
 
+    def asks(self, service: str, name: str) -> bool:
+        return False
+
     def narrows(self, account: Account, scopes: Iterable[str]) -> Holder | None:
         return self._holder
 

@@ -35,6 +35,9 @@ class OneLogin:
     def granted(self, service: str, name: str) -> frozenset[str] | None:
         return self._granted
 
+    def asks(self, service: str, name: str) -> bool:
+        return False
+
     def narrows(self, account: Account, scopes: Iterable[str]) -> Holder | None:
         return self._promises
 

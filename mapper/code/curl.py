@@ -1,0 +1,264 @@
+"""Commands that send requests: curl, wget, HTTPie and `gh api`, by their own command lines."""
+
+from __future__ import annotations
+
+from mapper.code import http
+from mapper.code.sending import Kind, Request, Seen
+from mapper.code.values import UNKNOWN, Fields, Lit, Text, Value, parts_of, text
+
+# Options that take a value, by their letter; those that matter are looked at below.
+_LETTERS = frozenset("XdHuoAbcCDeEFKmPQrtTUwxyYzh")
+_LONG = frozenset(
+    {
+        "request", "data", "data-raw", "data-binary", "data-ascii", "data-urlencode", "json", "form", "form-string",
+        "header", "user", "output", "user-agent", "cookie", "cookie-jar", "max-time", "connect-timeout", "retry",
+        "retry-delay", "retry-max-time", "url", "upload-file", "referer", "write-out", "proxy", "cacert", "cert", "key",
+        "capath", "range", "resolve", "interface", "limit-rate", "oauth2-bearer", "aws-sigv4", "dump-header", "config",
+        "url-query", "request-target", "connect-to", "unix-socket", "proto", "max-redirs", "output-dir", "variable",
+        "expand-url", "netrc-file", "noproxy", "proxy-user", "continue-at", "speed-limit", "speed-time", "trace",
+    }
+)  # fmt: skip
+_SHORT = {
+    "X": "request", "d": "data", "H": "header", "u": "user", "F": "form", "T": "upload-file", "o": "output",
+    "G": "get", "I": "head", "K": "config", "L": "location",
+}  # fmt: skip
+_DATA = frozenset({"data", "data-raw", "data-binary", "data-ascii", "data-urlencode", "json"})
+
+
+def _options(args: list[Value]) -> list[tuple[str, Value | None]]:
+    """(option, value) in order; ("", word) for what is none."""
+    found: list[tuple[str, Value | None]] = []
+    place = 0
+    while place < len(args):
+        arg = args[place]
+        place += 1
+        parts = parts_of(arg)
+        first = parts[0] if isinstance(parts[0], str) else ""
+        if first.startswith("--") and len(first) > 2:
+            name, equals, _ = first[2:].partition("=")
+            if equals:
+                found.append((name, text((first[2 + len(name) + 1 :], *parts[1:]))))
+            elif name in _LONG:
+                found.append((name, args[place] if place < len(args) else UNKNOWN))
+                place += 1
+            else:
+                found.append((name, None))
+        elif first.startswith("-") and len(first) > 1:
+            letters = first[1:]
+            for at, letter in enumerate(letters):
+                name = _SHORT.get(letter, letter)
+                if letter in _LETTERS:
+                    rest = text((letters[at + 1 :], *parts[1:]))
+                    if rest == Lit(""):
+                        rest = args[place] if place < len(args) else UNKNOWN
+                        place += 1
+                    found.append((name, rest))
+                    break
+                found.append((name, None))
+        else:
+            found.append(("", arg))
+    return found
+
+
+def curl(seen: Seen, line: int, args: list[Value], text_in: Value | None, files: dict[str, Value]) -> None:
+    """One curl command: a request for each of its addresses."""
+    for part in _parted(args):
+        _curl(seen, line, part, text_in, files)
+
+
+def _parted(args: list[Value]) -> list[list[Value]]:
+    made: list[list[Value]] = [[]]
+    for arg in args:
+        if arg in (Lit("--next"), Lit("-:")):
+            made.append([])
+        else:
+            made[-1].append(arg)
+    return made
+
+
+def _curl(seen: Seen, line: int, args: list[Value], text_in: Value | None, files: dict[str, Value]) -> None:
+    options = _options(args)
+    urls = [value for name, value in options if name in ("", "url") and value is not None]
+    data = [(name, _read(value, text_in, files)) for name, value in options if name in _DATA and value is not None]
+    names = {name for name, _ in options}
+    verb: Value = Lit("POST" if data or names & {"form", "form-string"} else "PUT" if "upload-file" in names else "GET")
+    if "get" in names:
+        verb = Lit("GET")
+    if "head" in names:
+        verb = Lit("HEAD")
+    for name, value in options:
+        if name == "request" and value is not None:
+            verb = value
+    if names & {"config", "expand-url", "variable", "request-target"}:
+        seen.note(f"Line {line}: curl reads what it asks for from elsewhere.")
+    headers = [str(parts_of(value)[0] or "").lower() for name, value in options if name == "header" and value]
+    fields, kind = _sent(data, any("json" in one for one in headers if one.startswith("content-type")))
+    query = Fields()
+    if "get" in names:
+        query, fields, kind = (fields if kind == "form" else Fields(more=bool(data))), Fields(), "none"
+    for name, value in options:
+        if name == "url-query" and value is not None:
+            query = query.merged(http.of_written(value)[0])
+    if names & {"form", "form-string", "upload-file"}:
+        fields, kind = Fields(more=True), "any"
+    signed = "AWS Signature Version 4" if "aws-sigv4" in names else "Digest" if "digest" in names else ""
+    for url in urls:
+        parts = parts_of(url)
+        if isinstance(parts[0], str) and "://" not in parts[0] and parts[0] and not parts[0].startswith("/"):
+            url = text(("http://", *parts))  # as curl takes it
+        seen.requests.append(Request(line=line, verb=verb, url=url, query=query, body=fields, kind=kind, signed=signed))
+
+
+def _read(value: Value, text_in: Value | None, files: dict[str, Value]) -> Value:
+    """What `-d` sends: what follows `@` is a file's."""
+    if isinstance(value, Lit) and str(value.value).startswith("@"):
+        name = str(value.value)[1:]
+        if name in ("-", "/dev/stdin"):
+            return text_in if text_in is not None else UNKNOWN
+        return files.get(name.removeprefix("./"), UNKNOWN)
+    return value
+
+
+def _sent(data: list[tuple[str, Value]], as_json: bool) -> tuple[Fields, Kind]:
+    if not data:
+        return Fields(), "none"
+    fields = Fields()
+    kinds: set[Kind] = set()
+    for name, value in data:
+        if name == "data-urlencode":
+            parts = parts_of(value)
+            first = parts[0] if isinstance(parts[0], str) else ""
+            key, equals, _ = first.partition("=")
+            if not equals:
+                fields = Fields(fields.items, True)
+            else:
+                fields = fields.merged(Fields(((key, text((first[len(key) + 1 :], *parts[1:]))),)))
+            kinds.add("form")
+            continue
+        found, kind = http.of_written(value)
+        fields = fields.merged(found)
+        kinds.add("json" if name == "json" or (as_json and kind == "any") else kind)
+    if len(kinds) != 1:
+        return Fields(fields.items, True), "any"
+    kind = kinds.pop()
+    return (Fields(more=True) if kind == "any" else _opened(fields)), kind
+
+
+def _opened(fields: Fields) -> Fields:
+    """Values that aren't whole are unknown."""
+    return Fields(tuple((name, UNKNOWN if isinstance(value, Text) else value) for name, value in fields.items),
+                  fields.more)  # fmt: skip
+
+
+def wget(seen: Seen, line: int, args: list[Value]) -> None:
+    """One wget command."""
+    verb: Value | None = None
+    fields, kind = Fields(), _none()
+    urls: list[Value] = []
+    skip = False
+    for place, arg in enumerate(args):
+        parts = parts_of(arg)
+        first = parts[0] if isinstance(parts[0], str) else ""
+        name, equals, _ = first.partition("=")
+        if skip:
+            skip = False
+        elif name in ("--method", "--post-data", "--body-data") and equals:
+            value = text((first[len(name) + 1 :], *parts[1:]))
+            if name == "--method":
+                verb = value
+            else:
+                fields, kind = http.of_written(value)
+                verb = verb or Lit("POST")
+        elif name in ("--post-file", "--body-file"):
+            fields, kind = Fields(more=True), "any"
+            verb = verb or Lit("POST")
+        elif first in ("-O", "-o", "-P", "-U", "-t", "-T", "--output-document", "--header", "--user-agent"):
+            skip = True
+        elif not first.startswith("-") and place >= 0:
+            urls.append(arg)
+    for url in urls:
+        seen.requests.append(Request(line=line, verb=verb or Lit("GET"), url=url, body=fields, kind=kind))
+
+
+def _none() -> Kind:
+    return "none"
+
+
+def gh(seen: Seen, line: int, args: list[Value], text_in: Value | None) -> None:
+    """`gh api PATH`: GitHub's own command line."""
+    if not args or args[0] != Lit("api"):
+        seen.note(f"Line {line}: of gh's commands only `gh api` is read.")
+        return
+    verb: Value | None = None
+    path: Value | None = None
+    fields = Fields()
+    sent = False
+    place = 1
+    while place < len(args):
+        arg = args[place]
+        first = str(arg.value) if isinstance(arg, Lit) else ""
+        place += 1
+        following = args[place] if place < len(args) else UNKNOWN
+        if first in ("-X", "--method"):
+            verb = following
+            place += 1
+        elif first.startswith(("-X", "--method=")):
+            verb = Lit(first.removeprefix("--method=").removeprefix("-X"))
+        elif first in ("-f", "-F", "--field", "--raw-field"):
+            parts = parts_of(following)
+            key, _, value = (parts[0] if isinstance(parts[0], str) else "").partition("=")
+            known = text((value, *parts[1:]))
+            plainly = isinstance(known, Lit) and first in ("-f", "--raw-field") and "[" not in key
+            fields = fields.merged(Fields(((key.partition("[")[0], known if plainly else UNKNOWN),)))
+            sent = True
+            place += 1
+        elif first in ("--input", "-H", "--header", "-q", "--jq", "-t", "--template", "--cache", "-p", "--preview"):
+            if first == "--input":
+                fields, sent = Fields(fields.items, True), True
+            place += 1
+        elif not first.startswith("-") and path is None:
+            path = arg
+    if path is None:
+        return
+    parts = parts_of(path)
+    if isinstance(parts[0], str) and "://" not in parts[0]:
+        path = text(("https://api.github.com/", parts[0].lstrip("/"), *parts[1:]))
+    verb = verb or Lit("POST" if sent else "GET")
+    if isinstance(verb, Lit) and str(verb.value).upper() == "GET":
+        seen.requests.append(Request(line=line, verb=verb, url=path, query=fields))
+    else:
+        seen.requests.append(Request(line=line, verb=verb, url=path, body=fields, kind="json" if sent else "none"))
+
+
+def httpie(seen: Seen, line: int, command: str, args: list[Value]) -> None:
+    """`http [METHOD] URL [name=value …]`."""
+    words = [arg for arg in args if not str(parts_of(arg)[0] or "").startswith("-")]
+    verb: Value | None = None
+    if words and isinstance(words[0], Lit) and str(words[0].value).isupper() and str(words[0].value).isalpha():
+        verb = words.pop(0)
+    if not words:
+        return
+    url = words.pop(0)
+    fields, query = Fields(), Fields()
+    for word in words:
+        parts = parts_of(word)
+        first = parts[0] if isinstance(parts[0], str) else ""
+        for mark in ("==", ":=", "="):
+            key, found, value = first.partition(mark)
+            if found:
+                known: Value = text((value, *parts[1:]))
+                known = known if isinstance(known, Lit) and mark != ":=" else UNKNOWN
+                if mark == "==":
+                    query = query.merged(Fields(((key, known),)))
+                else:
+                    fields = fields.merged(Fields(((key, known),)))
+                break
+    parts = parts_of(url)
+    if isinstance(parts[0], str) and "://" not in parts[0]:
+        url = text((f"{'https' if command == 'https' else 'http'}://", *parts))
+    form = any(arg in (Lit("-f"), Lit("--form")) for arg in args)
+    kind: Kind = "none" if not fields.items else "form" if form else "json"
+    seen.requests.append(
+        Request(line=line, verb=verb or Lit("POST" if fields.items else "GET"), url=url, query=query, body=fields,
+                kind=kind)
+    )  # fmt: skip

@@ -1,0 +1,52 @@
+"""Credential files for a program: stand-ins with placeholders in them, and where they say that tokens are to be had."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
+
+from policies.accounts import Origin
+from runtimes.code import environment
+from runtimes.gateway.plan import TokenEndpoint
+from vault.lease import Lease
+
+_NOT_WORD = re.compile(r"[^A-Za-z0-9]+")
+
+
+@dataclass(slots=True)
+class Handed:
+    """What a program gets: files by their names in its folder, variables that lead there, and the endpoints that the
+    gateway answers for them."""
+
+    files: dict[str, str] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
+    endpoints: tuple[TokenEndpoint, ...] = ()
+
+
+def handed(leases: Iterable[Lease], placeholders: Mapping[tuple[str, str], str]) -> Handed:
+    """The stand-ins for the leases' files. Where two have one name or variable, the first account has it; each has its
+    own as `GOEX_FILE_<SERVICE>_<ACCOUNT>`, too, and the first of a service as `GOEX_FILE_<SERVICE>`."""
+    made = Handed()
+    for lease in leases:
+        account = (lease.account.service, lease.account.name)
+        if lease.file is None or account not in placeholders:
+            continue
+        words = "-".join(_NOT_WORD.sub("-", part).strip("-") for part in account)
+        name = lease.file.name if lease.file.name not in made.files else f"{words}-{lease.file.name}"
+        made.files[name] = lease.file.filled(placeholders[account])
+        place = f"{environment.FOLDER}/{name}"
+        service, own = (_NOT_WORD.sub("_", part).strip("_").upper() for part in account)
+        for variable in (lease.file.variable, f"GOEX_FILE_{service}", f"GOEX_FILE_{service}_{own}"):
+            if variable and variable not in environment.VARIABLES:
+                made.variables.setdefault(variable, place)
+        if lease.file.endpoint:
+            made.endpoints += (endpoint(account, lease.file.endpoint),)
+    return made
+
+
+def endpoint(account: tuple[str, str], url: str) -> TokenEndpoint:
+    """A token endpoint of an account, by its URL. Raises InvalidInput."""
+    path = tuple(unquote(part) for part in urlsplit(url).path.strip("/").split("/"))
+    return TokenEndpoint(account=account, origin=Origin.parse(url), path=path)
