@@ -212,3 +212,23 @@ def test_names_that_a_variable_of_a_programs_own_cannot_have(name: str) -> None:
 def test_half_a_character_is_refused() -> None:
     with pytest.raises(InvalidInput, match="half a character"):
         environment.job(action_id="a", language="python", program="\ud800", ca_pem="", socket_dir="/x", env={})
+
+
+@pytest.mark.parametrize(
+    ("client", "proxies", "certificates"),
+    [
+        ("curl", ("http_proxy", "HTTPS_PROXY"), ("CURL_CA_BUNDLE",)),
+        ("requests, urllib, httpx", ("http_proxy", "https_proxy"), ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")),
+        ("slack_sdk", ("HTTPS_PROXY", "https_proxy"), ("SSL_CERT_FILE",)),
+        ("googleapiclient", ("http_proxy", "https_proxy"), ("HTTPLIB2_CA_CERTS",)),
+        ("Go", ("HTTP_PROXY", "HTTPS_PROXY"), ("SSL_CERT_FILE",)),
+        ("node", ("https_proxy",), ("NODE_EXTRA_CA_CERTS",)),
+        ("git", ("https_proxy",), ("GIT_SSL_CAINFO",)),
+        ("gRPC", ("https_proxy",), ("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",)),
+    ],
+)
+def test_variables_by_client(client: str, proxies: tuple[str, ...], certificates: tuple[str, ...]) -> None:
+    seen = environment.VARIABLES
+    assert {seen.get(name) for name in proxies} == {"http://127.0.0.1:3128"}, client
+    assert {seen.get(name) for name in certificates} == {"/goex/job/ca.pem"}, client
+    assert seen["no_proxy"] == seen["NO_PROXY"] == ""  # nothing goes past it, not even to localhost
