@@ -266,6 +266,8 @@ class Passage:
                 if (no := watch.feed(data)) is not None:
                     raise _Stop(no)
                 await call.send(data)
+            if (no := watch.finish()) is not None:
+                raise _Stop(no)
         except BadHead as error:
             raise _Stop(_unframed(error)) from error
 

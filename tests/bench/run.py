@@ -33,6 +33,7 @@ from tests.bench import (
     remembering,
     sandbox,
     searching,
+    streaming,
     verifying,
     waiting,
 )
@@ -44,7 +45,7 @@ GROUPS: Mapping[str, Group] = {
     module.NAME: module.measure
     for module in (
         importing, opening, searching, mapping, remembering, deciding, leasing, journaling, verifying, paging,
-        gateway, sandbox, waiting, executing, folders, databases,
+        gateway, streaming, sandbox, waiting, executing, folders, databases,
     )
 }  # fmt: skip
 

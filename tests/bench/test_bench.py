@@ -27,6 +27,7 @@ from tests.bench import (
     run,
     sandbox,
     searching,
+    streaming,
     verifying,
 )
 from tests.bench.measure import LEAST_ROUNDS, Row, Timings, in_turn, row, table
@@ -45,6 +46,7 @@ NAMES = (
     "log.verify.rows_per_s",
     "log.first_page.p50_ms",
     "gateway.added.p50_ms",
+    "gateway.stream_mb_per_s",
     "sandbox.cold.p50_ms",
     "sandbox.warm.p50_ms",
     "exec.p50_ms",
@@ -171,6 +173,15 @@ async def test_a_tiny_run_over_a_short_journal() -> None:
     pages = await paging.measure(rows=7200, rounds=1)  # as few as fill a page of what is looked for
     assert [each.name for each in pages] == [paging.NAME, "log.rows_page.p50_ms", "log.found_page.p50_ms"]
     assert all(each.value > 0 and each.floor > 0 for each in pages)
+
+
+async def test_a_tiny_run_over_short_streams() -> None:
+    rows = await streaming.measure(body=2**20, large=2**22, rounds=2)
+    names = ["gateway.upload_mb_per_s", "gateway.rules.added.p50_ms", "gateway.stream_rss_mb"]
+    assert [each.name for each in rows] == [streaming.NAME, *names]
+    assert [each.unit for each in rows] == ["MB/s", "MB/s", "ms", "MB"]
+    assert all(each.floor > 0 for each in rows)
+    assert rows[0].value >= rows[0].p95 > 0
 
 
 async def test_a_tiny_run_over_a_small_folder() -> None:

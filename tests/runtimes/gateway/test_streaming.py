@@ -1,0 +1,62 @@
+"""Large bodies through the real gateway process: what it takes of memory doesn't grow with them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runtimes.gateway.client import GatewayClient
+from tests.bench.blobs import blobs
+from tests.bench.streaming import MARK, Reader, lease, peak_mb, plan
+from tests.bench.upstream import Upstream
+from tests.runtimes.gateway.running import client_fixture  # noqa: F401  a fixture
+from tests.runtimes.gateway.support import Container, Watch
+
+_BODY = int(os.environ.get("GOEX_STREAMED_MB", "200")) * 2**20
+_GROWS = 24  # megabytes that the process may grow by, whatever the length; the body whole would be 200
+
+
+@pytest.fixture(name="service", scope="module")
+def service_fixture() -> Iterator[Upstream]:
+    with blobs() as service:
+        yield service
+
+
+@pytest.mark.parametrize("way", ["read", "write"])
+async def test_memory_stays_while_a_large_body_flows(client: GatewayClient, service: Upstream, way: str) -> None:
+    watch = Watch()
+    folder = await client.open(plan(service), [lease(service)], watch.observer())
+    reader = await asyncio.to_thread(Reader, Container(folder, client.ca_pem), service, MARK)
+    assert client.pid is not None
+    await asyncio.to_thread(reader.read, 100_000)
+    await asyncio.to_thread(reader.write, 262_144)
+    before = peak_mb(client.pid)
+    await asyncio.to_thread(getattr(reader, way), _BODY)
+    assert peak_mb(client.pid) - before < _GROWS
+    assert [one.status for one in watch.exchanges] == [200] * 3
+    if way == "read":
+        assert watch.exchanges[-1].size == _BODY
+
+
+async def test_memory_stays_while_nobody_reads(client: GatewayClient, service: Upstream) -> None:
+    watch = Watch()
+    folder = await client.open(plan(service), [lease(service)], watch.observer())
+    container = Container(folder, client.ca_pem)
+    readers = [await asyncio.to_thread(Reader, container, service, MARK) for _ in range(4)]
+    assert client.pid is not None
+    before = peak_mb(client.pid)
+    for reader in readers:
+        await asyncio.to_thread(reader.ask, _BODY)
+    await asyncio.sleep(1)
+    assert peak_mb(client.pid) - before < _GROWS
+
+
+def test_the_figure_would_show_a_body_that_is_kept(tmp_path: Path) -> None:
+    before = peak_mb(os.getpid())
+    kept = bytes(_GROWS * 2 * 10**6).replace(b"\0", b"x")
+    assert peak_mb(os.getpid()) - before > _GROWS
+    del kept
