@@ -35,7 +35,6 @@ from runtimes.gateway.policy import No
 from runtimes.gateway.routes import Taken, is_graphql, routed, slot_values, whole
 from runtimes.gateway.tokens import answer_token, placeholder_of
 from runtimes.gateway.urls import (
-    MAX_QUERY_VALUE,
     BadTarget,
     decode_path,
     decode_query,
@@ -283,24 +282,23 @@ class RulePolicy:
         rule = admission.rule
         if len(body) > admission.limit:
             raise refuse("size", f"the body is longer than {admission.limit} bytes", status=413)
-        if not body:
-            self._check_body(rule, None, admission.query)
-            return self._sent(admission, None, b"", "")
-        if not admission.kind:
+        if body and not admission.kind:
             raise refuse("body", "a body without a content-type", hint="Say whether it is JSON or a form.")
         content_type = dict(admission.headers).get("Content-Type", "")
-        came = bodies.read_content(admission.kind, content_type, body, admission.limit)
-        content = self._check_body(rule, came, admission.query) or came
-        return self._sent(admission, content.value, content.body, content.type)
+        content = bodies.Content(fields=(), value=None, body=b"", type=content_type)
+        if body:
+            content = bodies.read_content(admission.kind, content_type, body, admission.limit)
+        return self._sent(admission, self._check_body(rule, content, admission.query))
 
-    def _sent(self, admission: Admission, value: JsonValue, body: bytes, kind: str) -> Ready:
-        headers = tuple((name, kind if name == "Content-Type" else text) for name, text in admission.headers)
+    def _sent(self, admission: Admission, content: bodies.Content) -> Ready:
+        headers = tuple((name, content.type if name == "Content-Type" else text) for name, text in admission.headers)
         self._check_calls(admission.rule)
         self._used[admission.rule.id] += 1
         if not admission.id:  # another rule than the head's
             admission = replace(admission, id=self._number(admission.rule))
         admission = replace(admission, headers=headers, rivals=())
-        return Ready(admission=admission, passed=self._passed(admission, value, len(body)), body=body)
+        passed = self._passed(admission, content.value, len(content.body))
+        return Ready(admission=admission, passed=passed, body=content.body)
 
     def _passed(self, admission: Admission, body: JsonValue, size: int) -> Passed:
         return Passed(
@@ -315,19 +313,19 @@ class RulePolicy:
         self._numbers[rule.id] += 1
         return f"{rule.id}#{self._numbers[rule.id]}"
 
-    def _check_body(self, rule: Rule, content: bodies.Content | None, query: Pairs) -> bodies.Content | None:
+    def _check_body(self, rule: Rule, content: bodies.Content, query: Pairs) -> bodies.Content:
         """The body without its placeholder, where that is its place. Raises NotPassed."""
-        fields = () if content is None else content.fields or ()
+        names = [name for name, _ in content.fields or ()]
         if rule.credential_at == "body":
-            found = [value for name, value in fields if name == rule.credential_name]
+            found = [value for name, value in content.fields or () if name == rule.credential_name]
             self._check_credential(rule, [value if isinstance(value, str) else "" for value in found])
-            content = None if content is None else bodies.without_field(content, rule.credential_name)
-        if content is not None and (self._holds(content.value) or self._holds([name for name, _ in fields])):
+            content = bodies.without_field(content, rule.credential_name)
+        if self._holds([content.value, *names]):
             raise bodies.misplaced("the body")
-        bodies.check_names(rule, [name for name, _ in fields])
+        bodies.check_names(rule, names)
         bodies.check_fields(rule, content, query, rule.must)
-        if content is not None and is_graphql(rule):
-            bodies.check_graphql([name for name, _ in fields])
+        if is_graphql(rule):
+            bodies.check_graphql(names)
         return content
 
 
@@ -341,20 +339,18 @@ def _target(asked: AskedHead) -> _Target:
 
 
 def _check_query(rule: Rule, query: Pairs) -> None:
-    for name, value in query:
+    for name, _ in query:
         if (carries_credential(name) and not rule.query.get(name)) or (
             carries_credential(name, "token", "key") and name not in rule.query
         ):
             raise refuse("credential", f"a credential that isn't the vault's, in the parameter {name}")
         if name not in rule.query:
             raise refuse("query", f"the parameter {name} isn't one of {rule.method_id} as it was allowed")
-        if len(value) > MAX_QUERY_VALUE:
-            raise refuse("query", f"the parameter {name} is too long")
 
 
 def _inspected(rule: Rule, kind: bodies.Kind, length: int | None, query: Pairs) -> bool:
     """Whether a body must be read whole before anything of it is sent."""
-    if rule.body_format != "any" or bodies.held(rule.fields) or rule.credential_at == "body" or is_graphql(rule):
+    if rule.body_format != "any" or bodies.held(rule.fields):
         return True
     if set(rule.must) - {name for name, _ in query}:
         return True

@@ -44,7 +44,9 @@ POST = rule(
     query={"pretty": ()}, fields={"channel": ("C1", "C2"), "count": (3, True), "text": ()}, must=("channel",),
     closed=("as_user",), body_format="json", headers=("X-Wanted", "X-Token-Kind"),
 )  # fmt: skip
-LIST = rule(1, "GET", "channels", Slot("id"), "messages", query={"limit": (), "kind": ("a", "b"), "after": (), "sig": ()})
+LIST = rule(
+    1, "GET", "channels", Slot("id"), "messages", query={"limit": (), "kind": ("a", "b"), "after": (), "sig": ()}
+)  # fmt: skip
 USER = rule(2, "GET", "users", Slot("id"), others=(("users", "me"), ("users", Slot("id", end=":secret"))))
 PUT = rule(3, "PUT", "files", Slot("path", many=True), request_bytes=1000, query={"mode": ("safe",)})
 DROP = rule(4, "DELETE", "messages", Slot("id", ("m1", "a/b")), body_format="none", calls=2)

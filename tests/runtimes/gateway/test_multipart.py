@@ -148,6 +148,7 @@ def test_a_form_with_files_is_held_to_its_fields_where_the_rule_has_some() -> No
         GOOD.replace(b"C1", b"C3"),
         field("text", "").replace(b"\r\n\r\n", b"\r\n\r\n\xff") + GOOD,
         field("Channel", "C1", '; filename="a"') + GOOD,
+        field(MARKS[WORK], "x", '; filename="a"') + GOOD,
         field("channel", "C1") + GOOD,
         field("as_user", "1") + GOOD,
         GOOD.replace(b'"channel"', b'"channel"; filename="a"'),

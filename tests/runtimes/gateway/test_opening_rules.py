@@ -21,7 +21,7 @@ from runtimes.gateway.codec import (
 )
 from runtimes.gateway.opening import check_opening
 from runtimes.gateway.plan import GatewayPlan, Passed, Refusal, Rule, Slot, TokenEndpoint
-from tests.runtimes.gateway.ruled import AUTH, CHAT, MARKS, PLAN, POST, RULES, SECRETS, WORK, leases
+from tests.runtimes.gateway.ruled import AUTH, CHAT, HOME, MARKS, PLAN, POST, RULES, SECRETS, WORK, leases
 from tests.runtimes.gateway.support import account, lease, planned
 from vault.secret import Secret
 
@@ -96,6 +96,7 @@ def test_rules_that_are_refused(changes: dict[str, Any], says: str) -> None:
         {"rules": tuple(replace(POST, id=f"rule-{number}") for number in range(501))},
         {"requests": (planned(CHAT),)},
         {"placeholders": {}},
+        {"placeholders": {MARKS[HOME]: HOME}, "tokens": ()},
         {"placeholders": {**PLAN.placeholders, "short": WORK}},
         {"placeholders": {**PLAN.placeholders, "with space-abcdefghijklmnopqrst": WORK}},
         {"placeholders": {**PLAN.placeholders, MARKS[WORK] + "x": WORK}},

@@ -23,6 +23,7 @@ from tests.runtimes.gateway.ruled import (
     FORM,
     FORMS,
     HOME,
+    HOME_POST,
     KEYED,
     MAPS,
     MARKS,
@@ -203,6 +204,7 @@ REFUSED: list[tuple[str, str, tuple[str, ...], bytes | None, str]] = [
     ("placeholder", f"GET /api/users/{MARKS[WORK]}", (W,), None, ""),
     ("placeholder", f"GET /api/channels/c/messages?after={MARKS[WORK]}", (W,), None, ""),
     ("placeholder", "POST /api/messages", (W,), json.dumps({"channel": "C1", "text": [MARKS[WORK]]}).encode(), ""),
+    ("placeholder", "POST /api/messages", (W,), json.dumps({"channel": "C1", "text": {MARKS[WORK]: 1}}).encode(), ""),
     ("placeholder", "POST /api/messages", (W,), f"channel=C1&text={MARKS[HOME]}".encode(), FORM_TYPE),
     ("placeholder", "PUT /api/files/a?mode=safe", (W,), f"abc {MARKS[WORK]}".encode(), "text/plain"),
     ("credential", "POST /api/messages", (W,), b'{"channel":"C1","token":"abc"}', "application/json"),
@@ -308,6 +310,40 @@ def test_a_body_whose_fields_matter_is_read_whole_and_is_an_object(held: dict[st
         assert refused.kind == "field"
 
 
+@pytest.mark.parametrize(
+    ("more", "headers", "whole"),
+    [
+        (
+            {"fields": {"a": ("b",)}},
+            ("Transfer-Encoding: chunked", "Content-Type: multipart/form-data; boundary=x"),
+            True,
+        ),
+        ({"fields": {"a": ()}, "must": ("a",)}, ("Transfer-Encoding: chunked", "Content-Type: application/json"), True),
+        ({"fields": {"a": ()}}, ("Transfer-Encoding: chunked", "Content-Type: application/json"), False),
+        ({}, ("Content-Length: 10", "Content-Type: application/json"), True),
+        ({}, ("Content-Length: 2000000", "Content-Type: application/json"), False),
+        ({}, ("Transfer-Encoding: chunked", f"Content-Type: {FORM_TYPE}"), True),
+        ({}, ("Content-Length: 10", "Content-Type: multipart/form-data; boundary=x"), False),
+        ({}, ("Content-Length: 10", "Content-Type: image/png"), False),
+    ],
+)
+def test_which_bodies_are_read_whole(more: dict[str, Any], headers: tuple[str, ...], whole: bool) -> None:
+    plan = replace(PLAN, rules=(rule(0, "POST", "messages", **more),))
+    found = admit("POST /api/messages", W, *headers, plan=plan)
+    assert isinstance(found, Admission)
+    assert found.inspect == whole
+
+
+def test_a_parameter_that_is_a_credential_is_none_of_the_rule_s() -> None:
+    plan = replace(PLAN, rules=(rule(0, "GET", "x", query={"access_token": (), "api_key": ("k",), "token": ()}),))
+    found = {
+        query: admit(f"GET /api/x?{query}", W, plan=plan)
+        for query in ("access_token=a", "key=a", "api_key=b", "api_key=k", "token=a")
+    }
+    kinds = {query: one.kind for query, one in found.items() if isinstance(one, No)}
+    assert kinds == {"access_token=a": "credential", "key=a": "credential", "api_key=b": "field"}
+
+
 def test_a_known_field_is_not_taken_for_a_closed_one() -> None:
     one = rule(0, "POST", "messages", fields={"user_name": ()}, closed=("username",), body_format="json")
     plan = replace(PLAN, rules=(one,))
@@ -408,7 +444,7 @@ def test_a_body_chooses_among_the_rules_of_one_path() -> None:
     assert isinstance(admission, Admission)
     refused = policy.read(admission, b'{"do":"list","of":"C2"}')
     assert isinstance(refused, No)
-    assert refused.kind == "field"
+    assert (refused.kind, refused.method_id) == ("field", "chat.method12")  # what the first rule has against it
 
 
 def test_a_rule_holds_so_many_times() -> None:
@@ -461,6 +497,88 @@ def test_what_a_body_did_not_use_can_be_used_again() -> None:
     assert isinstance(policy.admit(head), No)
 
 
+def test_a_call_that_is_over_gives_nothing_back() -> None:
+    policy = RulePolicy(replace(PLAN, rules=(replace(POST, calls=1),)))
+    head = asked("POST /api/messages", W, "Content-Type: application/json", "Content-Length: 2")
+    admission = policy.admit(head)
+    assert isinstance(admission, Admission)
+    policy.settle(admission, 0)
+    assert isinstance(policy.read(admission, b"[]"), No)
+    assert isinstance(policy.admit(head), No)
+
+
+@pytest.mark.parametrize("rules", [(POST, HOME_POST), (HOME_POST, POST)])
+def test_the_reason_is_that_of_the_placeholder_s_account(rules: tuple[Rule, ...]) -> None:
+    found = admit("POST /api/messages?odd=1", W, plan=replace(PLAN, rules=rules))
+    assert isinstance(found, No)
+    assert found.kind == "query"
+
+
+def test_a_body_is_read_where_there_is_one() -> None:
+    one = rule(0, "POST", "messages", body_format="json", request_bytes=20)
+    policy = RulePolicy(replace(PLAN, rules=(one,)))
+    none = policy.admit(asked("POST /api/messages", W, "Content-Length: 0"))
+    assert isinstance(none, Admission)
+    assert not none.inspect
+    assert policy.ready(none, 0).passed.body is None
+    later = ("Transfer-Encoding: chunked", "Content-Type: application/json")
+    chunked = policy.admit(asked("POST /api/messages", W, *later))
+    assert isinstance(chunked, Admission)
+    assert chunked.inspect
+    empty = policy.read(chunked, b"")
+    assert isinstance(empty, Ready)
+    assert (empty.body, empty.passed.body) == (b"", None)
+    large = policy.read(chunked, b'{"a":"01234567890123"}')
+    assert isinstance(large, No)
+    assert (large.kind, large.status) == ("size", 413)
+    silent = policy.admit(asked("POST /api/messages", W, later[0]))
+    assert isinstance(silent, Admission)
+    refused = policy.read(silent, b"{}")
+    assert isinstance(refused, No)
+    assert "without a content-type" in refused.reason
+    other = policy.admit(asked("POST /api/messages", W, later[0], "Content-Type: text/plain"))
+    assert isinstance(other, No)
+    assert "is JSON or a form" in other.reason
+
+
+def test_what_must_be_there_is_missing_from_an_empty_body_too() -> None:
+    policy = RulePolicy(PLAN)
+    later = ("Transfer-Encoding: chunked", "Content-Type: application/json")
+    for line, mark, origin, kind in [
+        ("POST /api/messages", W, CHAT, "field"),
+        ("POST /send", "Accept: */*", FORMS, "placeholder"),
+    ]:
+        admission = policy.admit(asked(line, mark, *later, origin=origin))
+        assert isinstance(admission, Admission)
+        refused = policy.read(admission, b"")
+        assert isinstance(refused, No)
+        assert refused.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "content_type"),
+    [
+        ("placeholder", b"to=ann", FORM_TYPE),
+        ("credential", b"to=ann&token=abc", FORM_TYPE),
+        ("placeholder", f"to=ann&token={MARKS[WORK]}".encode(), FORM_TYPE),
+        ("credential", f"to=ann&token={MARKS[FORM]}&token={MARKS[FORM]}".encode(), FORM_TYPE),
+        ("credential", json.dumps({"to": "ann", "token": [MARKS[FORM]]}).encode(), "application/json"),
+        ("placeholder", json.dumps({"to": "ann", "token": MARKS[FORM], "x": MARKS[FORM]}).encode(), "application/json"),
+        ("credential", f"to=ann&token={MARKS[FORM]}&access_token=a".encode(), FORM_TYPE),
+        ("field", f"to=bob&token={MARKS[FORM]}".encode(), FORM_TYPE),
+        (
+            "body",
+            f'--x\r\nContent-Disposition: form-data; name="token"\r\n\r\n{MARKS[FORM]}\r\n--x--\r\n'.encode(),
+            "multipart/form-data; boundary=x",
+        ),
+    ],
+)
+def test_a_credential_in_a_body_is_the_placeholder_of_its_account(kind: str, body: bytes, content_type: str) -> None:
+    found = judge("POST /send", body=body, kind=content_type, origin=FORMS)
+    assert isinstance(found, No)
+    assert found.kind == kind
+
+
 def test_so_many_are_under_way_at_once() -> None:
     policy = RulePolicy(PLAN)
     admissions = [policy.admit(asked("GET /api/users/u1", W)) for _ in range(MAX_UNDER_WAY)]
@@ -478,6 +596,7 @@ def test_so_many_are_under_way_at_once() -> None:
 def test_nothing_passes_when_it_is_stopped() -> None:
     policy = RulePolicy(PLAN)
     policy.stop("too much was refused")
+    policy.stop("the action has ended")
     found = policy.admit(asked("GET /api/users/u1", W))
     assert isinstance(found, No)
     assert "too much was refused" in found.reason
@@ -524,8 +643,10 @@ def test_the_token_endpoint_is_answered_with_the_placeholder() -> None:
         answered = policy.answer(local, body)
         assert (answered.status, json.loads(answered.body)["error"]) == (400, error)
         assert MARKS[WORK].encode() not in answered.body
-    for line in ("GET /token", "POST /token?x=1", "POST /other"):
-        assert isinstance(admit(line, f"Content-Type: {FORM_TYPE}", origin=AUTH), No)
+    for line, kind in [
+        ("GET /token", FORM_TYPE), ("POST /token?x=1", FORM_TYPE), ("POST /other", FORM_TYPE), ("POST /token", "a/b"),
+    ]:  # fmt: skip
+        assert isinstance(admit(line, f"Content-Type: {kind}", "Content-Length: 10", origin=AUTH), No)
 
 
 def test_a_refusal_says_to_the_code_what_was_refused_and_what_to_do() -> None:
