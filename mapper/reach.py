@@ -35,6 +35,11 @@ class Reach:
         a, b = self.bits, other.bits
         return Reach((a[0] | b[0], a[1] | b[1], a[2] | b[2], a[3] | b[3]), self.services | other.services)
 
+    def looked_at(self) -> Reach:
+        """The same, each method as one that only reads: what a scope opens whose provider lets it only look."""
+        a = self.bits
+        return Reach((a[0] | a[1] | a[2] | a[3], 0, 0, 0), self.services, self.home)
+
     def within(self, other: Reach) -> bool:
         """Whether `other` opens all that this does."""
         return all(mine & theirs == mine for mine, theirs in zip(self.bits, other.bits, strict=True))

@@ -9,9 +9,11 @@ scopes say and open, none about one provider:
 * a scope over what the app made itself doesn't reach what was there before;
 * a scope over the signed-in person's own things fits calls about that person, and no others; one over what the
   person owns fits calls that name nobody's;
-* a scope over the files that were made or opened with the app fits calls that make one;
+* a scope over the files that were made or opened with the app fits calls that make one, and hardly those that look at
+  one which was there;
 * a scope that only looks at one kind of thing (`photos`, `availability`) fits calls that name that kind, as long as
-  there is one that looks at all of them; of several kinds side by side (`sleep`, `location`), the one that is named;
+  there is one that looks at all of them; of several kinds side by side (`sleep`, `location`), the one that is named,
+  or that everyday words stand for;
 * a scope of another service's is second to one of this service's own;
 * a scope over what is said about things doesn't destroy them, and one that only looks doesn't change them by SQL.
 
@@ -21,11 +23,12 @@ Not fitting is a doubt, not a ban, but for what is refused: where nothing fits b
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from mapper.reach import Reach
-from mapper.scope_words import Limit, Said, said, stems
+from mapper.scope_words import Limit, Said, said, stem, stems
 from policies.actions import Call
 from policies.catalog import Method, Risk, Scope
 from policies.jsonvalue import JsonValue
@@ -39,6 +42,11 @@ _SQL_CHANGE = re.compile(
 )
 _SQL = re.compile(r"\bsql\b|(?<=[a-z])Sql\b", re.IGNORECASE)
 _OWN_FOLDER = "appdata"
+_SMALL_TEXT = """
+a all an and are as at be by can for from has have how if in is it of on or that the this to was what where which with
+you your
+"""
+_SMALL = frozenset(_SMALL_TEXT.split())  # words that are in every description
 _FIRST_PERSON = frozenset({"my", "mine", "me", "i", "myself"})
 _OWNED = ".owned"
 _OWN_NAMES = frozenset({"me", "primary"})
@@ -53,7 +61,6 @@ _EVERYDAY = {
     "glucose": "sugar",
     "monetary": "revenue earn earned earning money income cpm payout",
 }
-_KIND_OF = {word: kind for kind, words in _EVERYDAY.items() for word in words.split()}
 _FEW = 2  # methods of a service that a scope of another's opens when it is only there to help
 _WHOLE = 5  # the best score: a value that is the kind's name
 _SIDE_BY_SIDE = 3  # kinds that are several; of two, a call must name one by a value of its own
@@ -102,7 +109,7 @@ def doubts(
     found = {name: _refused(method, facts, name) for name in among}
     for name, each in among.items():
         found[name] += _limited(each, facts, known)
-    for rule in (_others, _owned, _made, _subsets, _foreign, _elsewhere, _kinds):
+    for rule in (_others, _owned, _made, _opened, _subsets, _foreign, _elsewhere, _more, _kinds):
         sound = {name: each for name, each in among.items() if found[name] == 0}
         if len(sound) < 2:
             break
@@ -131,7 +138,9 @@ class _Facts:
         self.value_stems = {stem for phrase in self.phrases for stem in (*phrase, "".join(phrase))}
         self.whole = {"".join(stems(value)) for value in self.values if value.isidentifier()}
         asked = stems(words[:_MAX_TEXT])[:_MAX_WORDS]
-        self.asked = [*asked, *(_KIND_OF[word] for word in asked if word in _KIND_OF)]
+        self.asked = [*asked, *_everyday(asked)]
+        self.meant = _everyday(self.value_stems)
+        self.everyday = self.meant | _everyday(asked)
         # What the path names: the things that the call is about, the last of them the item itself.
         self.path = {
             key: value
@@ -142,8 +151,24 @@ class _Facts:
         self.item = placed[-1] if len(placed) > 1 else ""
         around = method.name.split(".")[:-1]
         self.noun = (stems(around[-1]) or [""])[-1] if around else ""
+        self.own_folder = any(_OWN_FOLDER in value.lower() for value in self.values)
         self.me = any(value == "me" or value.endswith("/me") for value in self.values)
         self.sql_changes = any(_SQL_CHANGE.match(value) for value in self.values) and _takes_sql(method)
+
+
+@cache
+def _kinds_of() -> Mapping[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {}
+    for kind, words in _EVERYDAY.items():
+        for word in words.split():
+            for form in (word, stem(f"{word}s")):  # "calories" has a stem of its own
+                found[form] = found.get(form, frozenset()) | {kind}
+    return found
+
+
+def _everyday(words: Iterable[str]) -> frozenset[str]:
+    """The kinds of data that everyday words stand for."""
+    return frozenset().union(*(_kinds_of().get(word, frozenset()) for word in words))
 
 
 def _takes_sql(method: Method) -> bool:
@@ -195,9 +220,7 @@ def _limited(each: Candidate, facts: _Facts, known: frozenset[str]) -> int:
         found += 4
     if Limit.ROLE not in limits and facts.as_admin:
         found += 1
-    if Limit.OWN in limits and not (
-        each.said.base.endswith(_OWN_FOLDER) and any(_OWN_FOLDER in value.lower() for value in facts.values)
-    ):
+    if Limit.OWN in limits and not (each.said.base.endswith(_OWN_FOLDER) and facts.own_folder):
         found += 2
     if Limit.METADATA in limits and facts.destroys:
         found += 2
@@ -284,6 +307,9 @@ def _is_owned(each: Candidate) -> bool:
 
 def _made(among: Mapping[str, Candidate], facts: _Facts, known: frozenset[str]) -> list[str]:
     """Those over files that were there before, where the call makes a new one and a scope is for those alone."""
+    folder = {name for name, each in among.items() if each.said.base.endswith(_OWN_FOLDER)}
+    if facts.own_folder and folder:  # nothing else makes files there
+        return sorted(set(among) - folder)
     looking = any(each.said.looks for each in among.values())  # then it makes something else: no file without a change
     if looking or facts.path or facts.method.name.split(".")[-1] not in ("create", "insert"):
         return []
@@ -291,11 +317,32 @@ def _made(among: Mapping[str, Candidate], facts: _Facts, known: frozenset[str]) 
     return sorted(set(among) - used) if used else []
 
 
+def _opened(among: Mapping[str, Candidate], facts: _Facts, known: frozenset[str]) -> list[str]:
+    """Those over files that were opened with the app, where the call looks at one that was there, and another looks."""
+    if facts.method.risk is not Risk.READ or not facts.path:
+        return []
+    looking = any(each.said.looks and not each.said.limits for each in among.values())
+    return [name for name, each in among.items() if Limit.USED in each.said.limits] if looking else []
+
+
+def _more(among: Mapping[str, Candidate], facts: _Facts, known: frozenset[str]) -> list[str]:
+    """Of two that look, one at what the other does and at one kind more (`analytics`, `analytics-monetary`): the first
+    where that kind is named. What is named so may show more, and never changes more."""
+    plain = {each.said.base: name for name, each in among.items() if each.said.looks}
+    words = {*facts.asked, *facts.everyday, *facts.value_stems}
+    behind = []
+    for name, each in among.items():
+        first, _, kind = each.said.base.rpartition("-")
+        if each.said.looks and kind and first in plain:
+            behind.append(plain[first] if words & set(stems(kind)) else name)
+    return behind
+
+
 def _asks_for_own(among: Mapping[str, Candidate], mine: set[str], facts: _Facts) -> bool:
     if any(among[name].said.segments[0] in ("user", "userinfo") for name in mine):
         return False  # a profile is named by the call itself
     own = set().union(*(among[name].said.about for name in mine))
-    theirs = set().union(*(each.said.about for name, each in among.items() if name not in mine)) - own
+    theirs = set().union(*(each.said.about for name, each in among.items() if name not in mine)) - own - _SMALL
     return bool(_FIRST_PERSON & set(facts.asked)) and not theirs & set(facts.asked)
 
 
@@ -306,7 +353,7 @@ def _kinds(among: Mapping[str, Candidate], facts: _Facts, known: frozenset[str])
         shared = set.intersection(*(set(among[name].said.segments) for name in family))
         scores = {name: _score(among[name], shared, facts) for name in group}
         best = max(scores.values())
-        if len(family) < _SIDE_BY_SIDE and best < _WHOLE:
+        if len(family) < _SIDE_BY_SIDE and best < _WHOLE and not _told(group, among, shared, facts):
             continue
         if best:
             behind += [name for name, score in scores.items() if score < best]
@@ -334,7 +381,7 @@ def _families(among: Mapping[str, Candidate]) -> Iterator[tuple[list[str], list[
 
 def _score(each: Candidate, shared: set[str], facts: _Facts) -> int:
     """How well the call names the scope's kind: by a value that is nothing else, whole or first in a list, all its
-    words, some of them, in the request alone."""
+    words, some of them or what stands for them, in the request alone."""
     own = [segment for segment in each.said.segments if segment not in shared]
     kind = [stem for segment in own for stem in stems(segment) if stem not in ("and", "or", "of")]
     if not kind:
@@ -346,4 +393,12 @@ def _score(each: Candidate, shared: set[str], facts: _Facts) -> int:
         return 4
     if set(kind) & facts.value_stems:
         return 3 if set(kind) <= facts.value_stems else 2
-    return 1 if set(kind) & set(facts.asked) else 0
+    if set(kind) & facts.meant:
+        return 2
+    return 1 if set(kind) & ({*facts.asked} | facts.everyday) else 0
+
+
+def _told(group: Sequence[str], among: Mapping[str, Candidate], shared: set[str], facts: _Facts) -> bool:
+    """Whether everyday words stand for the kind of just one of them: a ride is an activity, and no sleep."""
+    kinds = [stem for name in group for each in among[name].said.segments if each not in shared for stem in stems(each)]
+    return len({kind for kind in kinds if kind in facts.everyday}) == 1

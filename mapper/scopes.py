@@ -3,7 +3,8 @@
 Counting scopes isn't the measure, what they open is. Of the scopes that a provider lists for a call, those are looked
 at that are likeliest to reach what the call is about (`mapper.scope_fit`). Of the sets of these, one is better than
 another when its worst new scope is less risky; then when what its new scopes open, over everything that their provider
-offers, weighs less (`mapper.reach`); then when it has fewer of them. Services of one provider share scopes, so that
+offers, weighs less (`mapper.reach`), whatever a provider lets only look counting as looking; then when it has fewer of
+them; then when all of them together are less risky. Services of one provider share scopes, so that
 they are covered together. What is granted already costs nothing new, so it is preferred wherever it suffices.
 Everything is decided by the catalog and the call, never by a model; a person's own words only choose between kinds of
 data that open as much as each other.
@@ -61,6 +62,7 @@ class Cost:
     risk: int  # of the worst new scope; 0: nothing new
     weight: int  # of what the new scopes open
     new: int  # how many are new
+    risks: int  # of all new scopes: of two that add nothing to the others, the one that only looks
     granted_risk: int
     granted_weight: int
     count: int
@@ -307,6 +309,7 @@ class _Search:
             risk=max((self._risk(scope) for scope in new), default=0),
             weight=self._opened(new).weight,
             new=len(new),
+            risks=sum(self._risk(scope) for scope in new),
             granted_risk=max((self._risk(scope) for scope in old), default=0),
             granted_weight=self._opened(old).weight,
             count=len(scopes),
@@ -383,7 +386,8 @@ class _Search:
     def _opened(self, scopes: frozenset[str]) -> Reach:
         opened = Reach()
         for scope in scopes:
-            opened = opened | self._reach[scope]
+            found = self._reach[scope]
+            opened = opened | (found.looked_at() if self._risk(scope) == Risk.READ else found)
         return opened
 
     def _greedy(self, wanted: list[frozenset[str]]) -> frozenset[str]:

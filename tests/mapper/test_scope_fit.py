@@ -295,3 +295,99 @@ def test_virtual_scopes_are_ordered_and_the_least_is_chosen() -> None:
     two = replace(service.methods["things.read"], scopes=("read", "admin"))
     among = Catalog.of([replace(service, methods={**service.methods, two.name: two})])
     assert all(suffices(among, "v", "things.read", risk.word) for risk in Risk)
+
+
+DATA = ("activity", "body", "sleep")
+FITNESS = {f"fit.{kind}.{way}": f"{way} your {kind}" for kind in DATA for way in ("read", "write")}
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments", "chosen"),
+    [
+        ("", {"source": "derived:com.example.calories.expended:merged"}, "activity"),  # a value stands for a kind
+        ("", {"source": "raw:com.example.weight:scale"}, "body"),
+        ("how many calories did I burn", {}, "activity"),
+        ("my nap at noon", {}, "sleep"),
+        ("my weight", {"source": "derived:com.example.step_count.delta"}, "activity"),  # values before words
+    ],
+)
+def test_everyday_words_stand_for_kinds_of_data(words: str, arguments: dict[str, str], chosen: str) -> None:
+    made = catalog(FITNESS, {"data.get": (Risk.READ, "fit.activity.read fit.body.read fit.sleep.read")})
+    assert least(made, "data.get", words=words, **arguments) == {f"fit.{chosen}.read"}
+
+
+def test_of_two_kinds_an_everyday_word_names_one_where_it_names_no_other() -> None:
+    made = catalog(FITNESS, {"sessions.delete": (Risk.DELETE, "fit.activity.write fit.sleep.write")})
+    assert least(made, "sessions.delete", words="that ride is wrong") == {"fit.activity.write"}
+    assert least(made, "sessions.delete", words="that nap is wrong") == {"fit.sleep.write"}
+    unnamed = least(made, "sessions.delete")
+    assert least(made, "sessions.delete", words="I took a nap after that ride") == unnamed
+
+
+def test_a_kind_more_is_only_seen_where_it_is_named() -> None:
+    made = catalog(
+        {"reports.readonly": "See reports", "reports-monetary.readonly": "See monetary and other reports"},
+        {"reports.query": (Risk.READ, "reports.readonly reports-monetary.readonly")},
+    )
+    assert least(made, "reports.query") == {"reports.readonly"}
+    assert least(made, "reports.query", words="how often was it watched") == {"reports.readonly"}
+    assert least(made, "reports.query", words="what did it earn") == {"reports-monetary.readonly"}
+    assert least(made, "reports.query", metrics="estimatedRevenue") == {"reports-monetary.readonly"}
+
+
+USED = {
+    "decks": "See, edit, create, and delete all your decks",
+    "decks.readonly": "See all your decks",
+    "file": "See, edit, create, and delete only the specific files you use with this app",
+}
+
+
+def placed(made: Catalog, name: str, path: str) -> Catalog:
+    """The same with a path in which one method names what it is about."""
+    service = made.service("s")
+    found = replace(service.methods[name], path=path, locations={path.strip("/{}"): "path"})
+    return Catalog.of([replace(service, methods={**service.methods, name: found})])
+
+
+def test_what_was_there_before_is_not_looked_at_by_the_scope_for_what_is_made() -> None:
+    made = catalog(
+        USED, {"decks.get": (Risk.READ, "decks decks.readonly file"), "notes.create": (Risk.WRITE, "decks file")}
+    )
+    calls = [
+        Call(service="s", method="decks.get", arguments={"deck": "1A"}),
+        Call(service="s", method="notes.create", arguments={}),
+    ]
+    found = least_scopes(placed(made, "decks.get", "/{deck}"), calls, frozenset())
+    # `decks` and `decks.readonly` add nothing to what `file` opens, so that the risk of each decides.
+    assert {scope.removeprefix(AUTH) for _, _, scope in found} == {"decks.readonly", "file"}
+
+
+def test_the_own_folder_is_reached_by_its_own_scope_alone() -> None:
+    scopes = {**USED, "appdata": "See, create, and delete its own configuration data"}
+    made = catalog(scopes, {"files.create": (Risk.WRITE, "decks file appdata")})
+    assert least(made, "files.create", name="Plans") == {"file"}
+    assert least(made, "files.create", parents=["appDataFolder"]) == {"appdata"}
+
+
+def test_small_words_are_nobodys() -> None:
+    made = catalog(
+        {
+            "tasks.me.readonly": "View your tasks",
+            "tasks.students.readonly": "View the tasks for students in the classes you teach",
+        },
+        {"tasks.list": (Risk.READ, "tasks.me.readonly tasks.students.readonly")},
+    )
+    assert least(made, "tasks.list", words="what do I have to hand in for the week") == {"tasks.me.readonly"}
+    assert least(made, "tasks.list", words="what did my students hand in") == {"tasks.students.readonly"}
+
+
+def test_a_method_that_is_risky_elsewhere_weighs_as_looking_for_a_scope_that_looks() -> None:
+    made = catalog(
+        {"rules.readonly": "See rules", "rules": "Manage rules", "all.readonly": "See everything", "all": "Manage all"},
+        {
+            "rules.get": (Risk.READ, "rules rules.readonly all.readonly"),
+            "rules.watch": (Risk.ADMIN, "rules rules.readonly"),
+            **{f"things{number}.get": (Risk.READ, "all.readonly") for number in range(5)},
+        },
+    )
+    assert least(made, "rules.get") == {"rules.readonly"}

@@ -24,6 +24,7 @@ __all__ = ["google_catalog"]
 GMAIL = "gmail-v1"  # the plain name is that of the service which comes with GoEx
 AUTH = "https://www.googleapis.com/auth/"
 VECTORS = Path(__file__).parent.parent / "vectors" / "least_scopes.jsonl"
+MORE = VECTORS.with_name("more_scopes.jsonl")
 DEV = Path(__file__).parents[3] / "shared" / "data" / "scopes" / "scope_dev.jsonl"
 NONE: frozenset[tuple[str, str, str]] = frozenset()
 
@@ -47,6 +48,15 @@ def test_the_cases_are_many_and_of_many_services() -> None:
     found = cases(VECTORS)
     assert len(found) >= 160
     assert len({case["service"] for case in found}) >= 90
+
+
+# Three sets (o1; o2 and o3; o4), each written before the rule was tried on it: then 98.2 %, 98.7 % and 99.2 % were
+# accepted, 1.2 %, 0.9 % and 0.8 % too wide. What was learnt from them since are principles (`mapper.scope_fit`).
+def test_the_rule_alone_on_cases_written_blind(google_catalog: Catalog) -> None:
+    found = measure(google_catalog, cases(MORE))
+    assert found.cases >= 500
+    assert found.accepted_pct >= 99.5, found.failures
+    assert found.excessive_pct <= 0.2, found.failures
 
 
 @pytest.mark.skipif(not DEV.exists(), reason="the shared evaluation data isn't here")
