@@ -133,7 +133,7 @@ with urllib.request.urlopen(req) as resp:
     print(json.loads(resp.read()))
 
 body = json.dumps({"channel": "C3", "text": "z"}).encode()
-request = urllib.request.Request("https://slack.com/api/chat.postMessage", body, {"Content-Type": "application/json"})
+request = urllib.request.Request("https://slack.com/api/chat.postMessage", body, {"Content-Type": "text/json"})
 print(urllib.request.urlopen(request, timeout=5).read())
 print(urllib.request.urlopen("https://slack.com/api/users.info?" + urllib.parse.urlencode({"user": "U1"})).read())
 ''',
@@ -325,7 +325,8 @@ folder = files.create(body={"name": "Q3", "mimeType": "application/vnd.google-ap
 media = MediaFileUpload("a.csv", mimetype="text/csv")
 files.create(body={"name": "a.csv", "parents": [folder["id"]]}, media_body=media).execute()
 calendar = discovery.build("calendar", "v3", credentials=creds)
-event = {"summary": "Standup", "start": {"dateTime": "2026-01-05T09:00:00Z"}, "end": {"dateTime": "2026-01-05T09:15:00Z"}}
+event = {"summary": "Standup", "start": {"dateTime": "2026-01-05T09:00:00Z"},
+         "end": {"dateTime": "2026-01-05T09:15:00Z"}}
 calendar.events().insert(calendarId="primary", body=event, sendUpdates="all").execute()
 ''',
         ("google_drive.files.list fields='nextPageToken, files(id, name)' q=\"name contains 'report'\"",
@@ -358,7 +359,7 @@ requests.get("https://discord.com/api/v9/users/@me")
 import http.client, json, urllib3, threading
 from concurrent.futures import ThreadPoolExecutor
 conn = http.client.HTTPSConnection("slack.com", timeout=10)
-conn.request("POST", "/api/chat.postMessage", json.dumps({"channel": "C1", "text": "a"}), {"Content-Type": "application/json"})
+conn.request("POST", "/api/chat.postMessage", json.dumps({"channel": "C1", "text": "a"}), {"Accept": "text/json"})
 print(conn.getresponse().read())
 pool = urllib3.PoolManager()
 pool.request("GET", "https://api.github.com/user/repos", fields={"per_page": "5"})
