@@ -32,7 +32,7 @@ from runtimes.gateway.asking import (
 from runtimes.gateway.head import Head
 from runtimes.gateway.plan import GatewayPlan, Passed, Rule
 from runtimes.gateway.policy import No
-from runtimes.gateway.routes import Taken, is_graphql, routed, slot_values, whole
+from runtimes.gateway.routes import Taken, is_graphql, rivals_of, routed, slot_values, whole
 from runtimes.gateway.tokens import answer_token, placeholder_of
 from runtimes.gateway.urls import (
     BadTarget,
@@ -82,6 +82,7 @@ class RulePolicy:
 
     def __init__(self, plan: GatewayPlan) -> None:
         self._plan = plan
+        self._rivals = rivals_of(plan.rules)
         self._used: Counter[str] = Counter()
         self._numbers: Counter[str] = Counter()
         self._unread: set[int] = set()
@@ -157,7 +158,7 @@ class RulePolicy:
         check_signed(asked.head, target.query, known)
         check_overrides(asked.head, (name for name, _ in target.query))
         fitting, worst = [], None
-        for rule, taken in routed(rules, asked.head.method, target.segments):
+        for rule, taken in routed(rules, self._rivals, asked.head.method, target.segments):
             try:
                 fitting.append(self._by(rule, taken, asked, target))
             except NotPassed as refused:

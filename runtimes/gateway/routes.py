@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from runtimes.gateway.asking import NotPassed, refuse
 from runtimes.gateway.plan import Rule, Slot
@@ -59,19 +60,68 @@ def slot_differs(template: Template, taken: Taken) -> str:
     return ""
 
 
-def closer(ours: Template, other: Template, segments: Sequence[str]) -> bool:
-    """Whether the path, which fits `ours`, is (or could be to some server) rather `other`'s, another method's."""
-    mine = divide(ours, segments)
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """The template of another method, prepared once: there may be hundreds, and each request is held against them."""
+
+    template: Template
+    lowered: Template
+    names: tuple[tuple[int, str], ...]  # its plain parts by their place, as far as that is known
+    size: int  # of a path that fits; 0: any
+
+    @classmethod
+    def of(cls, template: Template) -> Rival:
+        lowered = tuple(_lowered(part) for part in template)
+        names: list[tuple[int, str]] = []
+        many = False
+        for place, part in enumerate(lowered):
+            if isinstance(part, Slot):
+                many = many or part.many
+            elif not many:
+                names.append((place, part))
+        return cls(template, lowered, tuple(names), 0 if many else len(lowered))
+
+    def divide(self, lowered: Sequence[str]) -> Taken | None:
+        if (self.size and self.size != len(lowered)) or len(lowered) < len(self.lowered):
+            return None
+        if any(lowered[place] != name for place, name in self.names):
+            return None
+        return divide(self.lowered, lowered)
+
+
+def rivals_of(rules: Sequence[Rule]) -> dict[str, tuple[Rival, ...]]:
+    """By a rule's id: the paths of other methods at its verb and origin, as far as they are known."""
+    return {
+        rule.id: tuple(
+            Rival.of(template)
+            for template in (
+                *((*rule.base_path, *path) for path in rule.others),
+                *(whole(other) for other in rules if _beside(rule, other)),
+            )
+            if not _never_closer(whole(rule), template)
+        )
+        for rule in rules
+    }
+
+
+def closer(ours: Template, mine: Taken, rivals: Sequence[Rival], segments: Sequence[str]) -> bool:
+    """Whether the path, which fits `ours`, is (or could be to some server) rather another method's."""
     lowered = [segment.casefold() for segment in segments]
     while lowered and not lowered[-1]:
         lowered.pop()
-    theirs = divide([_lowered(part) for part in other], lowered) or divide(
-        [_lowered(part) for part in other], [*lowered[:-1], _SUFFIX.sub("", lowered[-1])] if lowered else []
-    )
-    if mine is None or theirs is None:
-        return False
-    exact, named = _exactness(ours, mine), _exactness(other, theirs)
-    return any(their > our for our, their in zip(exact, named, strict=False))
+    spellings = [lowered]
+    if lowered and (bare := _SUFFIX.sub("", lowered[-1])) != lowered[-1]:
+        spellings.append([*lowered[:-1], bare])
+    exact = _exactness(ours, mine)
+    for rival in rivals:
+        for spelling in spellings:
+            theirs = rival.divide(spelling)
+            if theirs is None:
+                continue
+            named = _exactness(rival.template, theirs)
+            if any(their > our for our, their in zip(exact, named, strict=False)):
+                return True
+    return False
 
 
 def freedom(template: Template) -> tuple[int, ...]:
@@ -130,7 +180,9 @@ def _exactness(template: Template, taken: Taken) -> list[int]:
     return found
 
 
-def routed(rules: Sequence[Rule], method: str, segments: Sequence[str]) -> list[tuple[Rule, Taken]]:
+def routed(
+    rules: Sequence[Rule], rivals: Mapping[str, Sequence[Rival]], method: str, segments: Sequence[str]
+) -> list[tuple[Rule, Taken]]:
     """The rules of one origin whose path this is, the most exact ones first. Raises NotPassed where there is none."""
     shaped = [(rule, taken) for rule in rules if (taken := divide(whole(rule), segments)) is not None]
     verbs = sorted({rule.method for rule, _ in shaped})
@@ -142,7 +194,7 @@ def routed(rules: Sequence[Rule], method: str, segments: Sequence[str]) -> list[
     found: list[tuple[Rule, Taken]] = []
     first: No | None = None
     for rule, taken in mine:
-        if reason := _not_its(rule, taken, rules, segments):
+        if reason := _not_its(rule, taken, rivals[rule.id], segments):
             first = first or No(reason, kind="path", method_id=rule.method_id)
         else:
             found.append((rule, taken))
@@ -151,11 +203,11 @@ def routed(rules: Sequence[Rule], method: str, segments: Sequence[str]) -> list[
     return sorted(found, key=lambda pair: freedom(whole(pair[0])))
 
 
-def _not_its(rule: Rule, taken: Taken, rules: Sequence[Rule], segments: Sequence[str]) -> str:
+def _not_its(rule: Rule, taken: Taken, rivals: Sequence[Rival], segments: Sequence[str]) -> str:
     """Why a path that has the rule's shape isn't the rule's, in words; "" when it is."""
     if reason := slot_differs(whole(rule), taken):
         return reason
-    if any(closer(whole(rule), other, segments) for other in _others(rule, rules)):
+    if closer(whole(rule), taken, rivals, segments):
         return "this path is another method's, which wasn't allowed"
     if rule.method == "POST" and _hidden(whole(rule), taken):
         return "a batch or GraphQL endpoint, whose requests couldn't be seen"
@@ -170,12 +222,17 @@ def is_graphql(rule: Rule) -> bool:
     return bool(rule.path) and isinstance(last := rule.path[-1], str) and last.casefold() == "graphql"
 
 
-def _others(rule: Rule, rules: Sequence[Rule]) -> list[Template]:
-    """The paths of other methods at the rule's verb and origin."""
-    found: list[Template] = [(*rule.base_path, *path) for path in rule.others]
-    return found + [
-        whole(other) for other in rules if other.method == rule.method and other.method_id != rule.method_id
-    ]  # fmt: skip
+def _never_closer(ours: Template, other: Template) -> bool:
+    """Whether nothing that fits both could be the other's: it is no more exact at any place."""
+    if len(ours) != len(other) or any(isinstance(part, Slot) and part.many for part in (*ours, *other)):
+        return False
+    exact, named = (_exactness(one, tuple(("",) for _ in one)) for one in (ours, other))
+    return all(their <= our for our, their in zip(exact, named, strict=True))
+
+
+def _beside(rule: Rule, other: Rule) -> bool:
+    """Whether `other` is of another method at the same verb and origin."""
+    return (other.origin, other.method) == (rule.origin, rule.method) and other.method_id != rule.method_id
 
 
 def _hidden(template: Template, taken: Taken) -> bool:
