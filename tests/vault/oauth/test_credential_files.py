@@ -1,0 +1,294 @@
+"""Credential files: what is asked for with them, what code gets in their place, and what can't be lent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.parse import parse_qsl
+
+import pytest
+from joserfc import jwt
+from joserfc.jwk import RSAKey
+
+from policies.accounts import Account, Origin
+from policies.errors import GoexError, InvalidInput, Unsupported
+from runtimes.code import credentials, environment
+from runtimes.gateway.tokens import answer_token
+from tests.vault.oauth.support import soon
+from vault.credential_file import GOOGLE_TOKENS, CredentialFile, stand_in_key
+from vault.lease import Lease
+from vault.oauth.errors import Refused
+from vault.oauth.keeper import Keeper
+from vault.secret import Secret
+from vault.store import Vault
+
+KEY = stand_in_key()
+EMAIL = "robot@barn.iam.example.org"
+PLACEHOLDER = "ya29.goex-notes-work-abcdefghijklmnop"
+
+
+@dataclass
+class TokenServer:
+    """A token endpoint that checks what it gets, as Google's does."""
+
+    url: str = ""
+    seen: list[dict[str, str]] = field(default_factory=list)
+    status: int = 200
+    states_scope: bool = False
+    answers: str = ""  # "": a token; else the placeholder that the gateway would give
+
+    def answer(self, body: bytes) -> tuple[int, bytes]:
+        form = dict(parse_qsl(body.decode()))
+        self.seen.append(form)
+        if self.answers:
+            status, _, said = answer_token(self.answers, body, form=True)
+            return status, said
+        if self.status != 200:
+            return self.status, json.dumps({"error": "invalid_grant", "error_description": form["assertion"]}).encode()
+        if form["grant_type"] == "refresh_token":
+            assert (form["refresh_token"], form["client_secret"]) == ("1//refresh-me", "gocspx-hush")
+        else:
+            token = jwt.decode(form["assertion"], RSAKey.import_key(KEY), algorithms=["RS256"])
+            claims, now = token.claims, datetime.now(UTC).timestamp()
+            assert (claims["iss"], claims["aud"], token.header["kid"]) == (EMAIL, self.url, "key-1")
+            assert claims["iat"] <= now < claims["exp"] <= claims["iat"] + 3600
+            form["scope"] = claims["scope"]
+        said_back: dict[str, Any] = {
+            "access_token": f"ya29.real-{len(self.seen)}", "token_type": "Bearer", "expires_in": 3599,
+        }  # fmt: skip
+        if self.states_scope:
+            said_back["scope"] = form.get("scope", "")
+        return 200, json.dumps(said_back).encode()
+
+
+@pytest.fixture
+def endpoint() -> Iterator[TokenServer]:
+    made = TokenServer()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            status, said = made.answer(self.rfile.read(int(self.headers["content-length"])))
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(said)))
+            self.end_headers()
+            self.wfile.write(said)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    made.url = f"http://127.0.0.1:{server.server_port}/token"
+    yield made
+    server.shutdown()
+    server.server_close()
+
+
+def service_account(url: str, **changed: object) -> bytes:
+    facts = {
+        "type": "service_account", "project_id": "barn", "private_key_id": "key-1", "private_key": KEY,
+        "client_email": EMAIL, "client_id": "1234", "auth_uri": "https://accounts.google.com/o/oauth2/auth",
+        "token_uri": url, "universe_domain": "googleapis.com",
+    }  # fmt: skip
+    return json.dumps({**facts, **changed}).encode()
+
+
+def user(url: str) -> bytes:
+    return json.dumps(
+        {"type": "authorized_user", "client_id": "me.apps.example.org", "client_secret": "gocspx-hush",
+         "refresh_token": "1//refresh-me", "token_uri": url}
+    ).encode()  # fmt: skip
+
+
+def put(vault: Vault, data: bytes, name: str = "work") -> None:
+    origin = Origin.parse("http://127.0.0.1:9")
+    account = Account(service="notes", name=name, origins=(origin,), base_url=str(origin), format="file", private=True)
+    vault.put(account, CredentialFile.of(data).to_secret(), replace=True)
+
+
+async def lease(keeper: Keeper, *scopes: str) -> Lease:
+    return await keeper.lease("notes", "work", action_id="a1", expires=soon(), scopes=scopes)
+
+
+async def test_a_service_accounts_token_is_asked_for_with_the_actions_scopes_alone(
+    endpoint: TokenServer, live_vault: Vault, keeper: Keeper
+) -> None:
+    put(live_vault, service_account(endpoint.url))
+    first = await lease(keeper, "notes.read", "notes.list")
+    assert first.secret.reveal() == b"ya29.real-1"
+    assert endpoint.seen[0]["scope"] == "notes.list notes.read"
+    assert (await lease(keeper, "notes.list", "notes.read")).secret == first.secret and len(endpoint.seen) == 1
+    assert (await lease(keeper, "notes.write")).secret.reveal() == b"ya29.real-2"
+    assert endpoint.seen[1]["scope"] == "notes.write"
+    # The server doesn't say which scopes it gave: then nobody but the gateway holds it to them.
+    assert (first.narrowed, first.scopes) == ("gateway", ())
+    assert first.expires <= datetime.now(UTC) + timedelta(minutes=10)
+    assert keeper.asks("notes", "work") and keeper.granted("notes", "work") is None
+
+
+async def test_a_token_whose_scopes_are_stated_is_held_by_the_service(
+    endpoint: TokenServer, live_vault: Vault, keeper: Keeper
+) -> None:
+    endpoint.states_scope = True
+    put(live_vault, service_account(endpoint.url))
+    held = await lease(keeper, "notes.read")
+    assert (held.narrowed, held.scopes) == ("token", ("notes.read",))
+
+
+async def test_a_new_file_and_a_refused_token_are_asked_for_anew(
+    endpoint: TokenServer, live_vault: Vault, keeper: Keeper
+) -> None:
+    put(live_vault, service_account(endpoint.url))
+    await lease(keeper, "notes.read")
+    put(live_vault, service_account(endpoint.url))
+    assert (await lease(keeper, "notes.read")).secret.reveal() == b"ya29.real-2"
+    keeper.distrust("notes", "work")
+    assert (await lease(keeper, "notes.read")).secret.reveal() == b"ya29.real-3"
+
+
+async def test_a_token_needs_scopes(endpoint: TokenServer, live_vault: Vault, keeper: Keeper) -> None:
+    put(live_vault, service_account(endpoint.url))
+    with pytest.raises(InvalidInput, match="named scopes"):
+        await lease(keeper)
+    assert endpoint.seen == []
+
+
+async def test_a_refusal_quotes_nothing_that_was_signed(
+    endpoint: TokenServer, live_vault: Vault, keeper: Keeper
+) -> None:
+    put(live_vault, service_account(endpoint.url))
+    endpoint.status = 400
+    with pytest.raises(Refused) as refused:
+        await lease(keeper, "notes.read")
+    assert endpoint.seen[0]["assertion"][:40] not in str(refused.value)
+    assert "PRIVATE" not in repr(refused.value)
+
+
+async def test_googles_own_library_reads_the_stand_in_and_gets_the_placeholder(
+    endpoint: TokenServer, live_vault: Vault, keeper: Keeper, tmp_path: Path
+) -> None:
+    google = pytest.importorskip("google.oauth2.service_account")
+    from google.auth.transport.requests import Request
+
+    put(live_vault, service_account(endpoint.url))
+    given = await lease(keeper, "notes.read")
+    handed = credentials.handed((given,), {("notes", "work"): PLACEHOLDER})
+    text = handed.files["credentials.json"]
+    assert handed.variables["GOOGLE_APPLICATION_CREDENTIALS"] == f"{environment.FOLDER}/credentials.json"
+    assert str(handed.endpoints[0].origin) == endpoint.url.removesuffix("/token")
+    assert handed.endpoints[0].path == ("token",)
+    whole = KEY.replace("\n", "")
+    assert not any(whole[at : at + 24] in text.replace("\\n", "") for at in range(120, len(whole) - 64, 8))
+    assert "ya29.real" not in text and "key-1" not in text
+    place = tmp_path / "credentials.json"
+    place.write_text(text)
+    endpoint.answers = PLACEHOLDER  # what the gateway answers at that address
+    found = google.Credentials.from_service_account_file(str(place), scopes=["notes.read"])
+    found.refresh(Request())
+    assert (found.token, found.service_account_email) == (PLACEHOLDER, EMAIL)
+
+
+async def test_a_persons_refresh_token_stays_in_the_daemon(
+    endpoint: TokenServer, live_vault: Vault, keeper: Keeper, tmp_path: Path
+) -> None:
+    google = pytest.importorskip("google.oauth2.credentials")
+    from google.auth.transport.requests import Request
+
+    put(live_vault, user(endpoint.url))
+    given = await lease(keeper)
+    assert given.secret.reveal() == b"ya29.real-1" and given.file is not None
+    text = given.file.filled(PLACEHOLDER)
+    assert "hush" not in text and "refresh-me" not in text
+    place = tmp_path / "adc.json"
+    place.write_text(text)
+    endpoint.answers = PLACEHOLDER
+    found = google.Credentials.from_authorized_user_file(str(place))
+    assert (found.token_uri, given.file.endpoint) == (GOOGLE_TOKENS, endpoint.url)  # it knows but the one of Google's
+    found = google.Credentials(None, found.refresh_token, None, endpoint.url, found.client_id, found.client_secret)
+    found.refresh(Request())
+    assert found.token == PLACEHOLDER
+
+
+@pytest.mark.parametrize(
+    ("text", "secret", "shown"),
+    [
+        ("ghp_abc\n", "ghp_abc", "PLACE\n"),
+        ("[default]\ntoken = [[secret:s3cret]]\n", "s3cret", "[default]\ntoken = PLACE\n"),
+        ('{"a": "[[secret:x]]", "b": "[[secret:x]]"}', "x", '{"a": "PLACE", "b": "PLACE"}'),
+        (
+            "machine api.github.com login me password [[secret:p]]",
+            "p",
+            "machine api.github.com login me password PLACE",
+        ),
+    ],
+)
+async def test_a_marked_secret_is_lent_and_stood_in_for(
+    live_vault: Vault, keeper: Keeper, text: str, secret: str, shown: str
+) -> None:
+    put(live_vault, text.encode())
+    given = await lease(keeper)
+    assert given.secret.reveal().decode() == secret and given.file is not None
+    assert given.file.filled("PLACE") == shown
+    assert not keeper.asks("notes", "work")
+    assert live_vault.lease("notes", "work", action_id="a", expires=soon()).secret == given.secret
+
+
+async def test_a_file_that_only_leads_to_tokens_is_never_lent_itself(endpoint: TokenServer, live_vault: Vault) -> None:
+    put(live_vault, service_account(endpoint.url))
+    with pytest.raises(InvalidInput, match="leads to one"):
+        live_vault.lease("notes", "work", action_id="a", expires=soon())
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (b"a = 1\nb = 2\n", InvalidInput),
+        (b"[[secret:a]] [[secret:b]]", InvalidInput),
+        (b"token: [[secret:two words]]", InvalidInput),
+        (b"\xff\xfe", InvalidInput),
+        (b"x" * 100_001, InvalidInput),
+        (b"", InvalidInput),
+        (b"aws_access_key_id = A\naws_secret_access_key = [[secret:b]]\n", Unsupported),
+        (b"-----BEGIN OPENSSH PRIVATE KEY-----\nQUFB\n-----END OPENSSH PRIVATE KEY-----\n", Unsupported),
+        (b'{"type": "external_account", "audience": "x"}', Unsupported),
+        (service_account("https://x.example.org/token", private_key="hunter2"), InvalidInput),
+        (service_account("https://x.example.org/token", client_email=""), InvalidInput),
+        (service_account("https://x.example.org/token", token_uri=7), InvalidInput),
+        (b'{"type": "authorized_user", "client_id": "c"}', InvalidInput),
+    ],
+    ids=lambda value: str(len(value)) if isinstance(value, bytes) else value.__name__,
+)
+def test_what_cannot_be_lent_is_refused_without_being_quoted(data: bytes, error: type[GoexError]) -> None:
+    with pytest.raises(error) as refused:
+        CredentialFile.of(data)
+    said = f"{refused.value} {refused.value.__cause__} {refused.value.__context__}"
+    assert "hunter2" not in said and "two words" not in said and "[[secret:b" not in said
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "", ".", "x" * 90, "a\0b"])
+def test_a_files_name_is_a_plain_one(name: str) -> None:
+    if name:
+        with pytest.raises(InvalidInput):
+            CredentialFile.of(b"token", name)
+    with pytest.raises(InvalidInput):
+        CredentialFile.of(b"token", "x", "lower case")
+
+
+def test_two_files_of_one_name_have_places_of_their_own() -> None:
+    made = []
+    for name in ("work", "home"):
+        file = CredentialFile.of(b"[[secret:t]]", "cred.txt", "CRED")
+        origin = Origin.parse("https://notes.example.org")
+        account = Account(service="notes", name=name, origins=(origin,), base_url=str(origin), format="file")
+        made.append(Lease(action_id="a", account=account, secret=Secret("t"), expires=soon(), file=file.template()))
+    handed = credentials.handed(made, {("notes", "work"): "P1", ("notes", "home"): "P2"})
+    assert handed.files == {"cred.txt": "P1", "notes-home-cred.txt": "P2"}
+    assert handed.variables["CRED"].endswith("/cred.txt")
+    assert handed.variables["GOEX_FILE_NOTES_HOME"].endswith("/notes-home-cred.txt")
