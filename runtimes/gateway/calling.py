@@ -113,6 +113,8 @@ class Call:
         self._chunked = length is not None and length < 0
         self._sent = not length
         head = self._http.send(h11.Request(method=method, target=target, headers=fields))
+        if length is None:
+            self._http.send(h11.EndOfMessage())
         await self._write(head or b"")
 
     async def send(self, data: bytes) -> None:

@@ -20,11 +20,13 @@ from policies.errors import GoexError
 from policies.jsonvalue import canonical
 from policies.text import escape, shorten
 from runtimes.gateway.admission import AskedHead, refusal_body
+from runtimes.gateway.calling import Wires
 from runtimes.gateway.contract import Observer
 from runtimes.gateway.delivery import Delivery, secrets_of
 from runtimes.gateway.flowing import Flowing
 from runtimes.gateway.head import BadHead, Head, check_credentials, check_overrides, parse_head
 from runtimes.gateway.opening import AccountKey
+from runtimes.gateway.passage import Way
 from runtimes.gateway.passing import RulePolicy
 from runtimes.gateway.place import Place
 from runtimes.gateway.plan import GatewayPlan, Refusal
@@ -87,7 +89,10 @@ class ActionServer:
         if plan.by_rules:
             self._policy = rules = self.make_rules(plan)
             self._flowing = _in_a_thread(self.make_flowing, secrets)
-            self._relay = Relay(leases, rules, self._upstream, self._flowing, observer, deadline, self._report)
+            self._relay = Relay(Way(
+                leases=dict(leases), placeholders=plan.placeholders, policy=rules, wires=Wires(self._upstream),
+                flowing=self._flowing, observer=observer, deadline=deadline, report=self._report,
+            ))  # fmt: skip
         else:
             self._policy = policy = self.make_policy(plan)
             self._redactor = _in_a_thread(self.make_redactor, secrets)
