@@ -7,6 +7,7 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -127,9 +128,13 @@ class CodeScene:
         return Networked
 
 
+@cache
+def _context(stranger: bool) -> ssl.SSLContext:
+    return (STRANGER if stranger else CA).context("localhost", "127.0.0.1")
+
+
 @asynccontextmanager
 async def code_scene(run_dir: Path, patch: pytest.MonkeyPatch, *, stranger: bool = False) -> AsyncIterator[CodeScene]:
-    names = ("localhost", "127.0.0.1")
     real = calling._open
 
     async def through(address: str, origin: Origin, account: Account) -> calling.Wire:
@@ -138,9 +143,9 @@ async def code_scene(run_dir: Path, patch: pytest.MonkeyPatch, *, stranger: bool
     patch.setattr(calling, "_open", through)
     patch.setattr(calling, "_KEEP_SECONDS", -1.0)  # each request connects
     async with (
-        serving((STRANGER if stranger else CA).context(*names)) as good,
-        serving(CA.context(*names)) as other,
-        serving(CA.context(*names), host="127.0.0.2", port=good.port) as inside,
+        serving(_context(stranger)) as good,
+        serving(_context(False)) as other,
+        serving(_context(False), host="127.0.0.2", port=good.port) as inside,
     ):
         yield CodeScene(good, other, inside, run_dir, RULES)
         await asyncio.sleep(0)
