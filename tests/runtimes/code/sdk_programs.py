@@ -116,10 +116,13 @@ for part in client.chat.completions.create(model="m", messages=question, stream=
 
 CURL = """
 set -eu
+python -c 'import requests; print(requests.__name__)'
 curl -sS --fail -H "Authorization: Bearer $SLACK_BOT_TOKEN" -d channel=C024BE91L --data-urlencode "text=from curl" \\
     https://slack.com/api/chat.postMessage | jq -r .ts
 curl -sS -o /tmp/answer -w '%{http_code}\\n' -H "Authorization: Bearer $SLACK_BOT_TOKEN" \\
     "https://slack.com/api/$(echo tsil.sresu | rev)"
+wget -q -O - --header "Authorization: Bearer $SLACK_BOT_TOKEN" --post-data 'channel=C024BE91L&text=wget' \\
+    https://slack.com/api/chat.postMessage | jq -r .ok
 jq -r .error /tmp/answer
 """
 

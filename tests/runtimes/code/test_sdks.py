@@ -81,11 +81,11 @@ def test_openai_with_server_sent_events(ran: dict[str, Any]) -> None:
     assert (ran["openai"]["ok"], ran["openai"]["stdout"]) == (True, "forty-two\nforty|-|two|"), ran["openai"]
 
 
-def test_curl(ran: dict[str, Any]) -> None:
-    first, second, *refusal = ran["curl"]["stdout"].splitlines()
-    assert (first, second) == (TS, "403"), ran["curl"]
-    assert json.loads("\n".join(refusal))["type"] == "goex-refused"
-    assert posts(ran["curl"]) == [("POST", "slack.com", "/api/chat.postMessage")]
+def test_curl_and_wget(ran: dict[str, Any]) -> None:
+    *first, refusal = ran["curl"]["stdout"].split("\n", 4)
+    assert first == ["requests", TS, "403", "true"], ran["curl"]
+    assert json.loads(refusal)["type"] == "goex-refused"
+    assert posts(ran["curl"]) == [("POST", "slack.com", "/api/chat.postMessage")] * 2
 
 
 def test_nodes_fetch_and_https(ran: dict[str, Any]) -> None:
