@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -41,6 +42,7 @@ class TokenServer:
     seen: list[dict[str, str]] = field(default_factory=list)
     status: int = 200
     states_scope: bool = False
+    token: str = ""
     answers: str = ""  # "": a token; else the placeholder that the gateway would give
 
     def answer(self, body: bytes) -> tuple[int, bytes]:
@@ -60,15 +62,15 @@ class TokenServer:
             assert claims["iat"] <= now < claims["exp"] <= claims["iat"] + 3600
             form["scope"] = claims["scope"]
         said_back: dict[str, Any] = {
-            "access_token": f"ya29.real-{len(self.seen)}", "token_type": "Bearer", "expires_in": 3599,
+            "access_token": self.token or f"ya29.real-{len(self.seen)}", "token_type": "Bearer", "expires_in": 3599,
         }  # fmt: skip
         if self.states_scope:
             said_back["scope"] = form.get("scope", "")
         return 200, json.dumps(said_back).encode()
 
 
-@pytest.fixture
-def endpoint() -> Iterator[TokenServer]:
+@contextmanager
+def serving_tokens() -> Iterator[TokenServer]:
     made = TokenServer()
 
     class Handler(BaseHTTPRequestHandler):
@@ -89,6 +91,12 @@ def endpoint() -> Iterator[TokenServer]:
     yield made
     server.shutdown()
     server.server_close()
+
+
+@pytest.fixture
+def endpoint() -> Iterator[TokenServer]:
+    with serving_tokens() as made:
+        yield made
 
 
 def service_account(url: str, **changed: object) -> bytes:
