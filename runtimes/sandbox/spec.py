@@ -147,6 +147,7 @@ def _isolation(job: Job, profile: Profile) -> dict[str, Any]:
     filtered = seccomp.profile(
         unix_sockets=(job.folder is None and not job.folders) or job.socket_dir is not None,
         shared_memory=profile.shared_memory,
+        own_kernel=profile.runtime == "runsc",
     )
     return {
         "Runtime": profile.runtime,

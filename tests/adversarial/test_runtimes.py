@@ -141,6 +141,17 @@ async def test_a_job_in_runsc_reaches_its_gateway_and_nothing_of_the_host(with_r
         await made.close()
 
 
+async def test_threads_start_in_runsc(with_runsc: PrivateEngine) -> None:
+    made = sandbox(with_runsc)
+    code = "import threading; one = threading.Thread(target=print, args=('in a thread',)); one.start(); one.join()"
+    try:
+        job = Job(action_id="a", argv=["python3", "-I", "-c", code])
+        result = await made.run(job, Profile(limits=LIMITS, runtime="runsc"))
+        assert result.stdout == b"in a thread\n"
+    finally:
+        await made.close()
+
+
 async def test_runsc_is_honoured_or_refused(with_runsc: PrivateEngine, sandbox_image: str, tmp_path: Path) -> None:
     made = DockerSandbox(f"deep-{os.getpid()}", scratch_dir=tmp_path)
     try:  # the machine's engine may have it; then this says nothing

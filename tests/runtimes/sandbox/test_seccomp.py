@@ -45,6 +45,14 @@ def test_shared_memory_is_for_those_who_ask_and_adds_its_four_calls_alone() -> N
     assert not names() - names(shared_memory=True)
 
 
+def test_a_kernel_of_its_own_answers_the_calls_that_are_to_look_missing() -> None:
+    def allowed(**asked: bool) -> set[str]:
+        rules = seccomp.profile(**asked)["syscalls"]
+        return {name for rule in rules for name in rule["names"] if rule["action"] == "SCMP_ACT_ALLOW"}
+
+    assert allowed(own_kernel=True) - allowed() == {"clone3", "openat2"}
+
+
 def test_filtered_calls_are_never_allowed_whole() -> None:
     filtered = {name for rule in seccomp.RULES if rule.args for name in rule.names.split()}
     whole = {name for rule in seccomp.RULES if not rule.args for name in rule.names.split()}
