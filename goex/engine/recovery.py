@@ -48,7 +48,7 @@ async def _one(engine: Engine, row: ActionRow, follow_within: float) -> None:
     elif row.state is State.ASKING:
         _take_up(engine, row, follow_within)
     elif row.state in (State.ALLOWED, State.PREPARED):
-        if row.state is State.PREPARED and row.kind != "revert":
+        if row.kind != "revert":  # it may have been prepared: that is written together with the beginning
             plan = row.the_plan()
             with suppress(GoexError):
                 await engine.core.runtime_of(plan.action).forget(plan, engine.core.context(row))

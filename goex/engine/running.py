@@ -54,8 +54,9 @@ class Running:
             still()
             if not isinstance(plan.action, Revert):
                 await runtime.prepare(plan, context)
-            row = self.core.stepped(row, Event.PREPARE)
-            row = self.core.stepped(row, Event.RUN)
+            with self.core.journal.transaction() as transaction:  # nothing comes between the two
+                row = self.core.step(transaction, row, Event.PREPARE)
+                row = self.core.step(transaction, row, Event.RUN)
             begun()
             try:
                 if isinstance(plan.action, Revert):

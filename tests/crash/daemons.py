@@ -41,7 +41,7 @@ class Shop:
 class DatabaseRounds:
     """Rounds with a change of a few rows, by an agent that holds permanent grants."""
 
-    states = ("received", "assessed", "allowed", "prepared", "running")
+    states = ("received", "assessed", "allowed", "running")
     depths = (range(6, 12), range(5, 9))
 
     def __init__(self, daemon: Daemon, shop: Shop) -> None:

@@ -166,7 +166,7 @@ class FilesRounds:
 
     kind = "files"
     depths = (range(7, 14), range(5, 7))  # journal rows within `running`: of the action, and of its undo
-    states = ("received", "assessed", "allowed", "prepared", "running")
+    states = ("received", "assessed", "allowed", "running")
 
     def __init__(self, daemon: Daemon, folder: Path) -> None:
         self.daemon, self.folder = daemon, folder
@@ -223,7 +223,7 @@ class CallsRounds:
 
     kind = "calls"
     depths = (range(8, 13), range(6, 15))
-    states = ("received", "mapped", "assessed", "allowed", "prepared", "running")
+    states = ("received", "mapped", "assessed", "allowed", "running")
 
     def __init__(self, daemon: Daemon, server: Synapse) -> None:
         self.daemon, self.server = daemon, server

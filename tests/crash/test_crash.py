@@ -60,13 +60,13 @@ def test_a_message_killed_in_every_state(calls: CallsRounds, state: str) -> None
     killed_in(state, calls.execute)
 
 
-@pytest.mark.parametrize("state", ["received", "assessed", "allowed", "prepared", "running"])
+@pytest.mark.parametrize("state", ["received", "assessed", "allowed", "running"])
 def test_an_undo_of_files_killed_in_every_state(files: FilesRounds, state: str) -> None:
     killed_in(state, files.revert)
 
 
 @pytest.mark.synapse
-@pytest.mark.parametrize("state", ["received", "assessed", "allowed", "prepared", "running"])
+@pytest.mark.parametrize("state", ["received", "assessed", "allowed", "running"])
 def test_an_undo_of_a_message_killed_in_every_state(calls: CallsRounds, state: str) -> None:
     killed_in(state, calls.revert)
 
