@@ -30,7 +30,7 @@ from mapper.code.values import (
 )
 
 if TYPE_CHECKING:
-    from mapper.code.python import Reader
+    from mapper.code.following import Following
 
 _GAP = "\ue000"  # stands for a part that isn't known
 _VERBS = frozenset({"get", "post", "put", "patch", "delete", "head", "options"})
@@ -55,7 +55,7 @@ _SIGNED = {
 }
 
 
-def called(reader: Reader, function: Named | Method | Thing, args: list[Value], given: Fields) -> Value | None:
+def called(reader: Following, function: Named | Method | Thing, args: list[Value], given: Fields) -> Value | None:
     """What a call of an HTTP library gives; None where it is none."""
     if isinstance(function, Named):
         return _named(reader, function.name, args, given)
@@ -83,7 +83,7 @@ def changed(owner: Thing, name: str, args: list[Value], given: Fields) -> Value 
     return None
 
 
-def _named(reader: Reader, name: str, args: list[Value], given: Fields) -> Value | None:
+def _named(reader: Following, name: str, args: list[Value], given: Fields) -> Value | None:
     module, _, leaf = name.rpartition(".")
     if module in _BARE:
         if leaf in _VERBS:
@@ -126,7 +126,7 @@ def _named(reader: Reader, name: str, args: list[Value], given: Fields) -> Value
     return None
 
 
-def _method(reader: Reader, owner: Thing, name: str, args: list[Value], given: Fields) -> Value | None:
+def _method(reader: Following, owner: Thing, name: str, args: list[Value], given: Fields) -> Value | None:
     if owner.kind == "http":
         if name in _VERBS:
             return _send(reader, Lit(name.upper()), _at(args, given, 0, "url"), args[1:], given, name, owner)
@@ -156,7 +156,7 @@ def _method(reader: Reader, owner: Thing, name: str, args: list[Value], given: F
     return None
 
 
-def _opened(reader: Reader, target: Value, data: Value) -> None:
+def _opened(reader: Following, target: Value, data: Value) -> None:
     """`urlopen(target, data)`."""
     for (one,) in each(target):
         verb: Value | None = None
@@ -178,7 +178,7 @@ _POSITIONAL = {"get": ("params",), "post": ("data", "json"), "put": ("data",), "
 
 
 def _send(
-    reader: Reader, verb: Value, url: Value, rest: list[Value], given: Fields, how: str, session: Thing | None = None
+    reader: Following, verb: Value, url: Value, rest: list[Value], given: Fields, how: str, session: Thing | None = None
 ) -> Value:
     named = dict(given.items)
     if how != "urllib3":
@@ -304,7 +304,9 @@ def _at(args: list[Value], given: Fields, place: int, name: str, absent: Value =
     return found if found is not None else args[place] if place < len(args) else absent
 
 
-def _noted(reader: Reader, verb: Value, url: Value, query: Fields, body: Fields, kind: Kind, signed: str = "") -> None:
+def _noted(
+    reader: Following, verb: Value, url: Value, query: Fields, body: Fields, kind: Kind, signed: str = ""
+) -> None:
     for one_verb, one_url in each(verb, url):
         reader.seen.requests.append(
             Request(line=reader.line, verb=one_verb, url=one_url, query=query, body=body, kind=kind, signed=signed)

@@ -32,7 +32,7 @@ from mapper.code.values import (
 )
 
 if TYPE_CHECKING:
-    from mapper.code.python import Reader
+    from mapper.code.following import Following
 
 _ENDING = {"sys.exit", "builtins.exit", "builtins.quit", "os._exit", "os.abort"}
 _POOLS = {"ThreadPoolExecutor", "ProcessPoolExecutor", "Pool", "ThreadPool", "get_event_loop", "new_event_loop",
@@ -44,7 +44,7 @@ _AS_GIVEN = {
 }  # fmt: skip
 
 
-def called(reader: Reader, function: Named | Method | Thing, args: list[Value], given: Fields) -> Value:
+def called(reader: Following, function: Named | Method | Thing, args: list[Value], given: Fields) -> Value:
     """What a call of a library gives; what it sends is noted in `reader.seen`."""
     for handler in (http.called, sdks.called):
         found = handler(reader, function, args, given)
@@ -57,7 +57,7 @@ def called(reader: Reader, function: Named | Method | Thing, args: list[Value], 
     return UNKNOWN
 
 
-def attribute(reader: Reader, owner: Thing, name: str) -> Value:
+def attribute(reader: Following, owner: Thing, name: str) -> Value:
     """An attribute of a library's object."""
     found = sdks.attribute(reader, owner, name)
     return found if found is not None else Method(owner, name)
@@ -73,7 +73,7 @@ def changed(owner: Thing, name: str, args: list[Value], given: Fields) -> Value 
     return http.changed(owner, name, args, given)
 
 
-def subscript(reader: Reader, owner: Named | Thing, place: Any) -> Value:
+def subscript(reader: Following, owner: Named | Thing, place: Any) -> Value:
     """`owner[place]` of something of a library."""
     if isinstance(owner, Named) and owner.name in ("os.environ", "environ") and isinstance(place, str):
         return environment(place)
@@ -91,7 +91,7 @@ def environment(name: str, default: Value | None = None) -> Value:
     return default
 
 
-def _named(reader: Reader, name: str, args: list[Value], given: Fields) -> Value:
+def _named(reader: Following, name: str, args: list[Value], given: Fields) -> Value:
     first = args[0] if args else UNKNOWN
     if name in _ENDING:
         reader.leave()
@@ -193,7 +193,7 @@ def _named(reader: Reader, name: str, args: list[Value], given: Fields) -> Value
     return UNKNOWN
 
 
-def _method(reader: Reader, function: Method, args: list[Value], given: Fields) -> Value:
+def _method(reader: Following, function: Method, args: list[Value], given: Fields) -> Value:
     owner, name = function.of, function.name
     if texts.is_text(owner) or isinstance(owner, Lit):
         if isinstance(owner, Json):

@@ -9,7 +9,7 @@ from mapper.code.sending import Request, Spoken
 from mapper.code.values import UNKNOWN, Fields, Json, Lit, Method, Named, Thing, Value, each, plain
 
 if TYPE_CHECKING:
-    from mapper.code.python import Reader
+    from mapper.code.following import Following
 
 _SLACK = ("slack_sdk", "slack", "slack_bolt", "slackclient")
 _SLACK_CLIENTS = frozenset({"WebClient", "AsyncWebClient", "LegacyWebClient", "SlackClient"})
@@ -21,7 +21,7 @@ _MEDIA = frozenset({"media_body", "media_mime_type"})
 _GOOGLE_OWN = frozenset({"execute", "new_batch_http_request", "close", "with_raw_response"})
 
 
-def called(reader: Reader, function: Named | Method | Thing, args: list[Value], given: Fields) -> Value | None:
+def called(reader: Following, function: Named | Method | Thing, args: list[Value], given: Fields) -> Value | None:
     """What a call of one of these libraries gives; None where it is none."""
     if isinstance(function, Named):
         root, _, leaf = function.name.partition(".")[0], "", function.name.rpartition(".")[2]
@@ -51,7 +51,7 @@ def called(reader: Reader, function: Named | Method | Thing, args: list[Value], 
     return None
 
 
-def attribute(reader: Reader, owner: Thing, name: str) -> Value | None:
+def attribute(reader: Following, owner: Thing, name: str) -> Value | None:
     """An attribute of one of these libraries' objects; None for what is only a method."""
     if owner.kind == "slack.app":
         return Thing("slack", owner.facts) if name == "client" else UNKNOWN
@@ -70,7 +70,7 @@ def _slack_made(leaf: str, args: list[Value], given: Fields) -> Value | None:
     return None
 
 
-def _slack(reader: Reader, owner: Thing, name: str, args: list[Value], given: Fields) -> Value:
+def _slack(reader: Following, owner: Thing, name: str, args: list[Value], given: Fields) -> Value:
     given = given.without("token")
 
     def say(method: str, sent: Fields, kind: str, verb: str = "POST") -> None:
@@ -116,7 +116,7 @@ def _slack(reader: Reader, owner: Thing, name: str, args: list[Value], given: Fi
     return UNKNOWN
 
 
-def _google_built(reader: Reader, args: list[Value], given: Fields) -> Value:
+def _google_built(reader: Following, args: list[Value], given: Fields) -> Value:
     api = given.get("serviceName") or (args[0] if args else UNKNOWN)
     version = given.get("version") or (args[1] if len(args) > 1 else UNKNOWN)
     options = given.get("client_options")
@@ -135,7 +135,7 @@ def _google_built(reader: Reader, args: list[Value], given: Fields) -> Value:
     return joined(made)
 
 
-def _google(reader: Reader, owner: Thing, name: str, args: list[Value], given: Fields) -> Value:
+def _google(reader: Following, owner: Thing, name: str, args: list[Value], given: Fields) -> Value:
     if name in ("__enter__", "__exit__") or (name.startswith("_") and not owner["chain"]):
         return owner
     if name == "new_batch_http_request":
@@ -155,7 +155,7 @@ def _google(reader: Reader, owner: Thing, name: str, args: list[Value], given: F
     return Thing("google.request")
 
 
-def _google_say(reader: Reader, owner: Thing, chain: tuple[str, ...], given: Fields) -> None:
+def _google_say(reader: Following, owner: Thing, chain: tuple[str, ...], given: Fields) -> None:
     upload = any(given.get(name) is not None and given.get(name) != Lit(None) for name in _MEDIA)
     reader.seen.spoken.append(
         Spoken(

@@ -29,7 +29,7 @@ from mapper.code.values import (
 )
 
 if TYPE_CHECKING:
-    from mapper.code.python import Reader
+    from mapper.code.following import Following
 
 Path = tuple[Value, ...]  # an address below the API's base, segment by segment
 
@@ -54,7 +54,7 @@ def slack_json() -> frozenset[str]:
     return frozenset(_table("slack_sdk")["json"])
 
 
-def made(reader: Reader, name: str, args: Sequence[Value], given: Fields) -> Value | None:
+def made(reader: Following, name: str, args: Sequence[Value], given: Fields) -> Value | None:
     """What a call of something imported gives, where it is of these libraries."""
     if name in _GITHUB_MADE:
         base = given.get("base_url") or (args[1] if len(args) > 1 and isinstance(args[1], Lit) else Lit(_GITHUB))
@@ -81,7 +81,7 @@ def attribute(owner: Thing, name: str) -> Value | None:
     return _github_thing(owner["base"], found, None) if found is not None else None
 
 
-def called(reader: Reader, owner: Thing, name: str, args: list[Value], given: Fields) -> Value:
+def called(reader: Following, owner: Thing, name: str, args: list[Value], given: Fields) -> Value:
     """A function of an object."""
     if owner["lib"] == "openai":
         if name in ("with_options", "copy"):
@@ -94,7 +94,7 @@ def called(reader: Reader, owner: Thing, name: str, args: list[Value], given: Fi
 # ---- openai
 
 
-def _openai(reader: Reader, owner: Thing, chain: str, given: Fields) -> Value:
+def _openai(reader: Following, owner: Thing, chain: str, given: Fields) -> Value:
     found = _table("openai").get(chain)
     if found is None:
         stream = chain.removesuffix(".stream").removesuffix(".parse")
@@ -149,7 +149,7 @@ def _of(name: str, what: str, depth: int = 0) -> Mapping[str, Any]:
     return {**made, **entry[what]}
 
 
-def _github(reader: Reader, owner: Thing, name: str, args: list[Value], given: Fields) -> Value:
+def _github(reader: Following, owner: Thing, name: str, args: list[Value], given: Fields) -> Value:
     entry = _of(owner["cls"], "methods").get(name)
     if entry is None:
         return UNKNOWN
@@ -240,7 +240,7 @@ def _pieces(value: Value, wanted: int) -> list[Value] | None:
 
 
 def _github_sent(
-    reader: Reader, base: Value, verb: str, path: Path, sent: Mapping[str, Any], named: Mapping[str, Value],
+    reader: Following, base: Value, verb: str, path: Path, sent: Mapping[str, Any], named: Mapping[str, Value],
     used: Sequence[str], more: bool,
 ) -> None:  # fmt: skip
     fields = Fields(more=more)

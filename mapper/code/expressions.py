@@ -1,0 +1,275 @@
+"""Expressions of Python, as values that are known in part."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from mapper.code import libraries, texts
+from mapper.code.following import UNROLLED, Enough, Following, Left, Scope
+from mapper.code.values import (
+    UNKNOWN,
+    Class,
+    Fields,
+    Function,
+    Listed,
+    Lit,
+    Made,
+    Named,
+    OneOf,
+    Stream,
+    Text,
+    Thing,
+    Unknown,
+    Value,
+    bounded,
+    choices,
+    each,
+    joined,
+    parts_of,
+    plain,
+    text,
+)
+
+MAX_NESTING = 320  # expressions within expressions
+
+
+class Expressions(Following):
+    """What expressions give."""
+
+    def value(self, node: ast.expr, scope: Scope) -> Value:
+        """What an expression gives."""
+        self.step()
+        self.nesting += 1
+        if self.nesting > MAX_NESTING:
+            raise Enough
+        try:
+            return bounded(self._value(node, scope))
+        finally:
+            self.nesting -= 1
+
+    def _value(self, node: ast.expr, scope: Scope) -> Value:
+        match node:
+            case ast.Constant(value=known):
+                if known is ...:
+                    return UNKNOWN
+                if isinstance(known, str) and "://" in known[:12]:
+                    self.seen.addresses.append(known[:500])
+                return Lit(known) if not isinstance(known, complex) else UNKNOWN
+            case ast.Name(id=name):
+                found = scope.find(name)
+                if found is None:
+                    return Named(f"builtins.{name}")
+                if isinstance(found, Function):
+                    self.loose.append(found)
+                return found
+            case ast.JoinedStr(values=values):
+                pieces = [self._piece(value, scope) for value in values]
+                return joined(text(part for one in made for part in parts_of(one)) for made in each(*pieces))
+            case ast.Attribute(value=owner, attr=name):
+                return self.attribute(self.value(owner, scope), name)
+            case ast.Call():
+                return self.called(node, scope)
+            case ast.Dict(keys=keys, values=values):
+                return self._dict(keys, values, scope)
+            case ast.List(elts=elts) | ast.Tuple(elts=elts) | ast.Set(elts=elts):
+                return self._list(elts, scope)
+            case ast.BinOp(left=left, op=op, right=right):
+                return self.operate(op, self.value(left, scope), self.value(right, scope))
+            case ast.BoolOp(op=op, values=values):
+                return self._either(op, values, scope)
+            case ast.UnaryOp(op=op, operand=operand):
+                found = self.value(operand, scope)
+                if isinstance(op, ast.Not):
+                    known = self.truth(found)
+                    return Lit(not known) if known is not None else UNKNOWN
+                if isinstance(op, ast.USub) and isinstance(found, Lit) and isinstance(found.value, int | float):
+                    return Lit(-found.value)
+                return UNKNOWN
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                known = self.truth(self.value(test, scope))
+                if known is not None:
+                    return self.value(body if known else orelse, scope)
+                return joined([*self._maybe(body, scope), *self._maybe(orelse, scope)])
+            case ast.Compare(left=left, ops=ops, comparators=comparators):
+                return self._compared(left, ops, comparators, scope)
+            case ast.Subscript(value=owner, slice=index):
+                return self.item(self.value(owner, scope), index, scope)
+            case ast.Await(value=value):
+                return self.value(value, scope)
+            case ast.Starred(value=value):
+                return self.value(value, scope)
+            case ast.NamedExpr(target=target, value=value):
+                found = self.value(value, scope)
+                self.assign(target, found, scope)
+                return found
+            case ast.Lambda():
+                for default in (*node.args.defaults, *[one for one in node.args.kw_defaults if one is not None]):
+                    self.value(default, scope)
+                made = Function(node, scope)
+                self.loose.append(made)
+                return made
+            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
+                return self._comprehended(node, scope)
+            case ast.DictComp():
+                inner = self._generators(node.generators, scope)
+                key, item = self.value(node.key, inner), self.value(node.value, inner)
+                known, name = plain(key)
+                single = known and isinstance(name, str) and len(node.generators) == 0
+                return Fields(((name, item),)) if single else Fields(more=True)
+            case ast.Yield(value=value):
+                if value is not None:
+                    scope.returned.append(Unknown("a generator"))
+                    self.value(value, scope)
+                return UNKNOWN
+            case ast.YieldFrom(value=value):
+                scope.returned.append(Unknown("a generator"))
+                self.value(value, scope)
+        return UNKNOWN
+
+    def _piece(self, node: ast.expr, scope: Scope) -> Value:
+        if not isinstance(node, ast.FormattedValue):
+            return self.value(node, scope)
+        found = self.value(node.value, scope)
+        plainly = node.format_spec is None and node.conversion in (-1, 115)
+        return found if plainly else UNKNOWN
+
+    def _maybe(self, node: ast.expr, scope: Scope) -> list[Value]:
+        """What an operand that is only perhaps reached gives; nothing where it ends the program."""
+        try:
+            return [self.value(node, scope)]
+        except Left:
+            return []
+
+    def _dict(self, keys: Sequence[ast.expr | None], values: Sequence[ast.expr], scope: Scope) -> Value:
+        made = Fields()
+        for key, value in zip(keys, values, strict=True):
+            if key is None:
+                inner = self.value(value, scope)
+                made = made.merged(inner if isinstance(inner, Fields) else Fields(more=True))
+                continue
+            known, name = plain(self.value(key, scope))
+            found = self.value(value, scope)
+            if known and isinstance(name, str | int) and not isinstance(name, bool):
+                made = made.merged(Fields(((str(name), found),)))
+            else:
+                made = Fields(made.items, True)
+        return made
+
+    def _list(self, elts: Sequence[ast.expr], scope: Scope) -> Value:
+        items: list[Value] = []
+        more = False
+        for element in elts:
+            found = self.value(element, scope)
+            if isinstance(element, ast.Starred):
+                inner, further = self.items(found)
+                items.extend(inner)
+                more = more or further
+            else:
+                items.append(found)
+        return Listed(tuple(items), more)
+
+    def _either(self, op: ast.boolop, values: Sequence[ast.expr], scope: Scope) -> Value:
+        found: list[Value] = []
+        wanted = isinstance(op, ast.Or)
+        for node in values:
+            for one in [self.value(node, scope)] if node is values[0] else self._maybe(node, scope):
+                known = self.truth(one)
+                if known is wanted:  # `or` ends with what is true, `and` with what isn't
+                    return joined([*found, one])
+                if known is None or node is values[-1]:
+                    found.append(one)
+        return joined(found)
+
+    def _compared(
+        self, left: ast.expr, ops: Sequence[ast.cmpop], comparators: Sequence[ast.expr], scope: Scope
+    ) -> Value:
+        first = self.value(left, scope)
+        others = [self.value(one, scope) for one in comparators]
+        if len(ops) == 1 and isinstance(first, Lit) and isinstance(others[0], Lit):
+            one, other = first.value, others[0].value
+            if isinstance(ops[0], ast.Eq | ast.Is):
+                return Lit(one == other)
+            if isinstance(ops[0], ast.NotEq | ast.IsNot):
+                return Lit(one != other)
+        there = isinstance(first, Thing | Fields | Listed | Function | Class | Made | Text | Named)
+        if len(ops) == 1 and others[0] == Lit(None) and there:
+            return Lit(isinstance(ops[0], ast.IsNot | ast.NotEq))
+        return UNKNOWN
+
+    def item(self, owner: Value, index: ast.expr, scope: Scope) -> Value:
+        """`owner[index]`."""
+        if isinstance(index, ast.Slice):
+            for part in (index.lower, index.upper, index.step):
+                if part is not None:
+                    self.value(part, scope)
+            return owner if isinstance(owner, Stream) else UNKNOWN
+        key = self.value(index, scope)
+        if isinstance(owner, Stream):
+            return owner.of
+        known, place = plain(key)
+        if not known:
+            if isinstance(key, OneOf) and not isinstance(owner, Unknown):
+                return joined(self._item(owner, one) for one in key.values)
+            return (
+                joined([value for _, value in owner.items])
+                if isinstance(owner, Fields) and not owner.more and (owner.items)
+                else UNKNOWN
+            )
+        return self._item(owner, Lit(place))
+
+    def _item(self, owner: Value, key: Value) -> Value:
+        known, place = plain(key)
+        if isinstance(owner, OneOf):
+            return joined(self._item(one, key) for one in owner.values)
+        if isinstance(owner, Fields) and known:
+            found = owner.get(str(place))
+            return found if found is not None else UNKNOWN
+        if isinstance(owner, Listed) and isinstance(place, int) and not isinstance(place, bool) and not owner.more:
+            return owner.items[place] if -len(owner.items) <= place < len(owner.items) else UNKNOWN
+        if isinstance(owner, Named | Thing) and known:
+            return libraries.subscript(self, owner, place)
+        return UNKNOWN
+
+    def operate(self, op: ast.operator, left: Value, right: Value) -> Value:
+        """`left op right`."""
+        if isinstance(left, OneOf) or isinstance(right, OneOf):
+            if len(choices(left)) * len(choices(right)) > UNROLLED:
+                return UNKNOWN
+            return joined(self.operate(op, one, other) for one in choices(left) for other in choices(right))
+        if isinstance(op, ast.Add):
+            if isinstance(left, Listed) and isinstance(right, Listed):
+                return Listed((*left.items, *right.items), left.more or right.more)
+            if texts.is_text(left) or texts.is_text(right):
+                return text((*parts_of(left), *parts_of(right)))
+        if isinstance(op, ast.BitOr) and isinstance(left, Fields):
+            return left.merged(right) if isinstance(right, Fields) else Fields(left.items, True)
+        if isinstance(op, ast.Mod) and texts.is_text(left):
+            return texts.percent(left, right)
+        if isinstance(op, ast.Div) and isinstance(left, Thing):
+            return UNKNOWN
+        if isinstance(left, Lit) and isinstance(right, Lit):
+            return texts.computed(op, left.value, right.value)
+        return UNKNOWN
+
+    def _comprehended(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp, scope: Scope) -> Value:
+        single = len(node.generators) == 1 and not node.generators[0].ifs
+        if single:
+            items, more = self.items(self.value(node.generators[0].iter, scope))
+            if items and not more and len(items) <= UNROLLED:
+                made = []
+                for item in items:
+                    inner = Scope(outer=scope)
+                    self.assign(node.generators[0].target, item, inner)
+                    made.append(self.value(node.elt, inner))
+                return Listed(tuple(made))
+        inner = self._generators(node.generators, scope)
+        return Stream(self.value(node.elt, inner))
+
+    def _generators(self, generators: Sequence[ast.comprehension], scope: Scope) -> Scope:
+        inner = Scope(outer=scope)
+        for one in generators:
+            self.assign(one.target, self.element(self.value(one.iter, inner)), inner)
+            for test in one.ifs:
+                self.value(test, inner)
+        return inner

@@ -1,0 +1,289 @@
+"""Statements of Python: assignments, ways that part and meet, loops, definitions."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+from collections.abc import Iterable, Sequence
+
+from mapper.code import libraries
+from mapper.code.calling import Calling
+from mapper.code.following import UNROLLED, Left, Scope, met
+from mapper.code.values import (
+    UNKNOWN,
+    Class,
+    Fields,
+    Function,
+    Listed,
+    Lit,
+    Made,
+    Named,
+    OneOf,
+    Thing,
+    Value,
+    bounded,
+    plain,
+    same,
+)
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+class Statements(Calling):
+    """Follows blocks of statements."""
+
+    def block(self, body: Sequence[ast.stmt], scope: Scope) -> None:
+        for statement in body:
+            self.statement(statement, scope)
+
+    def _way(self, body: Sequence[ast.stmt], scope: Scope, before: dict[str, Value]) -> dict[str, Value] | None:
+        """What the variables are after one of several ways; None when nothing follows it."""
+        scope.names = dict(before)
+        try:
+            self.block(body, scope)
+        except Left:
+            return None
+        return scope.names
+
+    def _meet(self, scope: Scope, ways: Iterable[dict[str, Value] | None]) -> None:
+        open_ways = [way for way in ways if way is not None]
+        if not open_ways:
+            raise Left
+        scope.names = met(open_ways)
+
+    def statement(self, node: ast.stmt, scope: Scope) -> None:
+        self.step()
+        self.line = node.lineno
+        match node:
+            case ast.Expr(value=value):
+                self.value(value, scope)
+            case ast.Assign(targets=targets, value=value):
+                found = self.value(value, scope)
+                for target in targets:
+                    self.assign(target, found, scope)
+            case ast.AnnAssign(target=target, value=value) if value is not None:
+                self.assign(target, self.value(value, scope), scope)
+            case ast.AugAssign(target=target, op=op, value=value):
+                load = target
+                old = self.value(load, scope)
+                self.assign(target, self.operate(op, old, self.value(value, scope)), scope)
+            case ast.If(test=test, body=body, orelse=orelse):
+                self._if(test, body, orelse, scope)
+            case ast.For() | ast.AsyncFor():
+                self._for(node, scope)
+            case ast.While(test=test, body=body, orelse=orelse):
+                known = self.truth(self.value(test, scope))
+                if known is not False:
+                    self._loop(body, scope, always=known is True)
+                self.block(orelse, scope)
+            case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
+                for item in items:
+                    manager = self.entered(self.value(item.context_expr, scope))
+                    if item.optional_vars is not None:
+                        self.assign(item.optional_vars, manager, scope)
+                self.block(body, scope)
+            case ast.Try() | ast.TryStar():
+                self._try(node, scope)
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                self._define(node, scope)
+            case ast.ClassDef():
+                scope.put(node.name, Class(node, scope))
+                inner = Scope(outer=scope)
+                for decorator in node.decorator_list:
+                    self.value(decorator, scope)
+                self.block([one for one in node.body if not isinstance(one, _DEFINITIONS)], inner)
+            case ast.Return(value=value):
+                scope.returned.append(self.value(value, scope) if value is not None else Lit(None))
+                raise Left
+            case ast.Raise(exc=exc):
+                if exc is not None:
+                    self.value(exc, scope)
+                raise Left
+            case ast.Continue() | ast.Break():
+                raise Left
+            case ast.Import(names=names):
+                for alias in names:
+                    root = alias.name.partition(".")[0]
+                    scope.put(alias.asname or root, Named(alias.name if alias.asname else root))
+                    self._imported(alias.name)
+            case ast.ImportFrom(module=module, names=names, level=level):
+                for alias in names:
+                    name = f"{module or ''}.{alias.name}"
+                    scope.put(alias.asname or alias.name, UNKNOWN if level or alias.name == "*" else Named(name))
+                    if alias.name == "*":
+                        self.seen.note(f"Line {node.lineno}: names imported by * aren't followed.")
+                    self._imported(name)
+            case ast.Global(names=names) | ast.Nonlocal(names=names):
+                scope.globals.update(names)
+            case ast.Delete(targets=targets):
+                for target in targets:
+                    if isinstance(target, ast.Name):
+                        scope.put(target.id, UNKNOWN)
+            case ast.Assert(test=test):
+                self.value(test, scope)
+            case ast.Match(subject=subject, cases=cases):
+                self.value(subject, scope)
+                before = scope.names
+                ways: list[dict[str, Value] | None] = [dict(before)]
+                for case in cases:
+                    inside = dict(before)
+                    for name in _bound_by(case.pattern):
+                        inside[name] = UNKNOWN
+                    ways.append(self._way(case.body, scope, inside))
+                self._meet(scope, ways)
+
+    def _if(self, test: ast.expr, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt], scope: Scope) -> None:
+        known = self.truth(self.value(test, scope))
+        if known is not None:
+            self.block(body if known else orelse, scope)
+            return
+        before = scope.names
+        self._meet(scope, [self._way(body, scope, before), self._way(orelse, scope, before)])
+
+    def _try(self, node: ast.Try | ast.TryStar, scope: Scope) -> None:
+        before = dict(scope.names)
+        whole = self._way([*node.body, *node.orelse], scope, before)
+        # A handler may begin anywhere in the body: with what was there before, or what the body left.
+        begun = met([before, whole]) if whole is not None else {**before, **scope.names}
+        ways = [whole]
+        for handler in node.handlers:
+            inside = dict(begun)
+            if handler.name:
+                inside[handler.name] = UNKNOWN
+            ways.append(self._way(handler.body, scope, inside))
+        try:
+            self._meet(scope, ways)
+        except Left:
+            scope.names = begun
+            self.block(node.finalbody, scope)
+            raise
+        self.block(node.finalbody, scope)
+
+    def _for(self, node: ast.For | ast.AsyncFor, scope: Scope) -> None:
+        gone_through = self.value(node.iter, scope)
+        items, more = self.items(gone_through)
+        if not items and not more:
+            self.block(node.orelse, scope)
+            return
+        kept = items if len(items) <= UNROLLED else ()
+        if kept and not more and _is_simple(node.body):
+            for item in kept:
+                self.assign(node.target, item, scope)
+                with contextlib.suppress(Left):
+                    self.block(node.body, scope)
+            self.block(node.orelse, scope)
+            return
+        self.assign(node.target, self.element(gone_through), scope)
+        self._loop(node.body, scope)
+        self.block(node.orelse, scope)
+
+    def _loop(self, body: Sequence[ast.stmt], scope: Scope, always: bool = False) -> None:
+        """Two rounds: as it begins, and with what a round may have changed."""
+        before = dict(scope.names)
+        returned = len(scope.returned)
+        first = self._way(body, scope, before)
+        after = first if first is not None else scope.names
+        changed = {name for name, value in after.items() if name not in before or not same(value, before[name])}
+        moving = {**after, **{name: _widened(before.get(name), after[name]) for name in changed}}
+        if changed:
+            second = self._way(body, scope, moving)
+            after = second if second is not None else scope.names
+        left = [before] if not always else []
+        scope.names = met([*left, moving, after])
+        if always and not _breaks(body) and len(scope.returned) >= returned:
+            raise Left
+
+    def _define(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> None:
+        function = Function(node, scope)
+        wrapped: Value = function
+        for decorator in reversed(node.decorator_list):
+            made = self.value(decorator, scope)
+            if isinstance(made, Function) and made.node is not node:
+                returned = self.call(made, [wrapped], Fields())
+                wrapped = returned if isinstance(returned, Function) else function
+            else:
+                self.loose.append(function)  # whoever decorates it may call it
+        for default in (*node.args.defaults, *[one for one in node.args.kw_defaults if one is not None]):
+            self.value(default, scope)
+        scope.put(node.name, wrapped)
+
+    def assign(self, target: ast.expr, value: Value, scope: Scope) -> None:
+        match target:
+            case ast.Name(id=name):
+                scope.put(name, value)
+            case ast.Tuple(elts=elts) | ast.List(elts=elts):
+                items, more = self.items(value)
+                fits = not more and len(items) == len(elts) and not any(isinstance(e, ast.Starred) for e in elts)
+                for place, element in enumerate(elts):
+                    inner = element.value if isinstance(element, ast.Starred) else element
+                    self.assign(inner, items[place] if fits else UNKNOWN, scope)
+            case ast.Attribute(value=owner, attr=name):
+                holder = self.value(owner, scope)
+                if isinstance(holder, Made):
+                    holder.attributes[name] = value
+                elif isinstance(holder, Thing):
+                    self.assign_back(owner, libraries.assigned(holder, name, value), scope)
+            case ast.Subscript(value=owner, slice=index):
+                holder = self.value(owner, scope)
+                known, key = plain(self.value(index, scope))
+                if isinstance(holder, Fields):
+                    changed = (
+                        holder.merged(Fields(((key, value),)))
+                        if known and isinstance(key, str)
+                        else Fields(holder.items, True)
+                    )
+                    self.assign_back(owner, bounded(changed), scope)
+                elif isinstance(holder, (Listed, OneOf)):
+                    self.assign_back(owner, UNKNOWN, scope)
+
+    def assign_back(self, owner: ast.expr, value: Value, scope: Scope) -> None:
+        """`value` in the place that an expression was read from."""
+        if isinstance(owner, ast.Name | ast.Attribute | ast.Subscript):
+            if isinstance(owner, ast.Name):
+                holder: Scope | None = scope
+                while holder is not None and owner.id not in holder.names:
+                    holder = holder.outer
+                (holder or scope).names[owner.id] = value
+            else:
+                self.assign(owner, value, scope)
+
+
+def _widened(before: Value | None, after: Value) -> Value:
+    """A variable that a loop's round changes: what it is in any round."""
+    if before is None or same(before, after):
+        return after
+    if isinstance(before, Fields) and isinstance(after, Fields):
+        names = dict.fromkeys([name for name, _ in before.items] + [name for name, _ in after.items])
+        kept: dict[str, Value] = {}
+        for name in names:
+            values = [value for value in (before.get(name), after.get(name)) if value is not None]
+            kept[name] = values[0] if len(values) == 2 and same(values[0], values[1]) else UNKNOWN
+        return Fields.of(kept, before.more or after.more)
+    if isinstance(before, Listed) or isinstance(after, Listed):
+        return Listed((), True)
+    return UNKNOWN
+
+
+def _is_simple(body: Sequence[ast.stmt]) -> bool:
+    """Whether a loop's body may be gone through once an item: it is small."""
+    return sum(1 for statement in body for _ in ast.walk(statement)) <= 400
+
+
+def _breaks(body: Sequence[ast.stmt]) -> bool:
+    stack: list[ast.AST] = list(body)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Break):
+            return True
+        if not isinstance(node, ast.For | ast.While | ast.AsyncFor | ast.FunctionDef | ast.AsyncFunctionDef):
+            stack.extend(ast.iter_child_nodes(node))
+    return False
+
+
+def _bound_by(pattern: ast.pattern) -> list[str]:
+    found = []
+    for node in ast.walk(pattern):
+        name = getattr(node, "name", None) or getattr(node, "rest", None)
+        if isinstance(name, str):
+            found.append(name)
+    return found
