@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from mapper.prompts import Mode
 from mapper.sampling import Experience, Plan
@@ -28,6 +28,7 @@ NOTHING = "nothing"
 _FENCE = re.compile(r"```[ \t]*([A-Za-z0-9_+-]*)[^\n]*\n(.*?)```", re.DOTALL)
 
 
+@runtime_checkable
 class Sampler(Protocol):
     """The part of `mapper.model.ModelProposer` that is needed."""
 

@@ -84,6 +84,8 @@ class Mappings:
         """The action for an action's intent: calls, or what the words are said to be about. Every vote is journaled."""
         if wish.database:
             return await self.wording.statements(row, wish)
+        if wish.code_services:
+            return await self.wording.code(row, wish)
         if wish.folder:
             return await self.wording.program(row, wish)
         return await self.calls_for(row, wish)

@@ -1,4 +1,4 @@
-"""From words to statements on one database, or to a program on one folder, by the configured model.
+"""From words to statements on one database, or to a program on one folder or for services, by the configured model.
 
 The model is told names and types, or names of files, and nothing else; what it says becomes an action that is assessed,
 shown and decided on like one that somebody typed. Without a model there is no such way, and that is said.
@@ -10,13 +10,13 @@ import asyncio
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from goex.engine.core import Core, Wish
 from goex.engine.events import Progressed
 from goex.journal.actions import ActionRow
 from mapper.sampling import Experience
-from policies.actions import Files, Sql, UndoPolicy
+from policies.actions import Code, Files, Sql, UndoPolicy
 from policies.errors import Denied, ExitStatus, InvalidInput, Unsupported
 from policies.grants import PERSON
 from policies.text import escape
@@ -131,6 +131,29 @@ class Wording:
         best = _best(choice, "goex exec --folder DIR --shell")
         language = "python" if best.language == "python" else "shell"
         return Files(folder=wish.folder, language=language, program=best.code, undo=best.undo)
+
+    async def code(self, row: ActionRow, wish: Wish) -> Code:
+        """A program for the services that were named. Raises Unclear, Unsupported (no model), InvalidInput (a service
+        that isn't there), Unavailable."""
+        from mapper.code import proposing
+        from mapper.programs import Sampler
+
+        mapper = self.mapper()
+        if not isinstance(mapper.model, Sampler) or mapper.plan is None:
+            raise Unsupported(
+                "Words for a program take a model, and none is configured.",
+                next_step="Write it yourself: goex exec --code FILE --service …. Or set up [model] in config.toml.",
+            )
+        empty = self.core.resolved(Code(language="python", program="", services=wish.code_services))
+        services = empty.services if isinstance(empty, Code) else ()
+        self.core.hub.publish(row.id, Progressed(f"asking the model {mapper.model.name}"))
+        choice = await proposing.propose(
+            mapper.model, mapper.plan, self._of(row.agent), wish.intent, self.core.catalog, services
+        )
+        self._journal(row, choice)
+        best = _best(choice, "goex exec --code FILE --service")
+        language: Literal["python", "shell"] = "shell" if best.language == "shell" else "python"
+        return Code(language=language, program=best.code, services=services)
 
     def _of(self, asker: str) -> Experience:
         found = self._experience.pop(asker, None) or Experience()

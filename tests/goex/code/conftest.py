@@ -71,23 +71,28 @@ class Scene:
         return list(self.slack.messages.values())
 
 
+def connected(daemon: Daemon, slack: FakeSlack) -> Scene:
+    """A daemon that has an account of `slack`, and an agent."""
+    daemon.person(
+        "VaultPut",
+        pb.VaultPutRequest(
+            service="slack",
+            account="work",
+            base_url=f"{slack.url}/api",
+            private=True,
+            ca_pem=slack.ca_pem,
+            secret=TOKEN.encode(),
+            passphrase=APPROVAL_PASSPHRASE,
+        ),
+    )
+    return Scene(daemon, slack, daemon.add_agent("scout"))
+
+
 @pytest.fixture(scope="module")
 def scene(sandbox_image: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     slack = FakeSlack()
     with serving(slack, tmp_path_factory.mktemp("slack")), Daemon() as daemon:
-        daemon.person(
-            "VaultPut",
-            pb.VaultPutRequest(
-                service="slack",
-                account="work",
-                base_url=f"{slack.url}/api",
-                private=True,
-                ca_pem=slack.ca_pem,
-                secret=TOKEN.encode(),
-                passphrase=APPROVAL_PASSPHRASE,
-            ),
-        )
-        yield Scene(daemon, slack, daemon.add_agent("scout"))
+        yield connected(daemon, slack)
 
 
 @pytest.fixture(autouse=True)
