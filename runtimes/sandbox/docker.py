@@ -15,7 +15,7 @@ import secrets
 import shutil
 import socket
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -94,7 +94,8 @@ class DockerSandbox:
         self._scratch = scratch.Scratch(scratch_dir, state_id, self._identity.instance)
         self._missing = unsafe_without
         self._profiles = profiles_dir
-        self._seen: dict[str, str] = {}  # the id that each image had when it was looked at last
+        self._seen: dict[str, str] = {}  # the id that each image had when it was looked at last,
+        self._tags: dict[str, str] = {}  # and its name, which says what is in it
         self._maker = waited.Maker(
             self._engine,
             scratch.Scratch(waiting_dir, f"{state_id}-waiting", self._identity.instance),
@@ -107,10 +108,14 @@ class DockerSandbox:
         self._removals: set[asyncio.Task[None]] = set()
 
     async def image_id(self, profile: Profile) -> str:
+        tag = images.tag(profile.image, self._profiles)
+        waiting = self._pool.image_id(profile)
+        if waiting is not None and (tag, waiting) == (self._tags.get(profile.image), self._seen[profile.image]):
+            return waiting  # a job would run in that one, whatever the engine says meanwhile
         found = await self._engine.call(
             "look at the image", lambda client: images.find(client, profile.image, self._profiles)
         )
-        self._seen[profile.image] = found
+        self._seen[profile.image], self._tags[profile.image] = found, tag
         return found
 
     def prepare(self, profile: Profile) -> None:
@@ -129,6 +134,8 @@ class DockerSandbox:
             with contextlib.suppress(warm.NotBound):
                 if waiting is not None:
                     return await self._run_waiting(waiting, job, profile, output)
+                if self._pool.serves(profile):
+                    return await self._run_made(job, profile, output)
         image_id = await self.image_id(profile)
         await self._require_runtime(job, profile)
         run = _Run(f"goex-{secrets.token_hex(8)}", asyncio.Event())
@@ -137,15 +144,13 @@ class DockerSandbox:
             await run.through(self._create(run, job, profile, image_id))
             return await self._follow(run, profile, output)
         finally:
-            removal = asyncio.create_task(self._remove(run, job.action_id))
-            self._removals.add(removal)
-            removal.add_done_callback(self._removals.discard)
-            await asyncio.shield(removal)
+            await self._removed(self._remove(run, job.action_id))
 
     async def kill(self, action_id: str) -> None:
         for run in tuple(self._running.get(action_id, ())):
             run.cause = run.cause or Ended.KILLED
-            await self._kill(run)
+            if run.name:  # else its container is being made, and goes at once
+                await self._kill(run)
             await run.done.wait()
         await self._remove_labelled({spec.ACTION_LABEL: action_id}, own=True)
 
@@ -165,6 +170,20 @@ class DockerSandbox:
         await asyncio.to_thread(self._maker.folders.close)
         self._engine.close()
 
+    async def _run_made(self, job: Job, profile: Profile, output: Output | None) -> Result:
+        """Run the job in a container of the kind that waits, made for it: that takes less than the other kind."""
+        run = _Run("", asyncio.Event())
+        self._running.setdefault(job.action_id, set()).add(run)
+        try:
+            with self._pool.hurry():
+                waiting = await self._maker.make(profile)
+            if run.cause is not None:  # killed meanwhile
+                await self._removed(self._maker.drop(waiting))
+                return Collector(0).result(run.cause, None, 0.0)
+        finally:
+            self._ended_run(run, job.action_id)
+        return await self._run_waiting(waiting, job, profile, output)
+
     async def _run_waiting(self, waiting: warm.Waiting, job: Job, profile: Profile, output: Output | None) -> Result:
         """Run the job in a container that waits. Returns when the job and all that it started has ended, as process 1
         says; the container goes while the caller goes on. Raises NotBound when the job never began."""
@@ -176,11 +195,9 @@ class DockerSandbox:
             ended = run.cause is None
             return result
         finally:
-            removal = asyncio.create_task(self._remove(run, job.action_id))
-            self._removals.add(removal)
-            removal.add_done_callback(self._removals.discard)
+            removed = self._removed(self._remove(run, job.action_id))
             if not ended:  # then something of the job may still run
-                await asyncio.shield(removal)
+                await removed
 
     async def _create(self, run: _Run, job: Job, profile: Profile, image_id: str) -> None:
         def create(client: APIClient) -> None:
@@ -303,11 +320,21 @@ class DockerSandbox:
                 await asyncio.to_thread(shutil.rmtree, run.job_dir, ignore_errors=True)
             if run.waited:
                 await asyncio.to_thread(self._maker.forget, run.name)
-            runs = self._running[action_id]
-            runs.discard(run)
-            if not runs:
-                del self._running[action_id]
-            run.done.set()
+            self._ended_run(run, action_id)
+
+    def _removed(self, removing: Coroutine[Any, Any, None]) -> asyncio.Future[None]:
+        """Have it removed, whether or not anybody waits for it."""
+        removal = asyncio.create_task(removing)
+        self._removals.add(removal)
+        removal.add_done_callback(self._removals.discard)
+        return asyncio.shield(removal)
+
+    def _ended_run(self, run: _Run, action_id: str) -> None:
+        runs = self._running[action_id]
+        runs.discard(run)
+        if not runs:
+            del self._running[action_id]
+        run.done.set()
 
     async def _remove_labelled(self, labels: dict[str, str], *, own: bool) -> tuple[str, ...]:
         """Remove the containers of this state with these labels; without `own` none that this object made."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import os
 import select
@@ -91,8 +90,10 @@ def serves(job: Job, profile: Profile) -> bool:
 
 
 def message(job: Job, environment: Mapping[str, str], seconds: float) -> bytes:
-    """What the container is told: the command, its environment, its deadline."""
-    told = json.dumps({"argv": list(job.argv), "env": dict(environment), "seconds": seconds}).encode()
+    """What the container is told: its deadline, how many words the command has, these, and its environment. None of
+    them holds a NUL character."""
+    variables = (f"{name}={value}" for name, value in environment.items())
+    told = b"\0".join(map(os.fsencode, (f"{seconds:.3f}", str(len(job.argv)), *job.argv, *variables)))
     return struct.pack(">I", len(told)) + told
 
 
@@ -157,6 +158,7 @@ class Pool:
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._keeper: asyncio.Task[None] | None = None
+        self._hurried = 0
         self._closed = False
 
     def want(self, profile: Profile) -> None:
@@ -187,6 +189,25 @@ class Pool:
     def waiting(self, profile: Profile) -> int:
         """How many wait for a job of that profile."""
         return len(self._ready.get(profile, ()))
+
+    def image_id(self, profile: Profile) -> str | None:
+        """The image of those that wait; None when none does."""
+        return next((one.image_id for one in self._ready.get(profile, ()) if one.alive), None)
+
+    def serves(self, profile: Profile) -> bool:
+        """Whether containers of that profile are made to wait at all."""
+        return profile in self._wanted and not self._closed
+
+    @contextlib.contextmanager
+    def hurry(self) -> Iterator[None]:
+        """While a job's container is made at its caller's wish: none is made to wait meanwhile."""
+        self._hurried += 1
+        try:
+            yield
+        finally:
+            self._hurried -= 1
+            if not self._hurried:
+                self._wake.set()
 
     async def close(self) -> None:
         """Remove all that wait, and those that are being made."""
@@ -240,7 +261,7 @@ class Pool:
 
         async def worker() -> None:
             nonlocal failed
-            while missing and not failed:
+            while missing and not failed and not self._hurried:
                 profile = missing.pop()
                 try:
                     made = await self._make(profile)

@@ -11,6 +11,7 @@ from pathlib import Path
 from docker import APIClient
 
 from runtimes.sandbox import warm
+from runtimes.sandbox.control import CONTROL
 from runtimes.sandbox.spec import ACTION_LABEL, STATE_LABEL
 
 
@@ -22,6 +23,13 @@ def of_action(client: APIClient, action: str, run_dir: Path) -> list[str]:
         for found in client.containers(all=True)
         if found["Labels"].get(ACTION_LABEL) == action or given & {name.lstrip("/") for name in found["Names"]}
     ]
+
+
+def waiting(run_dir: Path) -> int:
+    """How many containers of the daemon of that folder wait for a job: they have connected to it, and have none."""
+    folders = [each for each in (run_dir / "waiting").glob("*/*") if (each / warm.JOB).is_dir()]
+    owned = warm.bound(run_dir / "waiting")
+    return sum(each.name not in owned and not (each / warm.JOB / CONTROL).exists() for each in folders)
 
 
 def left(client: APIClient, state_id: str, run_dir: Path) -> list[str]:
