@@ -10,7 +10,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from policies.errors import InvalidInput
@@ -29,6 +29,9 @@ _JSON = re.compile(r"application/json|text/json|application/[a-z0-9!#$&^_.\-]+\+
 _HIDDEN = re.compile(r"multipart/(mixed|parallel|digest|batch|x-mixed-replace)|application/(http|graphql.*)|message/.*")
 _CHARSETS = frozenset({"utf-8", "utf8", "us-ascii"})
 _UTF8 = re.compile(r'charset\s*=\s*"?([^";\s]*)"?', re.IGNORECASE)
+MAX_FIELDS = 10_000
+MAX_VALUES: Mapping[str, int] = {"json": 500_000, "form": MAX_FIELDS, "multipart": 2**63}
+_MARKS: Mapping[str, tuple[bytes, ...]] = {"json": (b",", b"[", b"{"), "form": (b"&",), "multipart": ()}
 _ROOM = 256  # bytes of the last piece that a name may have begun in
 
 
@@ -40,6 +43,7 @@ class Content:
     value: JsonValue
     body: bytes
     type: str
+    size: int  # bytes as it came
 
 
 def kind_of(content_type: str | None) -> Kind:
@@ -64,23 +68,32 @@ def kind_of(content_type: str | None) -> Kind:
 def read_content(kind: Kind, content_type: str, body: bytes, limit: int) -> Content:
     """Parse a whole body. Raises NotPassed when it can't be read in exactly one way."""
     media = content_type.partition(";")[0].strip().lower()
+    size = len(body)
+    # What comes out of many small values is many times as large, and takes seconds.
+    if sum(body.count(mark) for mark in _MARKS[kind]) > MAX_VALUES[kind]:
+        raise refuse("size", "the body has too many values to be looked at", status=413)
     try:
         if kind == "json":
             value = parse(body.decode("utf-8"), limit=limit, what="The body")
             fields = tuple(value.items()) if isinstance(value, dict) else None
             said = "; charset=utf-8" if _UTF8.search(content_type) else ""
-            return Content(fields=fields, value=value, body=_dumped(value), type=media + said)
-        if kind == "form":
+            found = Content(fields=fields, value=value, body=_dumped(value), type=media + said, size=size)
+        elif kind == "form":
             pairs = decode_query(body.decode("ascii"), form=True, ordered=True)
-            return Content(fields=pairs, value=_gathered(pairs), body=encode_query(pairs).encode("ascii"), type=FORM)
-        parts = read_parts(body, boundary_of(content_type))
-        pairs = tuple((part.name, part.text()) for part in parts if not part.file)
-        # A file has no value that a rule could have, and a name that it could have.
-        fields = (*pairs, *((part.name, None) for part in parts if part.file))
-        sent, written = write_parts(parts)
-        return Content(fields=fields, value=_gathered(pairs), body=sent, type=written)
+            sent = encode_query(pairs).encode("ascii")
+            found = Content(fields=pairs, value=_gathered(pairs), body=sent, type=FORM, size=size)
+        else:
+            parts = read_parts(body, boundary_of(content_type))
+            pairs = tuple((part.name, part.text()) for part in parts if not part.file)
+            # A file has no value that a rule could have, and a name that it could have.
+            fields = (*pairs, *((part.name, None) for part in parts if part.file))
+            sent, written = write_parts(parts)
+            found = Content(fields=fields, value=_gathered(pairs), body=sent, type=written, size=size)
     except (InvalidInput, BadTarget, BadParts, ValueError, RecursionError) as error:
         raise refuse("body", "the body can't be read in exactly one way", status=400) from error
+    if len(found.fields or ()) > MAX_FIELDS:
+        raise refuse("size", f"the body has more than {MAX_FIELDS} fields", status=413)
+    return found
 
 
 def without_field(content: Content, name: str) -> Content:
@@ -89,8 +102,8 @@ def without_field(content: Content, name: str) -> Content:
     if content.type == FORM:
         pairs = [(one, str(value)) for one, value in fields]
         body = encode_query(pairs).encode("ascii")
-        return Content(fields=fields, value=_gathered(pairs), body=body, type=content.type)
-    return Content(fields=fields, value=dict(fields), body=_dumped(dict(fields)), type=content.type)
+        return replace(content, fields=fields, value=_gathered(pairs), body=body)
+    return replace(content, fields=fields, value=dict(fields), body=_dumped(dict(fields)))
 
 
 def check_fields(rule: Rule, content: Content | None, pairs: Iterable[tuple[str, str]], must: Collection[str]) -> None:
@@ -179,7 +192,8 @@ class Watch:
         self._marks = [placeholder.encode("ascii") for placeholder in placeholders]
         self._overlap = max([_ROOM, *(len(mark) for mark in self._marks)])
         self._tail = b""
-        self._pattern = _OVERRIDE_KEY if kind == "json" else None
+        self._json = kind == "json"
+        self._open = False  # a name has come, and not yet whether it is a key
         self._parts: PartReader | None = None
         if kind == "multipart":
             try:
@@ -192,13 +206,20 @@ class Watch:
         self._tail = seen[-self._overlap :]
         if any(mark in seen for mark in self._marks):
             raise misplaced("the body")
-        if self._pattern is not None and self._pattern.search(seen):
-            raise refuse("override", "a field _method would change what the request means", hint="Leave it out.")
+        if self._json:
+            self._look(seen, data)
         if self._parts is not None:
             try:
                 self._parts.feed(data)
             except BadParts as error:
                 raise refuse("body", error.message, status=400) from error
+
+    def _look(self, seen: bytes, data: bytes) -> None:
+        found = _OVERRIDE_KEY.search(seen)
+        rest = data.lstrip(b" \t\r\n")
+        if (found is not None and found[1]) or (self._open and rest.startswith(b":")):
+            raise refuse("override", "a field _method would change what the request means", hint="Leave it out.")
+        self._open = found is not None or (self._open and not rest)
 
     def finish(self) -> None:
         """The body has ended. Raises NotPassed where it ended early."""
@@ -270,6 +291,6 @@ def _any_spelling(text: str) -> str:
 
 
 _OVERRIDE_KEY = re.compile(
-    ('"(?:' + "|".join(_any_spelling(name) for name in sorted(OVERRIDE_NAMES)) + r')"\s*:').encode("ascii"),
+    ('"(?:' + "|".join(_any_spelling(name) for name in sorted(OVERRIDE_NAMES)) + r')"[ \t\r\n]*(:|\Z)').encode("ascii"),
     re.IGNORECASE,
 )

@@ -11,6 +11,7 @@ server reads it in another way than it was judged. Decisions are values: `Admiss
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from dataclasses import dataclass, replace
 
@@ -45,6 +46,7 @@ from runtimes.gateway.urls import (
 
 MAX_UNDER_WAY = 64
 MAX_INSPECTED = 16 * 2**20
+MAX_HELD = 4 * MAX_INSPECTED  # bytes of bodies that are held at once, of one action
 SMALL_JSON = 2**20  # a JSON body of no more than this is read whole also where no rule says so
 
 
@@ -86,7 +88,8 @@ class RulePolicy:
         self._used: Counter[str] = Counter()
         self._numbers: Counter[str] = Counter()
         self._unread: set[int] = set()
-        self._under_way: set[int] = set()
+        self._under_way: dict[int, int] = {}  # by ticket: bytes of it that may have to be held at once
+        self._lock = threading.Lock()
         self._ticket = 0
         self._stopped = ""
 
@@ -102,19 +105,25 @@ class RulePolicy:
             return refused.no
 
     def read(self, admission: Admission, body: bytes) -> Ready | No:
-        """Judge the whole body of an admission that says `inspect`. After a `No`, settle with status 0."""
-        if admission.ticket in self._unread:
-            # It was counted by its head; it counts for the rule that has its body too, and not at all without one.
-            self._unread.discard(admission.ticket)
-            self._used[admission.rule.id] -= 1
+        """Judge the whole body of an admission that says `inspect`. After a `No`, settle with status 0.
+
+        A large body takes a while, so this may be called in a thread; nothing else here may.
+        """
+        with self._lock:
+            if admission.ticket in self._unread:
+                # It was counted by its head; it counts for the rule that has its body too, and not at all without one.
+                self._unread.discard(admission.ticket)
+                self._used[admission.rule.id] -= 1
+        try:
+            content = _content(admission, body)
+        except NotPassed as refused:
+            return replace(refused.no, method_id=admission.rule.method_id)
         first: No | None = None
         for one in (admission, *admission.rivals):
             try:
-                ready = self._read(one, body)
+                return self._sent(one, self._check_body(one, content))
             except NotPassed as refused:
                 first = first or replace(refused.no, method_id=one.rule.method_id)
-            else:
-                return ready
         return first or No("no rule fits", kind="field")
 
     def ready(self, admission: Admission, length: int) -> Ready:
@@ -136,8 +145,9 @@ class RulePolicy:
 
     def settle(self, admission: Admission, status: int) -> None:
         """The request is over, whatever came of it (0: no answer). Once for each admission, by any of its rules."""
-        self._under_way.discard(admission.ticket)
-        self._unread.discard(admission.ticket)
+        with self._lock:
+            self._under_way.pop(admission.ticket, None)
+            self._unread.discard(admission.ticket)
 
     def stop(self, why: str) -> None:
         """Admit nothing more."""
@@ -167,13 +177,23 @@ class RulePolicy:
                     worst = no
         if worst is not None and not fitting:
             raise NotPassed(worst)
+        with self._lock:
+            return self._take(fitting, asked.head.length)
+
+    def _take(self, fitting: list[Admission], length: int | None) -> Admission:
+        """The first of the admissions that fit, counted and under way. Raises NotPassed."""
+        first = fitting[0]
+        self._check_calls(first.rule)
+        held = 0 if not first.inspect else first.limit if length is None else length
+        if held and sum(self._under_way.values()) + held > MAX_HELD:
+            raise refuse("busy", "too many large requests are under way", status=429, hint="Wait for their answers.")
         self._ticket += 1
-        self._under_way.add(self._ticket)
-        first, *rivals = (replace(one, ticket=self._ticket) for one in fitting)
+        self._under_way[self._ticket] = held
+        self._used[first.rule.id] += 1
         if first.inspect:
             self._unread.add(self._ticket)
-        self._used[first.rule.id] += 1
-        return replace(first, id=self._number(first.rule), rivals=tuple(rivals) if first.inspect else ())
+        rivals = tuple(replace(one, ticket=self._ticket) for one in fitting[1:]) if first.inspect else ()
+        return replace(first, id=self._number(first.rule), ticket=self._ticket, rivals=rivals)
 
     def _local(self, asked: AskedHead, target: _Target) -> Local | None:
         for endpoint in self._plan.tokens:
@@ -268,35 +288,20 @@ class RulePolicy:
         places += [(f"the parameter {name[:60]}", f"{name}={value}") for name, value in query]
         places += [(f"the header {name}", f"{name}: {value}") for name, value in head.headers if name != own]
         for where, text in places:
-            if self._holds(text):
+            if self._holds(text.encode()):
                 raise bodies.misplaced(where)
 
-    def _holds(self, value: JsonValue) -> bool:
-        """Whether a placeholder stands anywhere in a value."""
-        if isinstance(value, str):
-            return any(placeholder in value for placeholder in self._plan.placeholders)
-        if isinstance(value, dict):
-            return any(self._holds(key) or self._holds(child) for key, child in value.items())
-        return isinstance(value, list) and any(self._holds(child) for child in value)
-
-    def _read(self, admission: Admission, body: bytes) -> Ready:
-        rule = admission.rule
-        if len(body) > admission.limit:
-            raise refuse("size", f"the body is longer than {admission.limit} bytes", status=413)
-        if body and not admission.kind:
-            raise refuse("body", "a body without a content-type", hint="Say whether it is JSON or a form.")
-        content_type = dict(admission.headers).get("Content-Type", "")
-        content = bodies.Content(fields=(), value=None, body=b"", type=content_type)
-        if body:
-            content = bodies.read_content(admission.kind, content_type, body, admission.limit)
-        return self._sent(admission, self._check_body(rule, content, admission.query))
+    def _holds(self, data: bytes) -> bool:
+        """Whether a placeholder stands anywhere. None of its characters is ever written otherwise in what we send."""
+        return any(placeholder.encode("ascii") in data for placeholder in self._plan.placeholders)
 
     def _sent(self, admission: Admission, content: bodies.Content) -> Ready:
         headers = tuple((name, content.type if name == "Content-Type" else text) for name, text in admission.headers)
-        self._check_calls(admission.rule)
-        self._used[admission.rule.id] += 1
-        if not admission.id:  # another rule than the head's
-            admission = replace(admission, id=self._number(admission.rule))
+        with self._lock:
+            self._check_calls(admission.rule)
+            self._used[admission.rule.id] += 1
+            if not admission.id:  # another rule than the head's
+                admission = replace(admission, id=self._number(admission.rule))
         admission = replace(admission, headers=headers, rivals=())
         passed = self._passed(admission, content.value, len(content.body))
         return Ready(admission=admission, passed=passed, body=content.body)
@@ -314,17 +319,20 @@ class RulePolicy:
         self._numbers[rule.id] += 1
         return f"{rule.id}#{self._numbers[rule.id]}"
 
-    def _check_body(self, rule: Rule, content: bodies.Content, query: Pairs) -> bodies.Content:
+    def _check_body(self, admission: Admission, content: bodies.Content) -> bodies.Content:
         """The body without its placeholder, where that is its place. Raises NotPassed."""
+        rule = admission.rule
         names = [name for name, _ in content.fields or ()]
+        if content.size > admission.limit:
+            raise refuse("size", f"the body is longer than {admission.limit} bytes", status=413)
         if rule.credential_at == "body":
             found = [value for name, value in content.fields or () if name == rule.credential_name]
             self._check_credential(rule, [value if isinstance(value, str) else "" for value in found])
             content = bodies.without_field(content, rule.credential_name)
-        if self._holds([content.value, *names]):
+        if self._holds(content.body):
             raise bodies.misplaced("the body")
         bodies.check_names(rule, names)
-        bodies.check_fields(rule, content, query, rule.must)
+        bodies.check_fields(rule, content, admission.query, rule.must)
         if is_graphql(rule):
             bodies.check_graphql(names)
         return content
@@ -337,6 +345,16 @@ def _target(asked: AskedHead) -> _Target:
         return _Target(decode_path(path), decode_query(query, ordered=True))
     except BadTarget as error:
         raise refuse("path", error.message, status=400) from error
+
+
+def _content(admission: Admission, body: bytes) -> bodies.Content:
+    """Raises NotPassed for a body that can't be read in exactly one way."""
+    content_type = dict(admission.headers).get("Content-Type", "")
+    if not body:
+        return bodies.Content(fields=(), value=None, body=b"", type=content_type, size=0)
+    if not admission.kind:
+        raise refuse("body", "a body without a content-type", hint="Say whether it is JSON or a form.")
+    return bodies.read_content(admission.kind, content_type, body, MAX_INSPECTED)
 
 
 def _check_query(rule: Rule, query: Pairs) -> None:

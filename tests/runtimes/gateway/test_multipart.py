@@ -177,6 +177,20 @@ def test_a_streamed_json_body_is_watched_for_an_override(key: bytes, size: int) 
         assert all(one is None for one in found) == passes
 
 
+@pytest.mark.parametrize("size", [1, 100, 300, 5000])
+def test_a_key_is_a_key_however_far_its_colon_is(size: int) -> None:
+    policy = RulePolicy(PLAN)
+    later = ("Content-Type: application/json", "Transfer-Encoding: chunked")
+    admission = policy.admit(asked("POST /api/things/t", W, *later))
+    assert isinstance(admission, Admission)
+    for mark, passes in [(b":", False), (b",", True)]:
+        body = b'{"a":["_method"' + b" " * 1000 + b'],"_method"' + b" \n" * 400 + mark + b'"x"}'
+        watch = policy.watch(admission)
+        assert not isinstance(watch, No)
+        found = [watch.feed(body[at : at + size]) for at in range(0, len(body), size)]
+        assert all(one is None for one in found) == passes
+
+
 def test_a_placeholder_is_found_across_pieces() -> None:
     policy = RulePolicy(PLAN)
     admission = policy.admit(asked("PUT /api/files/a?mode=safe", W, "Transfer-Encoding: chunked"))

@@ -58,6 +58,8 @@ def test_good_ones_open() -> None:
         ({"others": ((Slot("a", many=True), "x", Slot("b", many=True)),)}, "several ways"),
         ({"path": (Slot("a"), Slot("a"))}, "twice"),
         ({"query": {"_method": ()}}, "would change"),
+        ({"query": {"": ()}}, "would change"),
+        ({"query": {"a" * 201: ()}}, "would change"),
         ({"query": {"$.xgafv": ()}}, "would change"),
         ({"fields": {"_METHOD": ()}, "must": ()}, "would change"),
         ({"fields": {"a": (object(),)}, "must": ()}, "JSON"),

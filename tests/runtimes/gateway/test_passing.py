@@ -12,7 +12,7 @@ from policies.accounts import Origin
 from policies.errors import InvalidInput
 from runtimes.gateway.admission import Admission, Local, Ready, dress, refusal_body
 from runtimes.gateway.head import BadHead, parse_head
-from runtimes.gateway.passing import MAX_UNDER_WAY, RulePolicy
+from runtimes.gateway.passing import MAX_HELD, MAX_INSPECTED, MAX_UNDER_WAY, RulePolicy
 from runtimes.gateway.plan import GatewayPlan, Rule, Slot
 from runtimes.gateway.policy import No
 from tests.runtimes.gateway.ruled import (
@@ -342,6 +342,49 @@ def test_a_parameter_that_is_a_credential_is_none_of_the_rule_s() -> None:
     }
     kinds = {query: one.kind for query, one in found.items() if isinstance(one, No)}
     assert kinds == {"access_token=a": "credential", "key=a": "credential", "api_key=b": "field"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("application/json", b'{"a":[' + b"[]," * 400_000 + b"1]}"),
+        ("application/json", b'{"a":[' + b"{}," * 400_000 + b"1]}"),
+        ("application/json", b"[" * 600_000),
+        ("application/json", json.dumps({f"a{number}": 1 for number in range(10_001)}).encode()),
+        (FORM_TYPE, b"a=1" + b"&a=1" * 10_001),
+    ],
+)
+def test_a_body_of_too_many_values_is_not_looked_at(kind: str, body: bytes) -> None:
+    plan = replace(PLAN, rules=(rule(0, "POST", "messages", body_format="json"),))
+    found = judge("POST /api/messages", W, body=body, kind=kind, plan=plan)
+    assert isinstance(found, No)
+    assert (found.kind, found.status) == ("size", 413)
+
+
+def test_no_more_is_held_at_once_than_is_said() -> None:
+    policy = RulePolicy(PLAN)
+    later = ("Transfer-Encoding: chunked", "Content-Type: application/json")
+    held = [policy.admit(asked("POST /api/messages", W, *later)) for _ in range(MAX_HELD // MAX_INSPECTED)]
+    assert all(isinstance(one, Admission) for one in held)
+    for more in (later, ("Content-Length: 1", later[1])):
+        refused = policy.admit(asked("POST /api/messages", W, *more))
+        assert isinstance(refused, No)
+        assert (refused.kind, refused.status) == ("busy", 429)
+    assert isinstance(policy.admit(asked("PUT /api/files/a?mode=safe", W, later[0])), Admission)
+    assert isinstance(held[0], Admission)
+    policy.settle(held[0], 200)
+    assert isinstance(policy.admit(asked("POST /api/messages", W, *later)), Admission)
+
+
+def test_each_rule_of_one_path_has_its_own_limit() -> None:
+    plan = replace(PLAN, rules=tuple(replace(one, request_bytes=20) if one is ACT_TOO else one for one in PLAN.rules))
+    later = ("Transfer-Encoding: chunked", "Content-Type: application/json")
+    policy = RulePolicy(plan)
+    for body, kind in [(b'{"do":"list","of":"C1"}', "field"), (b'{"do":"look"        }', "")]:
+        admission = policy.admit(asked("POST /api/act", W, *later))
+        assert isinstance(admission, Admission)
+        found = policy.read(admission, body)
+        assert (found.kind if isinstance(found, No) else "") == kind
 
 
 def test_a_known_field_is_not_taken_for_a_closed_one() -> None:
