@@ -19,6 +19,22 @@ from tests.adversarial.hunting_docker import ContainerHunt, of_action
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.journey import Journey, decide
 
+PROGRAM = """\
+import json, os, urllib.error, urllib.request
+BAIT = "PLANTED"
+def send(text):
+    told = {"channel": "#ops", "text": text}
+    headers = {"Authorization": "Bearer " + os.environ["GOEX_TOKEN_SLACK"], "Content-Type": "application/json"}
+    request = urllib.request.Request("BASE/chat.postMessage", json.dumps(told).encode(), headers, method="POST")
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return f"{answer.status} {answer.headers} {answer.read().decode()}"
+    except urllib.error.HTTPError as error:
+        return f"{error.code} {error.headers} {error.read().decode()}"
+    except OSError as error:
+        return repr(error)
+"""
+
 
 @dataclass
 class Scene:
@@ -48,11 +64,21 @@ class Scene:
         ]
         return pb.ExecuteRequest(calls=pb.Calls(calls=made))
 
+    def program(self, *lines: str, account: str = "work") -> pb.ExecuteRequest:
+        """Code whose lines may call `send(text)`, which returns all that it was answered, and `BAIT`."""
+        start = PROGRAM.replace("BASE", self.service.url).replace("PLANTED", self.bait.text)
+        code = pb.CodeProgram(
+            language="python", program=start + "\n".join(lines), services=[f"slack/{account}"],
+            methods=["slack.chat.postMessage"], profile="base",
+        )  # fmt: skip
+        return pb.ExecuteRequest(code=code)
+
     @contextmanager
-    def held(self) -> Iterator[tuple[Journey, ContainerHunt]]:
+    def held(self, request: pb.ExecuteRequest | None = None) -> Iterator[tuple[Journey, ContainerHunt]]:
         """An action whose first call was answered with echoes, and whose second the service holds."""
         self.service.hold()
-        journey = Journey(self.daemon, self.calls(self.bait.text, f"hold {self.bait.text}"), token=self.agent)
+        calls = request or self.calls(self.bait.text, f"hold {self.bait.text}")
+        journey = Journey(self.daemon, calls, token=self.agent)
         approval = journey.asked()
         self.shown["prompt"] = approval.SerializeToString()
         decide(self.daemon, approval)

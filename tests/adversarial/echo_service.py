@@ -1,7 +1,7 @@
 """A service shaped as Slack that says back whatever credential it got, in every encoding that is in common use.
 
 It speaks HTTPS on loopback with a certificate of the tests' own authority. A request whose text begins with "hold" is
-answered only after `release`.
+answered only after `release`. It can compress what it says, and lead elsewhere with the credential in the address.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class EchoService:
     got: list[Request] = field(default_factory=list)
     more: dict[str, Any] = field(default_factory=dict)
     coding: str = "identity"
+    elsewhere: str = ""  # where every request is led to, with the credential in the query
     held: threading.Event = field(default_factory=threading.Event)
     released: threading.Event = field(default_factory=threading.Event)
 
@@ -101,7 +102,11 @@ def echoing() -> Iterator[EchoService]:
             compress: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "deflate": zlib.compress}
             sent = compress[service.coding](payload) if service.coding in compress else payload
             try:
-                self.send_response(200)
+                self.send_response(302 if service.elsewhere else 200)
+                if service.elsewhere:
+                    found = written(secret.removeprefix("Bearer "))
+                    query = "&".join(f"{form}={found[form]}" for form in ("url", "hex", "base64url"))
+                    self.send_header("Location", f"{service.elsewhere}?{query}")
                 self.send_header("Content-Type", "application/json")
                 if service.coding in compress:
                     self.send_header("Content-Encoding", service.coding)
