@@ -94,10 +94,15 @@ def finish(module):
     """What an interpreter does at its end: wait for threads, call what asked for it, let files be written."""
     import atexit
     import gc
+    import io
     import threading
 
     threading._shutdown()
     atexit._run_exitfuncs()
+    for one in gc.get_objects():  # in a cycle, what a file stands on could be closed before it
+        if issubclass(type(one), (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)):
+            with contextlib.suppress(OSError, ValueError):
+                one.flush()
     if threading.active_count() == 1:  # others would miss their names
         module.__dict__.clear()
         gc.collect()

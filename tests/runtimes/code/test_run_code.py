@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -87,6 +89,50 @@ async def test_a_python_program_ends_as_it_would_by_itself(tmp_path: Path, code_
     result = await ran(tmp_path, ENDS)
     assert (result.exit_code, result.stderr) == (7, b"")
     assert result.stdout.decode().splitlines() == ["first Quitter", "thread", "at exit", "not flushed"]
+
+
+AT_ONCE = """
+import atexit, sys, threading, time
+
+left = open(sys.argv[0] + ".out", "w")
+left.write("written")
+
+class Loop:
+    def __init__(self):
+        self.itself, self.file = self, open(sys.argv[0] + ".loop", "w")
+        self.file.write("written too")
+
+class Last:
+    def __del__(self, write=print):
+        write("dropped")
+
+loop, last = Loop(), Last()
+atexit.register(print, "at exit")
+threading.Thread(target=lambda: (time.sleep(0.2), print("thread"))).start()
+print("no newline", end="")
+assert sys.modules["__main__"].loop is loop
+"""
+
+
+@pytest.mark.parametrize("more", ["", "raise SystemExit(3)", "sys.exit('why')", "1 / 0"])
+def test_nothing_is_lost_where_the_process_ends_at_once(tmp_path: Path, more: str) -> None:
+    """As in a container that waited: its process never gets to the interpreter's own end."""
+    program = tmp_path / "p.py"
+    program.write_text(AT_ONCE + more)
+    ending = (
+        "import os, sys; sys.path.insert(0, sys.argv[1]); import run_code\n"
+        "try:\n    run_code.run_python(sys.argv[2])\n"
+        "except SystemExit as end:\n    sys.stdout.flush(); sys.stderr.flush(); os._exit(end.code)\n"
+    )
+    place = Path(__file__).parents[3] / "sandbox-images" / "base" / "goex"
+    command = [sys.executable, "-I", "-S", "-c", ending, str(place), str(program)]
+    done = subprocess.run(command, capture_output=True, timeout=30)
+    assert done.stdout == b"no newlinethread\nat exit\ndropped\n", done
+    assert (tmp_path / "p.py.out").read_text() == "written"
+    assert (tmp_path / "p.py.loop").read_text() == "written too"
+    assert done.returncode == {"": 0, "raise SystemExit(3)": 3}.get(more, 1)
+    said = done.stderr.decode()
+    assert said == {"sys.exit('why')": "why\n"}.get(more, "") or (more == "1 / 0" and "run_code" not in said)
 
 
 @pytest.mark.docker

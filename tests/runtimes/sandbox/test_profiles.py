@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import stat
 import sys
+import tarfile
 import zipfile
 from collections.abc import Iterator
 from hashlib import sha256
@@ -68,6 +70,27 @@ def test_what_is_wanted_is_pinned_with_all_that_it_needs(tmp_path: Path, index: 
     assert images.content(NAME, tmp_path / "own")["Dockerfile"] == images.content("code")["Dockerfile"]
     with pytest.raises(InvalidInput, match="no sandbox image"):
         images.content(NAME)
+
+
+def test_equal_pins_give_an_equal_build_context(tmp_path: Path, index: Path) -> None:
+    wheel(index, "goexone", needs="goextwo")
+    wheel(index, "goextwo")
+    pinned, packed = libraries.resolve(["goexone"]), []
+    for number in range(2):
+        site = tmp_path / f"site{number}"
+        libraries.fetch(pinned, site)
+        (site / "bin").mkdir(exist_ok=True)
+        (site / "link.py").symlink_to("/etc/passwd")
+        into = io.BytesIO()
+        images.pack({"Dockerfile": b"FROM x\n"}, into, site)
+        packed.append(into.getvalue())
+        os.utime(site / "goexone.py", (1, 1))
+    assert packed[0] == packed[1]
+    with tarfile.open(fileobj=io.BytesIO(packed[0])) as archive:
+        found = {member.name: member.mode for member in archive}
+    assert {"Dockerfile", "site/goexone.py", "site/goextwo.py"} <= set(found)
+    assert set(found.values()) == {0o444}
+    assert "site/link.py" not in found
 
 
 def test_another_file_by_a_pinned_name_is_refused(tmp_path: Path, index: Path) -> None:
