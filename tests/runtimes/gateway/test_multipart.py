@@ -74,7 +74,7 @@ def test_what_flows_through_is_not_kept() -> None:
     reader = PartReader(b"xyz", lambda part: None)
     reader.feed(GOOD[: -len(END) - 2])
     for _ in range(100):
-        reader.feed(b"z" * 1000)
+        reader.feed(b"q" * 1000)
         assert len(reader._buffer) < 100
     other = PartReader(b"xyz", lambda part: None)
     with pytest.raises(BadParts, match="before the first"):
