@@ -140,6 +140,7 @@ async def code_scene(run_dir: Path, patch: pytest.MonkeyPatch, *, stranger: bool
     async def through(address: str, origin: Origin, account: Account) -> calling.Wire:
         return await real(NETWORK.get(address, address), origin, account)
 
+    patch.setattr("runtimes.gateway.server.forget_patterns", lambda: None)  # the same secrets again and again
     patch.setattr(calling, "_open", through)
     patch.setattr(calling, "_KEEP_SECONDS", -1.0)  # each request connects
     async with (
