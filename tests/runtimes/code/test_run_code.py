@@ -14,6 +14,7 @@ import pytest
 from policies.actions import Ended
 from policies.errors import InvalidInput
 from runtimes.code import environment
+from runtimes.sandbox.bounds import NONE_WAIT, Bounds
 from runtimes.sandbox.contract import Profile, Result
 from runtimes.sandbox.docker import DockerSandbox
 from tests.runtimes.gateway.authority import TestCA
@@ -27,9 +28,11 @@ async def ran(
     language: environment.Language = "python",
     image: str = "code",
     files: Mapping[str, str] | None = None,
+    waits: bool = False,
     **env: str,
 ) -> Result:
-    """Run a program whose gateway is a socket that answers every request with 200 and what was asked."""
+    """Run a program whose gateway is a socket that answers every request with 200 and what was asked. `waits`: in a
+    container that waited for it."""
     gateway = tmp_path / "gateway"
     gateway.mkdir(exist_ok=True)
     (gateway / "gw.sock").unlink(missing_ok=True)
@@ -43,7 +46,8 @@ async def ran(
 
     server = await asyncio.start_unix_server(answer, str(gateway / "gw.sock"))
     (gateway / "gw.sock").chmod(0o666)
-    sandbox = DockerSandbox("test-run-code")
+    bounds = Bounds(least=1, most=1) if waits else NONE_WAIT
+    sandbox = DockerSandbox("test-run-code", waiting_dir=tmp_path / "waiting", bounds=bounds)
     job = environment.job(
         action_id="a1",
         language=language,
@@ -54,6 +58,13 @@ async def ran(
         files=files,
     )
     try:
+        if waits:
+            sandbox.prepare(Profile(image=image))
+            for _ in range(200):
+                await asyncio.sleep(0.05)
+                if sandbox.waiting(Profile(image=image)):
+                    break
+            await asyncio.sleep(1)  # it has loaded what it can
         return await sandbox.run(job, Profile(image=image))
     finally:
         await sandbox.close()
@@ -85,8 +96,9 @@ if sys.argv[1:] == []:
 
 
 @pytest.mark.docker
-async def test_a_python_program_ends_as_it_would_by_itself(tmp_path: Path, code_image: str) -> None:
-    result = await ran(tmp_path, ENDS)
+@pytest.mark.parametrize("waits", [False, True])
+async def test_a_python_program_ends_as_it_would_by_itself(tmp_path: Path, code_image: str, waits: bool) -> None:
+    result = await ran(tmp_path, ENDS, waits=waits)
     assert (result.exit_code, result.stderr) == (7, b"")
     assert result.stdout.decode().splitlines() == ["first Quitter", "thread", "at exit", "not flushed"]
 
@@ -176,7 +188,8 @@ async def test_shell_programs(tmp_path: Path, code_image: str) -> None:
 
 
 @pytest.mark.docker
-async def test_libraries_find_the_proxy_and_trust_one_certificate(tmp_path: Path, code_image: str) -> None:
+@pytest.mark.parametrize("waits", [False, True])
+async def test_libraries_find_the_proxy_and_trust_one_certificate(tmp_path: Path, code_image: str, waits: bool) -> None:
     program = """
 import os, ssl, urllib.request, requests, httpx, certifi, httplib2
 import subprocess, sys
@@ -190,7 +203,7 @@ places = certifi.where(), httplib2.certs.where(), ssl.get_default_verify_paths()
 places += ("/etc/ssl/certs/ca-certificates.crt",)
 print({os.path.realpath(place) for place in places})
 """
-    result = await ran(tmp_path, program)
+    result = await ran(tmp_path, program, waits=waits)
     line = "GET http://service.test/x HTTP/1.1"
     assert result.stdout.decode().split("\n") == [
         *[line] * 3,

@@ -29,8 +29,19 @@ pytestmark = [
 
 RUNSC = {"path": shutil.which("runsc"), "runtimeArgs": ["--host-uds=open", "--network=none", "--oci-seccomp"]}
 PROGRAM = """
+import threading
 import urllib.request
-got = [len(urllib.request.urlopen(f"http://service.test/{number}").read()) for number in range(10)]
+
+got = []
+
+def get(number):
+    got.append(len(urllib.request.urlopen(f"http://service.test/{number}").read()))
+
+threads = [threading.Thread(target=get, args=(number,)) for number in range(10)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
 print(got == [1_000_000] * 10)
 raise SystemExit(4)
 """
@@ -58,7 +69,7 @@ async def test_a_program_in_runsc(sandbox_image: str) -> None:
     job = environment.job(
         action_id="a", language="python", program=PROGRAM, ca_pem=TestCA().pem, socket_dir=str(gateway), env={}
     )
-    limits = Limits(memory=400 * 2**20)  # its own kernel takes of it
+    limits = Limits(memory=400 * 2**20, pids=256)  # its own kernel takes of both
     try:
         with PrivateEngine(folder / "e", runtimes={"runsc": RUNSC}) as engine:
             engine.give(sandbox_image)
