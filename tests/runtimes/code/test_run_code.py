@@ -180,9 +180,10 @@ async def test_what_a_program_sees(tmp_path: Path, code_image: str) -> None:
 
 @pytest.mark.docker
 async def test_shell_programs(tmp_path: Path, code_image: str) -> None:
-    program = "words=(a b)\necho ${words[1]}\ncurl -sS http://service.test/x\necho\nexit 3\n"
+    program = "words=(a b)\necho ${words[1]}\ncurl -sS http://service.test/x\necho\ncurl -sS http://[::1]:9/\nexit 3\n"
     result = await ran(tmp_path, program, "shell")
-    assert (result.exit_code, result.stdout) == (3, b"b\nGET http://service.test/x HTTP/1.1\n"), result
+    said = b"b\nGET http://service.test/x HTTP/1.1\nGET http://[::1]:9/ HTTP/1.1"
+    assert (result.exit_code, result.stdout) == (3, said), result
     base = await ran(tmp_path, "echo $0 $https_proxy", "shell", image="base")
     assert base.stdout == b"/goex/job/program.sh http://127.0.0.1:3128\n"
 
@@ -197,6 +198,9 @@ url = "http://service.test/x"
 print(urllib.request.urlopen(url).read().decode())
 print(requests.get(url).text)
 print(httpx.get(url).text)
+for get in (lambda url: urllib.request.urlopen(url).read().decode(), lambda url: requests.get(url).text,
+            lambda url: httpx.get(url).text):
+    assert get("http://localhost:9/") == "GET http://localhost:9/ HTTP/1.1"  # a service of the person's own, outside
 sub = "import requests; print(requests.get('http://sub.test/').text)"
 print(subprocess.check_output([sys.executable, "-c", sub], text=True))
 places = certifi.where(), httplib2.certs.where(), ssl.get_default_verify_paths().cafile
