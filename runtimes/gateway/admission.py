@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from policies.accounts import Origin
 from policies.jsonvalue import JsonValue, canonical
-from policies.text import escape
+from policies.text import escape, shorten
 from runtimes.gateway.bodies import Kind
 from runtimes.gateway.head import Head
 from runtimes.gateway.opening import credential_text
@@ -131,13 +131,14 @@ def refusal_body(no: No, method: str, where: str) -> bytes:
 
     `error.message`, `message` and `ok` are where the common SDKs look for an error's words.
     """
-    refused = escape(f"{method} {where}".strip())
-    words = f"GoEx refused {refused}: {escape(no.reason)}." + (f" {escape(no.hint)}" if no.hint else "")
+    refused = shorten(escape(f"{method} {where}".strip()), 500)[0]
+    reason = shorten(escape(no.reason), 500)[0]
+    words = f"GoEx refused {refused}: {reason}." + (f" {escape(no.hint)}" if no.hint else "")
     error: dict[str, JsonValue] = {
         "type": "goex-refused",
         "code": no.status,
         "message": words,
-        "reason": escape(no.reason),
+        "reason": reason,
         "refused": refused,
         "kind": no.kind,
     }
