@@ -179,10 +179,10 @@ class Exchange:
 class Refusal:
     """Something that the plan doesn't hold was tried. Goes to the log, and (as a 4xx) to the container.
 
-    `kind` and `method_id` are known for code alone: what it is about, and which rule's method it would have been. Kinds:
-    host, path, method, query, field, body, header and size (what was asked for); placeholder, credential and signed
-    (whose it was); override, batch, graphql and upgrade (what it would have become); calls, busy, stopped, lease and
-    daemon (not now); token, address, redirect, framing and head.
+    `kind` and `method_id` are known for code alone: what it is about, and which rule's method it would have been.
+    Kinds: host, path, method, query, field, body, header and size (what was asked for); placeholder, credential and
+    signed (whose it was); override, batch, graphql and upgrade (what it would have become); calls, busy, stopped, lease
+    and daemon (not now); token, address, redirect, framing and head.
     """
 
     reason: str
