@@ -1,5 +1,5 @@
 """The canary of test_canary.py, while code runs that a model could have written, and after: the credential is looked
-for where the code is, in what it is told and says, and in what its end leaves. The bait beside it is found each time."""
+for where the code is, in what it is told and says, and in what its end leaves. The bait is found there each time."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from runtimes.sandbox import seccomp
+from tests.adversarial import calls
 
 _NEVER = """
     acct add_key bpf chroot clock_settime delete_module execveat fanotify_init finit_module fsmount fsopen
@@ -58,3 +59,11 @@ def test_filtered_calls_are_never_allowed_whole() -> None:
     whole = {name for rule in seccomp.RULES if not rule.args for name in rule.names.split()}
     assert filtered & whole == set()
     assert {"clone", "socket", "socketpair", "personality", "prctl", "ioctl", "openat", "fchmodat"} <= filtered
+
+
+def test_each_call_has_a_line_of_its_own() -> None:
+    """Mend a drift of the page with `python -m tests.adversarial.calls --write`."""
+    allowed = {name for rule in seccomp.RULES for name in rule.names.split()}
+    assert set(calls.words()) == allowed
+    assert len(calls.WORDS.read_text().splitlines()) == len(allowed)
+    assert calls.PAGE.read_text() == calls.render()
