@@ -70,6 +70,8 @@ def checks(env: Mapping[str, str], *, quick: bool = False) -> list[Check]:
     except GoexError as error:
         return [*found, Check(name="folders", ok=False, says=error.message, mend=error.next_step)]
     found += [_guard("folders", lambda: _folders(paths)), _guard("config", lambda: _config(paths))]
+    if not quick and found[-1].ok and any(one.name == "docker" and one.ok for one in found):
+        found += _guarded("profiles", lambda: _profiles(paths))
     if paths.snapshots.is_dir():
         found.append(_guard("snapshots", lambda: _snapshots(paths)))
     status: list[pb.StatusReply] = []
@@ -208,6 +210,42 @@ def _config(paths: Paths) -> Check:
     return Check(
         name="config", ok=True, says=str(paths.config_file) if paths.config_file.exists() else "none: the defaults"
     )
+
+
+def _profiles(paths: Paths) -> list[Check]:
+    """Whether programs for services have their image, and the settings of profiles mean something here."""
+    from goex.config import load
+    from runtimes.sandbox import images
+    from runtimes.sandbox.docker import require_runtime
+    from runtimes.sandbox.engine import connect
+
+    sandbox = load(paths.config_file).sandbox
+    known = images.names(paths.profiles)
+    found = [
+        Check(
+            name="profiles",
+            ok=False,
+            says=f"[sandbox.profiles.{shown(name)}] in config.toml is of no image",
+            mend="See which there are: goex images list",
+        )
+        for name in sandbox.profiles
+        if name not in known
+    ]
+    client = connect(_DOCKER_SECONDS)
+    try:
+        for runtime in sorted({sandbox.runtime, *(runtime for runtime, _ in sandbox.profiles.values())} - {"runc"}):
+            try:
+                require_runtime(runtime, client.info().get("Runtimes") or {}, with_socket=True)
+            except GoexError as error:
+                found.append(Check(name="profiles", ok=False, says=error.message, mend=error.next_step))
+        try:
+            images.find(client, "code", paths.profiles)
+            found.append(Check(name="code", ok=True, says="the image for programs is built"))
+        except GoexError as error:
+            found.append(Check(name="code", ok=False, says=error.message, mend="goex images build code", needed=False))
+        return found
+    finally:
+        client.close()
 
 
 def _snapshots(paths: Paths) -> Check:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import docker
 import pytest
 from google.protobuf.message import Message
 
@@ -408,6 +409,21 @@ def test_doctor_with_docker(env: dict[str, str]) -> None:
     found = names(doctor.checks(env))
     assert found["docker"].ok, found["docker"].says
     assert found["image"].ok or found["image"].mend == "goex images build"
+
+
+@pytest.mark.docker
+def test_doctor_with_profiles(env: dict[str, str]) -> None:
+    paths = Paths.from_env(env)
+    before = names(doctor.checks(env))
+    assert "profiles" not in before
+    assert before["code"].ok or before["code"].mend == "goex images build code"
+    paths.config_dir.mkdir(parents=True, mode=0o700, exist_ok=True)
+    paths.config_file.write_text("[sandbox.profiles.cod]\nruntime = 'runsc'\n")
+    paths.config_file.chmod(0o600)
+    found = [check for check in doctor.checks(env) if check.name == "profiles"]
+    assert "[sandbox.profiles.cod]" in found[0].says
+    if "runsc" not in docker.from_env().info()["Runtimes"]:
+        assert "runsc" in found[1].says
 
 
 @pytest.mark.docker
