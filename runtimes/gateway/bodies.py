@@ -111,7 +111,7 @@ def check_fields(rule: Rule, content: Content | None, pairs: Iterable[tuple[str,
     of those that must be there."""
     query = tuple(pairs)
     fields = () if content is None or content.fields is None else content.fields
-    if content is not None and content.fields is None and (looks_at(rule) or must):
+    if content is not None and content.fields is None and looks_at(rule):
         raise refuse("field", "the body must be an object, since its fields are held to values")
     check_closed(rule, [name for name, _ in fields])
     for constrained in (rule.fields, rule.query):

@@ -11,6 +11,7 @@ import pytest
 from policies.accounts import Origin
 from policies.errors import InvalidInput
 from runtimes.gateway.admission import Admission, Local, Ready, dress, refusal_body
+from runtimes.gateway.bodies import same
 from runtimes.gateway.head import BadHead, parse_head
 from runtimes.gateway.passing import MAX_HELD, MAX_INSPECTED, MAX_UNDER_WAY, RulePolicy
 from runtimes.gateway.plan import GatewayPlan, Rule, Slot
@@ -334,6 +335,30 @@ def test_which_bodies_are_read_whole(more: dict[str, Any], headers: tuple[str, .
     assert found.inspect == whole
 
 
+def test_a_known_field_may_be_named_like_a_credential() -> None:
+    for fields, passes in [({"token": (), "api_key": ("k",)}, True), ({}, False)]:
+        plan = replace(PLAN, rules=(rule(0, "POST", "messages", fields=fields),))
+        for body in (b'{"token":"device-1"}', b'{"api_key":"k"}'):
+            assert isinstance(judge("POST /api/messages", W, body=body, plan=plan), Ready) == passes
+
+
+@pytest.mark.parametrize(
+    ("found", "allowed", "equal"),
+    [
+        ("a", "a", True), ("a", "A", False), (5, 5, True), ("5", 5, True), (5, "5", True), (6, "5", False),
+        (5.0, "5.0", False), ("5.0", 5, False), ("2.5", 2.5, True), (True, True, True), (True, 1, False),
+        (1, True, False), (True, "True", False), ("true", True, True), ("True", True, True), ("1", True, True), ("0", True, False),
+        ("false", False, True), ("0", False, True), ("1", False, False), (None, None, True), ("", None, False),
+        ("null", None, False), ("a,b", ["a", "b"], True), ("a,c", ["a", "b"], False), ('["a","b"]', ["a", "b"], True),
+        (["a", "b"], ["a", "b"], True), (["b", "a"], ["a", "b"], False), (["a"], "a", False),
+        ('{"a": [1]}', {"a": [1]}, True), ('{"a": [2]}', {"a": [1]}, False), ("{", {"a": [1]}, False),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True), ('{"a":1,"a":2}', {"a": 2}, False),
+    ],
+)  # fmt: skip
+def test_a_value_is_the_allowed_one_in_json_or_as_a_form_writes_it(found: Any, allowed: Any, equal: bool) -> None:
+    assert same(found, allowed) == equal
+
+
 def test_a_parameter_that_is_a_credential_is_none_of_the_rule_s() -> None:
     plan = replace(PLAN, rules=(rule(0, "GET", "x", query={"access_token": (), "api_key": ("k",), "token": ()}),))
     found = {
@@ -555,6 +580,32 @@ def test_the_reason_is_that_of_the_placeholder_s_account(rules: tuple[Rule, ...]
     found = admit("POST /api/messages?odd=1", W, plan=replace(PLAN, rules=rules))
     assert isinstance(found, No)
     assert found.kind == "query"
+
+
+def test_the_reason_is_the_first_rule_s() -> None:
+    found = admit("POST /api/act", bearer(HOME), "Content-Type: application/json", "Content-Length: 2")
+    assert isinstance(found, No)
+    assert (found.kind, found.method_id) == ("placeholder", "chat.method12")
+    small = replace(HOME_POST, account=WORK, query={"odd": ()}, request_bytes=1)
+    for rules, kind in [((POST, small), "query"), ((small, POST), "size")]:
+        found = admit(
+            "POST /api/messages?odd=1", W, "Content-Type: application/json", "Content-Length: 2",
+            plan=replace(PLAN, rules=rules),
+        )  # fmt: skip
+        assert isinstance(found, No)
+        assert found.kind == kind
+
+
+def test_a_last_call_that_a_thread_has_just_taken_is_taken() -> None:
+    class Meanwhile(RulePolicy):
+        def _by(self, rule: Rule, *more: Any) -> Admission:
+            found = super()._by(rule, *more)
+            self._used[rule.id] += 1
+            return found
+
+    found = Meanwhile(replace(PLAN, rules=(replace(USER, calls=1),))).admit(asked("GET /api/users/u1", W))
+    assert isinstance(found, No)
+    assert found.kind == "calls"
 
 
 def test_a_body_is_read_where_there_is_one() -> None:
