@@ -37,6 +37,8 @@ RUN = "run"
 PROGRAM = "program_sha256"  # the argument by which a grant can be bound to one program
 NEEDS_BEFORE = "its way back needs what was there before, and what code sends is only seen when it leaves"
 
+NOT_READ = "what it sends flows through unread, so it isn't known what would have to be taken back"
+
 
 @dataclass(frozen=True, slots=True)
 class _Back:
@@ -223,6 +225,8 @@ def _way_back(permit: Permit, catalog: Catalog, reversions: ReversionSet) -> _Ba
     """The pair by which each request of a permit would be taken back; none where one of them has none."""
     if permit.read:
         return _Back()
+    if permit.rule.body_format == "any":
+        return _Back(why=NOT_READ)
     method = catalog.method(permit.method_id)
     found = _Back(why="no way back is known for it")
     for one in permit.sets():
@@ -249,7 +253,7 @@ def _way_back(permit: Permit, catalog: Catalog, reversions: ReversionSet) -> _Ba
 
 def _name(path: str) -> str:
     """The argument that a path into a request is about."""
-    return path.removeprefix("$request.").partition(".")[0]
+    return path.partition(".")[0]
 
 
 def _undo_text(allowed: Sequence[Permit], back: Sequence[_Back]) -> str:

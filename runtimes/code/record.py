@@ -134,14 +134,16 @@ def answer_of(exchange: Exchange, permit: Permit, catalog: Catalog) -> Answer:
 def arguments_of(passed: Passed, permit: Permit, catalog: Catalog) -> tuple[dict[str, JsonValue], bool]:
     """The arguments of a catalogued call in a request as it left, of those that the catalog knows; and whether all of
     its body was read."""
-    properties: Mapping[str, Any] = catalog.method(permit.method_id).parameters.get("properties", {})
+    method = catalog.method(permit.method_id)
+    properties: Mapping[str, Any] = method.parameters.get("properties", {})
     body = passed.body if isinstance(passed.body, Mapping) else {}
     found: dict[str, JsonValue] = {}
+    if (whole := next((name for name, place in method.locations.items() if place == "whole"), "")) and body:
+        found[whole], body = dict(body), {}  # all of it is one argument
     for name, value in (*passed.slots.items(), *passed.query, *body.items()):
         if name in properties:
             found[name] = typed(value, properties[name])
-    whole = isinstance(passed.body, Mapping) or (passed.body is None and passed.size == 0)
-    return found, whole
+    return found, isinstance(passed.body, Mapping) or (passed.body is None and passed.size == 0)
 
 
 def planned_permits(plan: Plan) -> dict[str, tuple[int, Permit]]:

@@ -6,12 +6,15 @@ what is left half taken back helps nobody.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mapper.catalog import Catalog
 from policies.actions import Plan, Revert, UndoClass
 from policies.errors import Unsupported
 from policies.reversions import ReversionSet
 from policies.text import escape
 from runtimes.base import Context
+from runtimes.code.assessing import NOT_READ
 from runtimes.code.record import Record
 from runtimes.code.rules import permits_of
 from runtimes.rest.needs import needs_of
@@ -25,6 +28,7 @@ def reversed_(plan: Plan, kept: Record, context: Context, catalog: Catalog, reve
     gone."""
     permits = permits_of(plan)
     seen = []
+    unread: dict[int, str] = {}
     for one in kept.sent:
         if not kept.done(one.number) or one.number in kept.undone:
             continue
@@ -34,6 +38,9 @@ def reversed_(plan: Plan, kept: Record, context: Context, catalog: Catalog, reve
             raise Unsupported(
                 f"The account {permit.service}/{permit.account} is gone, so nothing can be taken back there."
             )
+        if not one.whole:
+            unread[one.number] = NOT_READ
+            continue
         seen.append(
             Seen(
                 number=one.number,
@@ -44,7 +51,8 @@ def reversed_(plan: Plan, kept: Record, context: Context, catalog: Catalog, reve
                 answer=kept.answers[one.number],
             )
         )
-    return reversal(seen, catalog, reversions, action_id=context.action_id)
+    back = reversal(seen, catalog, reversions, action_id=context.action_id)
+    return replace(back, stuck={**back.stuck, **unread})
 
 
 def assess_undo(

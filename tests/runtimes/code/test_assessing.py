@@ -11,10 +11,12 @@ import pytest
 from goex.engine.giving import Choice, Yes, bindable, made
 from goex.journal.actions import ActionRow
 from goex.journal.states import State
+from mapper.catalog import Catalog
 from policies.actions import Plan, UndoClass
 from policies.catalog import Risk
 from policies.codec import action_from_json, plan_from_json, plan_to_json
 from policies.digest import digest
+from policies.errors import Unsupported
 from policies.grants import Grant
 from policies.limits import Confinement, unproven
 from policies.rules.facts import Situation, questions
@@ -199,3 +201,25 @@ def test_the_person_reads_the_whole_program_what_it_may_call_and_what_is_refused
 def test_foreign_text_in_a_program_is_escaped() -> None:
     lines = plan("print('\x1b[31m\u202e')\n").lines
     assert not any("\x1b" in line or "\u202e" in line for line in lines)
+
+
+def test_a_place_that_the_program_may_choose_itself_has_no_promised_way_back() -> None:
+    """What was there before under a place of the caller's own choice would be taken away by the undo."""
+    slack = CATALOG.service("slack")
+    method = slack.methods["chat.postMessage"]
+    assert method.undo is not None
+    chosen = replace(method, undo=replace(method.undo, unless="thread_ts"))
+    catalog = Catalog.of([replace(slack, methods={**slack.methods, "chat.postMessage": chosen})])
+    named = plan("print()", "slack.chat.postMessage", catalog=catalog)
+    assert named.undo_class is UndoClass.IRREVERSIBLE
+    assert "may choose thread_ts itself" in named.undo_text
+    assert plan(POST, catalog=catalog).undo_class is UndoClass.COMPENSATING  # nothing in it has one, and none may
+
+
+def test_a_method_that_can_t_be_called_through_goex_can_t_be_named() -> None:
+    slack = CATALOG.service("slack")
+    stuck = replace(slack.methods["chat.postMessage"], unsupported="It answers with a file.")
+    catalog = Catalog.of([replace(slack, methods={**slack.methods, "chat.postMessage": stuck})])
+    with pytest.raises(Unsupported, match="answers with a file"):
+        plan("print()", "slack.chat.postMessage", catalog=catalog)
+    assert plan(POST, catalog=catalog).resolved["permits"] == []

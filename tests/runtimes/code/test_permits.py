@@ -86,6 +86,17 @@ def test_a_method_that_was_named_is_held_to_nothing() -> None:
     assert all(not any(rule["fields"].values()) and not rule["must"] and not rule["closed"] for rule in named)
 
 
+def test_what_flows_through_unread_is_held_to_nothing() -> None:
+    """A body of another kind (parts of a form with files) is streamed: nobody can hold its fields to anything."""
+    parts = FoundCall(method_id=POST, line=1, how="url", http="POST", fields={"channel": "#a"}, body="any")
+    permit = one(parts)
+    assert permit.rule.body_format == "any"
+    assert not any(permit.rule.fields.values())
+    assert permit.rule.must == ()
+    assert permit.rule.closed == ()
+    assert permit.held == {}
+
+
 def test_two_accounts_have_a_rule_each() -> None:
     made = permits((found(channel="#a"),), (), {("slack", "work"): SLACK, ("slack", "second"): SECOND}, CATALOG)
     assert [permit.rule.account for permit in made] == [("slack", "work"), ("slack", "second")]

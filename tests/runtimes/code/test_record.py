@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mapper.catalog import Catalog
 from policies.actions import UndoClass
 from policies.errors import Unsupported
 from policies.reversions import NoReversions
@@ -38,6 +40,18 @@ def test_arguments_are_those_that_the_catalog_knows_by_their_type() -> None:
     arguments, whole = arguments_of(said, permit, CATALOG)
     assert arguments == {"owner": "acme", "repo": "tool", "title": "T"}
     assert whole
+
+
+def test_a_body_that_is_one_argument_is_taken_whole() -> None:
+    permit = PERMITS[CREATE][1]
+    github = CATALOG.service("github")
+    method = github.methods["issues.create"]
+    schema = {"type": "object", "properties": {"owner": {"type": "string"}, "issue": {"type": "object"}}}
+    whole = replace(method, parameters=schema, locations={"owner": "path", "issue": "whole"})
+    catalog = Catalog.of([replace(github, methods={**github.methods, "issues.create": whole})])
+    said = passed(slots={"owner": "acme"}, body={"title": "T", "owner": "in the body"})
+    arguments, _ = arguments_of(said, permit, catalog)
+    assert arguments == {"owner": "acme", "issue": {"title": "T", "owner": "in the body"}}
 
 
 @pytest.mark.parametrize(
@@ -133,6 +147,13 @@ def test_an_account_that_is_gone_is_said() -> None:
 def test_an_answer_without_what_undo_needs_stops_all_of_it() -> None:
     back = reversed_(MADE, kept((POST, {"ok": True})), context(SLACK, GITHUB), CATALOG, NoReversions())
     assert set(back.stuck) == {0}
+
+
+def test_a_request_whose_body_flowed_through_unread_stops_all_of_it() -> None:
+    flowed = kept((POST, {"ok": True, "channel": "C0OPS", "ts": "1700000001.000100"}), whole=False)
+    back = reversed_(MADE, flowed, context(SLACK, GITHUB), CATALOG, NoReversions())
+    assert back.steps == ()
+    assert "unread" in back.stuck[0]
 
 
 def test_the_same_refusal_is_counted_and_there_is_an_end_to_different_ones() -> None:
