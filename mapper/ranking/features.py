@@ -92,7 +92,7 @@ def of_families(request: Request, found: Evidence, arrays: dict[str, Any]) -> An
     """`FAMILY_NAMES` for each family."""
     count = len(found.family)
     words = found.family / request.scale
-    example = _family_nearest(found, arrays, count)
+    example = _family_near(found, arrays, count)
     connected = np.zeros(count)
     connected[found.connected] = 1.0
     title = found.title / request.scale
@@ -188,6 +188,7 @@ TRAITS = ("unexplained", "refused_near", "refused_here", "nearest_here", "neares
 """What the lexicon's examples say of a request and its first method, beside the ranking."""
 
 _NEAREST, _NEAREST_HERE = 8, 5  # examples that are looked at
+_NEAREST_OF_ALL = 5  # examples that have a say in the service
 _SUREST = 8.0  # log odds
 
 
@@ -244,10 +245,11 @@ def _log_sum(scores: Any) -> float:
     return most + float(np.log(np.exp(scores - most).sum()))
 
 
-def _family_nearest(found: Evidence, arrays: dict[str, Any], count: int) -> Any:
-    nearest = np.zeros(count)
-    np.maximum.at(nearest, arrays["ask_family"][found.asks], found.similar)
-    return nearest
+def _family_near(found: Evidence, arrays: dict[str, Any], count: int) -> Any:
+    """How much of the nearest examples is each family's: one of them alone may be near by an accident of words."""
+    near = np.zeros(count)
+    np.add.at(near, arrays["ask_family"][found.asks[:_NEAREST_OF_ALL]], found.similar[:_NEAREST_OF_ALL])
+    return near
 
 
 def _examples(found: Evidence, numbers: Any, arrays: dict[str, Any], count: int) -> tuple[Any, Any]:

@@ -79,11 +79,16 @@ def test_what_has_no_place_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ['list the slack channels "secret" #ops', 'archive slack channel C0ABCDEF12 "secret"']
+    "words", ['list the slack channels "secret" C0ABCDEF12', 'archive slack channel C0ABCDEF12 "secret"']
 )
 def test_what_was_named_never_changes_what_is_done(words: str) -> None:
     proposed = PROPOSER.propose(words)
     assert not proposed.sure and any("ask for something else" in note for note in proposed.notes)
+
+
+def test_what_a_list_has_no_use_for_keeps_it_from_being_sure() -> None:
+    proposed = PROPOSER.propose('list the slack channels "secret" #ops')
+    assert not proposed.sure and proposed.readings[0].method.id == "slack.conversations.list"
 
 
 @pytest.mark.parametrize("words", ["order a pizza with olives", "what will the weather be like tomorrow"])

@@ -304,7 +304,7 @@ def test_the_figures_over_our_own_requests(alone: Alone) -> None:
     )
     assert found["scope_excessive_pct"] <= 0.5
     assert found["method_first_pct"] >= 58
-    assert found["service_top1_pct"] >= 82
+    assert found["service_top1_pct"] >= 84
     assert found["recall_at"]["20"] >= 90
     assert found["declined_pct"] >= 85
     assert found["accuracy_total_pct"] >= 50
@@ -320,12 +320,12 @@ def test_the_figures_over_the_published_requests(alone: Alone, data: Callable[[s
     assert found["accuracy_total_pct"] >= 53
 
 
-# Nothing is fitted to these: 98.7 %, 21 %.
+# Nothing is fitted to these: 96.1 %, 22.2 %.
 def test_what_nothing_serves_is_told_from_what_something_does(alone: Alone) -> None:
     found = reached(alone, DECLINING)
     assert found["n"] == 176
     assert found["declined_pct"] >= 90
-    assert found["declined_wrongly_pct"] <= 26
+    assert found["declined_wrongly_pct"] <= 24
 
 
 def test_the_rule_over_our_own_requests(alone: Alone) -> None:

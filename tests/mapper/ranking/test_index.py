@@ -8,10 +8,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mapper.catalog import Catalog
-from mapper.ranking import tables
+from mapper.ranking import features, tables
+from mapper.ranking.features import Evidence
 from mapper.ranking.index import Hit, Index, interleaved
 
 CATALOG = Catalog.bundled()
@@ -187,3 +189,16 @@ def test_progress_is_told(tmp_path: Path) -> None:
     told: list[tuple[int, int, str]] = []
     tables.rebuild(tmp_path / "catalog.db", lambda *step: told.append(step))
     assert [step[0] for step in told] == [0, 1, 2, 3] and all(step[1] == 3 for step in told)
+
+
+def test_several_near_examples_count_for_a_service_as_one_does_that_is_nearer() -> None:
+    none = np.zeros(2)
+    columns = ("family", "title", "resource", "tail", "own", "described", "named", "path", "refusal")
+    asks = np.arange(12)
+    found = Evidence(
+        **dict.fromkeys(columns, none), asks=asks, similar=np.array([0.5, *[0.4] * 11]), connected=[], rows={}
+    )
+    arrays = {"ask_family": np.array([0, *[1] * 11]), "family_popular": none, "family_asks": none}
+    request = features.Request.of("anything")
+    near = features.of_families(request, found, arrays)[:, features.FAMILY_NAMES.index("example")]
+    assert near.tolist() == pytest.approx([0.5, 4 * 0.4])  # five are looked at

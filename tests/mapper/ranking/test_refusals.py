@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mapper.catalog import Catalog
+from mapper.embedded import EmbeddedProposer
 from mapper.ranking import refusals
+from mapper.ranking.index import Index
 from mapper.ranking.postings import SCALE, Counts, Matrix, Vocabulary
 from mapper.ranking.refusals import USUAL, ZERO, Refusals
 
@@ -110,3 +113,19 @@ def test_no_example_is_needed() -> None:
     none: Any = np.zeros(0, np.int64)
     made = refusals.fitted(Matrix(none, none, none, 0), none, none.astype(bool), 2, none.astype(bool))
     assert made.families.tolist() == [USUAL] * 2
+
+
+def test_a_reader_of_the_index_adds_up_what_was_learnt() -> None:
+    index = Index.of(Catalog.bundled().services.values())
+    families = [name for name, _ in index._reader.families]
+
+    def told(words: str, family: str) -> float:
+        with index._reader.snapshot():
+            _, found = index._reader.asked(words, ())
+        return float(found.refusal[families.index(family)])
+
+    assert told("snooze the newsletter until monday", "gmail") > told("archive the newsletter", "gmail") + 0.5
+    assert told("snooze it", "spotify") == pytest.approx(USUAL)  # nobody wrote what it can't do
+    _, served = EmbeddedProposer(Catalog.bundled(), index).readings("archive the newsletter in gmail")
+    _, refused = EmbeddedProposer(Catalog.bundled(), index).readings("snooze the newsletter in gmail")
+    assert refused["refusal"] > served["refusal"]
