@@ -33,13 +33,15 @@ _TMP_FILES = 32768  # inodes of /tmp; an empty file costs kernel memory too
 _OPEN_FILES = 4096
 _RUNSC_TASKS = 192  # what runsc's own kernel takes of the machine's; with less it panics
 
-# The engine's own lists, and what else would tell of the machine or of its keys.
+# The engine's own lists, and what else would tell of the machine, of its keys, or of what others do on it just now.
 _MASKED = [
-    "/proc/acpi", "/proc/asound", "/proc/cmdline", "/proc/diskstats", "/proc/interrupts", "/proc/kallsyms",
-    "/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/kmsg", "/proc/latency_stats", "/proc/modules",
-    "/proc/partitions", "/proc/sched_debug", "/proc/scsi",
-    "/proc/sys/kernel/random/boot_id", "/proc/timer_list", "/proc/timer_stats", "/sys/class/dmi",
-    "/sys/devices/virtual", "/sys/firmware", "/sys/kernel", "/sys/module",
+    "/proc/acpi", "/proc/asound", "/proc/buddyinfo", "/proc/cgroups", "/proc/cmdline", "/proc/config.gz",
+    "/proc/consoles", "/proc/diskstats", "/proc/interrupts", "/proc/iomem", "/proc/ioports", "/proc/kallsyms",
+    "/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/kmsg", "/proc/latency_stats", "/proc/locks", "/proc/modules",
+    "/proc/pagetypeinfo", "/proc/partitions", "/proc/pressure", "/proc/sched_debug", "/proc/schedstat", "/proc/scsi",
+    "/proc/slabinfo", "/proc/softirqs", "/proc/sys/kernel/random/boot_id", "/proc/timer_list", "/proc/timer_stats",
+    "/proc/vmallocinfo", "/proc/zoneinfo", "/sys/class/dmi", "/sys/devices/virtual", "/sys/firmware", "/sys/kernel",
+    "/sys/module",
 ]  # fmt: skip
 _READ_ONLY = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"]
 

@@ -13,8 +13,8 @@ PAGE = ROOT / "docs/seccomp.md"
 
 _HEAD = """# System calls that a job may make
 
-Everything else fails with EPERM, by the profile that `runtimes/sandbox/seccomp.py` makes; this page is made from it and from
-`docs/seccomp-calls.txt` by `python -m tests.adversarial.calls --write`, and a test holds them together. Only the
+Everything else fails with EPERM, by the profile that `runtimes/sandbox/seccomp.py` makes. This page is made from it and
+from `docs/seccomp-calls.txt` by `python -m tests.adversarial.calls --write`, and a test holds them together. Only the
 machine's own architecture is allowed.
 
 | call | what it does | allowed | because programs need to |

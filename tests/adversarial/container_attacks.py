@@ -95,6 +95,7 @@ _FILES: dict[str, tuple[str, Defences]] = {
     "module_parameters": ("read the kernel's parameters in /sys/module", MASKED),
     "firmware_tables": ("read the firmware's tables", MASKED),
     "kernel_notes": ("tell the kernel's exact build in /sys/kernel", MASKED),
+    "kernel_configuration": ("read how the kernel was built", MASKED),
     "disks_of_the_host": ("list the machine's disks", MASKED),
     "write_outside_tmp": ("write where nothing is to be kept", only(Defence.READ_ONLY_ROOT)),
     "change_our_programs": (
@@ -142,6 +143,9 @@ _NEIGHBOURS: dict[str, tuple[str, Defences]] = {
     "environment_of_a_neighbour": ("read its variables in /proc", PROCESSES),
     "root_of_a_neighbour": ("reach its files by /proc/PID/root", PROCESSES),
     "open_files_of_a_neighbour": ("reach its open files by /proc/PID/fd", PROCESSES),
+    "count_the_containers": ("time the pool: count the machine's containers in /proc/cgroups", MASKED),
+    "pressure_of_neighbours": ("tell when others work by the machine's pressure", MASKED),
+    "wakes_of_neighbours": ("tell it by how often the processors were woken", MASKED),
 }
 
 _GROUPED = {**_CALLS, **_FILES, **_SHARES, **_NEIGHBOURS}

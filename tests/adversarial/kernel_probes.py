@@ -145,6 +145,23 @@ def disks_of_the_host() -> None:
     must(len(text("/proc/partitions").splitlines()) > 2)
 
 
+def kernel_configuration() -> None:
+    with open("/proc/config.gz", "rb") as file:
+        must(file.read(2) == b"\x1f\x8b")
+
+
+def count_the_containers() -> None:
+    must(any(int(line.split()[2]) > 0 for line in text("/proc/cgroups").splitlines()[1:]))
+
+
+def pressure_of_neighbours() -> None:
+    must("total=" in text("/proc/pressure/cpu"))
+
+
+def wakes_of_neighbours() -> None:
+    must("TIMER" in text("/proc/softirqs"))
+
+
 def change_our_programs() -> None:
     path = "/goex/bin/run_calls.py"
     os.chmod(path, 0o644)

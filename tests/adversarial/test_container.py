@@ -66,6 +66,9 @@ FILES = {
     "disks_of_the_host": "/proc/partitions",
     "compare_kernel_objects": "/proc/self/ns",
     "socket_mptcp": "/proc/sys/net/mptcp",
+    "kernel_configuration": "/proc/config.gz",
+    "count_the_containers": "/proc/cgroups",
+    "pressure_of_neighbours": "/proc/pressure/cpu",
 }
 
 
