@@ -185,7 +185,7 @@ class RulePolicy:
         first = fitting[0]
         self._check_calls(first.rule)
         held = 0 if not first.inspect else first.limit if length is None else length
-        if held and sum(self._under_way.values()) + held > MAX_HELD:
+        if sum(self._under_way.values()) + held > MAX_HELD:
             raise refuse("busy", "too many large requests are under way", status=429, hint="Wait for their answers.")
         self._ticket += 1
         self._under_way[self._ticket] = held

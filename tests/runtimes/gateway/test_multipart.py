@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,7 +12,7 @@ from runtimes.gateway.admission import Admission, Ready
 from runtimes.gateway.multipart import BadParts, Part, PartReader, boundary_of, read_parts, write_parts
 from runtimes.gateway.passing import RulePolicy
 from runtimes.gateway.policy import No
-from tests.runtimes.gateway.ruled import MARKS, PLAN, WORK, asked, bearer, judge
+from tests.runtimes.gateway.ruled import MARKS, PLAN, WORK, asked, bearer, judge, rule
 
 W = bearer()
 TYPE = "multipart/form-data; boundary=xyz"
@@ -147,6 +149,15 @@ def test_a_streamed_form_ends_with_its_last_part() -> None:
         assert (watch.feed(body) is None and watch.finish() is None) == passes
 
 
+def test_a_streamed_form_has_no_closed_field() -> None:
+    plan = replace(PLAN, rules=(rule(0, "POST", "uploads", closed=("as_user",)),))
+    assert isinstance(judge("POST /api/uploads", W, body=GOOD, kind=TYPE, plan=plan), Ready)
+    for name in ("as_user", "asUser", "as_user[]"):
+        found = judge("POST /api/uploads", W, body=field(name, "1") + GOOD, kind=TYPE, plan=plan)
+        assert isinstance(found, No)
+        assert found.kind == "field"
+
+
 def test_a_form_with_files_is_held_to_its_fields_where_the_rule_has_some() -> None:
     good = judge("POST /api/messages", W, body=GOOD, kind=TYPE)
     assert isinstance(good, Ready)
@@ -194,8 +205,13 @@ def test_a_key_is_a_key_however_far_its_colon_is(size: int) -> None:
     later = ("Content-Type: application/json", "Transfer-Encoding: chunked")
     admission = policy.admit(asked("POST /api/things/t", W, *later))
     assert isinstance(admission, Admission)
-    for mark, passes in [(b":", False), (b",", True)]:
-        body = b'{"a":["_method"' + b" " * 1000 + b'],"_method"' + b" \n" * 400 + mark + b'"x"}'
+    long = b'{"a":["_method"' + b" " * 1000 + b'],"_method"' + b" \n" * 400
+    for body, passes in [
+        (long + b':"x"}', False),
+        (long + b',"x"}', True),
+        (b'{"a" : "_method" , "b" : 1}', True),
+        (b'{"a" : ["_method" ] , "b" : 1}', True),
+    ]:
         watch = policy.watch(admission)
         assert not isinstance(watch, No)
         found = [watch.feed(body[at : at + size]) for at in range(0, len(body), size)]
