@@ -61,6 +61,20 @@ attacks: services ## Run every attack, also against runsc and an engine that map
 bench: services ## Measure, print a table, write bench.json
 	@$(BIN)/python -m tests.bench.run $(ARGS)
 
+.PHONY: peers
+peers: setup ## Install what make bench measures the sandbox beside, each in an environment of its own
+	@for peer in epicbox swe-rex; do \
+	    [ -e .cache/peers/$$peer/.done ] || { \
+	        echo "==> peers: $$peer into .cache/peers/$$peer" && rm -rf .cache/peers/$$peer && \
+	        $(BIN)/python -m venv .cache/peers/$$peer && \
+	        .cache/peers/$$peer/bin/pip install --quiet -r tests/bench/peers/$$peer.txt && \
+	        : >.cache/peers/$$peer/.done; } || exit 1; \
+	done
+
+.PHONY: soak
+soak: services ## Run ten thousand actions, and see that nothing of them is left (ARGS="--actions 500" for fewer)
+	@$(BIN)/python -m tests.bench.soak $(ARGS)
+
 .PHONY: huge
 huge: setup ## Take back a program on a folder of a million files (minutes)
 	@$(BIN)/python -m tests.bench.huge $(ARGS)

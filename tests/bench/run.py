@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import (
+    beside,
     databases,
     deciding,
     executing,
@@ -30,6 +31,7 @@ from tests.bench import (
     mapping,
     opening,
     paging,
+    programs,
     remembering,
     sandbox,
     searching,
@@ -45,7 +47,8 @@ GROUPS: Mapping[str, Group] = {
     module.NAME: module.measure
     for module in (
         importing, opening, searching, mapping, remembering, deciding, leasing, journaling, verifying, paging,
-        gateway, streaming, sandbox, waiting, executing, folders, databases,
+        gateway, streaming, sandbox, waiting, beside, executing, programs,
+        folders, databases,
     )
 }  # fmt: skip
 

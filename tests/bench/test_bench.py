@@ -49,7 +49,9 @@ NAMES = (
     "gateway.stream_mb_per_s",
     "sandbox.cold.p50_ms",
     "sandbox.warm.p50_ms",
+    "sandbox.beside",
     "exec.p50_ms",
+    "exec.warm.p50_ms",
     "files.snapshot_20k_s",
     "sql.reversal_200k.ratio",
 )
