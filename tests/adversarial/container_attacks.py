@@ -163,3 +163,29 @@ ROWS = tuple(
     )
     for name, (tries, defences) in _GROUPED.items()
 )
+
+
+_LINKS = "tests/adversarial/test_links.py"
+ROWS += tuple(
+    Attack(name=name, tries=tries, where=Where.CONTAINER, refused_by=(refused_by,), test=test, control=test)
+    for name, tries, refused_by, test in (
+        (
+            "folder_link_out",
+            "reach what lies beside the person's folder by a link in it",
+            "the folder is mounted alone",
+            f"{_LINKS}::test_a_link_leads_nowhere_since_the_folder_is_there_alone",
+        ),
+        (
+            "link_in_a_folders_place",
+            "have the daemon write elsewhere, by a link where a folder was",
+            "no link is followed",
+            f"{_LINKS}::test_a_link_in_a_folders_place_is_not_gone_through",
+        ),
+        (
+            "link_in_a_files_place",
+            "have the daemon read a file of the host's, by a link where a file was",
+            "no link is followed",
+            f"{_LINKS}::test_a_link_in_a_files_place_is_not_read",
+        ),
+    )
+)
