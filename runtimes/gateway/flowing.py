@@ -20,10 +20,10 @@ from collections.abc import Iterable
 from policies.errors import GoexError, Unsupported
 from runtimes.gateway.begun import Begun
 from runtimes.gateway.redact import Redactor
-from runtimes.gateway.sieve import Quick, Sieve, encodings_alphabet
+from runtimes.gateway.sieve import LOOKED_FOR, Quick, Sieve, encodings_alphabet
 
 MAX_WAITING = 2**20
-_BLOCK = 64 * 1024  # bytes that wait at most for ordinary echoes, of ordinary secrets
+_BLOCK = 32 * 1024  # bytes that wait at most for ordinary echoes, of ordinary secrets
 _LONGEST_PART, _SHORTEST_PART = 1024, 400  # bytes of one spelled character that count as ordinary
 _WORD = b"[redacted]"
 _FILLERS = b"*~^|!?$@<>(){}\"'`.\x1a\xff\xfe\xfd\xfc\xc0\xc1"
@@ -50,6 +50,7 @@ class Flowing:
         parts = max((len(value) * 4 // 3 + 4 for value in values), default=0)
         ordinary = ordinary or min(_LONGEST_PART, max(_SHORTEST_PART, _BLOCK // max(1, parts)))
         self.tail = parts * ordinary
+        self.near = min(self.tail, LOOKED_FOR * ordinary)
         self.waiting = max(MAX_WAITING, 2 * self.tail)
         self.runs = _Runs((ordinary - 100) // 2)
         alphabet = encodings_alphabet(values)
@@ -74,6 +75,8 @@ class Flow:
 
     def __init__(self, flowing: Flowing) -> None:
         self._of = flowing
+        self._at = 0  # where in the flow what is held begins
+        self._last = 0  # no echo is in what comes after this, as far as it has come
         self._held = bytearray()
         self._sent = 0  # of what is held, the bytes that were passed on already: they may begin an echo all the same
         self._look_at = 0
@@ -86,6 +89,9 @@ class Flow:
 
     def feed(self, data: bytes) -> bytes:
         """Take bytes; returns those that can be passed on while more is to come. Raises Overlong."""
+        self._look(data)
+        if len(data) >= self._of.tail and not self._may_hold() and not self._of.runs.among(data[-self._of.tail :]):
+            return self._pass(data)
         self._held += data
         end = self._clean(final=False)
         length = len(self._held)
@@ -97,6 +103,28 @@ class Flow:
             # A run that goes on is looked at again when there is twice as much.
             self._look_at = 0 if keep else 2 * length
         return self._release(keep)
+
+    def _pass(self, data: bytes) -> bytes:
+        """What is held, and of `data`, in which no echo is or begins, all but the last bytes: copied once."""
+        cut = len(data) - self._of.tail
+        with memoryview(self._held) as held, memoryview(data) as view:
+            passed = b"" if self._of.dropped else b"".join((held[self._sent :], view[:cut]))
+            self._at += len(held) + cut
+        self._held[:] = data[cut:]
+        self._sent = self._look_at = 0
+        return passed
+
+    def _may_hold(self) -> bool:
+        """Whether an echo may be in what is held and what comes with it."""
+        return self._last > self._at
+
+    def _look(self, data: bytes) -> None:
+        """Look quickly at what comes, and over the border to what is held. What is drawn out may go unseen there."""
+        near, sieve = self._of.near, self._of.sieve
+        border = bytes(self._held[-near:]) + data[:near] if near else b""
+        seen = sieve.may_hold(border) or (len(data) > near and sieve.may_hold(data))
+        if seen or self._of.runs.among(border):
+            self._last = self._at + len(self._held) + len(data)
 
     def flush(self) -> bytes:
         """Everything that can be passed on now, since it may be long until more comes. Raises Overlong."""
@@ -134,12 +162,13 @@ class Flow:
         passed = bytes(memoryview(self._held)[self._sent : keep + also])
         self._sent = max(self._sent, keep + also) - keep
         del self._held[:keep]
+        self._at += keep
         return passed
 
     def _clean(self, *, final: bool) -> int:
         """Overwrite the echoes that are there. Returns where those begin that may still grow (or the length)."""
         held, redactor = self._held, self._of.redactor
-        if not self._of.sieve.may_hold(held):
+        if not self._may_hold():
             return len(held)
         while True:
             growing = len(held)
@@ -167,5 +196,5 @@ class _Runs:
         self._quick = Quick(ways)
         self._slow = re.compile(b"|".join(ways))
 
-    def among(self, data: memoryview) -> bool:
+    def among(self, data: bytes | memoryview) -> bool:
         return self._quick.finds(data) if self._quick.works else self._slow.search(data) is not None

@@ -291,8 +291,8 @@ class Passage:
         if small and await self._collect(call, unpacking, early):
             await self._whole(flowing, headers, b"".join(early), kind)
             return
-        flow = Flow(flowing)
         await self._reply.begin(self.status, headers, -1 if length is None else length, last=self._last)
+        flow = Flow(flowing)
         for piece in early:
             await self._give(flow.feed(piece))
         while (data := call.ready()) != b"":

@@ -19,6 +19,7 @@ from runtimes.gateway.redact import HTML_NAMES, JSON_SHORT, SHORTEST_ENCODED, ba
 
 _SPELLED = 5  # characters
 _BASE64 = 6
+LOOKED_FOR = 24  # at most so many bytes of a secret, or characters of its base64, are looked for
 
 # Whatever may stand between two characters: the beginnings of escapes, the separators of hex, zeros of UTF-16.
 _BETWEEN = rb"[%\\&#uUxX0;25 :,\-\x00]*"
@@ -68,6 +69,7 @@ def _compile(expressions: list[bytes]) -> tuple[Any, Any] | None:
     except ImportError:
         return None
     try:
+        # Blocks alone: with the package's streams, 0.9.1 frees what is still in use.
         database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
         flags = hyperscan.HS_FLAG_SINGLEMATCH | hyperscan.HS_FLAG_DOTALL
         database.compile(

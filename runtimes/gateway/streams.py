@@ -42,6 +42,7 @@ class SocketStream:
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
         self._loop = asyncio.get_running_loop()
+        self._writing = asyncio.Lock()  # the bytes of two writers must not mix
 
     async def read(self) -> bytes:
         while (data := self.ready()) is None:
@@ -63,7 +64,8 @@ class SocketStream:
             return None
 
     async def write(self, data: bytes) -> None:
-        await self._loop.sock_sendall(self._socket, data)
+        async with self._writing:
+            await self._loop.sock_sendall(self._socket, data)
 
     def close(self) -> None:
         """At once, also where something is still to be written."""
@@ -148,7 +150,6 @@ class TlsStream:
         return b"".join(found) if found else None
 
     async def readable(self) -> None:
-        await self._flush()
         await self._below.readable()
 
     async def write(self, data: bytes) -> None:

@@ -150,17 +150,19 @@ def test_the_beginning_of_an_echo_waits_and_something_else_after_it_frees_it() -
 
 @pytest.mark.parametrize("run", [b"\\", b"25", b" ", b"-", b"0"])
 @pytest.mark.parametrize("times", [100, 60_000])
-def test_echoes_that_are_drawn_out(run: bytes, times: int) -> None:
+@pytest.mark.parametrize("place", [4, len(TOKEN) // 2])
+def test_echoes_that_are_drawn_out(run: bytes, times: int, place: int) -> None:
+    """Also in the middle, which is what the quick look wants to see."""
     of, long = flowing(TOKEN), run * times
     spelled = {
-        b"\\": b"".join((long if at == 4 else b"\\") + b"u%04x" % byte for at, byte in enumerate(TOKEN)),
-        b"25": b"".join(b"%" + (long if at == 4 else b"") + b"%02x" % byte for at, byte in enumerate(TOKEN)),
-        b"0": b"".join(b"&#" + (long if at == 4 else b"") + b"%d;" % byte for at, byte in enumerate(TOKEN)),
+        b"\\": b"".join((long if at == place else b"\\") + b"u%04x" % byte for at, byte in enumerate(TOKEN)),
+        b"25": b"".join(b"%" + (long if at == place else b"") + b"%02x" % byte for at, byte in enumerate(TOKEN)),
+        b"0": b"".join(b"&#" + (long if at == place else b"") + b"%d;" % byte for at, byte in enumerate(TOKEN)),
     }
-    echo = spelled.get(run) or (long.join([TOKEN[:4].hex().encode(), TOKEN[4:].hex().encode()]))
+    echo = spelled.get(run) or (long.join([TOKEN[:place].hex().encode(), TOKEN[place:].hex().encode()]))
     data = PLAIN + echo + PLAIN
     assert of.redactor.finds(data)
-    for size in (900, 7000):
+    for size in (900, 7000, 50_000):
         out = flow(data, [(size, False)] * (len(data) // size), of)
         assert not of.redactor.finds(out)
         assert len(out) == len(data)

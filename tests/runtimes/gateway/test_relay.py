@@ -160,11 +160,10 @@ def _echoes() -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("how", ["whole", "byte chunks", "gzip", "gzip members", "deflate", "until the end"])
-@pytest.mark.parametrize("echo", list(_echoes()))
-async def test_no_echo_comes_through(tmp_path: Path, echo: str, how: str) -> None:
-    secret = _echoes()[echo]
-    body = b"<" + b"x " * 3000 + secret + b"> " + b"y " * 3000 + secret
-    at = 6001 + len(secret) // 2
+async def test_no_echo_comes_through(tmp_path: Path, how: str) -> None:
+    echoes = list(_echoes().values())
+    body = b"<" + b"x " * 3000 + (b"> " + b"y " * 300).join(echoes)
+    at = 6001 + len(echoes[0]) // 2
     named = {"content_type": "text/plain", "transfer_encoding": "chunked"}
     written = {
         "whole": head(content_type="text/plain", content_length=str(len(body))) + body,
@@ -180,10 +179,9 @@ async def test_no_echo_comes_through(tmp_path: Path, echo: str, how: str) -> Non
         got = await box.request("GET", f"{said.origin}/api/x", headers=BEARER)
     assert got.status == 200
     assert len(got.body) == len(body)
-    assert got.body.count(b"[redacted]") == 2
+    assert got.body.count(b"[redacted]") == len(echoes)
     for data in (got.body, repr(watch.events).encode(), repr(got.headers).encode()):
-        assert secret not in data
-        assert CANARY.encode() not in data
+        assert not [echo for echo in echoes if echo in data]
 
 
 async def test_echoes_in_headers_and_in_json_that_only_a_parser_sees(tmp_path: Path) -> None:
