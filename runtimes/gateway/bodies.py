@@ -26,12 +26,15 @@ FORM = "application/x-www-form-urlencoded"
 _TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+\-]{1,127}/[A-Za-z0-9!#$&^_.+\-]{1,127}")
 _JSON = re.compile(r"application/json|text/json|application/[a-z0-9!#$&^_.\-]+\+json")
 # Several requests in one body, or a language of their own: the rule could say nothing about what is in them.
-_HIDDEN = re.compile(r"multipart/(mixed|parallel|digest|batch|x-mixed-replace)|application/(http|graphql.*)|message/.*")
+_HIDDEN = re.compile(r"multipart/(?!form-data\Z|related\Z).*|application/(http|graphql.*)|message/.*")
+# A part of multipart/related that some servers would take for a field of a form.
+_NAMED = re.compile(rb"content-disposition\s*:(?:(?!\n\r?\n)[\s\S]){0,500}?[;\s]name\*?\s*=")
 _CHARSETS = frozenset({"utf-8", "utf8", "us-ascii"})
 _UTF8 = re.compile(r'charset\s*=\s*"?([^";\s]*)"?', re.IGNORECASE)
 MAX_FIELDS = 10_000
 MAX_VALUES: Mapping[str, int] = {"json": 500_000, "form": MAX_FIELDS, "multipart": 2**63}
 _MARKS: Mapping[str, tuple[bytes, ...]] = {"json": (b",", b"[", b"{"), "form": (b"&",), "multipart": ()}
+_LONG_ROOM = 600
 _ROOM = 256  # bytes of the last piece that a name may have begun in
 
 
@@ -190,7 +193,8 @@ class Watch:
     def __init__(self, kind: Kind, content_type: str, rule: Rule, placeholders: Collection[str]) -> None:
         self._rule = rule
         self._marks = [placeholder.encode("ascii") for placeholder in placeholders]
-        self._overlap = max([_ROOM, *(len(mark) for mark in self._marks)])
+        self._related = content_type.lower().startswith("multipart/related")
+        self._overlap = max([_LONG_ROOM if self._related else _ROOM, *(len(mark) for mark in self._marks)])
         self._tail = b""
         self._json = kind == "json"
         self._open = False  # a name has come, and not yet whether it is a key
@@ -208,6 +212,8 @@ class Watch:
             raise misplaced("the body")
         if self._json:
             self._look(seen, data)
+        if self._related and b"disposition" in (lowered := seen.lower()) and _NAMED.search(lowered):
+            raise refuse("body", "a part that is named as a form's field is, in a body that isn't a form")
         if self._parts is not None:
             try:
                 self._parts.feed(data)

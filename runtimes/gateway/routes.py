@@ -82,8 +82,9 @@ class Rival:
         return cls(template, lowered, tuple(names), 0 if many else len(lowered))
 
     def divide(self, lowered: Sequence[str]) -> Taken | None:
-        if (self.size and self.size != len(lowered)) or len(lowered) < len(self.lowered):
+        if len(lowered) < len(self.lowered) or (self.size and self.size != len(lowered)):
             return None
+        # Nearly all differ in one of these.
         if any(lowered[place] != name for place, name in self.names):
             return None
         return divide(self.lowered, lowered)

@@ -139,6 +139,35 @@ def test_a_streamed_form_is_watched(kind: str, extra: bytes) -> None:
     assert found.kind == kind
 
 
+RELATED = (
+    b"--=x=\nContent-Type: application/json\n\n"
+    b'{"name":"a"}\n--=x=\nContent-Type: text/html\nContent-Disposition: attachment; filename="a"\n\n'
+    b"<p>name=b</p>\n--=x=--"
+)
+
+
+@pytest.mark.parametrize("size", [3, 7, 10_000])
+@pytest.mark.parametrize(
+    ("extra", "passes"),
+    [
+        (b"", True),
+        (b'\r\nContent-Disposition: form-data; name="_method"\r\n\r\nDELETE', False),
+        (b"\ncontent-DISPOSITION : form-data;\n filename=a;\n\tNAME = _method\n\nDELETE", False),
+        (b"\nContent-Disposition: form-data; name*=utf-8''_method\n\nDELETE", False),
+        (b"\nContent-Disposition: form-data\n\nname=b", True),
+    ],
+)
+def test_parts_that_belong_together_are_no_form(extra: bytes, passes: bool, size: int) -> None:
+    policy = RulePolicy(PLAN)
+    kind = 'Content-Type: multipart/related; boundary="=x="'
+    admission = policy.admit(asked("POST /api/uploads", W, kind, "Transfer-Encoding: chunked"))
+    assert isinstance(admission, Admission)
+    watch = policy.watch(admission)
+    assert not isinstance(watch, No)
+    body = RELATED + b"\n--=x=" + extra + b"\n--=x=--"
+    assert all(watch.feed(body[at : at + size]) is None for at in range(0, len(body), size)) == passes
+
+
 def test_a_streamed_form_ends_with_its_last_part() -> None:
     policy = RulePolicy(PLAN)
     for body, passes in [(GOOD, True), (GOOD[:-6], False), (GOOD + b"\r\n", False)]:

@@ -233,6 +233,7 @@ REFUSED: list[tuple[str, str, tuple[str, ...], bytes | None, str]] = [
     ("override", "POST /api/messages", (W,), b'{"channel":"C1","_METHOD":"DELETE"}', "application/json"),
     ("override", "POST /api/uploads", (W,), b"_method=DELETE", FORM_TYPE),
     ("batch", "POST /api/uploads", (W,), b"--x", "multipart/mixed; boundary=x"),
+    ("batch", "POST /api/uploads", (W,), b"--x", "Multipart/Alternative; boundary=x"),
     ("batch", "POST /api/uploads", (W,), b"GET / HTTP/1.1", "application/http"),
     ("batch", "POST /api/uploads", (W,), b"{ viewer }", "application/graphql"),
     ("field", "POST /api/graphql", (W,), b'{"query":"{ secrets }"}', "application/json"),
@@ -437,6 +438,16 @@ def test_a_path_is_the_more_exact_method_s() -> None:
     assert not found("GET /api/users/me/", ended)
     assert not found("GET /api/users/all.json", replace(slot, others=(("users", "all.json"),)))
     assert not found("GET /api/users/x", replace(slot, others=((Slot("any"), "x"),)))
+    many = replace(slot, path=("files", Slot("path", many=True)), others=(("files", Slot("on", many=True), "lock"),))
+    assert found("GET /api/files/a/b", many)
+    assert found("GET /api/files/lock", many)
+    assert not found("GET /api/files/a/lock", many)
+    assert not found("GET /api/files/a/b/c/lock", many)
+    # Longer and shorter ones are none of it.
+    assert found(
+        "GET /api/users/u1", replace(slot, others=(("users", "u1", "x"), ("users",), ("users", "u1", "x", "y")))
+    )
+    assert not found("GET /api/users/u1", replace(slot, others=(("users", "u1", "x"), ("users", "u1"))))
     root = replace(slot, base_path=(), path=())
     assert found("GET /", root, replace(named, base_path=(), path=()))
 
