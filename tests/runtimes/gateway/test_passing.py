@@ -463,6 +463,9 @@ def test_a_path_leaves_as_it_was_matched() -> None:
     assert passes("GET /%61pi/users/u%31", W).target == "/api/users/u1"
     found = passes("PUT /api/files/a/b%2Bc?mode=safe", W, "Content-Length: 1")
     assert (found.target, found.slots) == ("/api/files/a/b%2Bc?mode=safe", {"path": "a/b+c"})
+    # A query too: in an order that says nothing, but for what one name says several times.
+    query = passes("GET /api/channels/c/messages?limit=2&after=%78+y&limit=1&kind=a", W)
+    assert query.target == "/api/channels/c/messages?after=x%20y&kind=a&limit=2&limit=1"
 
 
 def test_headers_leave_in_one_order_and_by_a_list() -> None:
