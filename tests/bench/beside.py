@@ -78,8 +78,8 @@ def _peers(image: str, folder: Path, stack: ExitStack) -> Iterator[tuple[str, Pe
     if shutil.which("docker"):
         argv = ["docker", *flags(config, folder)]
         yield "docker run", lambda: _run(argv)
-        name = stack.enter_context(_stays(image))
-        yield "docker exec", lambda: _run(["docker", "exec", name, *_ARGV])
+        stays = stack.enter_context(_stays(image))
+        yield "docker exec", lambda: _run(["docker", "exec", stays, *_ARGV])
     client = docker.APIClient()
     stack.callback(client.close)
 
@@ -90,14 +90,14 @@ def _peers(image: str, folder: Path, stack: ExitStack) -> Iterator[tuple[str, Pe
         client.remove_container(made, force=True, v=True)
 
     yield "docker-py", by_library
-    names = client.inspect_image(image)["RepoTags"]
+    name = images.tag("base")
     for peer in PEERS:
         python = _PLACE / peer / "bin" / "python"
         if not python.exists():
             print(f"{peer} isn't installed (make peers), so it is left out …", end=" ", file=sys.stderr, flush=True)
             continue
         driver = _HERE / "peers" / f"{peer.replace('-', '_')}_driver.py"
-        yield peer, stack.enter_context(_driven([str(python), str(driver), names[0]]))
+        yield peer, stack.enter_context(_driven([str(python), str(driver), name]))
 
 
 def _run(argv: list[str]) -> None:

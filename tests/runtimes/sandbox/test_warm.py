@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import socket
@@ -20,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policies.actions import Ended
-from runtimes.sandbox import warm
+from runtimes.sandbox import images, warm
 from runtimes.sandbox.bounds import Bounds
 from runtimes.sandbox.contract import Job, Limits, Profile, Result, SandboxFailed
 from runtimes.sandbox.docker import DockerSandbox
@@ -229,6 +230,102 @@ async def test_another_folder_or_user_is_never_bound_late(sandbox: DockerSandbox
     assert sandbox.waiting(PROFILE) == 1
 
 
+@pytest.mark.docker
+async def test_whose_it_is_is_noted_before_anything_of_the_action_is_in_it(
+    sandbox: DockerSandbox, tmp_path: Path
+) -> None:
+    waiting, state = tmp_path / "waiting", f"warm-{os.getpid()}-{tmp_path.name}"
+    await ready(sandbox)
+    assert warm.bound(waiting) == {}
+    begun = asyncio.Event()
+    job = python("import time; print('begun', flush=True); time.sleep(60)")
+    running = asyncio.create_task(sandbox.run(job, PROFILE, lambda *_: begun.set()))
+    await begun.wait()
+    ((name, owner),) = warm.bound(waiting).items()
+    assert owner == "a-secret-name"
+    later = DockerSandbox(state, scratch_dir=tmp_path / "scratch", waiting_dir=waiting)
+    assert await later.reap() == ("a-secret-name",)  # as after a crash: by the note, since it has no label
+    assert (await running).ended is Ended.KILLED
+    with contextlib.closing(docker.from_env().api) as client:
+        assert f"/{name}" not in [each for found in client.containers(all=True) for each in found["Names"]]
+    assert not list(waiting.glob("*/*"))
+    await later.close()
+
+
+@pytest.mark.docker
+async def test_one_that_was_bound_is_never_bound_again(sandbox: DockerSandbox) -> None:
+    await ready(sandbox)
+    image = await sandbox.image_id(PROFILE)
+    found = sandbox._pool.take(PROFILE, image)
+    assert found is not None
+    found.bind(Job(action_id="a-1", argv=["true"], files={"note": b"the first one's"}))
+    with pytest.raises(warm.NotBound):
+        found.bind(Job(action_id="a-2", argv=["true"], files={"other": b"the second one's"}))
+    assert [path.name for path in (found.folder / warm.JOB).iterdir()] == ["note"]
+    await sandbox._maker.drop(found)
+
+
+@pytest.mark.docker
+async def test_a_burst_is_served_and_nothing_is_left(sandbox: DockerSandbox, tmp_path: Path) -> None:
+    await ready(sandbox)
+    jobs = [Job(action_id=f"a-{n}", argv=["cat", "/goex/job/note"], files={"note": b"%d" % n}) for n in range(16)]
+    results = await asyncio.gather(*(sandbox.run(job, PROFILE) for job in jobs))
+    assert [result.stdout for result in results] == [b"%d" % n for n in range(16)]
+    await sandbox.close()
+    with contextlib.closing(docker.from_env()) as client:
+        label = f"org.goex.state=warm-{os.getpid()}-{tmp_path.name}"
+        assert client.containers.list(all=True, filters={"label": label}) == []
+    assert not list((tmp_path / "waiting").glob("*"))
+
+
+@pytest.mark.docker
+async def test_an_action_killed_while_its_container_is_made_never_begins(
+    sandbox: DockerSandbox, tmp_path: Path
+) -> None:
+    await ready(sandbox)
+    said: list[bytes] = []
+    first = asyncio.create_task(sandbox.run(python("import time; time.sleep(60)"), PROFILE))
+    second = Job(action_id="a-2", argv=["echo", "begun"])
+    running = asyncio.create_task(sandbox.run(second, PROFILE, lambda _, data: said.append(data)))
+    await asyncio.sleep(0)  # both have looked for one that waits
+    await sandbox.kill("a-2")
+    result = await running
+    assert (result.ended, result.exit_code, said) == (Ended.KILLED, None, [])
+    assert "a-2" not in warm.bound(tmp_path / "waiting").values()
+    await sandbox.kill("a-secret-name")
+    await first
+
+
+@pytest.mark.docker
+async def test_whoever_made_it_is_gone_and_so_is_the_job(sandbox: DockerSandbox, tmp_path: Path) -> None:
+    await ready(sandbox)
+    found = sandbox._pool.take(PROFILE, None)
+    assert found is not None
+    found.bind(job := python("import time; time.sleep(60)"))
+    client = docker.from_env().api
+    found.stream.setblocking(True)
+    found.stream.sendall(warm.message(job, {"PATH": "/usr/bin"}, 60.0))
+    assert found.stream.recv(5)[:1] == b"B"
+    assert client.inspect_container(found.name)["State"]["Running"]
+    found.stream.close()  # as when the daemon is killed
+    assert client.wait(found.name, timeout=10)["StatusCode"] == 1
+    client.close()
+    await sandbox._maker.drop(found)
+
+
+@pytest.mark.docker
+async def test_the_image_of_those_that_wait_is_not_asked_for_again(
+    sandbox: DockerSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await ready(sandbox)
+    image = await sandbox.image_id(PROFILE)
+    with monkeypatch.context() as patched:
+        patched.setattr(images, "find", lambda *_: "another")
+        assert await sandbox.image_id(PROFILE) == image  # a job would run in that one
+        patched.setattr(images, "tag", lambda *_: "goex/base:other")  # its folder has changed
+        assert await sandbox.image_id(PROFILE) == "another"
+
+
 # ---- how many wait
 
 
@@ -331,6 +428,15 @@ async def test_an_engine_that_fails_is_tried_again_later_and_the_pool_heals(
     assert waiting.waiting(PROFILE) == 0
     bench.fails = None
     await until(lambda: waiting.waiting(PROFILE) >= 2)
+
+
+async def test_while_a_caller_s_is_made_none_is_made_to_wait(pool: tuple[Pool, Bench]) -> None:
+    waiting, bench = pool
+    with waiting.hurry():
+        waiting.want(PROFILE)
+        await asyncio.sleep(0.05)
+        assert bench.made == 0
+    await until(lambda: waiting.waiting(PROFILE) == 2)
 
 
 async def test_none_wait_where_none_may(pool: tuple[Pool, Bench]) -> None:
