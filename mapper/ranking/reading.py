@@ -72,7 +72,6 @@ class Reader:
             "resource": int(self.arrays["method_resource"].max(initial=0)) + 1,
             "tail": int(self.arrays["method_tail"].max(initial=0)) + 1,
             "ask": len(self.arrays["ask_family"]),
-            "refusal": len(self.families) + 1,
         }
 
     def asked(self, text: str, connected: Collection[str], without: int = -1) -> tuple[Request, Evidence]:
@@ -107,7 +106,8 @@ class Reader:
         self, request: Request, rows: dict[str, tuple[Any, ...]], connected: list[int], without: int = -1
     ) -> Evidence:
         methods = len(self.arrays["method_family"])
-        sums = {column: np.zeros(self._sizes.get(column, methods), np.float32) for column in tables.COLUMNS}
+        columns = [(number + 1, column) for number, column in enumerate(tables.COLUMNS) if column != "refusal"]
+        sums = {column: np.zeros(self._sizes.get(column, methods), np.float32) for _, column in columns}
         request.known = {term: row[0] for term, row in rows.items()}
         length = 0.0
         for term, weight in request.terms.items():
@@ -116,21 +116,17 @@ class Reader:
                 length += (weight * features.UNKNOWN_RARITY) ** 2
                 continue
             length += (weight * row[0]) ** 2
-            for number, column in enumerate(tables.COLUMNS):
-                cell = row[number + 1]
+            for number, column in columns:
+                cell = row[number]
                 if cell is None:
                     continue
                 if column == "tail":
                     sums[column] += np.frombuffer(cell, np.int8) * np.float32(weight / postings.SCALE)
                     continue
                 at, values = self._unpacked(cell, column)
-                if column == "refusal":
-                    sums[column][at] += (values.astype(np.float32) - refusals.ZERO) * np.float32(weight)
-                    continue
                 factor = weight * row[0] / 255 if column == "ask" else weight / postings.SCALE
                 sums[column][at] += values * np.float32(factor)
         tail, family = tables.COLUMNS.index("tail") + 1, tables.COLUMNS.index("family") + 1
-        refusing = tables.COLUMNS.index("refusal") + 1
         for term, weight in request.form.items():
             row = rows.get(term)
             if row is not None and row[family] is not None and _FORM:
@@ -138,23 +134,31 @@ class Reader:
                 sums["family"][at] += values * np.float32(_FORM * weight / postings.SCALE)
             if row is not None and row[tail] is not None:
                 sums["tail"] += np.frombuffer(row[tail], np.int8) * np.float32(weight / postings.SCALE)
-            if row is not None and row[refusing] is not None:
-                at, values = self._unpacked(row[refusing], "refusal")
-                sums["refusal"][at] += (values.astype(np.float32) - refusals.ZERO) * np.float32(weight)
         sums["ask"] /= max(length, 1e-9) ** 0.5
         if without >= 0:
             sums["ask"][without] = 0.0
         near = self._nearest(sums["ask"])
-        whole = sum(weight**2 for weight in (*request.terms.values(), *request.form.values()))
-        told = (sums["refusal"][:-1] + sums["refusal"][-1]) / (max(whole, 1e-9) ** 0.5 * postings.SCALE)
-        judged = self.arrays["family_judged"].astype(bool)
         return Evidence(
             family=sums["family"],
             title=sums["title"], resource=sums["resource"], tail=sums["tail"], own=sums["own"],
             described=sums["described"], named=sums["named"], path=sums["path"], asks=near,
             similar=sums["ask"][near], connected=connected, rows=rows,
-            refusal=self.arrays["family_refusal"] + np.where(judged, told, 0.0),
+            refusal=self._refusal(request, rows),
         )  # fmt: skip
+
+    def _refusal(self, request: Request, rows: dict[str, tuple[Any, ...]]) -> Any:
+        """Of each family, the log odds that none of its methods serves the request: as `refusals` learnt it."""
+        place = tables.COLUMNS.index("refusal") + 1
+        sums = np.zeros(len(self.families) + 1, np.float32)  # the last: what counts everywhere
+        length = 0.0
+        for term, weight in (*request.terms.items(), *request.form.items()):
+            length += weight**2
+            row = rows.get(term)
+            if row is not None and row[place] is not None:
+                at, values = self._unpacked(row[place], "refusal")
+                sums[at] += (values.astype(np.float32) - refusals.ZERO) * np.float32(weight / postings.SCALE)
+        told = (sums[:-1] + sums[-1]) / max(length, 1e-9) ** 0.5
+        return self.arrays["family_refusal"] + np.where(self.arrays["family_judged"].astype(bool), told, 0.0)
 
     def _unpacked(self, cell: bytes, column: str) -> tuple[Any, Any]:
         kind = self._kinds[column]
