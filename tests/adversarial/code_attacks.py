@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import base64
 import gzip
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from runtimes.gateway import bodies, framing, passing, relay
+from runtimes.gateway import answers, bodies, framing, passage, passing
 from runtimes.gateway.passing import RulePolicy
 from runtimes.gateway.plan import Rule, Slot
 from tests.adversarial.code_scene import HOME, MARKS, SECRETS, WORK, CodeScene, rule
@@ -95,8 +96,13 @@ def by_name(scene: CodeScene, box: Box) -> Awaitable[Any]:
 def told(scene: CodeScene) -> str:
     """All that the code got, and the daemon."""
     got = scene.got
-    answer = "" if got is None else "\n".join([*got.headers.values(), got.body.decode("latin-1")])
+    answer = "" if got is None else "\n".join([*got.headers, *got.headers.values(), got.body.decode("latin-1")])
     return answer + "".join(str(one) for one in scene.watch.exchanges)
+
+
+def _plain(secret: str) -> str:
+    """As much of a secret as a header's name can hold."""
+    return re.sub(r"[^a-z0-9-]", "", secret.lower())
 
 
 def order(scene: CodeScene) -> list[str]:
@@ -333,6 +339,19 @@ CASES: dict[str, Case] = {
         quiet=True,
         answer=says("x", etag=f'"{SECRET}"'),
     ),
+    "code_echo_in_name": Case(
+        "the same in a header's name, whose letters have no case",
+        asks("GET", "/api/users/1"),
+        lambda s: _plain(SECRET) in told(s),
+        (
+            (
+                "names of headers by families",
+                lambda p, s: p.setattr(answers, "_FAMILIES", re.compile("x-github-[a-z0-9-]+")),
+            ),
+        ),
+        quiet=True,
+        answer=says("x", **{f"x-github-{_plain(SECRET)}": "1"}),
+    ),
     "code_echo_compressed": Case(
         "the same in a compressed answer",
         asks("GET", "/api/users/1"),
@@ -380,7 +399,7 @@ CASES: dict[str, Case] = {
         (
             (
                 "headers of answers by an allow-list",
-                sets(relay, "passed_headers", lambda headers, base, knows, text: (list(headers), "")),
+                sets(passage, "passed_headers", lambda headers, base, knows, text: (list(headers), "")),
             ),
         ),
         quiet=True,
@@ -393,7 +412,7 @@ CASES: dict[str, Case] = {
         (
             (
                 "where an answer leads",
-                sets(relay, "passed_headers", lambda headers, base, knows, text: (list(headers), "")),
+                sets(passage, "passed_headers", lambda headers, base, knows, text: (list(headers), "")),
             ),
         ),
         answer=lambda seen: (302, {"location": "https://attacker.example/steal"}, b""),
