@@ -22,28 +22,37 @@ _READ, _WRITE, _BROKEN, _GONE = select.EPOLLIN, select.EPOLLOUT, select.EPOLLERR
 
 
 def start(port=0, path=SOCKET):
-    """Serve from a child process. Returns the port that was bound (any free one when `port` is 0)."""
+    """Serve from a process that isn't this one's child, lest this one wait for it among its own. Returns the port that
+    was bound (any free one when `port` is 0)."""
     listener = _listen(port)
     bound = listener.getsockname()[1]
-    parent = os.getpid()
-    if os.fork() == 0:
+    user = os.getpid()
+    watched = _watch(user)
+    child = os.fork()
+    if child == 0:
         try:
-            listener = socket.socket(fileno=_alone(listener))
-            Shim(listener, path).serve(parent)
+            if os.fork() == 0:
+                _alone(listener, watched, path, user)
         finally:
             os._exit(0)
+    os.waitpid(child, 0)
     listener.close()
+    if watched is not None:
+        os.close(watched)
     return bound
 
 
-def _alone(listener):
-    """Let go of everything that the parent had open but its listener; returns that descriptor."""
-    kept = os.dup2(listener.detach(), 3)
+def _alone(listener, watched, path, user):
+    """Serve, having let go of everything else that was open."""
+    kept = {listener.fileno(), watched}
     nothing = os.open("/dev/null", os.O_RDWR)
     for descriptor in range(3):
         os.dup2(nothing, descriptor)
-    os.closerange(4, 4096)
-    return kept
+    for descriptor in map(int, os.listdir("/proc/self/fd")):
+        if descriptor > 2 and descriptor not in kept:
+            with contextlib.suppress(OSError):  # that of the list itself
+                os.close(descriptor)
+    Shim(listener, path).serve(user, watched)
 
 
 class Way:
@@ -59,7 +68,7 @@ class Way:
 
 
 class Shim:
-    """The loop. `serve` returns when the parent has ended."""
+    """The loop. `serve` returns when its user has ended."""
 
     def __init__(self, listener, path=SOCKET):
         self.listener, self.path = listener, path
@@ -72,12 +81,11 @@ class Shim:
         self.accepting = False
         listener.setblocking(False)
 
-    def serve(self, parent):
-        watched = _watch(parent)
+    def serve(self, user, watched):
         if watched is not None:
             self.poll.register(watched, _READ)
         self.accept_more()
-        while os.getppid() == parent:
+        while watched is not None or _lives(user):
             pause = _AGAIN if self.waiting else -1 if watched is not None else 0.2
             for descriptor, event in self.poll.poll(pause):
                 if descriptor == watched:
@@ -239,12 +247,20 @@ class Shim:
         self.lingering.pop(descriptor).close()
 
 
-def _watch(parent):
+def _watch(pid):
     """A descriptor that can be read when the process has ended; None where the kernel has no such thing."""
     try:
-        return os.pidfd_open(parent)
+        return os.pidfd_open(pid)
     except OSError:
         return None
+
+
+def _lives(pid):
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
 
 
 def _unreachable():

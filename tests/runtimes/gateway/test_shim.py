@@ -105,21 +105,36 @@ async def test_a_socket_that_is_gone_is_an_error_not_a_hang(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("how", ["exit 7", "kill -9 $$"])
 async def test_it_ends_with_the_program(tmp_path: Path, how: str) -> None:
-    code, out = await program(*launch(str(tmp_path / "nothing"), ["sh", "-c", f"cat /proc/$$/task/$$/children; {how}"]))
-    assert code == (7 if "exit" in how else -9)
-    child = int(out.split()[0])
+    path = str(tmp_path / "nothing")
+    running = await asyncio.create_subprocess_exec(
+        *launch(path, ["sh", "-c", f"echo up; read line; {how}"]), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert running.stdout is not None
+    assert await running.stdout.readline() == b"up\n"
+    assert len(_pumps(path)) == 1
+    await running.communicate(b"\n")
+    assert running.returncode == (7 if "exit" in how else -9)
     for _ in range(60):
-        if not _alive(child):
+        if not _pumps(path):
             return
         await asyncio.sleep(0.05)
     raise AssertionError("the pump still runs")
 
 
-def _alive(pid: int) -> bool:
-    try:
-        return "(zombie)" not in Path(f"/proc/{pid}/status").read_text()
-    except FileNotFoundError:
-        return False
+async def test_it_is_no_child_of_the_program(tmp_path: Path) -> None:
+    """A program may wait for all of its children."""
+    waits = "import os\ntry:\n    os.wait()\nexcept ChildProcessError:\n    print('none')"
+    assert await program(*launch(str(tmp_path / "nothing"), [sys.executable, "-c", waits])) == (0, "none\n")
+
+
+def _pumps(path: str) -> list[int]:
+    """The processes whose command line still names the socket."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if path.encode() in place.read_bytes():
+                found.append(int(place.parent.name))
+    return found
 
 
 # From here on: bytes, against a server on a Unix socket that does as each test says.
@@ -165,12 +180,13 @@ def shim_before(tmp_path: Path, serve: Serving, backlog: int = 64) -> Iterator[S
                 threading.Thread(target=one, args=(end,), daemon=True).start()
 
     threading.Thread(target=accept, daemon=True).start()
-    say = "echo $https_proxy; cat /proc/$$/task/$$/children; echo; read line"
+    say = "echo $https_proxy; read line"
     running = subprocess.Popen(launch(str(path), ["sh", "-c", say]), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert running.stdout is not None
     try:
         port = int(running.stdout.readline().decode().strip().rpartition(":")[2])
-        yield Shim(port, int(running.stdout.readline().split()[0]))
+        (pump,) = _pumps(str(path))
+        yield Shim(port, pump)
     finally:
         running.communicate(b"\n", timeout=20)
         listener.shutdown(socket.SHUT_RDWR)
