@@ -604,6 +604,10 @@ def test_the_reason_is_the_first_rule_s() -> None:
     found = admit("POST /api/act", bearer(HOME), "Content-Type: application/json", "Content-Length: 2")
     assert isinstance(found, No)
     assert (found.kind, found.method_id) == ("placeholder", "chat.method12")
+    slots = (rule(1, "GET", "users", Slot("id", ("a",))), rule(2, "GET", "users", Slot("id", ("b",))))
+    found = admit("GET /api/users/c", W, plan=replace(PLAN, rules=slots))
+    assert isinstance(found, No)
+    assert (found.reason, found.method_id) == ("id is held to 'a'", "chat.method1")
     small = replace(HOME_POST, account=WORK, query={"odd": ()}, request_bytes=1)
     for rules, kind in [((POST, small), "query"), ((small, POST), "size")]:
         found = admit(
