@@ -103,7 +103,7 @@ class Sandbox:
         if self.waiting == 0 or self.runtime != "runc":  # another runtime's jobs always start cold
             return NONE_WAIT
         most = min(self.waiting_most, self.waiting_memory // WAITING_BYTES)
-        return Bounds(least=min(self.waiting, most), most=most)
+        return Bounds(least=min(self.waiting, most), most=most, memory=self.waiting_memory)
 
     def profile(self, image: str = "base") -> Profile:
         """The sandbox profile of that image, with its own runtime and limits where it has them."""

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policies.jsonvalue import parse
-from runtimes.sandbox.bounds import Bounds
+from runtimes.sandbox.bounds import Bounds, takes
 from runtimes.sandbox.contract import Job, Profile, SandboxFailed
 from runtimes.sandbox.scratch import fill
 
@@ -257,6 +257,8 @@ class Pool:
             for profile, wanted in self._wanted.items()
             for _ in range(wanted - len(self._ready.get(profile, ())))
         ]
+        room = self._bounds.memory - sum(takes(each.image) * len(ready) for each, ready in self._ready.items())
+        missing = [each for each in missing if (room := room - takes(each.image)) >= 0]
         failed = False
 
         async def worker() -> None:

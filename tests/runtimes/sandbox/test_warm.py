@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from policies.actions import Ended
 from runtimes.sandbox import images, warm
-from runtimes.sandbox.bounds import Bounds
+from runtimes.sandbox.bounds import Bounds, takes
 from runtimes.sandbox.contract import Job, Limits, Profile, Result, SandboxFailed
 from runtimes.sandbox.docker import DockerSandbox
 from runtimes.sandbox.warm import End, Pool, Told, Waiting
@@ -437,6 +437,19 @@ async def test_while_a_caller_s_is_made_none_is_made_to_wait(pool: tuple[Pool, B
         await asyncio.sleep(0.05)
         assert bench.made == 0
     await until(lambda: waiting.waiting(PROFILE) == 2)
+
+
+async def test_all_that_wait_have_room_in_the_memory_for_them(pool: tuple[Pool, Bench]) -> None:
+    _, bench = pool
+    small = Pool(Bounds(least=3, most=4, memory=takes("base") + takes("code")), bench.make, bench.drop)
+    programs = Profile(image="code")
+    small.want(PROFILE)
+    small.want(programs)
+    await until(lambda: bench.made >= 3)
+    await asyncio.sleep(0.05)
+    assert small.waiting(PROFILE) * takes("base") + small.waiting(programs) * takes("code") <= 50 * 2**20
+    assert small.waiting(PROFILE) == 3
+    await small.close()
 
 
 async def test_none_wait_where_none_may(pool: tuple[Pool, Bench]) -> None:
