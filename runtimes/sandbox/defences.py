@@ -36,6 +36,7 @@ class Defence(StrEnum):
     FILE_SIZE = "a size limit for each file"
     OPEN_FILES = "a limit of open files"
     CORE = "no core dumps"
+    LOG = "no log of the engine's"
 
 
 def apply(missing: frozenset[Defence], config: dict[str, Any]) -> None:
@@ -96,6 +97,7 @@ _CHANGES: dict[Defence, dict[str, Any]] = {
     Defence.MEMORY: {"Memory": 0, "MemorySwap": 0},
     Defence.PIDS: {"PidsLimit": 0},
     Defence.CPUS: {"NanoCpus": 0},
+    Defence.LOG: {"LogConfig": {"Type": "json-file", "Config": {}}},
 }
 
 

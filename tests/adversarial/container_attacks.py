@@ -187,5 +187,11 @@ ROWS += tuple(
             "no link is followed",
             f"{_LINKS}::test_a_link_in_a_files_place_is_not_read",
         ),
+        (
+            "log_of_the_engine",
+            "leave what it prints in a log that others read",
+            Defence.LOG.value,
+            f"{_TESTS}::test_what_is_printed_stays_in_no_log",
+        ),
     )
 )

@@ -22,13 +22,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import docker
 import pytest
 
 from runtimes.sandbox.bounds import Bounds
 from runtimes.sandbox.contract import Job, Limits, Profile, SandboxFailed
 from runtimes.sandbox.defences import Defence
 from runtimes.sandbox.docker import DockerSandbox
-from tests.adversarial.container_attacks import ATTACKS
+from tests.adversarial.container_attacks import ATTACKS, only
 
 pytestmark = [
     pytest.mark.docker,
@@ -239,6 +240,36 @@ def test_each_layer_is_enough(ground: Ground, group: frozenset[Defence], last: D
         return
     found = asyncio.run(outcomes(ground, names, group - {last}))
     assert {name: said for name, said in found.items() if not said.startswith("refused")} == {}
+
+
+def lies_in(folder: Path, said: bytes) -> bool:
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    assert files, f"{folder} can't be looked into"
+    return any(said in file.read_bytes() for file in files if "config" not in file.name)  # which holds the command
+
+
+async def kept_by_the_engine(missing: frozenset[Defence], said: str) -> bool:
+    """Whether what a job prints lies in a file of the engine's while the job runs."""
+    sandbox = DockerSandbox(f"adversarial-{os.getpid()}", unsafe_without=missing)
+    client = docker.from_env().api
+    begun = asyncio.Event()
+    job = Job(action_id="prints", argv=["sh", "-c", f"echo {said}; sleep 60"])
+    running = asyncio.create_task(sandbox.run(job, Profile(limits=LIMITS), lambda *_: begun.set()))
+    try:
+        await begun.wait()
+        (found,) = client.containers(filters={"label": f"org.goex.state=adversarial-{os.getpid()}"})
+        return lies_in(Path(client.info()["DockerRootDir"], "containers", found["Id"]), said.encode())
+    finally:
+        await sandbox.kill("prints")
+        await running
+        await sandbox.close()
+        client.close()
+
+
+async def test_what_is_printed_stays_in_no_log(sandbox_image: str) -> None:
+    said = secrets.token_hex(8)
+    assert not await kept_by_the_engine(NOTHING, said)
+    assert await kept_by_the_engine(only(Defence.LOG), said), "the control"
 
 
 def test_only_tests_take_defences_away() -> None:
