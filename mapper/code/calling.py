@@ -56,6 +56,9 @@ class Calling(Expressions):
     """What calls give, and what they send."""
 
     def called(self, node: ast.Call, scope: Scope) -> Value:
+        above = self._above(node, scope)
+        if above is not None:
+            return above
         function = self.value(node.func, scope) if not isinstance(node.func, ast.Name) else self._name(node.func, scope)
         args: list[Value] = []
         more = False
@@ -80,6 +83,40 @@ class Calling(Expressions):
         self.line = node.lineno
         changed = self._changing(function, node.func, args, ways[0], scope) if len(ways) == 1 else None
         return changed if changed is not None else joined([self.call(function, args, given) for given in ways])
+
+    def _above(self, node: ast.Call, scope: Scope) -> Value | None:
+        """What `super().name(…)` gives; None for any other call."""
+        match node.func:
+            case ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr=name):
+                pass
+            case _:
+                return None
+        args = [self.value(arg, scope) for arg in node.args if not isinstance(arg, ast.Starred)]
+        given = Fields(more=len(args) < len(node.args))
+        for keyword in node.keywords:
+            value = self.value(keyword.value, scope)
+            named = Fields(((keyword.arg, value),)) if keyword.arg else value
+            given = given.merged(named if isinstance(named, Fields) else Fields(more=True))
+        method = next((one for one in reversed(self.running) if not isinstance(one, ast.Lambda)), None)
+        for made in [value for value in scope.names.values() if isinstance(value, Made)][:1]:
+            for one in self._line(made.of):
+                if method not in one.node.body:
+                    continue
+                for base in one.node.bases:  # those above the class whose method this is
+                    inherited = self.value(base, one.scope)
+                    found = self._of_class(inherited, name) if isinstance(inherited, Class) else None
+                    if found is not None:
+                        return self.enter(Function(found.node, found.scope, (made,)), tuple(args), given)
+        return UNKNOWN
+
+    def _line(self, made_of: Class, depth: int = 0) -> list[Class]:
+        """A class, and those that it comes from."""
+        found = [made_of]
+        for base in made_of.node.bases if depth < 8 else ():
+            inherited = self.value(base, made_of.scope)
+            if isinstance(inherited, Class):
+                found.extend(self._line(inherited, depth + 1))
+        return found
 
     def _name(self, node: ast.Name, scope: Scope) -> Value:
         """A name that is called: naming it doesn't hand it on."""

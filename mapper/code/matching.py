@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,14 +10,14 @@ from urllib.parse import parse_qsl, urlsplit
 
 from mapper.catalog import Catalog
 from mapper.code.finding import ANY, Finding, FoundCall, How, Unknown
-from mapper.code.routes import HOLE, Met, Place, Route, Routes, Segment, fixed_of
+from mapper.code.routes import GAP, HOLE, Met, Place, Route, Routes, Segment, fixed_of, plain_name
 from mapper.code.sending import Request, Seen, Spoken
 from mapper.code.values import MOST, UNKNOWN, Fields, Form, Lit, Value, choices, parts_of, plain, text
+from mapper.store.names import part_of
 from policies.catalog import Method, Service
 from policies.text import escape, shorten
 
 MAX_CALLS = 400
-_GAP = "\ue000"  # stands for a part that isn't known while an address is taken apart
 _VERBS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _SLACK = "https://slack.com/api"
 
@@ -79,7 +80,7 @@ class Matching:
                 met = routes.meeting(verb, segments, either=False)
             if not met:
                 continue
-            chosen = self._chosen(met, query, request.body, routes.service)
+            chosen = self._chosen(met, query, request.body, routes.service, upload="/upload/" in base)
             if chosen is None:
                 names = ", ".join(sorted(one.route.method_id for one in met)[:6])
                 self._miss(request.line, f"{what}: could be {names}")
@@ -169,15 +170,12 @@ class Matching:
             if routes is None:
                 continue
             prefix = f"{name}."
-            wanted = {spoken.name, spoken.name.rstrip("_")}
-            route = next(
-                (
-                    one
-                    for one in routes.all()
-                    if one.method_id.removeprefix(prefix) in wanted or one.origin.partition(".")[2] in wanted
-                ),
-                None,
-            )
+            wanted = plain_name(spoken.name)
+            named = routes.named(wanted)
+            # Several parts of one API may have methods of one name: the version says which is meant.
+            part = part_of(spoken.api.partition(":")[2])
+            route = next((one for one in named if one.method_id.startswith(f"{prefix}{part}.")), None)
+            route = route or next(iter(named), None)
             if route is None:
                 continue
             self._google_call(spoken, route, routes, what)
@@ -192,9 +190,15 @@ class Matching:
         for (one,) in ((each,) for each in choices(body)):
             fields = one if isinstance(one, Fields) else Fields(more=one != Lit(None))
             query = Fields.of(given, spoken.given.more)
-            same = [Met(each, {}, ()) for each in routes.all() if each.http == route.http and each.shape == route.shape]
-            met = [each for each in same if each.route is route] if len(same) == 1 else same
-            chosen = self._chosen(met, query, fields, routes.service)
+            # The library's name says which it is; of what GoEx has cut out of one, what is sent does.
+            met = [Met(route, {}, ())]
+            if routes.service.source != "imported":
+                met = [
+                    Met(other, {}, ())
+                    for other in routes.all()
+                    if other.http == route.http and other.shape == route.shape
+                ]
+            chosen = self._chosen(met, query, fields, routes.service, upload=spoken.upload)
             if chosen is None:
                 self._miss(spoken.line, f"{what}: could be {', '.join(sorted(one.route.method_id for one in met)[:6])}")
                 continue
@@ -232,9 +236,14 @@ class Matching:
 
     # ---- which of several, and with which values
 
-    def _chosen(self, met: Sequence[Met], query: Fields, body: Fields, service: Service) -> Met | None:
-        """The one method that these names and values are of; None where it could be two, or is none."""
+    def _chosen(
+        self, met: Sequence[Met], query: Fields, body: Fields, service: Service, *, upload: bool = False
+    ) -> Met | None:
+        """The one method that these names and values are of; None where it could be two, or is none. `upload`: media
+        is sent, so that it is none that says what there is to be without it."""
         methods = [(one, self._catalog.method(one.route.method_id)) for one in met]
+        if len(methods) > 1:
+            methods = [pair for pair in methods if _as_said(*pair)]
         plain_names = set(service.code.query)
         fixed = [
             {name: value for name, value in fixed_of(method).items() if name not in plain_names}
@@ -256,7 +265,7 @@ class Matching:
             if len(methods) > 1:
                 if takes is not None and not names <= takes | set(always):
                     continue
-                if body.more and any(set(other) - shared for other in fixed):
+                if body.more and not upload and any(set(other) - shared for other in fixed):
                     continue  # what isn't known may make it another
             elif takes is not None and any(
                 method.locations.get(name) == "body" and name not in held for name in shared
@@ -270,6 +279,10 @@ class Matching:
             return None
         most = max(count for count, _ in fitting)
         best = [one for count, one in fitting if count == most]
+        if len(best) > 1 and service.source == "imported":
+            # One address under several names, like `organizations.locations.get` and `locations.get`: the closest.
+            closest = max(_closeness(one, self._catalog.method(one.route.method_id)) for one in best)
+            best = [one for one in best if _closeness(one, self._catalog.method(one.route.method_id)) == closest]
         return best[0] if len(best) == 1 else None
 
     def _add(self, request: Request, met: Met, verb: str, query: Fields, base: str, how: How) -> None:
@@ -304,7 +317,7 @@ class Matching:
             host = urlsplit(address).hostname
         except ValueError:
             return
-        if host and _GAP not in host and len(host) < 254:
+        if host and GAP not in host and len(host) < 254:
             self._hosts.setdefault(host)
 
     def _miss(self, line: int, what: str) -> None:
@@ -331,14 +344,14 @@ class _Address:
         if not isinstance(parts[0], str):
             return None
         forms = [part.fields for part in parts if isinstance(part, Form)]
-        written = "".join(part if isinstance(part, str) else "" if isinstance(part, Form) else _GAP for part in parts)
+        written = "".join(part if isinstance(part, str) else "" if isinstance(part, Form) else GAP for part in parts)
         written = written.partition("#")[0].strip()
         try:
             split = urlsplit(written)
             split.port  # noqa: B018 # asking is what checks it
         except ValueError:
             return None
-        if split.scheme not in ("http", "https", "goex-url") or not split.hostname or _GAP in split.netloc:
+        if split.scheme not in ("http", "https", "goex-url") or not split.hostname or GAP in split.netloc:
             return None
         if split.username is not None:
             return None
@@ -354,10 +367,10 @@ class _Address:
         except ValueError:
             return None
         for name, value in pairs:
-            if _GAP in name:
+            if GAP in name:
                 query = Fields(query.items, True)
             else:
-                query = query.merged(Fields(((name, UNKNOWN if _GAP in value else Lit(value)),)))
+                query = query.merged(Fields(((name, UNKNOWN if GAP in value else Lit(value)),)))
         for form in forms:
             query = query.merged(form)
         host = place.host if place.scheme != "goex-url" else f"({place.host})"
@@ -367,7 +380,7 @@ class _Address:
 
 def _segment(written: str) -> Segment:
     made: list[Any] = []
-    for place, part in enumerate(written.split(_GAP)):
+    for place, part in enumerate(written.split(GAP)):
         if place:
             made.append(HOLE)
         if part:
@@ -390,6 +403,24 @@ def _upload_base(service: Service) -> str:
         return next((base for base in service.code.bases if "/upload/" in base), "")
     split = urlsplit(service.base_url)
     return f"{split.scheme}://{split.netloc}/upload{split.path}"
+
+
+def _as_said(met: Met, method: Method) -> bool:
+    """Whether the path's values are as the catalog says that they are: `projects/…/topics/…`."""
+    properties = method.parameters.get("properties", {})
+    for name, value in met.slots.items():
+        pattern = properties.get(name, {}).get("pattern")
+        text = value if value is not None else met.written.get(name, GAP)
+        if pattern and re.search(pattern, text.replace(GAP, "x")) is None:
+            return False
+    return True
+
+
+def _closeness(met: Met, method: Method) -> int:
+    """How much a method's patterns say of its path's values."""
+    properties = method.parameters.get("properties", {})
+    patterns = [str(properties.get(name, {}).get("pattern", "")) for name in met.slots]
+    return sum(len(re.sub(r"\[.*?\][+*]?|[\^$.+*]", "", pattern)) for pattern in patterns)
 
 
 def _takes(method: Method) -> set[str] | None:

@@ -24,6 +24,7 @@ class Hole:
 
 
 HOLE = Hole()
+GAP = "\ue000"  # stands for a part of a text that isn't known
 Segment = tuple[str | Hole, ...]  # the parts of one segment
 
 
@@ -69,11 +70,13 @@ class Met:
     route: Route
     slots: Mapping[str, str | None]
     rank: tuple[int, ...]
+    written: Mapping[str, str] = field(default_factory=dict)  # of those that are known in part, with GAP for the rest
 
 
 def fit(route: Route, segments: Sequence[Segment], spanning: bool = False) -> Met | None:
     """How an address's segments fit a route; None when they don't. `spanning`: a hole may be several placeholders."""
     slots: dict[str, str | None] = {}
+    partly: dict[str, str] = {}
     place = 0
     written = 0
     for number, template in enumerate(route.segments):
@@ -87,7 +90,10 @@ def fit(route: Route, segments: Sequence[Segment], spanning: bool = False) -> Me
                 return None
             taken = segments[place:end]
             known = all(isinstance(part, str) for one in taken for part in one)
-            slots[several] = "/".join(unquote("".join(map(str, one))) for one in taken) if known else None
+            whole = "/".join(unquote("".join(part if isinstance(part, str) else GAP for part in one)) for one in taken)
+            slots[several] = whole if known else None
+            if not known:
+                partly[several] = whole
             place = end
             continue
         segment = segments[place]
@@ -101,13 +107,29 @@ def fit(route: Route, segments: Sequence[Segment], spanning: bool = False) -> Me
             if rest is None:
                 return None
             return Met(route, {**slots, **rest.slots}, (written + rest.rank[0],))
+        if several and place < len(segments) - (len(route.segments) - number):
+            # `{+name}:verb`: the name's first segments, and the last with the verb behind it.
+            end = len(segments) - (len(route.segments) - number - 1)
+            before = segments[place : end - 1]
+            last = _segment(template, segments[end - 1])
+            if last is None or several not in last:
+                return None
+            front = "/".join(unquote("".join(part if isinstance(part, str) else GAP for part in one)) for one in before)
+            whole = f"{front}/{last[several] if last[several] is not None else GAP}"
+            slots.update(last)
+            slots[several] = whole if GAP not in whole else None
+            if GAP in whole:
+                partly[several] = whole
+            written += 1
+            place = end
+            continue
         found = _segment(template, segment)
         if found is None:
             return None
         slots.update(found)
-        written += not template.slots
+        written += not template.alone
         place += 1
-    return Met(route, slots, (written,)) if place == len(segments) else None
+    return Met(route, slots, (written,), partly) if place == len(segments) else None
 
 
 def _segment(template: Template, segment: Segment) -> dict[str, str | None] | None:
@@ -168,11 +190,21 @@ class Routes:
     service: Service
     places: tuple[tuple[Place, str], ...]  # and the base that it is, "" for the service's own
     _routes: tuple[Route, ...] | None = field(default=None)
+    _names: dict[str, list[Route]] = field(default_factory=dict)
 
     def all(self) -> tuple[Route, ...]:
         if self._routes is None:
             self._routes = tuple(self._read())
         return self._routes
+
+    def named(self, name: str) -> list[Route]:
+        """The methods of that name below the service, or by their provider's ids (see `plain_name`)."""
+        if not self._names:
+            for route in self.all():
+                own = plain_name(route.method_id.partition(".")[2])
+                for known in {own, plain_name(route.origin.partition(".")[2])} - {""}:
+                    self._names.setdefault(known, []).append(route)
+        return self._names.get(name, [])
 
     def _read(self) -> Iterable[Route]:
         store = self.catalog.store
@@ -189,17 +221,23 @@ class Routes:
         """The routes that fit best: one, or those that share an address."""
         if len(segments) > _LONGEST:
             return []
-        for spanning in (False, True):
-            found = [
-                met
-                for route in self.all()
-                if (route.http == http or (either and {route.http, http} <= {"GET", "POST"}))
-                and (met := fit(route, segments, spanning)) is not None
-            ]
-            if found:
-                best = max(met.rank for met in found)
-                return [met for met in found if met.rank == best]
-        return []
+        routes = [
+            route for route in self.all() if route.http == http or (either and {route.http, http} <= {"GET", "POST"})
+        ]
+        plainly = [met for route in routes if (met := fit(route, segments)) is not None]
+        found = plainly
+        if any(HOLE in segment for segment in segments):
+            # What isn't known may be several segments: `/repos/{full_name}/issues` isn't the repository "issues".
+            spanning = [met for route in routes if (met := fit(route, segments, spanning=True)) is not None]
+            most = max((met.rank for met in plainly), default=(-1,))
+            found = plainly if all(met.rank <= most for met in spanning) else spanning
+        best = max((met.rank for met in found), default=())
+        return [met for met in found if met.rank == best]
+
+
+def plain_name(name: str) -> str:
+    """A method's name as Google's library and its documents both have it: the library's are names of Python."""
+    return ".".join(part.replace("-", "_").rstrip("_") for part in name.split("."))
 
 
 def fixed_of(method: Method) -> dict[str, object]:

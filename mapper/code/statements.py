@@ -74,7 +74,7 @@ class Statements(Calling):
             case ast.While(test=test, body=body, orelse=orelse):
                 known = self.truth(self.value(test, scope))
                 if known is not False:
-                    self._loop(body, scope, always=known is True)
+                    self._loop(body, scope, always=known is True and isinstance(test, ast.Constant))
                 self.block(orelse, scope)
             case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
                 for item in items:

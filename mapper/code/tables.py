@@ -212,7 +212,7 @@ def _filled(
         name = rest.pop(0)
         value = named[name]
         used.append(name)
-        pieces = _pieces(value, len(missing))
+        pieces = _pieces(value, len(missing), alone=not rest)
         if pieces is None:
             return None
         for piece in pieces:
@@ -222,7 +222,7 @@ def _filled(
     return tuple(UNKNOWN if isinstance(value, Thing) else value for value in made[:_MOST_OF_A_PATH]), tuple(used)
 
 
-def _pieces(value: Value, wanted: int) -> list[Value] | None:
+def _pieces(value: Value, wanted: int, alone: bool) -> list[Value] | None:
     """What one argument is in a path: `owner/repo` is two segments, an object its own last ones; None where it can't be
     that."""
     if isinstance(value, Thing) and value["path"]:
@@ -232,11 +232,13 @@ def _pieces(value: Value, wanted: int) -> list[Value] | None:
         return [Lit(part) for part in written.split("/")]
     if known and isinstance(written, str) and "/" in written and wanted == 1:
         return None
-    if known and isinstance(written, int) and wanted > 1:
+    if known and isinstance(written, int) and wanted > 1 and alone:
         return None
+    if known and isinstance(written, str) and wanted > 1 and alone:
+        return [*[UNKNOWN] * (wanted - 1), Lit(written)]  # the last of them: the others are whose it is
     if known and isinstance(written, str | int):
         return [Lit(str(written))]
-    return [UNKNOWN] * wanted if wanted > 1 else [value]
+    return [UNKNOWN] * wanted if wanted > 1 and alone else [value]
 
 
 def _github_sent(

@@ -74,7 +74,7 @@ def github(folder: Path) -> dict[str, Any]:
         bases = [one for base in node.bases for one in _names(base) if one in classes]
         if methods or attributes or bases:
             made[name] = {"methods": methods, "attributes": attributes, "bases": bases}
-    kept = {name: one for name, one in made.items() if one["methods"] or one["attributes"]}
+    kept = {name: one for name, one in made.items() if one["methods"] or one["attributes"] or one["bases"]}
     return {"classes": kept}
 
 

@@ -139,6 +139,15 @@ def method(owner: Value, name: str, args: list[Value], given: Fields) -> Value:
                 return UNKNOWN
             return text((*owner.parts[:-1], shorter))
         return owner
+    if isinstance(owner, Text) and name in ("lstrip", "removeprefix") and all_known:
+        first = owner.parts[0]
+        if isinstance(first, str):
+            try:
+                shorter = getattr(first, name)(*[value for _, value in known])
+            except TypeError:
+                return UNKNOWN
+            return text((shorter, *owner.parts[1:]))
+        return owner
     return UNKNOWN
 
 
