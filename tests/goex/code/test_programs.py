@@ -130,13 +130,13 @@ def test_undo_takes_back_what_the_gateway_saw_newest_first(scene: Scene) -> None
     finished = scene.run(three)
     assert scene.texts == ["one", "two", "three"]
     assert finished.action.can_undo
-    assert not finished.action.can_redo
     back = Journey(scene.daemon, undo(finished.action.id), person=True).approve()
     assert back.action.state == "done", back
     assert scene.texts == []
     deleted = [hit.body["ts"] for hit in scene.slack.hits if hit.path.endswith("chat.delete")]
     assert deleted == sorted(deleted, reverse=True)
-    assert scene.daemon.person_action(finished.action.id) == "undone"
+    undone = scene.daemon.actions("Get", pb.ActionId(id=finished.action.id), socket=scene.daemon.user_socket)
+    assert (undone.state, undone.can_redo) == ("undone", False)
     redo = Journey(scene.daemon, undo(finished.action.id, "redo"), person=True).finished()
     assert "--again" in redo.problem.next_step
 
