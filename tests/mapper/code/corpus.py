@@ -537,3 +537,222 @@ curl --aws-sigv4 aws:amz:us-east-1:s3 https://slack.com/api/users.info
         (), missed=("isn't known", "signed"), notes=("eval", "name is made", "node"), language="shell",
     ),
 )  # fmt: skip
+
+# Ways in which the same is written in larger programs.
+LARGER = (
+    Sample(
+        "a client in two classes, and a dataclass", ("github",),
+        '''
+from dataclasses import dataclass, field
+import requests, os
+from requests.adapters import HTTPAdapter
+from urllib3.util.retry import Retry
+@dataclass
+class Config:
+    owner: str
+    repo: str
+    base_url: str = "https://api.github.com"
+    token: str = field(default_factory=lambda: os.environ["GITHUB_TOKEN"])
+class Base:
+    def __init__(self, config):
+        self.config = config
+        self.s = requests.Session()
+        self.s.mount("https://", HTTPAdapter(max_retries=Retry(total=3)))
+    def url(self, *parts):
+        return "/".join([self.config.base_url, "repos", self.config.owner, self.config.repo, *parts])
+class Client(Base):
+    def __init__(self, config):
+        super().__init__(config)
+        self.s.headers.update({"Authorization": f"Bearer {config.token}"})
+    def issue(self, number: int):
+        return self.s.get(self.url("issues", str(number)))
+    @property
+    def readme(self):
+        return self.s.get(self.url("readme"))
+c = Client(Config("a", "b"))
+c.issue(5)
+c.readme
+''',
+        (
+         "github.issues.get owner=a repo=b issue_number=5",
+         "github.repos.readme owner=a repo=b",),
+        missed=(),
+    ),
+    Sample(
+        "pages by links, and a name of two segments", ("github",),
+        '''
+import requests
+url = "https://api.github.com/user/repos?per_page=100"
+repos = []
+while url:
+    r = requests.get(url, headers={"Authorization": "x"})
+    repos += r.json()
+    url = r.links.get("next", {}).get("url")
+for repo in repos:
+    full = repo["full_name"]
+    requests.get(f"https://api.github.com/repos/{full}/issues")
+    owner, name = full.split("/")
+    requests.delete(f"https://api.github.com/user/starred/{owner}/{name}")
+''',
+        (
+         "github.repos.list per_page=100",
+         "github.issues.list owner=? repo=?",
+         "github.stars.remove owner=? repo=?",),
+        missed=("isn't known", ),
+    ),
+    Sample(
+        "github: PyGithub, from one object to the next", ("github",),
+        '''
+from github import Github
+import os
+g = Github(os.getenv("GITHUB_TOKEN"))
+user = g.get_user()
+repo = user.get_repo("barn")
+contents = repo.get_contents("README.md")
+for pr in repo.get_pulls(state="open", base="main"):
+    pr.create_issue_comment("ping")
+issue = g.get_repo("a/b").get_issue(number=3)
+issue.edit(state="closed")
+issue.create_comment(body="x")
+[i.lock("spam") for i in g.search_issues("repo:a/b is:open")]
+repos = list(g.get_organization("acme").get_repos())
+for r in repos[:3]:
+    r.get_issues()
+for c in issue.get_comments():
+    c.delete()
+user.add_to_starred(repo)
+''',
+        (
+         "github.users.me",
+         "github.repos.get owner=? repo=barn",
+         "github.pulls.list owner=? repo=barn state=open base=main",
+         "github.comments.create owner=? repo=barn issue_number=? body=ping",
+         "github.repos.get owner=a repo=b",
+         "github.issues.get owner=a repo=b issue_number=3",
+         "github.issues.close owner=a repo=b issue_number=3 state=closed",
+         "github.comments.create owner=a repo=b issue_number=3 body=x",
+         "github.issues.lock owner=? repo=? issue_number=? lock_reason=spam",
+         "github.issues.list owner=? repo=?",
+         "github.comments.list owner=a repo=b issue_number=3",
+         "github.comments.delete owner=a repo=b comment_id=?",
+         "github.stars.add owner=? repo=barn",),
+        missed=("contents/README.md", "search/issues", ),
+    ),
+    Sample(
+        "functions behind decorators", ("slack",),
+        '''
+import functools, time, requests
+def retry(times=3):
+    def deco(fn):
+        @functools.wraps(fn)
+        def wrapper(*args, **kwargs):
+            for _ in range(times):
+                try:
+                    return fn(*args, **kwargs)
+                except Exception:
+                    time.sleep(1)
+        return wrapper
+    return deco
+@retry(times=2)
+def post(channel, text="x"):
+    body = dict(channel=channel, text=text)
+    return requests.post("https://slack.com/api/chat.postMessage", json=body)
+post("#a")
+post(channel="#b", text="y")
+lst = ["U1","U2"]
+ids = [requests.get("https://slack.com/api/users.info", params={"user": u}).json()["user"]["id"] for u in lst]
+res = requests.request(method="post", url="https://slack.com/api/conversations.create", data={"name": "n"})
+''',
+        (
+         "slack.chat.postMessage channel=#a text=x",
+         "slack.chat.postMessage channel=#b text=y",
+         "slack.users.info user=U1",
+         "slack.users.info user=U2",
+         "slack.conversations.create name=n",),
+        missed=(),
+    ),
+    Sample(
+        "drive by addresses, with an upload", ("google_drive",),
+        '''
+import requests, os, json
+H = {"Authorization": f"Bearer {os.environ['GOOGLE_ACCESS_TOKEN']}"}
+query = {"q": "trashed=false", "fields": "files(id,name)"}
+r = requests.get("https://www.googleapis.com/drive/v3/files", headers=H, params=query)
+for f in r.json()["files"]:
+    requests.patch(f"https://www.googleapis.com/drive/v3/files/{f['id']}", headers=H, json={"name": "x"})
+    requests.get(f"https://www.googleapis.com/drive/v3/files/{f['id']}?alt=media", headers=H, stream=True)
+files = {"data": ("m", json.dumps({"name": "a"}), "application/json"), "file": open("a", "rb")}
+requests.post("https://www.googleapis.com/upload/drive/v3/files?uploadType=multipart", headers=H, files=files)
+requests.delete("https://www.googleapis.com/drive/v3/files/abc")
+''',
+        (
+         "google_drive.files.list q=trashed=false fields=files(id,name)",
+         "google_drive.files.update fileId=? name=x",
+         "google_drive.files.get fileId=? alt=media",
+         "google_drive.files.create uploadType=multipart ?",
+         "google_drive.files.delete fileId=abc",),
+        missed=(),
+    ),
+    Sample(
+        "a client that is made once", ("slack",),
+        '''
+import os, sys
+try:
+    from slack_sdk import WebClient
+except ImportError:
+    print("pip install slack_sdk")
+    sys.exit(1)
+def get_client():
+    token = os.environ.get("SLACK_BOT_TOKEN")
+    if not token:
+        raise ValueError("no token")
+    return WebClient(token=token)
+CLIENT = None
+def client():
+    global CLIENT
+    if CLIENT is None:
+        CLIENT = get_client()
+    return CLIENT
+def channel_id(name):
+    for page in client().conversations_list(types="public_channel"):
+        for ch in page["channels"]:
+            if ch["name"] == name:
+                return ch["id"]
+    return None
+cid = channel_id("general")
+client().conversations_history(channel=cid, limit=10)
+client().chat_update(channel=cid, ts="1.2", text="new")
+''',
+        (
+         "slack.conversations.list types=public_channel",
+         "slack.conversations.history channel=? limit=10",
+         "slack.chat.update channel=? ts=1.2 text=new",),
+        missed=(),
+    ),
+    Sample(
+        "aiohttp", ("slack",),
+        '''
+import asyncio, aiohttp, os
+ENDPOINTS = {"post": "/chat.postMessage", "list": "/conversations.list"}
+BASE = "https://slack.com/api"
+async def call(session, name, payload=None):
+    url = BASE + ENDPOINTS[name]
+    if payload is None:
+        async with session.get(url) as resp:
+            return await resp.json()
+    async with session.post(url, json=payload) as resp:
+        return await resp.json()
+async def main():
+    headers = {"Authorization": "Bearer " + os.environ["SLACK_TOKEN"]}
+    async with aiohttp.ClientSession(headers=headers) as session:
+        data = await call(session, "list")
+        tasks = [call(session, "post", {"channel": ch["id"], "text": "hi"}) for ch in data["channels"]]
+        await asyncio.gather(*tasks)
+asyncio.run(main())
+''',
+        (
+         "slack.conversations.list",
+         "slack.chat.postMessage channel=? text=hi",),
+        missed=(),
+    ),
+)  # fmt: skip

@@ -6,7 +6,7 @@ import pytest
 
 from mapper.catalog import Catalog
 from mapper.code.finding import ANY, Finding, FoundCall, find
-from tests.mapper.code.corpus import PYTHON, SHELL, Sample
+from tests.mapper.code.corpus import LARGER, PYTHON, SHELL, Sample
 
 
 def told(call: FoundCall) -> str:
@@ -23,7 +23,7 @@ def normal(written: str) -> str:
     return "".join(sorted(written.replace(" ", "")))
 
 
-@pytest.mark.parametrize("sample", [*PYTHON, *SHELL], ids=lambda sample: sample.name.replace(" ", "-"))
+@pytest.mark.parametrize("sample", [*PYTHON, *LARGER, *SHELL], ids=lambda sample: sample.name.replace(" ", "-"))
 def test_the_calls_of_a_program_are_found_and_nothing_else(sample: Sample) -> None:
     found = find(sample.language, sample.program, Catalog.bundled(), sample.services)  # type: ignore[arg-type]
     assert sorted({normal(told(call)) for call in found.calls}) == sorted(normal(call) for call in sample.calls), [
