@@ -322,7 +322,7 @@ def test_a_large_body_takes_no_memory_even_when_nobody_reads(tmp_path: Path, way
                 end.sendall(block)
             end.shutdown(socket.SHUT_WR)
             assert int(everything(end)) == len(block) * blocks
-        assert shim.fact("VmHWM") - before < 4096  # KiB
+        assert shim.fact("VmHWM") - before < 16_384  # KiB, of 409,600
 
 
 def test_waiting_costs_nothing(tmp_path: Path) -> None:
@@ -365,7 +365,7 @@ def _ticks(pid: int) -> int:
 
 
 def _settles(fact: Callable[[], bool]) -> bool:
-    for _ in range(100):
+    for _ in range(1000):
         if fact():
             return True
         time.sleep(0.02)
