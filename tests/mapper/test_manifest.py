@@ -204,6 +204,41 @@ BAD = [
 ]  # fmt: skip
 
 
+CODE = """
+[code]
+tokens = ["CHAT_TOKEN"]
+prefix = "chat-"
+sdk = "chat:v1"
+query = ["alt", "$format"]
+either = true
+bases = ["https://upload.example.org/chat/"]
+"""
+
+
+def test_what_programs_expect_of_a_service() -> None:
+    code = manifest.load(GOOD + CODE, file="chat.toml").code
+    assert (code.tokens, code.prefix, code.sdk, code.either) == (("CHAT_TOKEN",), "chat-", "chat:v1", True)
+    assert (code.query, code.bases) == (("alt", "$format"), ("https://upload.example.org/chat",))
+    assert manifest.load(GOOD, file="chat.toml").code.tokens == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('["CHAT_TOKEN"]', '["chat token"]', "isn't a variable"),
+        ('["CHAT_TOKEN"]', '["GOEX_TOKEN_SLACK"]', "isn't a variable"),
+        ('"chat-"', '"chat: "', "is at most 20"),
+        ('"alt"', '"a b"', "isn't a parameter's name"),
+        ("https://upload", "http://upload", "must be an https URL"),
+        ("/chat/", "/{chat}/", "must be an https URL"),
+        ("either", "both", "both"),
+    ],
+)
+def test_mistakes_in_what_programs_expect(old: str, new: str, says: str) -> None:
+    with pytest.raises(ManifestError, match=says):
+        manifest.load(GOOD + CODE.replace(old, new, 1), file="chat.toml")
+
+
 @pytest.mark.parametrize(("old", "new", "says"), BAD)
 def test_mistakes(old: str, new: str, says: str) -> None:
     assert GOOD.count(old) >= 1, old
