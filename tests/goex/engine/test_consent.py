@@ -79,7 +79,8 @@ ACCOUNT = Account(
 class Holding:
     """Credentials that are a login with these scopes, or (None) none."""
 
-    def __init__(self, granted: Iterable[str] | None, holder: Holder | None = None) -> None:
+    def __init__(self, granted: Iterable[str] | None, holder: Holder | None = None, asks: bool = False) -> None:
+        self._asks = asks
         self._granted = None if granted is None else frozenset(granted)
         self._holder = holder
 
@@ -87,7 +88,7 @@ class Holding:
         return self._granted
 
     def asks(self, service: str, name: str) -> bool:
-        return False
+        return self._asks
 
     def narrows(self, account: Account, scopes: Iterable[str]) -> Holder | None:
         return self._holder
@@ -143,6 +144,12 @@ def test_what_a_token_must_hold(
     spelled: tuple[str, ...],
 ) -> None:
     assert use(plan(*needs), granted) == Use(scopes, missing, spelled)
+
+
+def test_of_an_account_whose_tokens_are_asked_for_anew_it_is_what_is_needed() -> None:
+    wanted = plan(("read", "list"), ("search", "find"))
+    (found,) = uses(wanted, CATALOG, Holding(None, asks=True)).values()
+    assert found == Use(("read",), (), ("n/read",))
 
 
 def test_what_only_an_undo_would_need_isnt_asked_for() -> None:

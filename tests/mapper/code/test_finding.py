@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mapper import manifest
 from mapper.catalog import Catalog
 from mapper.code.finding import ANY, Finding, FoundCall, find
 from tests.mapper.code.corpus import LARGER, PYTHON, SHELL, Sample
@@ -43,6 +44,45 @@ def test_calls_of_services_nobody_named_are_kept_apart() -> None:
     found = find("python", "import requests\nrequests.get('https://api.github.com/user')\n", Catalog.bundled(), ())
     assert found.calls == () and [call.method_id for call in found.others] == ["github.users.me"]
     assert found.hosts == ("api.github.com",)
+
+
+TWINS = """
+name = "twins"
+title = "Twins"
+description = "Two methods at one address."
+base_url = "https://twins.example.org"
+[scopes.all]
+description = "All."
+risk = "write"
+[methods.one]
+http = "POST /things/{id}"
+description = "One."
+scopes = ["all"]
+risk = "write"
+irreversible = "it stays."
+[methods.one.parameters]
+id = "string!"
+size = "integer"
+[methods.other]
+http = "POST /things/{id}"
+description = "The other."
+scopes = ["all"]
+risk = "write"
+irreversible = "it stays."
+[methods.other.parameters]
+id = "string!"
+size = "integer"
+colour = "string"
+"""
+
+
+def test_what_could_be_two_methods_is_none() -> None:
+    catalog = Catalog.of([manifest.load(TWINS, file="twins.toml")])
+    program = "import requests\nrequests.post('https://twins.example.org/things/7', json={})\n"
+    both = find("python", program.replace("{}", "{'size': 1}"), catalog, ("twins",))
+    assert both.calls == () and "twins.one, twins.other" in both.unknown[0].text
+    one = find("python", program.replace("{}", "{'colour': 'red'}"), catalog, ("twins",))
+    assert [call.method_id for call in one.calls] == ["twins.other"]
 
 
 def test_accounts_say_where_a_service_is() -> None:
