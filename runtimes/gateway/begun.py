@@ -28,9 +28,8 @@ _DEPTH = 12
 Part = tuple[bytes, bytes]  # how it is spelled, and how what has begun of it may look at the end
 
 # An escape whose last character isn't there yet.
-_ESCAPE = (
-    rb"%[0-9a-fA-F]*+|\\++(?:[ux][0-9a-fA-F]{0,4}(?:\\*+(?:u[0-9a-fA-F]{0,3})?)?)?|&(?:#[xX]?[0-9a-fA-F]*+|[a-z]{0,4})"
-)
+_NUMBERED = rb"%[0-9a-fA-F]*+|&(?:#[xX]?[0-9a-fA-F]*+|[a-z]{0,4})"
+_BACKSLASHED = rb"\\++(?:[ux][0-9a-fA-F]{0,4}(?:\\*+(?:u[0-9a-fA-F]{0,3})?)?)?"
 _SEPARATED = rb"(?:[ :,\-]|\\x|%|0x)*"
 
 
@@ -91,12 +90,11 @@ def _patterns(secret: bytes) -> list[tuple[list[Part], bool]]:
 
 
 def _begun_unit(raw: bytes, head: bytes) -> bytes:
-    ways = [head + b"(?:" + _ESCAPE + b")" if head else _ESCAPE]
+    # As in `unit`: only a backslash has to be the head of its run, and not where it is the character itself.
+    ways = [_NUMBERED, (b"" if raw == b"\\" else head) + _BACKSLASHED]
     spelled = [b"(?:%(?:25)*" + hex_of(byte) + b"|" + re.escape(bytes([byte])) + b")" for byte in raw]
     for count in range(1, len(raw)):
         ways.append(b"".join(spelled[:count]) + b"(?:%[0-9a-fA-F]*+)?")
-    if raw == b"\\":
-        ways[0] = _ESCAPE
     return b"|".join(ways)
 
 

@@ -32,7 +32,7 @@ from vault.secret import Secret
 NAME = "gateway.stream_mb_per_s"
 _ACCOUNT = ("demo", "me")
 MARK = "demo-goex-demo-me-0123456789abcdefghijkl"
-_BODY = 256 * 2**20
+_BODY = 128 * 2**20
 _LARGE = 2**30
 _BLOCK = 262_144
 

@@ -87,6 +87,17 @@ def test_every_cut_in_two_and_every_byte_alone(name: str) -> None:
     assert len(byte_by_byte) == len(data)
 
 
+@pytest.mark.parametrize("which", ["token", "json", "unicode", "bytes"])
+@pytest.mark.parametrize("name", ["percent", "html, hex", "json, every character", "hex", "base64 in lines"])
+def test_a_wait_anywhere_before_and_in_an_echo(name: str, which: str) -> None:
+    """After what is like a part of one: backslashes, a percent sign, a letter, a line's end."""
+    of, echo = flowing(SECRETS[which]), ENCODINGS[name](SECRETS[which])
+    for before in (b"\\" * 5, b"%25", b"&#", b"A\n", echo[: len(echo) // 2], b" " * 90):
+        for at in range(len(before) + 12):
+            out = flow(before + echo + before, [(at, True)], of)
+            assert not of.redactor.finds(out)
+
+
 @settings(max_examples=40, deadline=None)
 @given(data=st.binary(max_size=3000), cuts=pieces)
 def test_what_holds_no_echo_comes_out_as_it_is(data: bytes, cuts: list[tuple[int, bool]]) -> None:
