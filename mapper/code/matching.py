@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 from mapper.catalog import Catalog
+from mapper.code.addresses import Address
 from mapper.code.finding import ANY, Finding, FoundCall, How, Unknown
-from mapper.code.routes import GAP, HOLE, Met, Place, Route, Routes, Segment, fixed_of, plain_name
+from mapper.code.routes import GAP, Met, Place, Route, Routes, Segment, fixed_of, plain_name
 from mapper.code.sending import Request, Seen, Spoken
-from mapper.code.values import MOST, UNKNOWN, Fields, Form, Lit, Value, choices, parts_of, plain, text
+from mapper.code.values import MOST, UNKNOWN, Fields, Lit, Value, choices, parts_of, plain, text
 from mapper.store.names import part_of
 from policies.catalog import Method, Service
 from policies.text import escape, shorten
@@ -59,7 +60,7 @@ class Matching:
 
     def _request(self, request: Request, how: How = "url", service: str = "") -> None:
         known, verb = plain(request.verb)
-        address = _Address.of(request.url)
+        address = Address.of(request.url)
         if address is None:
             self._miss(request.line, f"a request to an address that isn't known: {_shown(request.url)}")
             return
@@ -89,7 +90,7 @@ class Matching:
             return
         self._miss(request.line, what)
 
-    def _places(self, address: _Address, only: str) -> Iterator[tuple[str, Routes, str, tuple[Segment, ...]]]:
+    def _places(self, address: Address, only: str) -> Iterator[tuple[str, Routes, str, tuple[Segment, ...]]]:
         """The services that may be at an address, those that were named first: name, routes, base, what is below."""
         names = [only] if only else [*self._named, *self._there(address.place.host)]
         for name in dict.fromkeys(names):
@@ -327,65 +328,6 @@ class Matching:
     def _note(self, what: str) -> None:
         if what not in self._notes:
             self._notes.append(what)
-
-
-class _Address:
-    """An address, taken apart as far as it is known."""
-
-    def __init__(self, place: Place, segments: tuple[Segment, ...], query: Fields, shown: str) -> None:
-        self.place = place
-        self.segments = segments
-        self.query = query
-        self.shown = shown
-
-    @classmethod
-    def of(cls, url: Value) -> _Address | None:
-        parts = parts_of(url)
-        if not isinstance(parts[0], str):
-            return None
-        forms = [part.fields for part in parts if isinstance(part, Form)]
-        written = "".join(part if isinstance(part, str) else "" if isinstance(part, Form) else GAP for part in parts)
-        written = written.partition("#")[0].strip()
-        try:
-            split = urlsplit(written)
-            split.port  # noqa: B018 # asking is what checks it
-        except ValueError:
-            return None
-        if split.scheme not in ("http", "https", "goex-url") or not split.hostname or GAP in split.netloc:
-            return None
-        if split.username is not None:
-            return None
-        place = Place.of(f"{split.scheme}://{split.netloc}")
-        if place is None:
-            return None
-        segments = tuple(_segment(one) for one in split.path.removeprefix("/").split("/")) if split.path else ()
-        if segments and segments[-1] == ():
-            segments = segments[:-1]
-        query = Fields()
-        try:
-            pairs = parse_qsl(split.query, keep_blank_values=True, max_num_fields=200)
-        except ValueError:
-            return None
-        for name, value in pairs:
-            if GAP in name:
-                query = Fields(query.items, True)
-            else:
-                query = query.merged(Fields(((name, UNKNOWN if GAP in value else Lit(value)),)))
-        for form in forms:
-            query = query.merged(form)
-        host = place.host if place.scheme != "goex-url" else f"({place.host})"
-        path = "/".join("".join(p if isinstance(p, str) else "…" for p in one) for one in segments)
-        return cls(place, segments, query, f"{host}/{path}")
-
-
-def _segment(written: str) -> Segment:
-    made: list[Any] = []
-    for place, part in enumerate(written.split(GAP)):
-        if place:
-            made.append(HOLE)
-        if part:
-            made.append(part)
-    return tuple(made)
 
 
 def _within(address: Place, place: Place, name: str, named: Sequence[str]) -> bool:
