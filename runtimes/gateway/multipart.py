@@ -126,7 +126,7 @@ class PartReader:
 
     def _keep(self, count: int) -> None:
         """Let go of data that can't be part of a border."""
-        if self._state == _DATA and count > 0:
+        if count > 0:
             if self._ended is not None:
                 self._kept.append(self._buffer[:count])
             self._buffer = self._buffer[count:]
@@ -194,6 +194,6 @@ def _part(head: bytes) -> Part:
     if kind and not _TYPE.fullmatch(kind):
         raise BadParts("a part's content-type isn't one")
     file = match[2] is not None or match[3] is not None
-    if not file and kind and "charset" in kind.lower() and "utf-8" not in kind.lower():
+    if not file and "charset" in kind.lower() and "utf-8" not in kind.lower():
         raise BadParts("a field in a charset other than UTF-8")
     return Part(name=match[1], file=file, filename=match[2] or "file", type=kind)

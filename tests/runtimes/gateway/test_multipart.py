@@ -37,6 +37,24 @@ def test_a_good_one_is_read_and_written_anew() -> None:
 
 
 @pytest.mark.parametrize(
+    "more",
+    ["\r\nContent-Type: text/plain", "\r\nContent-Type: text/plain; charset=UTF-8",
+     '; filename="f"\r\nContent-Type: text/plain; charset=utf-16'],
+)  # fmt: skip
+def test_a_part_may_say_what_it_is(more: str) -> None:
+    (part,) = read_parts(field("a", "x", more) + END, b"xyz")
+    assert (part.data, part.type) == (b"x", more.partition("Type: ")[2])
+    body, kind = write_parts((part,))
+    assert read_parts(body, boundary_of(kind)) == (part,)
+
+
+@pytest.mark.parametrize("body", [b"--xyz", b"--xyz\r\n", GOOD[: -len(END)], field("a", "b"), b""])
+def test_a_body_that_is_cut_short_has_no_parts(body: bytes) -> None:
+    with pytest.raises(BadParts, match="without its end"):
+        read_parts(body, b"xyz")
+
+
+@pytest.mark.parametrize(
     ("body", "why"),
     [
         (b"preamble\r\n" + GOOD, "before the first"),
@@ -57,6 +75,8 @@ def test_a_good_one_is_read_and_written_anew() -> None:
         (field("a", "x", "\r\nContent-Disposition: form-data; name=b") + END, "header line"),
         (field("a", "x", "\r\nContent-Transfer-Encoding: base64") + END, "header line"),
         (field("a", "x", "\r\n folded") + END, "header line"),
+        (field("a", "x", "\r\nContent-Type") + END, "header line"),
+        (field("a", "x").replace(b'"a"', b'"\xff"') + END, "isn't UTF-8"),
         (field("a", "x", "\r\nContent-Type: text/plain; charset=utf-16") + END, "charset"),
         (field("a", "x", f"\r\nContent-Type: {'a' * 5000}") + END, "too long"),
         (b"--xyz\r\n" + b"a" * 5000, "too long"),
