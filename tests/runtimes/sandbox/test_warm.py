@@ -271,6 +271,7 @@ async def test_a_burst_is_served_and_nothing_is_left(sandbox: DockerSandbox, tmp
     jobs = [Job(action_id=f"a-{n}", argv=["cat", "/goex/job/note"], files={"note": b"%d" % n}) for n in range(16)]
     results = await asyncio.gather(*(sandbox.run(job, PROFILE) for job in jobs))
     assert [result.stdout for result in results] == [b"%d" % n for n in range(16)]
+    await until(lambda: warm.bound(tmp_path / "waiting") == {})
     await sandbox.close()
     with contextlib.closing(docker.from_env()) as client:
         label = f"org.goex.state=warm-{os.getpid()}-{tmp_path.name}"
