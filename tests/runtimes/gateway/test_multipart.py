@@ -48,6 +48,11 @@ def test_a_part_may_say_what_it_is(more: str) -> None:
     assert read_parts(body, boundary_of(kind)) == (part,)
 
 
+def test_a_file_that_is_named_in_the_long_way_alone_is_one() -> None:
+    (part,) = read_parts(field("a", "x", "; filename*=UTF-8''b%20c") + END, b"xyz")
+    assert (part.file, part.filename) == (True, "file")
+
+
 @pytest.mark.parametrize("body", [b"--xyz", b"--xyz\r\n", GOOD[: -len(END)], field("a", "b"), b""])
 def test_a_body_that_is_cut_short_has_no_parts(body: bytes) -> None:
     with pytest.raises(BadParts, match="without its end"):
@@ -76,6 +81,7 @@ def test_a_body_that_is_cut_short_has_no_parts(body: bytes) -> None:
         (field("a", "x", "\r\nContent-Transfer-Encoding: base64") + END, "header line"),
         (field("a", "x", "\r\n folded") + END, "header line"),
         (field("a", "x", "\r\nContent-Type") + END, "header line"),
+        (field("a", "x", '\r\nContent-Type: a\nContent-Disposition: form-data; name="b"') + END, "isn't one"),
         (field("a", "x").replace(b'"a"', b'"\xff"') + END, "isn't UTF-8"),
         (field("a", "x", "\r\nContent-Type: text/plain; charset=utf-16") + END, "charset"),
         (field("a", "x", f"\r\nContent-Type: {'a' * 5000}") + END, "too long"),
