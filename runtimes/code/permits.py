@@ -31,6 +31,7 @@ READS, WRITES = 1000, 100  # requests by one permit
 BODY_BYTES = 16 * 2**20  # of one request
 
 _HOLE = re.compile(r"\{(?P<several>\+?)(?P<name>[^{}]+)\}(?P<end>[^{}]*)")
+_WORD = re.compile(r"[A-Za-z0-9_-]+")
 _UNREAD = frozenset({"GET", "HEAD"})
 Accounts = Mapping[tuple[str, str], Account]
 
@@ -305,6 +306,10 @@ def template(method: Method, held: Mapping[str, tuple[JsonValue, ...]]) -> tuple
             made.append(segment)
             continue
         custom = bool(method.origin_id) and place == len(segments) and not hole["end"]
+        shape = shape_of(method, hole["name"]) if hole["several"] and hole["name"] not in held else ()
+        if shape:
+            made += _shaped(hole["name"], shape, hole["end"], verbs=not custom)
+            continue
         made.append(
             Slot(
                 hole["name"],
@@ -315,6 +320,35 @@ def template(method: Method, held: Mapping[str, tuple[JsonValue, ...]]) -> tuple
             )
         )
     return tuple(made)
+
+
+def shape_of(method: Method, name: str) -> tuple[str, ...]:
+    """The segments of a name that the catalog knows the form of: "" where any may stand; () when it doesn't say.
+
+    Google's `{+name}` is `^projects/[^/]+/topics/[^/]+$`: without it, GET /v1/{+name} would be every such method.
+    """
+    pattern = method.parameters.get("properties", {}).get(name, {}).get("pattern")
+    if not isinstance(pattern, str) or not (pattern.startswith("^") and pattern.endswith("$")):
+        return ()
+    parts = pattern[1:-1].replace("[^/]+", "\0").split("/")
+    if not all(part == "\0" or _WORD.fullmatch(part) for part in parts):
+        return ()
+    return tuple("" if part == "\0" else part for part in parts)
+
+
+def _shaped(name: str, shape: Sequence[str], end: str, *, verbs: bool) -> list[str | Slot]:
+    """The parts of a path where such a name stands: its free segments are `name/0`, `name/1`, …"""
+    made: list[str | Slot] = []
+    for place, word in enumerate(shape):
+        last = place == len(shape) - 1
+        tail = end if last else ""
+        made.append(word + tail if word else Slot(f"{name}/{place}", end=tail, verbs=verbs or not last))
+    return made
+
+
+def name_from(shape: Sequence[str], name: str, slots: Mapping[str, str]) -> str:
+    """The whole name, of the segments that a request had."""
+    return "/".join(word or slots.get(f"{name}/{place}", "") for place, word in enumerate(shape))
 
 
 def _less(rule: Rule, method: Method, catalog: Catalog) -> Rule:

@@ -16,7 +16,7 @@ from policies.actions import Plan
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
 from runtimes.base import Records
-from runtimes.code.permits import Permit, typed
+from runtimes.code.permits import Permit, name_from, shape_of, typed
 from runtimes.code.rules import permits_of
 from runtimes.gateway.plan import Exchange, Passed
 from runtimes.rest import answers
@@ -140,7 +140,9 @@ def arguments_of(passed: Passed, permit: Permit, catalog: Catalog) -> tuple[dict
     found: dict[str, JsonValue] = {}
     if (whole := next((name for name, place in method.locations.items() if place == "whole"), "")) and body:
         found[whole], body = dict(body), {}  # all of it is one argument
-    for name, value in (*passed.slots.items(), *passed.query, *body.items()):
+    named = {slot.partition("/")[0] for slot in passed.slots if "/" in slot}
+    names = {name: name_from(shape_of(method, name), name, passed.slots) for name in named}
+    for name, value in (*passed.slots.items(), *names.items(), *passed.query, *body.items()):
         if name in properties:
             found[name] = typed(value, properties[name])
     return found, isinstance(passed.body, Mapping) or (passed.body is None and passed.size == 0)

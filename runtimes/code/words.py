@@ -96,7 +96,7 @@ def _segment(part: str | Slot) -> str:
     if isinstance(part, str):
         return quote(part, safe="!$&'()*+,;=:@")
     value = part.values[0] if len(part.values) == 1 else ""
-    return (quote(value, safe="!$&'()*+,;=:@") if value else f"{{{part.name}}}") + part.end
+    return (quote(value, safe="!$&'()*+,;=:@") if value else f"{{{part.name.partition('/')[0]}}}") + part.end
 
 
 def _value(value: Any) -> str:

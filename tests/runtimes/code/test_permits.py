@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mapper.catalog import Catalog
 from mapper.code.finding import ANY, FoundCall
 from policies.actions import ANY_VALUE, OTHER_ARGUMENTS, UndoClass
 from policies.errors import InvalidInput
 from policies.jsonvalue import canonical
-from runtimes.code.permits import MOST_VALUES, Permit, permits
+from runtimes.code.permits import MOST_VALUES, Permit, permits, template
+from runtimes.code.record import arguments_of
 from runtimes.code.rules import permits_of, rule_from_json, rule_to_json
+from runtimes.gateway.plan import Passed, Slot
 from tests.runtimes.code.support import CATALOG, DRIVE, GITHUB, SECOND, SLACK, plan, rules
 
 POST = "slack.chat.postMessage"
@@ -124,6 +129,26 @@ def test_a_slot_isn_t_another_method_s_word() -> None:
     made = rules(plan("print()", "google_drive.files.delete", accounts=(DRIVE,)))["google_drive.files.delete"]
     assert ["files", "trash"] in made["others"]
     assert made["path"] not in made["others"]
+
+
+def test_a_name_of_several_segments_has_its_method_s_form() -> None:
+    """GET /v1/{+name} is many methods of Google's: what they name tells them apart, and a rule holds to that."""
+    pattern = "^projects/[^/]+/topics/[^/]+$"
+    schema = {"type": "object", "properties": {"name": {"type": "string", "pattern": pattern}}, "required": ["name"]}
+    github = CATALOG.service("github")
+    some = github.methods["issues.get"]
+    got = replace(some, name="topics.get", path="/v1/{+name}", parameters=schema, locations={"name": "path"})
+    catalog = Catalog.of([replace(github, methods={"topics.get": got})])
+    made = plan("print()", "github.topics.get", accounts=(GITHUB,), catalog=catalog)
+    permit = permits_of(made)[0]
+    assert permit.rule.path == ("v1", "projects", Slot("name/1"), "topics", Slot("name/3"))
+    passed = Passed(rule="rule-0", slots={"name/1": "p", "name/3": "t"}, query=())
+    assert arguments_of(passed, permit, catalog)[0] == {"name": "projects/p/topics/t"}
+    unknown = replace(got, parameters={"type": "object", "properties": {"name": {"type": "string"}}})
+    assert template(unknown, {}) == ("v1", Slot("name", many=True))
+    cancel = replace(got, path="/v1/{+name}:cancel", origin_id="x")
+    assert template(cancel, {})[-1] == Slot("name/3", end=":cancel")
+    assert template(replace(got, origin_id="x"), {})[-1] == Slot("name/3", verbs=False)
 
 
 def test_a_need_says_what_is_held_that_more_may_come_and_which_program_it_is() -> None:
