@@ -84,6 +84,7 @@ plots: setup ## Draw docs/plots anew
 	@$(BIN)/python -m tests.plots.voting
 	@$(BIN)/python -m tests.plots.cost
 	@$(BIN)/python -m tests.plots.space
+	@$(BIN)/python -m tests.plots.sandbox
 
 .PHONY: screenshot
 screenshot: services ## Take docs/notification.png anew
