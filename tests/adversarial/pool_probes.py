@@ -45,7 +45,7 @@ def output_as_frames() -> None:
 def outlive_the_action() -> None:
     if os.fork() == 0:
         os.setsid()
-        time.sleep(0.6)
+        time.sleep(1.5)
         wire = socket.socket(socket.AF_UNIX)
         wire.connect("/goex/gateway/gw.sock")
         wire.sendall(b"still here")

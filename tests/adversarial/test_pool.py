@@ -32,6 +32,7 @@ pytestmark = pytest.mark.docker
 HERE = Path(__file__)
 PROBES = HERE.with_name("pool_probes.py").read_bytes()
 WAIT = (HERE.parents[2] / "sandbox-images/base/goex/wait.py").read_text()
+DRAIN = "_DRAIN = 1.0"
 PROFILE = Profile(limits=Limits(memory=96 * 2**20, pids=32, tmp=16 * 2**20, seconds=12.0))
 
 
@@ -107,8 +108,9 @@ async def test_control(sandbox_image: str, tmp_path: Path, name: str, monkeypatc
         monkeypatch.setattr(control.Place, "close", lambda self: kept.append(self))
     else:
         _, _, (line, instead) = PROCESS_1[name]
-        assert WAIT.count(line) == 1
-        monkeypatch.setattr(warm, "PROGRAM", (*warm.PROGRAM[:3], "-c", WAIT.replace(line, instead)))
+        assert (WAIT.count(line), WAIT.count(DRAIN)) == (1, 1)
+        changed = WAIT.replace(line, instead).replace(DRAIN, "_DRAIN = 10.0")  # nobody is cut short by that
+        monkeypatch.setattr(warm, "PROGRAM", (*warm.PROGRAM[:3], "-c", changed))
     assert await attacked(name, tmp_path)
 
 
