@@ -85,6 +85,26 @@ def test_what_could_be_two_methods_is_none() -> None:
     assert [call.method_id for call in one.calls] == ["twins.other"]
 
 
+def test_a_function_that_is_handed_on_may_be_called_by_anybody() -> None:
+    program = """
+import signal, schedule, requests
+def leave(number, frame):
+    requests.put(f"https://api.github.com/user/starred/meadow/{number}")
+signal.signal(signal.SIGTERM, leave)
+schedule.every().hour.do(lambda: requests.get("https://api.github.com/user/repos"))
+"""
+    found = find("python", program, Catalog.bundled(), ("github",))
+    assert [(call.method_id, call.open) for call in found.calls] == [("github.stars.add", ("repo",)),
+                                                                     ("github.repos.list", ())]  # fmt: skip
+
+
+def test_what_is_opened_without_a_body_is_read() -> None:
+    program = "import urllib.request as u\nu.urlopen('https://api.github.com/user')\nu.urlopen(u.Request(URL, {}))"
+    program = program.replace("URL", "'https://api.github.com/repos/a/b/issues'").replace("{}", 'b\'{"title": "x"}\'')
+    found = find("python", program, Catalog.bundled(), ("github",))
+    assert [call.method_id for call in found.calls] == ["github.users.me", "github.issues.create"]
+
+
 def test_accounts_say_where_a_service_is() -> None:
     program = "import requests\nrequests.get('https://git.example.org/api/v3/user')\n"
     catalog = Catalog.bundled()
