@@ -21,6 +21,9 @@ from policies.actions import ANY_VALUE, OTHER_ARGUMENTS
 from policies.catalog import Method, Risk, Service
 from policies.errors import GoexError, InvalidInput, Unsupported
 from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
+from runtimes.gateway.asking import OVERRIDE_NAMES
+from runtimes.gateway.head import OVERRIDES
+from runtimes.gateway.opening import OURS
 from runtimes.gateway.plan import Rule, Slot
 from runtimes.rest.requests import believed_risk, placement_for
 
@@ -31,6 +34,8 @@ READS, WRITES = 1000, 100  # requests by one permit
 BODY_BYTES = 16 * 2**20  # of one request
 
 _HOLE = re.compile(r"\{(?P<several>\+?)(?P<name>[^{}]+)\}(?P<end>[^{}]*)")
+_NEVER = OURS | OVERRIDES | {"authorization"}  # headers that no catalog can let code send
+_PLAIN = re.compile(r"[A-Za-z0-9._~@-]+")
 _WORD = re.compile(r"[A-Za-z0-9_-]+")
 _UNREAD = frozenset({"GET", "HEAD"})
 Accounts = Mapping[tuple[str, str], Account]
@@ -180,7 +185,7 @@ def _permit(
         fields={name: held.get(name, ()) for name in where.body if name not in closed},
         closed=tuple(name for name in closed if name in where.body),
         must=tuple(name for name in must if name in where.query or name in where.body),
-        headers=tuple(dict.fromkeys([*service.headers, *where.headers])),
+        headers=tuple(name for name in dict.fromkeys([*service.headers, *where.headers]) if name.lower() not in _NEVER),
         body_format=where.format,
         calls=READS if read else WRITES,
         request_bytes=BODY_BYTES,
@@ -204,10 +209,11 @@ class _Places:
     """Where the arguments of a method are in a request that is sent in one way."""
 
     def __init__(self, method: Method, http: str, calls: Sequence[FoundCall]) -> None:
-        names = [str(name) for name in method.parameters.get("properties", {})]
+        names = [str(name) for name in method.parameters.get("properties", {}) if name.lower() not in OVERRIDE_NAMES]
         usual = "body" if method.body != "none" else "query"
         at = {name: str(method.locations.get(name, usual)) for name in names}
         self.path = [name for name in names if at[name] == "path"]
+        self.several = [match["name"] for match in _HOLE.finditer(method.path) if match["several"]]
         self.headers = [name for name in names if at[name] == "header"]
         rest = [name for name in names if at[name] not in ("path", "header")]
         if http == method.http:
@@ -249,6 +255,8 @@ def _held(
         values = tuple({canonical(value): value for value in known}.values())
         if len(values) > MOST_VALUES or (in_path and len(known) < len(calls)):
             continue
+        if name in where.several and not _one_name(values):
+            continue
         missing = len(known) < len(calls)
         if missing and any(ANY in call.open for call in calls if not _value(call, name)[0]):
             continue  # it may come with what isn't known
@@ -258,6 +266,13 @@ def _held(
         elif not in_path:
             must.append(name)
     return held, frozenset(optional), tuple(must)
+
+
+def _one_name(values: Sequence[JsonValue]) -> bool:
+    """Whether it is one name of several plain segments, which can stand in a rule as words."""
+    if len(values) != 1 or not isinstance(values[0], str):
+        return False
+    return all(_PLAIN.fullmatch(part) and part.strip(".") for part in values[0].split("/"))
 
 
 def _closed(where: _Places, calls: Sequence[FoundCall]) -> tuple[str, ...]:
@@ -306,7 +321,11 @@ def template(method: Method, held: Mapping[str, tuple[JsonValue, ...]]) -> tuple
             made.append(segment)
             continue
         custom = bool(method.origin_id) and place == len(segments) and not hole["end"]
-        shape = shape_of(method, hole["name"]) if hole["several"] and hole["name"] not in held else ()
+        if hole["several"] and hole["name"] in held:
+            *first, last = _text(held[hole["name"]][0]).split("/")
+            made += [*first, last + hole["end"]]
+            continue
+        shape = shape_of(method, hole["name"]) if hole["several"] else ()
         if shape:
             made += _shaped(hole["name"], shape, hole["end"], verbs=not custom)
             continue
@@ -346,6 +365,13 @@ def _shaped(name: str, shape: Sequence[str], end: str, *, verbs: bool) -> list[s
     return made
 
 
+def held_in_path(permit: Permit) -> tuple[str, ...]:
+    """The names that stand in a rule's path as words, so that no slot of a request says them."""
+    slots = {part.name for part in permit.rule.path if isinstance(part, Slot)}
+    elsewhere = {*permit.rule.query, *permit.rule.fields, *slots}
+    return tuple(name for name, values in permit.held.items() if name not in elsewhere and len(values) == 1)
+
+
 def name_from(shape: Sequence[str], name: str, slots: Mapping[str, str]) -> str:
     """The whole name, of the segments that a request had."""
     return "/".join(word or slots.get(f"{name}/{place}", "") for place, word in enumerate(shape))
@@ -359,7 +385,7 @@ def _less(rule: Rule, method: Method, catalog: Catalog) -> Rule:
     for other in catalog.service(method.service).methods.values():
         if other.id != method.id and other.http == method.http:
             path = template(other, {})
-            if _meets(path, rule.path):
+            if _meets(path, rule.path) and sum(isinstance(part, Slot) and part.many for part in path) < 2:
                 others.append(path)
     return replace(rule, others=tuple(others))
 

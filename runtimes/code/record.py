@@ -16,7 +16,7 @@ from policies.actions import Plan
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
 from runtimes.base import Records
-from runtimes.code.permits import Permit, name_from, shape_of, typed
+from runtimes.code.permits import Permit, held_in_path, name_from, shape_of, typed
 from runtimes.code.rules import permits_of
 from runtimes.gateway.plan import Exchange, Passed
 from runtimes.rest import answers
@@ -138,6 +138,8 @@ def arguments_of(passed: Passed, permit: Permit, catalog: Catalog) -> tuple[dict
     properties: Mapping[str, Any] = method.parameters.get("properties", {})
     body = passed.body if isinstance(passed.body, Mapping) else {}
     found: dict[str, JsonValue] = {}
+    for name in held_in_path(permit):
+        found[name] = permit.held[name][0]
     if (whole := next((name for name, place in method.locations.items() if place == "whole"), "")) and body:
         found[whole], body = dict(body), {}  # all of it is one argument
     named = {slot.partition("/")[0] for slot in passed.slots if "/" in slot}

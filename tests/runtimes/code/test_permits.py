@@ -144,11 +144,32 @@ def test_a_name_of_several_segments_has_its_method_s_form() -> None:
     assert permit.rule.path == ("v1", "projects", Slot("name/1"), "topics", Slot("name/3"))
     passed = Passed(rule="rule-0", slots={"name/1": "p", "name/3": "t"}, query=())
     assert arguments_of(passed, permit, catalog)[0] == {"name": "projects/p/topics/t"}
+    written = FoundCall(
+        method_id="github.topics.get", line=1, how="url", http="GET", path={"name": "projects/p/topics/t"}
+    )
+    held = permits((written,), (), {("github", "work"): GITHUB}, catalog)[0]
+    assert held.rule.path == ("v1", "projects", "p", "topics", "t")
+    assert arguments_of(Passed(rule="rule-0", slots={}, query=()), held, catalog)[0] == {"name": "projects/p/topics/t"}
+    odd = replace(written, path={"name": "projects/../topics/t"})
+    assert permits((odd,), (), {("github", "work"): GITHUB}, catalog)[0].rule.path == permit.rule.path
     unknown = replace(got, parameters={"type": "object", "properties": {"name": {"type": "string"}}})
     assert template(unknown, {}) == ("v1", Slot("name", many=True))
     cancel = replace(got, path="/v1/{+name}:cancel", origin_id="x")
     assert template(cancel, {})[-1] == Slot("name/3", end=":cancel")
     assert template(replace(got, origin_id="x"), {})[-1] == Slot("name/3", verbs=False)
+
+
+def test_what_would_change_what_a_request_means_is_in_no_rule() -> None:
+    """A document may well list such a parameter or header; the gateway would refuse the whole action for it."""
+    slack = CATALOG.service("slack")
+    method = slack.methods["chat.postMessage"]
+    schema = {**method.parameters, "properties": {**method.parameters["properties"], "_method": {"type": "string"}}}
+    headers = {"Authorization": "x", "X-Http-Method-Override": "DELETE", "Slack-Version": "1"}
+    methods = {**slack.methods, "chat.postMessage": replace(method, parameters=schema)}
+    catalog = Catalog.of([replace(slack, headers=headers, methods=methods)])
+    for permit in permits_of(plan("print()", POST, catalog=catalog)):
+        assert "_method" not in {*permit.rule.query, *permit.rule.fields}
+        assert permit.rule.headers == ("Slack-Version",)
 
 
 def test_a_need_says_what_is_held_that_more_may_come_and_which_program_it_is() -> None:
