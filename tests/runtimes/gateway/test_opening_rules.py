@@ -84,6 +84,7 @@ def test_good_ones_open() -> None:
         ({"credential_at": "body", "credential_name": "text"}, "let"),
         ({"credential_at": "body", "credential_name": "token", "body_format": "any"}, "isn't read"),
         ({"credential_at": "cookie"}, "no place"),
+        ({"credential_at": "query", "credential_name": "a b"}, "no place"),
     ],
 )  # fmt: skip
 def test_rules_that_are_refused(changes: dict[str, Any], says: str) -> None:

@@ -765,6 +765,17 @@ def test_the_token_endpoint_is_answered_with_the_placeholder() -> None:
         assert isinstance(admit(line, f"Content-Type: {kind}", "Content-Length: 10", origin=AUTH), No)
 
 
+def test_a_token_is_asked_for_in_json_too() -> None:
+    policy = RulePolicy(PLAN)
+    local = policy.admit(asked("POST /token", "Content-Type: application/json", "Content-Length: 10", origin=AUTH))
+    assert isinstance(local, Local)
+    good = policy.answer(local, b'{"grant_type":"refresh_token","scope":"a"}')
+    assert (good.status, json.loads(good.body)["scope"]) == (200, "a")
+    assert "scope" not in json.loads(policy.answer(local, b'{"grant_type":"refresh_token"}').body)
+    for body in (b'{"grant_type":["refresh_token"]}', b'{"grant_type":1}', b"{", b'["refresh_token"]'):
+        assert policy.answer(local, body).status == 400
+
+
 def test_a_refusal_says_to_the_code_what_was_refused_and_what_to_do() -> None:
     found = judge("GET /api/users/u1")
     assert isinstance(found, No)

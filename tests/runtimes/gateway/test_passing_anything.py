@@ -134,7 +134,7 @@ def _fits(rule: Rule, segments: list[str]) -> None:
     for part in (*rule.base_path, *rule.path):
         if isinstance(part, Slot):
             held = "|".join(re.escape(value) for value in part.values)
-            any_one = r"[^/\\?#%;\x00]+"
+            any_one = r"(?:(?!%[0-9A-Fa-f]{2}|%u[0-9A-Fa-f]{4})[^/\\?#;\x00])+"
             free = f"{any_one}(?:/{any_one})*" if part.many else any_one
             parts.append(f"(?:{held or free}){re.escape(part.end)}")
         else:
