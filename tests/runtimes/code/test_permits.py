@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given, settings
@@ -13,11 +14,16 @@ from mapper.code.finding import ANY, FoundCall
 from policies.actions import ANY_VALUE, OTHER_ARGUMENTS, UndoClass
 from policies.errors import InvalidInput
 from policies.jsonvalue import canonical
-from runtimes.code.permits import MOST_VALUES, Permit, permits, template
+from runtimes.code.permits import MOST_VALUES, Permit, callable_, permits, template
 from runtimes.code.record import arguments_of
 from runtimes.code.rules import permits_of, rule_from_json, rule_to_json
-from runtimes.gateway.plan import Passed, Slot
+from runtimes.code.run import placeholder
+from runtimes.gateway.opening_rules import check_rules
+from runtimes.gateway.plan import GatewayPlan, Passed, Slot
 from tests.runtimes.code.support import CATALOG, DRIVE, GITHUB, SECOND, SLACK, plan, rules
+from tests.runtimes.rest.support import account
+from vault.lease import Lease
+from vault.secret import Secret
 
 POST = "slack.chat.postMessage"
 
@@ -214,3 +220,23 @@ def test_rules_survive_the_journal() -> None:
     made = plan("print()", "github.issues.create", POST, accounts=(GITHUB, SLACK))
     for permit in permits_of(made):
         assert rule_from_json(rule_to_json(permit.rule)) == permit.rule
+
+
+@pytest.mark.parametrize("name", sorted(CATALOG.services))
+def test_the_gateway_takes_the_rules_of_every_method_that_comes_with_goex(name: str) -> None:
+    service = CATALOG.service(name)
+    mine = account(name, service.base_url or "https://chat.example.org/_matrix/client/v3")
+    ids = [method.id for method in service.methods.values() if callable_(CATALOG, method.id)]
+    for start in range(0, len(ids), 30):
+        made = plan("print()", *ids[start : start + 30], accounts=(mine,))
+        lease = Lease(
+            action_id="a-1", account=mine, secret=Secret("a-secret-of-some-length"), expires=datetime.now(UTC)
+        )  # fmt: skip
+        opened = GatewayPlan(
+            action_id="a-1",
+            rules=tuple(permit.rule for permit in permits_of(made)),
+            placeholders={placeholder(service, (name, "work")): (name, "work")},
+            code=True,
+        )
+        check_rules(opened, {(name, "work"): lease})
+        assert opened.rules
