@@ -8,14 +8,14 @@ from pathlib import Path
 from runtimes.sandbox import seccomp
 
 ROOT = Path(__file__).resolve().parents[2]
-WORDS = ROOT / "docs/seccomp-calls.txt"
+WORDS = ROOT / "tests/vectors/seccomp-calls.txt"
 PAGE = ROOT / "docs/seccomp.md"
 
 _HEAD = """# System calls that a job may make
 
 Everything else fails with EPERM, by the profile that `runtimes/sandbox/seccomp.py` makes. This page is made from it and
-from `docs/seccomp-calls.txt` by `python -m tests.adversarial.calls --write`, and a test holds them together. Only the
-machine's own architecture is allowed.
+from `tests/vectors/seccomp-calls.txt` by `python -m tests.adversarial.calls --write`, and a test holds them together.
+Only the machine's own architecture is allowed.
 
 | call | what it does | allowed | because programs need to |
 |---|---|---|---|

@@ -151,7 +151,8 @@ def _program(fake: Fake) -> None:
     told = [
         {"request": "POST https://slack.com/api/chat.delete", "call": "slack.chat.delete",
          "reason": "this request isn't one that the program may make", "times": 2},
-        {"request": "GET https://evil.example/\\u{202e}x", "call": "", "reason": "no rule is for this host", "times": 1},
+        {"request": "GET https://evil.example/\\u{202e}x", "call": "",
+         "reason": "no rule is for this host", "times": 1},
     ]  # fmt: skip
     outcome = {"ok": False, "summary": "The program ended with 1. 3 requests were refused.", "exit_code": 1}
     outcome |= {"changes": ["slack.chat.postMessage: 1 request"], "refused": told, "stdout": "posted\n"}

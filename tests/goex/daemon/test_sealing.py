@@ -175,7 +175,6 @@ def test_a_keyring_opens_it_at_the_start_and_not_after_it_was_sealed(tmp_path: P
             until(lambda: status(daemon).vault == "unsealed")
 
 
-
 @needs_gnome
 @pytest.mark.thorough  # the keyring has half a minute to answer
 def test_a_keyring_that_stops_answering_leaves_it_sealed_and_is_named(tmp_path: Path) -> None:
