@@ -21,6 +21,7 @@ from policies.actions import ANY_VALUE, OTHER_ARGUMENTS
 from policies.catalog import Method, Risk, Service
 from policies.errors import GoexError, InvalidInput, Unsupported
 from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
+from runtimes.code.apart import apart, beyond, known_fields
 from runtimes.gateway.asking import OVERRIDE_NAMES
 from runtimes.gateway.head import OVERRIDES
 from runtimes.gateway.opening import OURS
@@ -38,6 +39,8 @@ _NEVER = OURS | OVERRIDES | {"authorization"}  # headers that no catalog can let
 _PLAIN = re.compile(r"[A-Za-z0-9._~@-]+")
 _WORD = re.compile(r"[A-Za-z0-9_-]+")
 _UNREAD = frozenset({"GET", "HEAD"})
+_FORMS = ("alt", "$alt")  # parameters of Google's
+_PLAIN_FORM = ("json",)
 Accounts = Mapping[tuple[str, str], Account]
 
 
@@ -167,6 +170,13 @@ def _permit(
     where = _Places(method, http, calls)
     held, optional, must = _held(where, reads)
     closed = _closed(where, reads)
+    own = apart(method, service)
+    # What is streamed isn't looked at, unless it could be another method's.
+    fixed = own.fixed if own.must or where.format != "any" else {}
+    named_all = bool(reads) and where.format != "any" and known_fields(method) and not _may_have_any(reads)
+    more = beyond(method, reads, (*where.all, *service.code.query)) if named_all else ()
+    forms = _forms(reads)
+    loose = tuple(name for name in _FORMS if reads and forms != _PLAIN_FORM and name in service.code.query)
     placement = placement_for(service, account)
     properties = method.parameters.get("properties", {})
     read = believed_risk(service, method) is Risk.READ
@@ -179,12 +189,17 @@ def _permit(
         method=http,
         path=template(method, held),
         query={
-            **dict.fromkeys(service.code.query, ()),
+            **{name: forms if name in _FORMS else () for name in service.code.query},
             **{name: tuple(_text(value) for value in held.get(name, ())) for name in where.query if name not in closed},
         },
-        fields={name: held.get(name, ()) for name in where.body if name not in closed},
-        closed=tuple(name for name in closed if name in where.body),
-        must=tuple(name for name in must if name in where.query or name in where.body),
+        fields={
+            **{name: held.get(name, ()) for name in where.body if name not in closed},
+            **dict.fromkeys(more, ()),
+            **{name: (value,) for name, value in fixed.items()},
+        },
+        closed=tuple(dict.fromkeys([*(name for name in closed if name in where.body), *own.closed])),
+        only=named_all or (own.shared and known_fields(method) and (where.format != "any" or bool(own.must))),
+        must=(*(name for name in must if name in where.query or name in where.body), *own.must),
         headers=tuple(name for name in dict.fromkeys([*service.headers, *where.headers]) if name.lower() not in _NEVER),
         body_format=where.format,
         calls=READS if read else WRITES,
@@ -201,7 +216,7 @@ def _permit(
         held={name: tuple(typed(value, properties.get(name)) for value in values) for name, values in held.items()},
         optional=tuple(name for name in held if name in optional),
         closed=closed,
-        free=tuple(name for name in where.all if name not in held and name not in closed),
+        free=(*(name for name in where.all if name not in held and name not in closed), *more, *loose),
     )
 
 
@@ -277,11 +292,24 @@ def _one_name(values: Sequence[JsonValue]) -> bool:
 
 def _closed(where: _Places, calls: Sequence[FoundCall]) -> tuple[str, ...]:
     """The arguments that none of these calls has, where all of each call's are known by name."""
-    if not calls or any(ANY in call.open for call in calls):
+    if not calls or _may_have_any(calls):
         return ()
     there = {name for call in calls for name in (*call.arguments, *call.open)}
     body = where.body if where.format != "any" else []
     return tuple(name for name in (*where.query, *body) if name not in there)
+
+
+def _forms(calls: Sequence[FoundCall]) -> tuple[str, ...]:
+    """The forms that an answer may be asked for in: as usual, and as the calls say; () for any. In another one a file's
+    facts are its content."""
+    said = [(name in call.open or ANY in call.open, call.query.get(name)) for call in calls for name in _FORMS]
+    if not calls or any(unknown for unknown, _ in said):
+        return ()
+    return tuple(dict.fromkeys((*_PLAIN_FORM, *(_text(value) for _, value in said if value is not None))))
+
+
+def _may_have_any(calls: Sequence[FoundCall]) -> bool:
+    return any(ANY in call.open for call in calls)
 
 
 def _value(call: FoundCall, name: str) -> tuple[str, JsonValue]:

@@ -25,6 +25,7 @@ def rule_to_json(rule: Rule) -> dict[str, Any]:
         "fields": {name: list(values) for name, values in rule.fields.items()},
         "must": list(rule.must),
         "closed": list(rule.closed),
+        "only": rule.only,
         "headers": list(rule.headers),
         "others": [[_part(part) for part in other] for other in rule.others],
         "body_format": rule.body_format,
@@ -40,7 +41,8 @@ def rule_to_json(rule: Rule) -> dict[str, Any]:
 
 def rule_from_json(value: Any) -> Rule:
     """The rule that `rule_to_json` wrote."""
-    plain = ("id", "method_id", "method", "body_format", "calls", "request_bytes", "response_bytes", "websocket")
+    plain = ("id", "method_id", "method", "only", "body_format", "calls")
+    bounds = ("request_bytes", "response_bytes", "websocket")
     credential = ("credential_at", "credential_name", "credential_format")
     return Rule(
         account=(value["account"][0], value["account"][1]),
@@ -53,7 +55,7 @@ def rule_from_json(value: Any) -> Rule:
         closed=tuple(value["closed"]),
         headers=tuple(value["headers"]),
         others=tuple(tuple(_from(part) for part in other) for other in value["others"]),
-        **{name: value[name] for name in (*plain, *credential)},
+        **{name: value[name] for name in (*plain, *bounds, *credential)},
     )
 
 

@@ -117,6 +117,9 @@ def check_fields(rule: Rule, content: Content | None, pairs: Iterable[tuple[str,
     if content is not None and content.fields is None and looks_at(rule):
         raise refuse("field", "the body must be an object, since its fields are held to values")
     check_closed(rule, [name for name, _ in fields])
+    other = next((name for name, _ in fields if rule.only and name not in rule.fields), "")
+    if other:
+        raise refuse("field", f"the field {other[:60]} isn't part of what was allowed", hint="Leave it out.")
     for constrained in (rule.fields, rule.query):
         values = held(constrained)
         names = {_plain(name): name for name in values}
@@ -139,7 +142,7 @@ def check_fields(rule: Rule, content: Content | None, pairs: Iterable[tuple[str,
 
 def looks_at(rule: Rule) -> bool:
     """Whether the rule says anything about a body's fields."""
-    return bool(held(rule.fields) or held(rule.query) or rule.closed)
+    return bool(held(rule.fields) or held(rule.query) or rule.closed or rule.only)
 
 
 def check_closed(rule: Rule, names: Iterable[str]) -> None:

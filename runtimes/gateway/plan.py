@@ -83,12 +83,12 @@ class Rule:
     What the code sends is passed on, apart from its headers (an allow-list) and its placeholder, which is swapped for
     the credential in the one place that the service wants it in. `query`: the names that may stand there, each with its
     allowed values, () for any; another name is refused. `fields`: values that top-level fields of the body are held to
-    where they stand there, () for one that is known, and free; `closed` may not stand there; `must`: the names of
-    `query` or `fields` that have to. With `body_format` "json" or "form" a body is either of them, and is read whole
-    before anything is sent; with "any" it is streamed. `calls`, `request_bytes`, `response_bytes` bound all its
-    requests, each request, each answer. `headers`: names that are passed on beside the usual ones. `others`: the paths
-    of other methods at this verb and origin; what fits one of them more exactly is that method's, and this rule doesn't
-    let it pass.
+    where they stand there, () for one that is known, and free; `closed` may not stand there, nor with `only` any that
+    isn't among `fields`; `must`: the names of `query` or `fields` that have to. With `body_format` "json" or "form" a
+    body is either of them, and is read whole before anything is sent; with "any" it is streamed. `calls`,
+    `request_bytes`, `response_bytes` bound all its requests, each request, each answer. `headers`: names that are
+    passed on beside the usual ones. `others`: the paths of other methods at this verb and origin; what fits one of them
+    more exactly is that method's, and this rule doesn't let it pass.
     """
 
     id: str  # "rule-0"
@@ -102,6 +102,7 @@ class Rule:
     fields: Mapping[str, tuple[JsonValue, ...]] = field(default_factory=dict)
     must: tuple[str, ...] = ()
     closed: tuple[str, ...] = ()
+    only: bool = False
     headers: tuple[str, ...] = ()
     others: tuple[tuple[str | Slot, ...], ...] = ()  # templates after `base_path`, as `path`
     body_format: Literal["json", "form", "any", "none"] = "any"
