@@ -133,7 +133,8 @@ def answer_of(exchange: Exchange, permit: Permit, catalog: Catalog) -> Answer:
 
 def arguments_of(passed: Passed, permit: Permit, catalog: Catalog) -> tuple[dict[str, JsonValue], bool]:
     """The arguments of a catalogued call in a request as it left, of those that the catalog knows; and whether all of
-    its body was read."""
+    its body was read, and is one call's. The path's word counts, whatever else calls itself so: it is what was acted
+    on. What stands in two places otherwise isn't known."""
     method = catalog.method(permit.method_id)
     properties: Mapping[str, Any] = method.parameters.get("properties", {})
     body = passed.body if isinstance(passed.body, Mapping) else {}
@@ -144,10 +145,16 @@ def arguments_of(passed: Passed, permit: Permit, catalog: Catalog) -> tuple[dict
         found[whole], body = dict(body), {}  # all of it is one argument
     named = {slot.partition("/")[0] for slot in passed.slots if "/" in slot}
     names = {name: name_from(shape_of(method, name), name, passed.slots) for name in named}
-    for name, value in (*passed.slots.items(), *names.items(), *passed.query, *body.items()):
+    for name, value in (*passed.slots.items(), *names.items()):
         if name in properties:
+            found.setdefault(name, typed(value, properties[name]))
+    path = frozenset(found)
+    clear = True
+    for name, value in (*passed.query, *body.items()):
+        if name in properties and name not in path:
+            clear = clear and name not in found
             found[name] = typed(value, properties[name])
-    return found, isinstance(passed.body, Mapping) or (passed.body is None and passed.size == 0)
+    return found, clear and (isinstance(passed.body, Mapping) or (passed.body is None and passed.size == 0))
 
 
 def planned_permits(plan: Plan) -> dict[str, tuple[int, Permit]]:

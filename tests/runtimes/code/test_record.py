@@ -34,6 +34,19 @@ def exchange(body: Any, status: int = 200, request: str = "rule-0#1") -> Exchang
     return Exchange(request=request, status=status, well=200 <= status < 300, body=body)
 
 
+def test_what_was_acted_on_is_the_paths_word_whatever_the_body_calls_so() -> None:
+    permit = PERMITS[CREATE][1]
+    body = {"title": "T", "owner": "victim", "repo": "other"}
+    arguments, whole = arguments_of(passed(slots={"owner": "acme", "repo": "tool"}, body=body), permit, CATALOG)
+    assert (arguments["owner"], arguments["repo"], whole) == ("acme", "tool", True)
+
+
+def test_an_argument_that_stands_in_two_places_is_not_known() -> None:
+    twice = passed(query=(("channel", "C1"),), body={"channel": "C2", "text": "x"})
+    assert not arguments_of(twice, PERMITS[POST][1], CATALOG)[1]
+    assert not arguments_of(passed(query=(("channel", "C1"), ("channel", "C2"))), PERMITS[POST][1], CATALOG)[1]
+
+
 def test_arguments_are_those_that_the_catalog_knows_by_their_type() -> None:
     permit = PERMITS[CREATE][1]
     said = passed(slots={"owner": "acme", "repo": "tool"}, query=(("per_page", "5"),), body={"title": "T", "x": 1})
