@@ -93,9 +93,10 @@ def assess_code(
     back = [_way_back(permit, catalog, reversions or NoReversions()) for permit in allowed]
     program = hashlib.sha256(action.program.encode("utf-8")).hexdigest()
     steps = _steps(allowed)
+    bound = _bound(action)
     return Plan(
         action=action,
-        needs=(_running(action, program, allowed), *_needs(allowed, program, context, catalog)),
+        needs=(_running(action, bound, allowed), *_needs(allowed, bound, context, catalog)),
         undo_class=_class(allowed, back),
         undo_text=_undo_text(allowed, back),
         resolved={
@@ -164,6 +165,12 @@ def _steps(allowed: Sequence[Permit]) -> list[dict[str, Any]]:
                 }
             )
     return made
+
+
+def _bound(action: Code) -> str:
+    """What a grant for one program is bound to: naming a method frees its arguments, so it is a program of its own."""
+    words = (action.program, *sorted(set(action.methods)))
+    return hashlib.sha256("\0".join(words).encode("utf-8")).hexdigest()
 
 
 def _running(action: Code, program: str, allowed: Sequence[Permit]) -> Need:

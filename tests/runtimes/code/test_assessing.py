@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from goex.engine.giving import Choice, Yes, bindable, made
+from goex.engine.giving import Choice, Yes, bindable, made, own
 from goex.journal.actions import ActionRow
 from goex.journal.states import State
 from mapper.catalog import Catalog
@@ -223,3 +223,15 @@ def test_a_method_that_can_t_be_called_through_goex_can_t_be_named() -> None:
     with pytest.raises(Unsupported, match="answers with a file"):
         plan("print()", "slack.chat.postMessage", catalog=catalog)
     assert plan(POST, catalog=catalog).resolved["permits"] == []
+
+
+def test_a_grant_for_a_program_is_none_for_it_with_methods_named() -> None:
+    """Naming a method frees what the same text is otherwise held to."""
+    program = "import slack_sdk\nc = slack_sdk.WebClient(token='x')\n" + "".join(
+        f"c.chat_postMessage(channel='{one}', text='x')\n" for one in ("C1", "C2")
+    )
+    held, again, freed = plan(program), plan(program), plan(program, "slack.chat.postMessage")
+    for need, same, other in zip(held.needs, again.needs, freed.needs, strict=True):
+        bound = own(need)["program_sha256"]
+        assert all(one["program_sha256"] == bound for one in same.arguments)
+        assert all(one["program_sha256"] != bound for one in other.arguments)
