@@ -231,8 +231,10 @@ def choose_account(service: str, name: str, good: Iterable[SealedRecord], damage
     if not found or name:
         raise no_account(service, name, tuple(sorted(found)))
     if len(found) > 1:
+        first = min(found)
         raise AccountUnclear(
-            f"There are several accounts for {service}: {', '.join(sorted(found))}.", next_step="Name one of them."
+            f"There are several accounts for {service}: {', '.join(sorted(found))}.",
+            next_step=f"Name one of them: --service {service}/{first} for a program, --account {first} for a call.",
         )
     return next(iter(found.values()))
 

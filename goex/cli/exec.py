@@ -199,6 +199,11 @@ def build(
             else "Words, --call, --shell, --python, --code, --sql, --mongo and --proposal exclude each other.",
             next_step='For example: goex exec "send slack msg hi to #ops"',
         )
+    if program and (folder is not None or statements.database):
+        raise InvalidInput(
+            "--code and --again go without --folder and --db: such a program sees services alone.",
+            next_step="Leave them out; for a program on a folder: --python or --shell.",
+        )
     programmed = bool(shell) or python is not None
     if (folder is not None) != programmed and not (folder is not None and words and not statements.database):
         raise InvalidInput(

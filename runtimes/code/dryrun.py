@@ -47,7 +47,8 @@ def dry_run_of(report: Report, accounts: Accounts, catalog: Catalog) -> DryRun:
 
 
 def _lines(report: Report, stdout: str, stderr: str) -> Iterator[DryLine]:
-    yield DryLine("note", "It ran, and no request left. When it is answered, it may do something else.")
+    said = "; each was answered with a refusal. When it is answered otherwise, it may do something else."
+    yield DryLine("note", f"It ran, and no request left{said if report.tried else '.'}")
     for line, passed in report.tried[:MOST]:
         yield DryLine("change", escape(line))
         if passed.body not in (None, {}):

@@ -42,7 +42,7 @@ def permit_lines(permits: Sequence[Permit], finding: Finding) -> tuple[str, ...]
         lines.append(f"It has no network and no token. {NO_CALLS}")
     for permit in permits:
         lines += [permit_line(permit), *(f"    {line}" for line in argument_lines(permit))]
-    lines += unread_lines(finding)
+    lines += unread_lines(finding, also_named=any(not permit.lines for permit in permits))
     return tuple(lines)
 
 
@@ -74,13 +74,14 @@ def argument_lines(permit: Permit) -> list[str]:
     return [*lines, *(escape(f"{name}: whatever the program makes it") for name in permit.free)]
 
 
-def unread_lines(finding: Finding) -> list[str]:
-    """What reading the program didn't settle: it isn't allowed by it."""
+def unread_lines(finding: Finding, *, also_named: bool = False) -> list[str]:
+    """What reading the program didn't settle: it isn't allowed by it. `also_named`: methods were named beside."""
+    refused = "it is refused unless it is what was named" if also_named else "it is refused"
     lines = [
         f"Line {call.line} calls {call.method_id}, of a service that wasn't named for it: it is refused."
         for call in finding.others
     ]
-    lines += [f"Line {one.line} isn't known to be a call, so it is refused: {one.text}" for one in finding.unknown]
+    lines += [f"Line {one.line} isn't known to be a call, so {refused}: {one.text}" for one in finding.unknown]
     lines += list(finding.notes)
     left = len(lines) - MOST_SAID
     cut = [_short(line) for line in lines[:MOST_SAID]]

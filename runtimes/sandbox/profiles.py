@@ -59,7 +59,10 @@ def add(
         raise Conflict(f"There is a profile {name!r} already.", next_step="Take another name, or remove it first.")
     for package in packages:
         if not _PACKAGE.match(package):
-            raise InvalidInput(f"{escape(package[:60])!r} isn't the name of a Debian package.")
+            raise InvalidInput(
+                f"{escape(package[:60])!r} isn't the name of a Debian package.",
+                next_step="Name it as apt does, like: --package jq",
+            )
     lines = libraries.lines_of(wanted)
     known = libraries.lines_of(below[WANTED].decode())
     pinned = libraries.resolve((*lines, *known), progress)

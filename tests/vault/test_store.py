@@ -212,8 +212,9 @@ def test_resolve_names_the_choices_and_the_command(vault: Vault) -> None:
     with pytest.raises(NoAccount, match="work"):
         vault.resolve("slack", "home")
     vault.put(account(name="home"), Secret("two"))
-    with pytest.raises(AccountUnclear, match="home, work"):
+    with pytest.raises(AccountUnclear, match="home, work") as unclear:
         vault.resolve("slack")
+    assert "--service slack/home" in unclear.value.next_step
     assert vault.resolve("slack", "home").name == "home"
 
 

@@ -75,6 +75,7 @@ def test_a_method_that_wasn_t_found_or_named_is_refused_and_said(scene: Scene) -
     )
     asked = again.asked()
     assert any("slack.chat.delete" in line and "named for it" in line for line in asked.lines)
+    assert any("it is refused unless it is what was named" in line for line in asked.lines), asked.lines
     decide(scene.daemon, asked, approve=False)
 
 
@@ -286,6 +287,7 @@ def test_a_dry_run_sends_nothing_and_tells_what_was_tried(scene: Scene) -> None:
     request = pb.DryRunRequest(request=scene.request(scene.post("never")))
     reply = next(event.done for event in scene.daemon.person("DryRun", request) if event.HasField("done"))
     assert any("chat.postMessage" in line.text for line in reply.lines if line.kind == "change")
+    assert "each was answered with a refusal" in reply.lines[0].text
     assert scene.slack.hits == []
 
 
