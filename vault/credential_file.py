@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 from policies.errors import InvalidInput, Unsupported
 from policies.jsonvalue import canonical, parse
-from vault.lease import FileTemplate
+from vault.lease import BY_CHANCE, FileTemplate
 from vault.secret import Secret
 
 Kind = Literal["service_account", "authorized_user", "text"]
@@ -148,11 +148,11 @@ class CredentialFile:
                 shown |= {"client_secret": STAND_IN, "refresh_token": STAND_IN, "token_uri": self.endpoint}
                 parts = (json.dumps(shown, indent=2),)
             case "text":
-                text = self.text.reveal().decode("utf-8")
-                parts = tuple(re.split(r"\[\[secret:.*?\]\]", text, flags=re.DOTALL))
-                if len(parts) == 1:
-                    start = text.index(text.strip())
-                    parts = (text[:start], text[start + len(text.strip()) :])
+                text, secret = self.text.reveal().decode("utf-8"), self.secret().reveal().decode("utf-8")
+                marked = _MARK.split(text)[::2] if _MARK.search(text) else text.split(secret)
+                # Wherever it stands, marked or not.
+                whole = len(secret) >= BY_CHANCE
+                parts = tuple(part for each in marked for part in (each.split(secret) if whole else (each,)))
         return FileTemplate(name=self.name, parts=parts, variable=self.variable, endpoint=self.endpoint)
 
     def to_secret(self) -> Secret:

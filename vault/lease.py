@@ -15,6 +15,8 @@ from policies.accounts import Account
 from policies.databases import Terms
 from vault.secret import Secret
 
+BY_CHANCE = 6  # characters; a secret of fewer may stand in a file where it isn't meant
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTemplate:

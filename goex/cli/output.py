@@ -62,8 +62,9 @@ def fold(text: str, width: int) -> list[str]:
 
 
 def counted(number: int, word: str) -> str:
-    """The number and its noun, as in `1 record` and `1,000 records`."""
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
+    """The number and its noun, as in `1 record`, `1,000 records` and `2 libraries`."""
+    several = f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
+    return f"{number:,} {word if number == 1 else several}"
 
 
 def local(stamp: str) -> str:

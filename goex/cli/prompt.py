@@ -259,6 +259,8 @@ def _narrow(terminal: Terminal, approval: pb.Approval, request: pb.DecideRequest
 
 def _let_go(terminal: Terminal, approval: pb.Approval, request: pb.DecideRequest) -> bool:
     """Which of the values needn't be the same. False: the person left it."""
+    if not approval.arguments:
+        return True
     names = ", ".join(escape(name) for name in approval.arguments)
     for line in words(f"It holds for these very values of: {names}.", terminal.size[0]):
         terminal.write(line)

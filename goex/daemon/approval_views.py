@@ -15,7 +15,7 @@ from goex.daemon.views import need_view, text
 from goex.daemon.width_words import Asked, widths
 from goex.engine.core import Core
 from goex.engine.events import Approval
-from goex.engine.giving import bindable
+from goex.engine.giving import freeable
 from goex.engine.holding import entry
 from goex.journal.actions import ActionRow
 from goex.journal.chain import stamp
@@ -25,6 +25,7 @@ from policies.databases import SERVICE
 from policies.decisions import Ask, Decision
 from policies.grants import Grant, Width
 from policies.text import escape, shorten
+from runtimes.code.assessing import PROGRAM
 from runtimes.code.assessing import SERVICE as CODE
 
 LARGEST_REPLY = 3 * 2**20  # bytes; a client that sets no limit of its own takes 4 MB
@@ -61,7 +62,7 @@ def approval_view(core: Core, approval: Approval, row: ActionRow, plan: Plan, de
         intent=row.intent,
         state=approval.state,
         settled_by=approval.settled_by,
-        arguments=bindable(plan),
+        arguments=freeable(plan),
         source=row.source,
         session=row.session,
         place=queue.place(approval.id),
@@ -173,10 +174,10 @@ def _grant_words(core: Core, grant: Grant) -> list[str]:
     if grant.width is Width.ONCE:
         return [f"{who} may do action {grant.why}, once."]
     if grant.service == "files":
-        program = "one program" if grant.constraints else "any program"
+        program = "one program" if PROGRAM in grant.constraints else "any program"
         said = f"{who} may run {program} in {grant.account} without asking."
     elif grant.service == CODE:
-        which = "one program" if grant.constraints else "any program"
+        which = "one program" if PROGRAM in grant.constraints else "any program"
         said = f"{who} may {code_words.doing(grant.scope, which)} without asking."
     elif grant.service == SERVICE:
         how = "by one statement" if grant.constraints else "by any statement"

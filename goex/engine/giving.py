@@ -24,6 +24,8 @@ from policies.rules.arguments import is_open
 
 ONCE_LASTS = timedelta(minutes=10)  # from the approval to its use
 PERMANENT_LASTS = timedelta(days=365)
+# What names a whole program or statement: a grant with it freed would be for any.
+_WHOLE = frozenset({"program_sha256", "language", "statement"})
 
 
 class Choice(StrEnum):
@@ -68,6 +70,11 @@ def bindable(plan: Plan) -> tuple[str, ...]:
     return tuple(sorted(set().union(*names))) if names and all(names) else ()
 
 
+def freeable(plan: Plan) -> tuple[str, ...]:
+    """Of the arguments that a standing grant can be bound to, those that the person may let go."""
+    return tuple(name for name in bindable(plan) if name not in _WHOLE)
+
+
 def own(need: Need) -> Mapping[str, Any]:
     """The arguments that have one value in all that this need is for."""
     if not need.arguments:
@@ -99,6 +106,8 @@ def made(
             )
     width = yes.choice.width
     bound = yes.bound or (known if yes.choice is Choice.ARGUMENTS else ())
+    if yes.choice is Choice.ARGUMENTS:
+        bound = tuple(dict.fromkeys((*bound, *(name for name in known if name in _WHOLE))))
     lasts = ONCE_LASTS if width is Width.ONCE else min(yes.lasts or yes.choice.longest, yes.choice.longest)
     found: dict[bytes, Grant] = {}
     for need in needs:

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 from policies.accounts import Origin
+from policies.errors import InvalidInput
 from runtimes.code import environment
 from runtimes.gateway.plan import TokenEndpoint
-from vault.lease import Lease
+from runtimes.gateway.redact import Redactor
+from vault.lease import BY_CHANCE, FileTemplate, Lease
 
 _NOT_WORD = re.compile(r"[^A-Za-z0-9]+")
 
@@ -27,7 +29,8 @@ class Handed:
 
 def handed(leases: Iterable[Lease], placeholders: Mapping[tuple[str, str], str]) -> Handed:
     """The stand-ins for the leases' files. Where two have one name or variable, the first account has it; each has its
-    own as `GOEX_FILE_<SERVICE>_<ACCOUNT>`, too, and the first of a service as `GOEX_FILE_<SERVICE>`."""
+    own as `GOEX_FILE_<SERVICE>_<ACCOUNT>`, too, and the first of a service as `GOEX_FILE_<SERVICE>`. Raises
+    InvalidInput for a file that would show its secret all the same."""
     made = Handed()
     for lease in leases:
         account = (lease.account.service, lease.account.name)
@@ -35,6 +38,11 @@ def handed(leases: Iterable[Lease], placeholders: Mapping[tuple[str, str], str])
             continue
         words = "-".join(_NOT_WORD.sub("-", part).strip("-") for part in account)
         name = lease.file.name if lease.file.name not in made.files else f"{words}-{lease.file.name}"
+        if _shows_it(lease, lease.file):
+            raise InvalidInput(
+                f"The credential file of {lease.account.id} holds its secret a second time, written in another way.",
+                next_step="Put it into the vault again, with the secret standing there once: goex vault put --replace",
+            )
         made.files[name] = lease.file.filled(placeholders[account])
         place = f"{environment.FOLDER}/{name}"
         service, own = (_NOT_WORD.sub("_", part).strip("_").upper() for part in account)
@@ -44,6 +52,13 @@ def handed(leases: Iterable[Lease], placeholders: Mapping[tuple[str, str], str])
         if lease.file.endpoint:
             made.endpoints += (endpoint(account, lease.file.endpoint),)
     return made
+
+
+def _shows_it(lease: Lease, file: FileTemplate) -> bool:
+    """Whether the secret is in the stand-in all the same, in whatever writing."""
+    if file.endpoint or len(lease.secret.reveal()) < BY_CHANCE:
+        return False
+    return Redactor([lease.secret]).finds("\n".join(file.parts).encode("utf-8"))
 
 
 def endpoint(account: tuple[str, str], url: str) -> TokenEndpoint:

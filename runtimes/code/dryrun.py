@@ -43,7 +43,13 @@ def pretended(plan: Plan, context: Context) -> tuple[Lease, ...]:
 def dry_run_of(report: Report, accounts: Accounts, catalog: Catalog) -> DryRun:
     """What a dry run is told as."""
     made = outcome(report, Record(), accounts, catalog)
-    return DryRun(ok=True, summary=_summary(report), lines=tuple(_lines(report, made.stdout, made.stderr)))
+    files = tuple(_without_file(account.id) for account in accounts.values() if account.format == "file")
+    return DryRun(ok=True, summary=_summary(report), lines=(*files, *_lines(report, made.stdout, made.stderr)))
+
+
+def _without_file(account: str) -> DryLine:
+    said = "is a file, whose stand-in only a real run has: what the program needs it for couldn't be tried."
+    return DryLine("warning", f"The credential of {escape(account)} {said}")
 
 
 def _lines(report: Report, stdout: str, stderr: str) -> Iterator[DryLine]:

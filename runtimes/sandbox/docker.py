@@ -195,7 +195,7 @@ class DockerSandbox:
             ended = run.cause is None
             return result
         finally:
-            removed = self._removed(self._remove(run, job.action_id))
+            removed = self._removed(self._remove(run, job.action_id, after=warm.BREATH if ended else 0.0))
             if not ended:  # then something of the job may still run
                 await removed
 
@@ -305,8 +305,9 @@ class DockerSandbox:
 
         await self._engine.call("end the container", kill, began=run.began)
 
-    async def _remove(self, run: _Run, action_id: str) -> None:
+    async def _remove(self, run: _Run, action_id: str, *, after: float = 0.0) -> None:
         try:
+            await asyncio.sleep(after)
             if run.step is not None:
                 await asyncio.wait((run.step,))
                 run.step.exception()  # looked at, whoever waits for it

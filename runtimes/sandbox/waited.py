@@ -158,7 +158,7 @@ async def follow(life: Life, waiting: warm.Waiting, job: Job, profile: Profile, 
         if not deadline.expired():
             raise
         late = True
-    if not life.began and life.cause is None:
+    if not life.began and life.cause is None and not late:  # at the deadline, that it has begun may be on its way
         raise warm.NotBound
     seconds = time.monotonic() - started
     if life.cause is None and (end is None or collector.cut):

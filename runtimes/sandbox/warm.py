@@ -34,6 +34,7 @@ JOB, GATEWAY = "job", "gateway"  # the two folders
 ACTION = "action"  # beside them, not in the container: a link whose text is the action that it was given to
 _WORKERS = 2  # containers that are being made at a time; on two processors more don't help
 _IDLE = 60.0  # seconds without a miss, after which one less waits
+BREATH = 0.1  # seconds for a job that began or ended, before the engine is asked for what can wait
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0  # seconds after an engine's failure
 _HEAD = 5
 _LARGEST = 2**20  # bytes of one frame
@@ -172,15 +173,17 @@ class Pool:
 
     def take(self, profile: Profile, image_id: str | None) -> Waiting | None:
         """One that waits, of that image (None: of any); None when there is none. Its place is filled meanwhile."""
-        self.want(profile)
         if self._closed:
             return None
         waiting = self._ready.get(profile)
         while waiting:
             found = waiting.popleft()
             if found.alive and image_id in (None, found.image_id):
+                # The engine takes all there is of the machine for a while: most jobs are done before it begins.
+                asyncio.get_running_loop().call_later(BREATH if waiting else 0.0, self._wake.set)
                 return found
             self._spawn(self._drop(found))
+        self.want(profile)
         if profile in self._wanted:
             self._wanted[profile] = min(self._wanted[profile] + 1, self._bounds.most)
             self._missed[profile] = asyncio.get_running_loop().time()

@@ -51,13 +51,16 @@ def main():
         return 0
     until = time.monotonic() + job["seconds"]
     out, err = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
+    try:
+        control.sendall(frame(b"B"))  # before it begins: what wasn't told of has never run, and may run elsewhere
+    except OSError:
+        return 1
     first = os.fork()
     if first == 0:
         begin(job, (out[1], err[1]), programs, prctl)
     os.close(out[1])
     os.close(err[1])
     try:
-        control.sendall(frame(b"B"))
         status, late = follow(control, first, {out[0]: b"O", err[0]: b"E"}, woken, until)
         code = os.waitstatus_to_exitcode(status)
         ended = b'{"code": %d, "late": %s}' % (128 - code if code < 0 else code, b"true" if late else b"false")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from goex.engine.giving import Choice, Yes, bindable, made, own
+from goex.engine.giving import Choice, Yes, bindable, freeable, made, own
 from goex.journal.actions import ActionRow
 from goex.journal.states import State
 from mapper.catalog import Catalog
@@ -103,9 +103,24 @@ def test_a_grant_for_this_very_program_is_for_no_other() -> None:
     assert not covered(plan(POST, accounts=(SECOND,)), grants)
 
 
+def test_a_body_that_flows_through_unread_is_said() -> None:
+    upload = "import requests\nrequests.post('https://slack.com/api/chat.postMessage', files={'file': open('x', 'rb')})"
+    said = "a file, or a body in parts: whatever the program makes it, passed on unread"
+    assert said in "\n".join(plan(upload).lines)
+    assert said not in "\n".join(plan(POST).lines)
+
+
+def test_the_program_is_never_let_go_of_a_grant_for_these_arguments() -> None:
+    assert set(bindable(plan(POST))) - set(freeable(plan(POST))) == {"program_sha256", "language"}
+    grants = grants_of(Choice.ARGUMENTS, plan(POST), ("channel",))
+    assert all("program_sha256" in grant.constraints for grant in grants)
+    assert covered(plan(POST), grants)
+    assert not covered(plan(POST + " "), grants)
+
+
 def test_a_grant_that_is_bound_to_a_value_is_for_programs_that_are_held_to_it() -> None:
     assert "channel" in bindable(plan(POST))
-    grants = grants_of(Choice.ARGUMENTS, plan(POST), ("channel",))
+    grants = grants_of(Choice.PERMANENT, plan(POST), ("channel",))
     slack = tuple(grant for grant in grants if grant.service == "slack")
     assert dict(slack[0].constraints) == {"channel": "#ops"}
     need = next(need for need in plan(POST.replace("hi", "ho")).needs if need.service == "slack")

@@ -248,6 +248,26 @@ async def test_a_marked_secret_is_lent_and_stood_in_for(
     assert live_vault.lease("notes", "work", action_id="a", expires=soon()).secret == given.secret
 
 
+def lent(text: bytes, secret: str) -> Lease:
+    origin = Origin.parse("https://notes.example.org")
+    account = Account(service="notes", name="work", origins=(origin,), base_url=str(origin), format="file")
+    file = CredentialFile.of(text).template()
+    return Lease(action_id="a", account=account, secret=Secret(secret), expires=soon(), file=file)
+
+
+def test_a_secret_that_stands_there_again_unmarked_is_stood_in_for_too() -> None:
+    given = lent(b"token = [[secret:hunter2hunter2]]\nurl = https://me:hunter2hunter2@host/\n", "hunter2hunter2")
+    handed = credentials.handed((given,), {("notes", "work"): "PLACE"})
+    assert handed.files == {"credential": "token = PLACE\nurl = https://me:PLACE@host/\n"}
+
+
+def test_a_secret_that_stands_there_again_in_another_writing_is_not_handed_out() -> None:
+    given = lent(b"token = [[secret:hunter2hunter2]]\nauth = bWU6aHVudGVyMmh1bnRlcjI=\n", "hunter2hunter2")
+    with pytest.raises(InvalidInput, match="a second time") as refused:
+        credentials.handed((given,), {("notes", "work"): "PLACE"})
+    assert "hunter2" not in str(refused.value) + refused.value.next_step
+
+
 async def test_a_file_that_only_leads_to_tokens_is_never_lent_itself(endpoint: TokenServer, live_vault: Vault) -> None:
     put(live_vault, service_account(endpoint.url))
     with pytest.raises(InvalidInput, match="leads to one"):
