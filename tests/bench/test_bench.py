@@ -245,7 +245,7 @@ def test_the_command_gets_the_same_limits_as_the_sandbox(tmp_path: Path) -> None
     # All that the engine is told and the command can say is said: what is new in the configuration must be looked at.
     unsaid = {
         "CapAdd", "Devices", "Binds", "Mounts", "Privileged", "PidMode", "UTSMode", "MaskedPaths", "ReadonlyPaths",
-        "AutoRemove", "Init",
+        "AutoRemove", "Init", "UsernsMode",
     }  # fmt: skip
     said = {
         "Runtime", "NetworkMode", "IpcMode", "CgroupnsMode", "CapDrop", "SecurityOpt", "ReadonlyRootfs", "LogConfig",

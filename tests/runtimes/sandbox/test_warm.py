@@ -54,13 +54,16 @@ async def ready(sandbox: DockerSandbox) -> None:
     raise AssertionError("none waits")
 
 
-def the_waiting(tmp_path: Path) -> dict[str, Any]:
-    """What the engine says of the container that waits."""
+async def the_waiting(tmp_path: Path) -> dict[str, Any]:
+    """What the engine says of the container that waits, once the one whose job has ended is gone."""
     client = docker.from_env().api
     try:
         state = f"warm-{os.getpid()}-{tmp_path.name}"
-        (found,) = client.containers(filters={"label": f"org.goex.state={state}"})
-        return dict(client.inspect_container(found["Id"]))
+        for _ in range(250):
+            if len(found := client.containers(filters={"label": f"org.goex.state={state}"})) == 1:
+                return dict(client.inspect_container(found[0]["Id"]))
+            await asyncio.sleep(0.02)
+        raise AssertionError(f"{len(found)} wait")
     finally:
         client.close()
 
@@ -85,7 +88,7 @@ async def test_one_that_waits_holds_nothing_of_any_action(sandbox: DockerSandbox
     first = await run(sandbox, job)
     assert first.stdout == b"the first one'sthe first one's too\n"
     await ready(sandbox)
-    seen = the_waiting(tmp_path)
+    seen = await the_waiting(tmp_path)
     said = json.dumps(seen)
     assert "first one" not in said and "a-1" not in said and "org.goex.action" not in said
     for mount in seen["Mounts"]:
@@ -99,7 +102,7 @@ async def test_one_that_waits_holds_nothing_of_any_action(sandbox: DockerSandbox
 @pytest.mark.docker
 async def test_it_serves_one_job_and_is_gone(sandbox: DockerSandbox, tmp_path: Path) -> None:
     await ready(sandbox)
-    name = the_waiting(tmp_path)["Name"]
+    name = (await the_waiting(tmp_path))["Name"]
     assert (await sandbox.run(python("print(1)"), PROFILE)).stdout == b"1\n"
     client = docker.from_env().api
     for _ in range(250):
@@ -176,7 +179,7 @@ async def test_what_a_job_leaves_running_is_ended_with_it(sandbox: DockerSandbox
 async def test_one_that_died_while_it_waited_is_passed_over(sandbox: DockerSandbox, tmp_path: Path) -> None:
     await ready(sandbox)
     client = docker.from_env().api
-    client.kill(the_waiting(tmp_path)["Id"])
+    client.kill((await the_waiting(tmp_path))["Id"])
     client.close()
     assert (await sandbox.run(python("print('well')"), PROFILE)).stdout == b"well\n"
 
@@ -184,7 +187,7 @@ async def test_one_that_died_while_it_waited_is_passed_over(sandbox: DockerSandb
 @pytest.mark.docker
 async def test_one_that_dies_in_the_middle_says_so(sandbox: DockerSandbox, tmp_path: Path) -> None:
     await ready(sandbox)
-    id = the_waiting(tmp_path)["Id"]
+    id = (await the_waiting(tmp_path))["Id"]
     begun = asyncio.Event()
     job = python("import time; print('begun', flush=True); time.sleep(60)")
     running = asyncio.create_task(sandbox.run(job, PROFILE, lambda *_: begun.set()))
