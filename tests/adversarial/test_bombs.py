@@ -129,7 +129,11 @@ async def test_control_within_one_container_the_neighbour_notices(
     bomb, beside = ("sleep 0.5; ", "") if name == "a memory bomb" else ("", "sleep 0.5; ")
     job = Job(
         action_id="a1",
-        argv=["sh", "-c", f"({bomb}exec python3 -I /goex/job/bomb.py) & {beside}exec python3 -I /goex/job/neighbour.py"],
+        argv=[
+            "sh",
+            "-c",
+            f"({bomb}exec python3 -I /goex/job/bomb.py) & {beside}exec python3 -I /goex/job/neighbour.py",
+        ],
         files={"bomb.py": BOMBS[name][0].encode(), "neighbour.py": NEIGHBOUR.replace("ROUNDS", "60").encode()},
     )
     try:
