@@ -126,17 +126,7 @@ def request(words: str, database: Shown, mode: Mode, *, pair: bool = False) -> d
         "required": sorted(properties),
         "additionalProperties": False,
     }
-    if mode == "tools":
-        function = {"name": TOOL, "description": "Run statements on the database.", "parameters": schema}
-        body |= {
-            "tools": [{"type": "function", "function": function}],
-            "tool_choice": {"type": "function", "function": {"name": TOOL}},
-        }
-    elif mode == "schema":
-        body |= {
-            "response_format": {"type": "json_schema", "json_schema": {"name": TOOL, "strict": True, "schema": schema}}
-        }
-    return body
+    return body | programs.answering(mode, TOOL, "Run statements on the database.", schema)
 
 
 def read(message: JsonValue) -> Program | None:

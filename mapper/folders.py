@@ -88,17 +88,7 @@ def request(words: str, tree: Tree, mode: Mode) -> dict[str, Any]:
         "required": ["language", "code", "undo"],
         "additionalProperties": False,
     }
-    if mode == "tools":
-        function = {"name": TOOL, "description": "Run a program on the folder.", "parameters": schema}
-        body |= {
-            "tools": [{"type": "function", "function": function}],
-            "tool_choice": {"type": "function", "function": {"name": TOOL}},
-        }
-    elif mode == "schema":
-        body |= {
-            "response_format": {"type": "json_schema", "json_schema": {"name": TOOL, "strict": True, "schema": schema}}
-        }
-    return body
+    return body | programs.answering(mode, TOOL, "Run a program on the folder.", schema)
 
 
 def read(message: JsonValue) -> Program | None:

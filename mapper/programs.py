@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -146,6 +146,20 @@ def _ballot(one: Program | Rejected | None) -> str:
 
 class Unreadable(InvalidInput):
     """An answer that isn't of any form that is read."""
+
+
+def answering(mode: Mode, tool: str, description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a request to a model says in which form it has to answer."""
+    if mode == "tools":
+        function = {"name": tool, "description": description, "parameters": schema}
+        return {
+            "tools": [{"type": "function", "function": function}],
+            "tool_choice": {"type": "function", "function": {"name": tool}},
+        }
+    if mode == "schema":
+        form = {"name": tool, "strict": True, "schema": schema}
+        return {"response_format": {"type": "json_schema", "json_schema": form}}
+    return {}
 
 
 def answered(message: JsonValue, tool: str) -> dict[str, JsonValue] | str:

@@ -112,17 +112,7 @@ def request(
         "required": ["language", "code"],
         "additionalProperties": False,
     }
-    if mode == "tools":
-        function = {"name": TOOL, "description": "Run a program that uses the services.", "parameters": schema}
-        body |= {
-            "tools": [{"type": "function", "function": function}],
-            "tool_choice": {"type": "function", "function": {"name": TOOL}},
-        }
-    elif mode == "schema":
-        body |= {
-            "response_format": {"type": "json_schema", "json_schema": {"name": TOOL, "strict": True, "schema": schema}}
-        }
-    return body
+    return body | programs.answering(mode, TOOL, "Run a program that uses the services.", schema)
 
 
 def _service(service: Service, named: str, services: Sequence[str]) -> dict[str, Any]:

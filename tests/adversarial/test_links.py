@@ -10,7 +10,7 @@ import pytest
 
 from runtimes.files import tree
 from runtimes.files.handles import Handles, Moved
-from runtimes.sandbox.contract import Job, Limits, Profile
+from runtimes.sandbox.contract import WORK, Job, Limits, Profile
 from runtimes.sandbox.docker import DockerSandbox
 
 PROFILE = Profile(limits=Limits(seconds=20.0))
@@ -32,7 +32,7 @@ def desk(tmp_path: Path) -> Path:
 
 async def read_by(desk: Path, folder: Path) -> bytes:
     sandbox = DockerSandbox(f"links-{os.getpid()}", scratch_dir=desk.parent / "scratch")
-    where = f"/work/{desk.relative_to(folder)}" if desk != folder else "/work"
+    where = f"{WORK}/{desk.relative_to(folder)}" if desk != folder else WORK
     code = f"cd {where}; cat by-path by-dots folder/secret ../outside/secret; cat /proc/self/cwd/../outside/secret"
     try:
         job = Job(action_id="a1", argv=["sh", "-c", code], folder=str(folder))

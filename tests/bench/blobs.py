@@ -10,31 +10,19 @@ import json
 import os
 import socket
 import ssl
-import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
-from tests.bench.upstream import Upstream
+from tests.bench.upstream import Upstream, run_module
 from tests.runtimes.gateway.authority import TestCA
 
 _BLOCK = 262_144
 
 
-@contextmanager
-def blobs() -> Iterator[Upstream]:
+def blobs() -> AbstractContextManager[Upstream]:
     """The service, while the block lasts."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdin is not None and process.stdout is not None
-    try:
-        yield Upstream(**json.loads(process.stdout.readline()))
-    finally:
-        process.stdin.close()
-        process.stdout.close()
-        process.wait(10)
+    return run_module(__name__)
 
 
 def _answer(connection: socket.socket, context: ssl.SSLContext, blob: bytes) -> None:

@@ -10,7 +10,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from tests.runtimes.gateway.authority import TestCA
@@ -31,12 +31,15 @@ class Upstream:
         return f"https://127.0.0.1:{self.port}/api"
 
 
-@contextmanager
-def upstream() -> Iterator[Upstream]:
+def upstream() -> AbstractContextManager[Upstream]:
     """The service, while the block lasts."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    return run_module(__name__)
+
+
+@contextmanager
+def run_module(name: str) -> Iterator[Upstream]:
+    """A service in a process of its own, while the block lasts: the module that says on its output where it is."""
+    process = subprocess.Popen([sys.executable, "-m", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None and process.stdout is not None
     try:
         yield Upstream(**json.loads(process.stdout.readline()))
