@@ -55,7 +55,7 @@ check-protos: setup ## See whether goex/rpc/ is what protos/ says
 
 .PHONY: attacks
 attacks: services ## Run every attack, also against runsc and an engine that maps users (minutes)
-	@GOEX_DEEP=1 $(BIN)/pytest tests/adversarial tests/runtimes/code/test_runsc.py $(ARGS)
+	@$(BIN)/pytest -m "thorough or not thorough" tests/adversarial tests/runtimes/code/test_runsc.py $(ARGS)
 
 .PHONY: bench
 bench: services ## Measure, print a table, write bench.json

@@ -26,6 +26,14 @@ def pytest_unconfigure() -> None:
         shutil.rmtree(run_folder(), ignore_errors=True)
 
 
+@pytest.fixture(
+    params=[False, pytest.param(True, marks=[pytest.mark.thorough, pytest.mark.timeout(3600)])], ids=["some", "all"]
+)
+def thorough(request: pytest.FixtureRequest) -> bool:
+    """Whether to try all that can be tried, or many times as much: then it is a test of `make thorough` alone."""
+    return bool(request.param)
+
+
 @pytest.fixture(scope="session")
 def sandbox_image() -> str:
     """The content id of the `base` image, built when it isn't there. Fails without Docker."""

@@ -1,6 +1,6 @@
 """The attacks against other ways to run a container: `runsc`, and an engine that maps users (`userns-remap`).
 
-Both run on an engine of the tests' own. They take a while: `make attacks` runs them, `GOEX_DEEP=1` elsewhere.
+Both run on an engine of the tests' own. They take minutes: `make attacks` runs them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.services.engine import PrivateEngine, can_run
 
 pytestmark = [
     pytest.mark.docker,
-    pytest.mark.skipif(not os.environ.get("GOEX_DEEP"), reason="minutes: make attacks"),
+    pytest.mark.thorough,
     pytest.mark.skipif(not can_run(), reason="this user can't run an engine of its own"),
     pytest.mark.timeout(240),
 ]

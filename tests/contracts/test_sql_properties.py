@@ -2,14 +2,13 @@
 change of somebody else's in between is refused with nothing touched.
 
 An engine may refuse a statement, beforehand or while it runs; then everything is as it was. How many were refused is
-bounded, so that a driver that refuses everything fails. GOEX_DEEP=N tries N examples.
+bounded, so that a driver that refuses everything fails.
 """
 
 # SQL here is made of the tests' own names.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,15 +26,16 @@ from runtimes.sql.sqlite import wholes
 from tests.contracts.test_sql import engine  # noqa: F401
 from tests.support.databases import Asked, Dump, Ground
 
-EXAMPLES = int(os.environ.get("GOEX_DEEP", "0"))
-PROPERTY = settings(
-    max_examples=EXAMPLES or 16,
+# Of the same examples each time, until there are many.
+SOME = settings(
+    max_examples=16,
     deadline=None,
     suppress_health_check=list(HealthCheck),
-    derandomize=not EXAMPLES,
+    derandomize=True,
     database=None,
-    phases=[Phase.generate, Phase.shrink] if EXAMPLES else [Phase.generate],
+    phases=[Phase.generate],
 )
+MANY = settings(SOME, max_examples=300, derandomize=False, phases=[Phase.generate, Phase.shrink])
 
 TYPES = {
     Dialect.SQLITE: {"int": "INTEGER", "text": "TEXT", "real": "REAL", "blob": "BLOB", "any": ""},
@@ -242,7 +242,12 @@ def _condition(ground: Ground, where: Where | None) -> str:
 
 
 @pytest.mark.parametrize("policy", ["reversal", "versioning", "many rows"])
-def test_there_and_back(engine: Ground, policy: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_there_and_back(
+    engine: Ground,  # noqa: F811
+    policy: Any,
+    thorough: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     if policy == "many rows":  # what SQLite does with many rows, done with each few
         if engine.dialect is not Dialect.SQLITE:
             pytest.skip("one way for any number of rows")
@@ -253,7 +258,7 @@ def test_there_and_back(engine: Ground, policy: Any, monkeypatch: pytest.MonkeyP
         pytest.skip("held there: its tests are in test_sql.py")
     seen: list[bool] = []
 
-    @PROPERTY
+    @(MANY if thorough else SOME)
     @given(world=worlds())
     def prove(world: World) -> None:
         seen.append(there_and_back(engine, world, policy))
@@ -319,10 +324,10 @@ def _has_ours(ground: Ground, table: Table, before: Dump, after: Dump) -> bool:
     return any(new.count(row) > old.count(row) for row in new)
 
 
-def test_an_error_is_always_of_ours(engine: Ground) -> None:  # noqa: F811
+def test_an_error_is_always_of_ours(engine: Ground, thorough: bool) -> None:  # noqa: F811
     """Whatever a statement meets, it ends with an error that says what to do, and nothing is touched."""
 
-    @settings(PROPERTY, max_examples=EXAMPLES or 8)
+    @(MANY if thorough else settings(SOME, max_examples=8))
     @given(world=worlds())
     def prove(world: World) -> None:
         engine.empty()

@@ -1,12 +1,11 @@
 """A program in `runsc`: its proxy, its variables and its end are the same there.
 
-It takes an engine of its own: `make attacks` runs it, `GOEX_DEEP=1` elsewhere.
+It takes an engine of its own: `make attacks` runs it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -22,7 +21,7 @@ from tests.services.engine import PrivateEngine, can_run
 
 pytestmark = [
     pytest.mark.docker,
-    pytest.mark.skipif(not os.environ.get("GOEX_DEEP"), reason="an engine of its own: make attacks"),
+    pytest.mark.thorough,
     pytest.mark.skipif(not can_run() or shutil.which("runsc") is None, reason="no runsc, or no engine of one's own"),
     pytest.mark.timeout(240),
 ]

@@ -1,8 +1,7 @@
 """kill -9 in the middle of everything: of the snapshot, the run, the applying, the undo.
 
 A forked child does one step of an action and is killed by SIGKILL right before one of its system calls that change
-something, chosen by a seed out of all that it makes. What it leaves is settled by a new runtime. GOEX_CRASH_ROUNDS
-raises the number of points.
+something, chosen by a seed out of all that it makes. What it leaves is settled by a new runtime.
 """
 
 # ruff: noqa: PTH101, PTH106, PTH108, PTH211
@@ -18,7 +17,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
@@ -30,7 +29,6 @@ from tests.fakes.unsafe_no_sandbox import UnsafeNoSandbox
 from tests.runtimes.files.desk import DiskRecords, context, runtime
 from tests.runtimes.files.photo import Photo, photo
 
-ROUNDS = int(os.environ.get("GOEX_CRASH_ROUNDS", "6"))
 _CHANGING = (
     "rename",
     "unlink",
@@ -179,12 +177,22 @@ def scenes(request: pytest.FixtureRequest, place: Path) -> Callable[[int], Scene
     return lambda number: Scene(place, number, *request.param)
 
 
-def points(total: int, seed: str) -> list[int]:
-    chosen = random.Random(seed)
-    return sorted({0, total - 1, *(chosen.randrange(total) for _ in range(ROUNDS))})
+class Points(Protocol):
+    """Some of so many points: the first, the last, and what a seed chooses."""
+
+    def __call__(self, total: int, seed: str) -> list[int]: ...
 
 
-def test_killed_while_the_snapshot_is_taken(scenes: Callable[[int], Scene]) -> None:
+@pytest.fixture
+def points(thorough: bool) -> Points:
+    def choose(total: int, seed: str) -> list[int]:
+        chosen = random.Random(seed)
+        return sorted({0, total - 1, *(chosen.randrange(total) for _ in range(100 if thorough else 6))})
+
+    return choose
+
+
+def test_killed_while_the_snapshot_is_taken(scenes: Callable[[int], Scene], points: Points) -> None:
     dry = scenes(0)
     total = in_child(dry.prepare, dry.state, -1)
     for number, point in enumerate(points(total, "prepare"), 1):
@@ -200,7 +208,7 @@ def test_killed_while_the_snapshot_is_taken(scenes: Callable[[int], Scene]) -> N
         assert not scene.leftovers()
 
 
-def test_killed_while_it_runs_or_is_applied(scenes: Callable[[int], Scene]) -> None:
+def test_killed_while_it_runs_or_is_applied(scenes: Callable[[int], Scene], points: Points) -> None:
     dry = scenes(0)
     dry.run(dry.prepare)
     total = in_child(dry.execute, dry.state, -1)
@@ -231,7 +239,7 @@ def test_killed_while_it_runs_or_is_applied(scenes: Callable[[int], Scene]) -> N
 
 
 @pytest.mark.parametrize("verb", ["undo", "redo"])
-def test_killed_while_it_is_taken_back(scenes: Callable[[int], Scene], verb: str) -> None:
+def test_killed_while_it_is_taken_back(scenes: Callable[[int], Scene], verb: str, points: Points) -> None:
     other = "redo" if verb == "undo" else "undo"
 
     def ready(number: int) -> tuple[Scene, Photo]:
@@ -259,7 +267,7 @@ def test_killed_while_it_is_taken_back(scenes: Callable[[int], Scene], verb: str
 
 
 def test_a_disk_that_fails_to_sync_loses_nothing(
-    scenes: Callable[[int], Scene], monkeypatch: pytest.MonkeyPatch
+    scenes: Callable[[int], Scene], points: Points, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """fsync says EIO, once, at each of a few points of every step: what wasn't done is said, and can be done again."""
     real, calls, fail_at = os.fsync, 0, -1

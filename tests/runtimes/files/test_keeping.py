@@ -16,7 +16,6 @@ from runtimes.files.tree import Bounds, Manifest, Walk
 from tests.runtimes.files.desk import Way, runtime
 from tests.runtimes.files.photo import photo
 
-ROUNDS = int(os.environ.get("GOEX_FILES_EXAMPLES", "12"))
 _NAMES = st.sampled_from(["a", "b", "c", "d/e", "d/f"])
 _STEP = st.one_of(
     st.tuples(st.just("write"), _NAMES, st.sampled_from(["", "x", "y", "z" * 3000, "large" * 5000])),
@@ -34,9 +33,13 @@ def fsck(repository: Path) -> None:
     assert found.returncode == 0, found.stderr
 
 
-@settings(max_examples=ROUNDS, deadline=None, suppress_health_check=list(HealthCheck))
-@given(steps=st.lists(_STEP, min_size=8, max_size=30))
-def test_a_collection_never_takes_what_a_label_needs(steps: list[tuple[str, str, str]]) -> None:
+def test_a_collection_never_takes_what_a_label_needs(thorough: bool) -> None:
+    size = settings(max_examples=400 if thorough else 12, deadline=None, suppress_health_check=list(HealthCheck))
+    size(given(steps=st.lists(_STEP, min_size=8, max_size=30))(keeps))()
+
+
+def keeps(steps: list[tuple[str, str, str]]) -> None:
+    """That every label that is there has all of it, after each collection."""
     with tempfile.TemporaryDirectory() as place:
         top, path = Path(place) / "tree", Path(place) / "r.git"
         (top / "d").mkdir(parents=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from typing import Any
 
 import pytest
@@ -18,8 +17,8 @@ from runtimes.mongo.extjson import decode, encode, exact, read
 from tests.runtimes.mongo.fake import Server
 from tests.runtimes.mongo.support import Ground
 
-EXAMPLES = int(os.environ.get("GOEX_MONGO_EXAMPLES", "60"))
-DEEP = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+SOME = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(SOME, max_examples=3000)
 
 names = st.sampled_from(["a", "b", "c", "n", "z.y", "list"])
 keys = st.sampled_from(["a", "b", "c", "n", "z", "list", "é"])
@@ -110,10 +109,11 @@ def filled(transactions: bool, store: dict[int, dict[str, Any]]) -> tuple[Server
 
 
 @pytest.mark.parametrize("transactions", [True, False])
-def test_undo_and_redo_of_anything(transactions: bool) -> None:
+def test_undo_and_redo_of_anything(transactions: bool, thorough: bool) -> None:
     ran: list[bool] = []
+    size = MANY if thorough else SOME
 
-    @DEEP
+    @size
     @given(store=stores, program=programs)
     def check(store: dict[int, dict[str, Any]], program: list[dict[str, Any]]) -> None:
         asyncio.run(both(store, program))
@@ -136,14 +136,14 @@ def test_undo_and_redo_of_anything(transactions: bool) -> None:
         assert server.all() == before
 
     check()
-    assert sum(ran) >= EXAMPLES / 4  # else the strategies would make nothing that runs
+    assert sum(ran) >= size.max_examples / 4  # else the strategies would make nothing that runs
 
 
 @pytest.mark.parametrize("transactions", [True, False])
-def test_somebody_elses_change_is_never_lost(transactions: bool) -> None:
+def test_somebody_elses_change_is_never_lost(transactions: bool, thorough: bool) -> None:
     refused: list[bool] = []
 
-    @DEEP
+    @(MANY if thorough else SOME)
     @given(store=stores, program=programs, pick=st.integers(0, 100), change=values)
     def check(store: dict[int, dict[str, Any]], program: list[dict[str, Any]], pick: int, change: Any) -> None:
         asyncio.run(third(store, program, pick, change))
@@ -182,12 +182,15 @@ def test_somebody_elses_change_is_never_lost(transactions: bool) -> None:
     assert refused
 
 
-@DEEP
-@given(document=st.builds(lambda i, d: {"_id": i, **d}, ids, documents))
-def test_extended_json_keeps_every_type_and_the_order(document: dict[str, Any]) -> None:
-    raw = encode(read(json.dumps(document)))
-    assert encode(read(exact(decode(raw)))) == raw
-    assert list(decode(raw)) == list(document)
+def test_extended_json_keeps_every_type_and_the_order(thorough: bool) -> None:
+    @(MANY if thorough else SOME)
+    @given(document=st.builds(lambda i, d: {"_id": i, **d}, ids, documents))
+    def check(document: dict[str, Any]) -> None:
+        raw = encode(read(json.dumps(document)))
+        assert encode(read(exact(decode(raw)))) == raw
+        assert list(decode(raw)) == list(document)
+
+    check()
 
 
 def test_numbers_that_are_equal_have_one_key_and_others_do_not() -> None:

@@ -291,8 +291,11 @@ async def test_a_file_that_only_leads_to_tokens_is_never_lent_itself(endpoint: T
         (service_account("https://x.example.org/token", token_uri=7), InvalidInput),
         (b'{"type": "authorized_user", "client_id": "c"}', InvalidInput),
     ],
-    ids=lambda value: str(len(value)) if isinstance(value, bytes) else value.__name__,
-)
+    ids=[
+        "no place", "two places", "a name with a space", "no text", "too long", "nothing", "a signing key",
+        "an SSH key", "an external account", "no key", "no address", "a number for a URL", "half an authorized user",
+    ],
+)  # fmt: skip
 def test_what_cannot_be_lent_is_refused_without_being_quoted(data: bytes, error: type[GoexError]) -> None:
     with pytest.raises(error) as refused:
         CredentialFile.of(data)

@@ -7,7 +7,6 @@ process's may. Whatever happened, `settle` says what the rows show, twice the sa
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Literal
@@ -24,7 +23,7 @@ from tests.services.mariadb import MariaDb, find_server
 from vault.secret import Secret
 
 How = Literal["server", "answer", "goex", "disk"]
-EVERY = int(os.environ.get("GOEX_CRASH_EVERY", "4"))  # of so many points one; make crash sets 1
+EVERY = 4  # of so many points one
 
 TABLES = """
 CREATE TABLE p (id INT PRIMARY KEY, s VARCHAR(20)); CREATE TABLE c (id INT PRIMARY KEY, p INT,
@@ -105,9 +104,9 @@ def base(frail: MariaDb) -> Iterator[Base]:
         yield Base(frail, name, "goex")
 
 
-def points(step: str, how: How) -> list[int]:
+def points(step: str, how: How, every: int) -> list[int]:
     last = {"run": 60, "undo": 32, "commit": 8, "rollback": 9}[step]
-    return [number for number in range(1, last) if (number + len(how)) % EVERY == 0]
+    return [number for number in range(1, last) if (number + len(how)) % every == 0]
 
 
 CASES = [
@@ -119,11 +118,11 @@ CASES = [
 
 
 @pytest.mark.parametrize(("policy", "step", "how"), CASES)
-def test_every_point(base: Base, policy: Policy, step: str, how: How) -> None:
+def test_every_point(base: Base, policy: Policy, step: str, how: How, thorough: bool) -> None:
     base.run(TABLES)
     before = base.dump()
     reached = False
-    for at in points(step, how):
+    for at in points(step, how, 1 if thorough else EVERY):
         job = base.job(SQL, policy)
         if step != "run":
             with base.session() as session:

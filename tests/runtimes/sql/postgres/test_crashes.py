@@ -1,11 +1,10 @@
 """The server goes away with kill -9 right before or right after any statement: nothing is lost, nothing is doubled.
 
-GOEX_DEEP=1 tries every place; else some, and all around what makes it permanent.
+`make thorough` tries every place; else some, and all around what makes it permanent.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
@@ -18,7 +17,6 @@ from runtimes.sql.postgres.driver import PostgresSession
 from tests.runtimes.sql.postgres.support import job, session, state
 from tests.services.postgres import Made, Postgres
 
-_DEEP = bool(os.environ.get("GOEX_DEEP"))
 _SQL = "UPDATE t SET n = n + 1; DELETE FROM t WHERE id = 2; INSERT INTO t VALUES (7, 7)"
 
 
@@ -84,7 +82,7 @@ def places(
 @pytest.mark.parametrize("policy", ["reversal", "versioning"])
 @pytest.mark.parametrize("verb", ["run", "undo", "commit"])
 def test_a_server_killed_anywhere_leaves_one_state_or_the_other(
-    server: Postgres, made: Made, policy: Policy, verb: Literal["run", "undo", "commit"]
+    server: Postgres, made: Made, policy: Policy, verb: Literal["run", "undo", "commit"], thorough: bool
 ) -> None:
     if (policy, verb) == ("reversal", "commit"):
         pytest.skip("committed at once")
@@ -105,7 +103,7 @@ def test_a_server_killed_anywhere_leaves_one_state_or_the_other(
     number = places(server, made, prepared, do)
     assert number > 4
     last = range(number - 3, number + 1)  # around what makes it permanent: every place
-    for at in sorted({*range(2, number + 1, 1 if _DEEP else number // 4), *last}):
+    for at in sorted({*range(2, number + 1, 1 if thorough else number // 4), *last}):
         fresh(made)
         with session(made) as on:
             work = prepared(on)
