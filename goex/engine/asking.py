@@ -319,7 +319,7 @@ class Asking:
             self.core.ledger.revoke(self.core.ledger.unused(row.id), by="goex", why="it didn't run")
             return row
         situation = self.core.rules.counts.situation(row.agent, row.session)
-        with self.core.ledger.changing() as transaction:
+        with self.core.ledger.changing(lasting=False) as transaction:  # it lasts before anything begins
             self.core.ledger.consume(transaction, decision.grants)
             given = {"grants": [grant.id for grant in decision.grants], "rules": list(decision.rules)}
             row = self.core.step(transaction, row, Event.ALLOW, facts={**given, "ledger": self.core.ledger.root()})

@@ -148,9 +148,9 @@ class Core:
         self.hub.publish(row.id, Stepped(row.state, event, after.state))
         return after
 
-    def stepped(self, row: ActionRow, event: Event, **changes: Any) -> ActionRow:
-        """One step in a transaction of its own: on disk when this returns."""
-        with self.journal.transaction() as transaction:
+    def stepped(self, row: ActionRow, event: Event, *, lasting: bool = True, **changes: Any) -> ActionRow:
+        """One step in a transaction of its own: on disk when this returns, or (not `lasting`) with the next that is."""
+        with self.journal.transaction(lasting=lasting) as transaction:
             return self.step(transaction, row, event, **changes)
 
     def runtime_of(self, action: Action) -> Runtime:
@@ -295,13 +295,13 @@ class Core:
                 "scopes": list(lease.scopes),
                 "needed": list(use.scopes),
             }
-            self.journal.append("lease", action_id=row.id, agent=row.agent, facts=facts)
+            self.journal.append("lease", lasting=False, action_id=row.id, agent=row.agent, facts=facts)
             made.append(lease)
         for name in sorted({need.account for need in plan.required if need.service == SERVICE}):
             lease = await self.lender.lease(SERVICE, name, action_id=row.id, expires=expires, scopes=())
             scopes = sorted({need.scope for need in plan.required if (need.service, need.account) == (SERVICE, name)})
             facts = {"service": SERVICE, "account": name, "narrowed": lease.narrowed, "scopes": [], "needed": scopes}
-            self.journal.append("lease", action_id=row.id, agent=row.agent, facts=facts)
+            self.journal.append("lease", lasting=False, action_id=row.id, agent=row.agent, facts=facts)
             made.append(lease)
         return tuple(made)
 

@@ -2,9 +2,10 @@
 
     receive -> map -> assess -> decide (and ask) -> lease -> prepare -> run -> outcome
 
-Rules: a step is on disk before its effect begins; nothing runs whose digest isn't the one that was decided on; what
-fails before `run` has changed nothing, and what fails after it is an outcome or unknown. Undo, redo and commit are
-actions too (`Revert`) and take the same path. Everything here is called on the event loop.
+Rules: a step is on disk before its effect begins, and with it all steps before it, of which none has an effect;
+nothing runs whose digest isn't the one that was decided on; what fails before `run` has changed nothing, and what
+fails after it is an outcome or unknown. Undo, redo and commit are actions too (`Revert`) and take the same path.
+Everything here is called on the event loop.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class Engine:
         if self.draining:
             raise Denied("The daemon is stopping.", next_step="Ask again when it is back: goex daemon start")
         action = self.wanted(wish, asker)
-        with self.core.journal.transaction() as transaction:
+        with self.core.journal.transaction(lasting=False) as transaction:
             row = self.core.actions.create(
                 transaction,
                 id=f"a-{secrets.token_hex(6)}",
@@ -153,9 +154,9 @@ class Engine:
         action = row.action()
         if action is None:
             action = await self.mapping.action_for(row, wish)
-            row = self.core.stepped(row, Event.MAP, action=action)
+            row = self.core.stepped(row, Event.MAP, lasting=False, action=action)
         runtime, plan = await self.assess(row, action)
-        row = self.core.stepped(row, Event.ASSESS, plan=plan)
+        row = self.core.stepped(row, Event.ASSESS, lasting=False, plan=plan)
         self.core.check_consent(plan)  # before the person is asked: what they allow must be able to run
         row = await self.asking.settle(row, plan, lambda: self._plan_again(row, action), wish.ask_seconds)
         return await self.go_on(row, runtime, plan)

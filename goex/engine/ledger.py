@@ -298,9 +298,9 @@ class Ledger:
             self._unseal(f"agent/{name}")
             transaction.append("agent-remove", agent=name, facts={"by": by, "ledger": self._root()})
 
-    def changing(self) -> _Changing:
+    def changing(self, *, lasting: bool = True) -> _Changing:
         """A journal transaction after whose failure memory is what it was before."""
-        return _Changing(self)
+        return _Changing(self, lasting)
 
     # ---- inside
 
@@ -359,11 +359,11 @@ class Ledger:
 class _Changing:
     """Reads the ledger again when its transaction fails: memory never says more than the disk."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, ledger: Ledger, lasting: bool) -> None:
+        self._ledger, self._lasting = ledger, lasting
 
     def __enter__(self) -> Transaction:
-        self._manager = self._ledger._journal.transaction()
+        self._manager = self._ledger._journal.transaction(lasting=self._lasting)
         return self._manager.__enter__()
 
     def __exit__(self, *error: Any) -> bool | None:

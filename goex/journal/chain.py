@@ -1,16 +1,24 @@
 """Appending to the chain, and verifying it.
 
-Rules: one writer; a row and whatever it speaks of (a state, a consumed grant, a sealed record) are one transaction
-with `synchronous=FULL`; the head announces each commit; when the head can't be written, nothing is committed. Row n's
-hash covers row n-1's hash and every column, so an edit, a gap or another order shows. Without the vault's key rows can
-be read, and nothing can be appended.
+Rules: one writer; a row and whatever it speaks of (a state, a consumed grant, a sealed record) are one transaction.
+Row n's hash covers row n-1's hash and every column, so an edit, a gap or another order shows. Each row's hash is MACed
+with a key of the vault, so nobody else can add one; the head, outside the database, says how far the chain reached at
+least, so that none can be cut. Without that key rows can be read, and nothing can be appended.
+
+A transaction is synced when it returns, and with it all before it. One that nothing hangs on yet (`lasting=False`: a
+step before anything has an effect, before anybody is asked) is left to the next that is: it outlives this process, and
+may be gone after a power failure, together with whatever would have come of it. The head never speaks of such rows, or
+a power failure would look like a cut.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
+import os
 import sqlite3
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,12 +31,17 @@ from sqlalchemy import Connection, Engine, create_engine, desc, event, insert, s
 from sqlalchemy.exc import SQLAlchemyError
 
 from goex.journal.head import Head, Mark, Span
-from goex.journal.schema import journal, migrate
+from goex.journal.schema import ROW, journal, migrate
 from goex.journal.walk import GENESIS, Walk, sealed
 from policies.errors import ExitStatus, GoexError, Unavailable
 from policies.jsonvalue import JsonObject, canonical
 
+log = logging.getLogger("goex.journal")
+
 _APPEND = insert(journal)  # made once: building a statement costs more than running it
+_END = select(journal.c.number, journal.c.hash, journal.c.mac).order_by(desc(journal.c.number)).limit(1)
+_VOUCHED = struct.Struct(">8sQ32s")
+_MAGIC = b"goexrow\0"
 
 
 class JournalBroken(GoexError):
@@ -93,13 +106,22 @@ class Verification:
     authenticated: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _End:
+    """The newest row; `mac` is b"" on rows of a GoEx that made none."""
+
+    mark: Mark
+    mac: bytes
+
+
 class Transaction:
     """One transaction of the journal: rows, and the changes that they speak of."""
 
-    def __init__(self, connection: Connection, mark: Mark, now: str) -> None:
+    def __init__(self, connection: Connection, mark: Mark, now: str, key: bytes) -> None:
         self.connection = connection
         self.now = now
         self.mark = mark
+        self._key = key
 
     def append(
         self,
@@ -128,6 +150,7 @@ class Transaction:
                 "to_state": to_state,
                 "facts": text,
                 "hash": row_hash,
+                "mac": _mac(Mark(number, row_hash), self._key),
             },
         )
         self.mark = Mark(number, row_hash)
@@ -147,10 +170,12 @@ class Journal:
         self.engine = _open(path)
         try:
             migrate(self.engine)
-            self._mark = self._last()
+            self._mark = self._end().mark
         except SQLAlchemyError as error:
             raise _translated(error, path) from error
         self._path = path
+        self._synced = self._mark  # how far the disk is known to have it
+        self._behind = False  # whether the head couldn't be told of that
 
     @property
     def unlocked(self) -> bool:
@@ -171,12 +196,13 @@ class Journal:
                 "The journal's head is missing or isn't authentic.",
                 next_step="See `goex log --verify`; restore the state folder from a backup, or move it away.",
             )
-        end = self._last()
-        problem = "" if span is None or end in (span.before, span.after) else _misfit(end, span)
+        end = self._end()
+        problem = "" if span is None else self._misfit(end, span, key)
         if problem:
             raise JournalBroken(problem, next_step="Restore the state folder from a backup, or move it away.")
-        self._key, self._mark = key, end
-        self._head.write(Span(self._mark, self._mark), key, sync=True)
+        self._sync()
+        self._key, self._mark, self._synced = key, end.mark, end.mark
+        self._head.write(self._synced, key, sync=True)
 
     def fits(self, key: bytes) -> bool:
         """Whether this is the MAC key that the journal was written with; any is, before there is anything in it."""
@@ -185,8 +211,9 @@ class Journal:
         return self._head.read(key) is not None or not (self._head.exists() or self._mark.count)
 
     @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
-        """Rows and the changes that they speak of, all or nothing. Raises Unavailable when the disk refuses.
+    def transaction(self, *, lasting: bool = True) -> Iterator[Transaction]:
+        """Rows and the changes that they speak of, all or nothing: synced when this returns, if `lasting`. Raises
+        Unavailable when the disk refuses.
 
         When the block raises, nothing of it stays.
         """
@@ -196,20 +223,45 @@ class Journal:
                     "The vault hasn't been opened since the daemon started, so nothing can be written down.",
                     next_step="Open it: goex vault unlock (or, the first time, goex vault init)",
                 )
+            if self._behind:
+                self._head.write(self._synced, self._key, sync=False)
+                self._behind = False
             try:
-                with self.engine.begin() as connection:
-                    opened = Transaction(connection, self._mark, stamp(self.clock()))
+                with self._writing(lasting) as connection:
+                    opened = Transaction(connection, self._mark, stamp(self.clock()), self._key)
                     yield opened
-                    self._head.write(Span(self._mark, opened.mark), self._key, sync=True)
             except SQLAlchemyError as error:
                 raise _translated(error, self._path) from error
-            self._mark = opened.mark
-            # Not synced: without it the head still says where the chain may end, if less exactly.
-            self._head.write(Span(self._mark, self._mark), self._key, sync=False)
+            grown, self._mark = opened.mark != self._mark, opened.mark
+            if lasting and grown:  # without a row nothing was written, so nothing may have been synced
+                self._vouch(self._key)
 
-    def append(self, kind: str, **columns: Any) -> int:
+    @contextmanager
+    def _writing(self, lasting: bool) -> Iterator[Connection]:
+        with self.engine.connect() as connection:
+            driver = _driver(connection)
+            if not lasting:
+                driver.execute("PRAGMA synchronous=NORMAL")
+            try:
+                with connection.begin():
+                    yield connection
+            finally:
+                if not lasting:
+                    driver.execute("PRAGMA synchronous=FULL")
+
+    def _vouch(self, key: bytes) -> None:
+        """Tell the head, which is outside, that all there is has been synced."""
+        self._synced = self._mark
+        try:
+            # Not synced: what an older head says is true as well.
+            self._head.write(self._synced, key, sync=False)
+        except Unavailable as error:
+            self._behind = True  # it was committed all the same; nothing more is, until the head can be written
+            log.error("%s", error)
+
+    def append(self, kind: str, *, lasting: bool = True, **columns: Any) -> int:
         """One row in a transaction of its own."""
-        with self.transaction() as transaction:
+        with self.transaction(lasting=lasting) as transaction:
             return transaction.append(kind, **columns)
 
     def read(self) -> Connection:
@@ -229,7 +281,7 @@ class Journal:
         self, *, action_id: str = "", agent: str = "", kind: str = "", before: int = 0, limit: int = 50
     ) -> tuple[Row, ...]:
         """The newest rows first."""
-        query = select(journal).order_by(desc(journal.c.number)).limit(limit)
+        query = select(*ROW).order_by(desc(journal.c.number)).limit(limit)
         if action_id:
             query = query.where(journal.c.action_id == action_id)
         if agent:
@@ -251,7 +303,7 @@ class Journal:
         with self.reading() as connection:
             earlier = select(journal.c.hash).where(journal.c.number == since - 1)
             end = Mark(since - 1, connection.execute(earlier).scalar() or b"") if since > 1 else Mark(0, GENESIS)
-            query = select(journal).where(journal.c.number.between(since, until.count)).order_by(journal.c.number)
+            query = select(*ROW).where(journal.c.number.between(since, until.count)).order_by(journal.c.number)
             for raw in connection.execute(query):
                 made = sealed(end.hash, tuple(raw))
                 if raw.number != end.count + 1 or not made or made != raw.hash:
@@ -280,8 +332,8 @@ class Journal:
                     span = Head(self._head_path).read(self._key)
                     if span is None:
                         problem = "The head is missing or isn't authentic."
-                    elif walk.end not in (span.before, span.after):
-                        problem = _misfit(walk.end, span)
+                    else:
+                        problem = self._misfit(self._end(), span, self._key)
         if problem:
             return Verification(False, walk.end.count, "", problem, self._key is not None)
         return Verification(True, walk.end.count, walk.end.hash.hex(), "", self._key is not None)
@@ -293,30 +345,71 @@ class Journal:
         speaks of another end.
         """
         with self._lock:
-            end = self._last()
+            end = self._end()
             if self._key is None:
-                return end, False
+                return end.mark, False
             span = Head(self._head_path).read(self._key)
-            if span is None or end not in (span.before, span.after):
-                problem = "The journal's head isn't authentic." if span is None else _misfit(end, span)
+            problem = "The journal's head isn't authentic." if span is None else self._misfit(end, span, self._key)
+            if problem:
                 raise JournalBroken(problem, next_step="goex log --verify")
-            return end, True
+            return end.mark, True
 
     def close(self) -> None:
         self.engine.dispose()
 
-    def _last(self) -> Mark:
+    def _end(self) -> _End:
         with self.engine.connect() as connection:
-            newest = connection.execute(
-                select(journal.c.number, journal.c.hash).order_by(desc(journal.c.number)).limit(1)
-            ).first()
-        return Mark(newest.number, newest.hash) if newest else Mark(0, GENESIS)
+            newest = connection.execute(_END).first()
+        return _End(Mark(newest.number, newest.hash), newest.mac or b"") if newest else _End(Mark(0, GENESIS), b"")
+
+    def _misfit(self, end: _End, span: Span, key: bytes) -> str:
+        """Why the chain can't end there, as far as its last row and the head tell; "" when it can."""
+        if end.mark in (span.before, span.after):
+            return ""
+        if end.mark.count <= span.after.count:
+            return (
+                f"The journal ends at row {end.mark.count} and should end at row {span.after.count}: it was cut or"
+                " edited."
+            )
+        # The head is told of a row after it was synced, if at all: we may have written more.
+        if self._mark_at(span.after.count) == span.after and hmac.compare_digest(end.mac, _mac(end.mark, key)):
+            return ""
+        return f"{end.mark.count - span.after.count} rows were added behind the journal's back."
+
+    def _mark_at(self, number: int) -> Mark:
+        if number == 0:
+            return Mark(0, GENESIS)
+        with self.engine.connect() as connection:
+            found = connection.execute(select(journal.c.hash).where(journal.c.number == number)).scalar()
+        return Mark(number, found or b"")
+
+    def _sync(self) -> None:
+        """Bring to the disk what a process that was killed left with the kernel. Raises Unavailable."""
+        # Of the database itself no descriptor may be closed here: this process's locks on it would go with it.
+        log_ahead = self._path.with_name(f"{self._path.name}-wal")
+        try:
+            handle = os.open(log_ahead, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise JournalFailed(
+                f"The state database can't be synced: {error.strerror}.",
+                next_step="goex doctor says what is wrong.",
+            ) from error
 
 
-def _misfit(end: Mark, span: Span) -> str:
-    if end.count > span.after.count:
-        return f"{end.count - span.after.count} rows were added behind the journal's back."
-    return f"The journal ends at row {end.count} and should end at row {span.after.count}: it was cut or edited."
+def _mac(mark: Mark, key: bytes) -> bytes:
+    return hmac.digest(key, _VOUCHED.pack(_MAGIC, mark.count, mark.hash), hashlib.sha256)
+
+
+def _driver(connection: Connection) -> sqlite3.Connection:
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    return driver
 
 
 def _open(path: Path) -> Engine:

@@ -1,9 +1,8 @@
 """The head of the chain, kept outside the database and MACed with a key of the vault.
 
-Before a transaction is committed the head says where the chain was and where it is about to be, and is synced; after
-the commit it says where the chain is. So a crash at any moment leaves a chain that ends where the head says, and
-nothing else does: a row too few was cut, a row too many was forged. Two slots are written in turn, so that a torn write
-hurts only the one that is being written.
+It says how far the chain reached when it had been synced last: a chain that ends before that was cut. It is written
+after the database, so it is never ahead of it. Two slots are written in turn, so that a torn write hurts only the one
+that is being written.
 """
 
 from __future__ import annotations
@@ -33,7 +32,8 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where the chain may end: at `before` or at `after`, which are one unless a transaction was being committed."""
+    """What a head says: the chain ended at `before` or at `after`. They are one, but in a head that a GoEx wrote which
+    announced each commit beforehand, and was killed in the middle of one."""
 
     before: Mark
     after: Mark
@@ -46,12 +46,10 @@ class Head:
         self._path = path
         self._sequence = 0
 
-    def write(self, span: Span, key: bytes, *, sync: bool) -> None:
+    def write(self, mark: Mark, key: bytes, *, sync: bool) -> None:
         """Replace the older slot, durably if `sync`. Raises Unavailable when the disk refuses."""
         self._sequence += 1
-        body = _BODY.pack(
-            _MAGIC, self._sequence, span.before.count, span.before.hash, span.after.count, span.after.hash
-        )
+        body = _BODY.pack(_MAGIC, self._sequence, mark.count, mark.hash, mark.count, mark.hash)
         slot = body + hmac.digest(key, body, hashlib.sha256)
         try:
             handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

@@ -49,12 +49,15 @@ journal = Table(
     Column("to_state", String(16), nullable=False),
     Column("facts", Text, nullable=False),  # canonical JSON
     Column("hash", LargeBinary(32), nullable=False),
+    Column("mac", LargeBinary(32)),  # of number and hash; none in rows of a GoEx that made none
     # With the kind: else the rows of one action would be looked for among all rows of a kind.
     Index("journal_action", "action_id", "kind", "number"),
     Index("journal_at", "at"),
     Index("journal_agent", "agent", "number"),
     Index("journal_kind", "kind", "number"),
 )
+# What a row says, and its hash.
+ROW = tuple(column for column in journal.c if column.name != "mac")
 
 # The present state of each action: derivable from the chain, whose rows hold the hashes of these texts.
 actions = Table(
@@ -237,12 +240,18 @@ def _keep_pairs(connection: Connection) -> None:
     pair_uses.create(connection)
 
 
+def _authenticate_rows(connection: Connection) -> None:
+    """Each row is authenticated by itself."""
+    connection.exec_driver_sql("ALTER TABLE journal ADD COLUMN mac BLOB")
+
+
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
     _create,
     _find_by_what_was_done,
     _bind_and_count_grants,
     _keep_rules,
     _keep_pairs,
+    _authenticate_rows,
 )
 _NEWEST = len(MIGRATIONS)  # what `_create` makes
 

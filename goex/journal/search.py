@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Select, desc, func, or_, select
 
 from goex.journal.actions import ActionRow, action_row
 from goex.journal.chain import Journal, Row, stamp
-from goex.journal.schema import actions, journal, touched
+from goex.journal.schema import ROW, actions, journal, touched
 from goex.journal.walk import GENESIS
 from policies.catalog import Risk
 
@@ -112,7 +112,7 @@ def _rows(wanted: Wanted) -> Select[Any]:
         found.append(_holds(journal.c.facts, wanted.text))
     if wanted.of_actions:
         found.append(journal.c.action_id.in_(select(actions.c.id).where(*_of_actions(wanted))))
-    return select(journal).where(*found)
+    return select(*ROW).where(*found)
 
 
 def _of_actions(wanted: Wanted) -> list[ColumnElement[bool]]:

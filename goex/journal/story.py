@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 from sqlalchemy import select
 
 from goex.journal.chain import Journal, Row
+from goex.journal.schema import ROW, journal
 from goex.journal.schema import grants as grants_table
-from goex.journal.schema import journal
 from policies.errors import GoexError
 from policies.jsonvalue import canonical, parse
 
@@ -89,7 +89,7 @@ def decisions(journal_: Journal, ids: Iterable[str]) -> dict[str, Decided]:
     rows: dict[str, list[Row]] = defaultdict(list)
     with journal_.reading() as connection:
         for start in range(0, len(wanted), _MOST_NAMED):
-            query = select(journal).where(
+            query = select(*ROW).where(
                 journal.c.action_id.in_(wanted[start : start + _MOST_NAMED]), journal.c.kind.in_(_DECIDING)
             )
             for raw in connection.execute(query.order_by(journal.c.number)):
@@ -165,7 +165,7 @@ def _given(journal_: Journal, ids: set[str]) -> dict[str, UsedGrant]:
     with journal_.reading() as connection:
         for start in range(0, len(wanted), _MOST_NAMED):
             named = select(grants_table.c.why).where(grants_table.c.id.in_(wanted[start : start + _MOST_NAMED]))
-            query = select(journal).where(journal.c.kind == "grant", journal.c.action_id.in_(named))
+            query = select(*ROW).where(journal.c.kind == "grant", journal.c.action_id.in_(named))
             for raw in connection.execute(query):
                 row = Row(*raw)
                 found |= {grant.id: grant for grant in _grants(row, _facts(row))}

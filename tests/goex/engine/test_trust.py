@@ -99,7 +99,7 @@ ALTERED = {
     "the newest row is cut": "delete from journal where number = (select max(number) from journal)",
     "a row between is cut": "delete from journal where kind = 'assess'",
     "a row is put in at the end": "insert into journal select number + 10, at, action_id, agent, kind, from_state, "
-    "to_state, facts, hash from journal where kind = 'ask'",
+    "to_state, facts, hash, mac from journal where kind = 'ask'",
     "a row before it is edited": "update journal set hash = x'00' where number = 1",
 }
 

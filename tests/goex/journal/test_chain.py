@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import sqlite3
+import subprocess
+import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, func, inspect, select
 
 from goex.journal.actions import Actions
-from goex.journal.chain import Journal, JournalBroken, JournalFailed, JournalLocked
-from goex.journal.head import Head, Span
+from goex.journal.chain import Journal, JournalBroken, JournalFailed, JournalLocked, Row, _mac
+from goex.journal.head import Head, Mark, Span
 from goex.journal.schema import MIGRATIONS, migrate, schema_version
 from goex.journal.schema import journal as journal_table
 from goex.journal.states import LEGAL, Event, IllegalStep, State, render_table, step
 from policies.actions import Files
+from policies.errors import Unavailable
 
 KEY = b"k" * 32
 
@@ -37,6 +43,17 @@ def filled(folder: Path, rows: int = 5) -> None:
     for number in range(rows):
         journal.append("note", action_id="a-1", agent="tester", facts={"n": number})
     journal.close()
+
+
+def add_row(folder: Path, mac: Callable[[bytes], bytes | None]) -> None:
+    """Add row 6 to a chain of 5, with the hash that it must have."""
+    with sqlite3.connect(folder / "state.db") as connection:
+        last = connection.execute("select hash from journal where number = 5").fetchone()[0]
+        row = Row(6, "2026-01-01T00:00:00.000000Z", "a-1", "tester", "note", "", "", "{}", b"")
+        hash = row.seal(last)
+        values = (row.number, row.at, row.action_id, row.agent, row.kind, "", "", row.facts, hash, mac(hash))
+        connection.execute("insert into journal values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+    connection.close()
 
 
 def edit(folder: Path, statement: str) -> None:
@@ -95,13 +112,61 @@ def test_a_tail_that_is_cut_while_it_runs_shows(folder: Path) -> None:
 
 
 def test_one_row_more_than_the_head_says_was_forged(folder: Path) -> None:
+    """Whoever knows how a row's hash is made can add one; its MAC they can't make."""
+    filled(folder)
+    add_row(folder, lambda hash: b"")
+    with pytest.raises(JournalBroken, match="1 rows were added"):
+        opened(folder)
+
+
+@pytest.mark.parametrize("mac", ["none", "of another key", "of the row before", "of a number before"])
+def test_a_row_with_a_mac_that_is_not_its_own_was_forged(folder: Path, mac: str) -> None:
+    filled(folder)
+    with sqlite3.connect(folder / "state.db") as connection:
+        hashes = dict(connection.execute("select number, hash from journal"))
+        macs = dict(connection.execute("select number, mac from journal"))
+    connection.close()
+    made = {
+        "none": lambda hash: None,
+        "of another key": lambda hash: _mac(Mark(6, hash), b"x" * 32),
+        "of the row before": lambda hash: macs[5],
+        "of a number before": lambda hash: _mac(Mark(5, hash), KEY),
+    }
+    assert macs[5] == _mac(Mark(5, hashes[5]), KEY)  # the control: so it is made
+    add_row(folder, made[mac])
+    with pytest.raises(JournalBroken, match="1 rows were added"):
+        opened(folder)
+
+
+def test_a_row_that_we_wrote_and_no_head_tells_of_is_ours(folder: Path) -> None:
+    """The control of the two above, and what a crash between a commit and its head leaves."""
     filled(folder)
     head = (folder / "journal.head").read_bytes()
     journal = opened(folder)
     journal.append("note", action_id="a-1")
     journal.close()
     (folder / "journal.head").write_bytes(head)
-    with pytest.raises(JournalBroken, match="1 rows were added"):
+    again = opened(folder)
+    assert (again.count, again.verify().good, again.head()[1]) == (6, True, True)
+
+
+def test_a_longer_chain_of_before_a_restore_is_not_taken_for_this_one(folder: Path) -> None:
+    """Both ends are ours; the head went another way at row 6."""
+    filled(folder)
+    shorter = (folder / "state.db").read_bytes()
+    head = (folder / "journal.head").read_bytes()
+    journal = opened(folder)
+    for _ in range(5):
+        journal.append("note", facts={"was": "before"})
+    journal.close()
+    longer = (folder / "state.db").read_bytes()
+    (folder / "state.db").write_bytes(shorter)
+    (folder / "journal.head").write_bytes(head)
+    journal = opened(folder)
+    journal.append("note", facts={"is": "now"})
+    journal.close()
+    (folder / "state.db").write_bytes(longer)
+    with pytest.raises(JournalBroken, match="4 rows were added"):
         opened(folder)
 
 
@@ -109,7 +174,7 @@ class Crash(BaseException):
     """The process ends here."""
 
 
-@pytest.mark.parametrize("when", ["before the head", "before the commit", "after the commit"])
+@pytest.mark.parametrize("when", ["before the commit", "before the head", "after the head"])
 def test_a_crash_around_a_commit_of_several_rows_is_no_forgery(
     folder: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
@@ -117,22 +182,126 @@ def test_a_crash_around_a_commit_of_several_rows_is_no_forgery(
     journal = opened(folder)
     written = Head.write
 
-    def write(self: Head, span: Span, key: bytes, *, sync: bool) -> None:
-        if when == "before the head" or (when == "after the commit" and not sync):
-            raise Crash
-        written(self, span, key, sync=sync)
-        if when == "before the commit":
-            raise Crash
+    def write(self: Head, mark: Mark, key: bytes, *, sync: bool) -> None:
+        if when == "after the head":
+            written(self, mark, key, sync=sync)
+        raise Crash
 
     with monkeypatch.context() as patched:
         patched.setattr(Head, "write", write)
         with pytest.raises(Crash), journal.transaction() as transaction:
             for _ in range(3):
                 transaction.append("note")
+            if when == "before the commit":
+                raise Crash
     journal.close()
     again = opened(folder)
-    assert again.count == (8 if when == "after the commit" else 5)
+    assert again.count == (5 if when == "before the commit" else 8)
     assert again.verify().good
+
+
+def test_what_is_not_lasting_outlives_the_process_and_may_fall_to_a_power_failure(folder: Path) -> None:
+    """Whatever the disk kept of what wasn't synced: the chain is whole, and reaches as far as what was."""
+    journal = opened(folder)
+    journal.append("note")
+    synced = (folder / "state.db-wal").stat().st_size
+    for _ in range(3):
+        journal.append("note", lasting=False)
+    left = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    wal = left["state.db-wal"]
+    assert len(wal) > synced
+    counts = set()
+    for size in {*range(synced, len(wal), 512), len(wal)}:
+        lost = folder / f"lost-{size}"
+        lost.mkdir()
+        for name, data in left.items():
+            if not name.endswith("-shm"):  # never on a disk
+                (lost / name).write_bytes(data[:size] if name == "state.db-wal" else data)
+        again = opened(lost)
+        assert again.verify().good
+        again.append("note")
+        counts.add(again.count)
+        assert opened(lost).verify().good
+        again.close()
+    assert counts == {2, 3, 4, 5}
+    # The control: a head that told of what wasn't synced would make of it a journal that was cut.
+    journal._vouch(KEY)
+    ahead = folder / "ahead"
+    ahead.mkdir()
+    for name in ("state.db", "journal.head"):
+        (ahead / name).write_bytes((folder / name).read_bytes())
+    (ahead / "state.db-wal").write_bytes(wal[:synced])
+    with pytest.raises(JournalBroken, match="cut"):
+        opened(ahead)
+
+
+def synced(folder: Path, *steps: str) -> list[list[str]]:
+    """The files that a process synced in each of these steps, in order, as the kernel was asked to. It ends as if it
+    had been killed."""
+    strace = shutil.which("strace")
+    if strace is None:
+        pytest.skip("strace isn't here")
+    lines = [
+        "import os",
+        "from pathlib import Path",
+        "from goex.journal.chain import Journal",
+        f"journal = Journal(Path({str(folder)!r}) / 'state.db', Path({str(folder)!r}) / 'journal.head')",
+        *(line for step in steps for line in ("os.getppid()", step)),
+        "os.getppid()",
+        "os._exit(0)",
+    ]
+    command = [strace, "-f", "-y", "-e", "trace=getppid,fsync,fdatasync", sys.executable, "-c", "\n".join(lines)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    parts = done.stderr.split("getppid(")[1:-1]
+    return [[Path(file).name for file in re.findall(r"sync\(\d+<([^>]*)>", part)] for part in parts]
+
+
+def test_what_is_lasting_is_synced_and_what_is_not_goes_with_the_next_that_is(folder: Path) -> None:
+    filled(folder)
+    steps = ('journal.append("note")', 'journal.append("note", lasting=False)', 'journal.append("note")')
+    unlocking, *asked = synced(folder, f"journal.unlock({KEY!r})", *steps)
+    assert "journal.head" in unlocking
+    assert [bool(files) for files in asked] == [True, False, True]
+    assert asked[2][-1] == "state.db-wal"
+
+
+def test_a_head_tells_of_what_a_killed_process_left_only_once_it_is_on_the_disk(folder: Path) -> None:
+    filled(folder)
+    synced(folder, f"journal.unlock({KEY!r})", 'journal.append("note")', 'journal.append("note", lasting=False)')
+    (unlocking,) = synced(folder, f"journal.unlock({KEY!r})")
+    assert unlocking.index("state.db-wal") < unlocking.index("journal.head")
+    assert opened(folder).count == 7
+
+
+def test_another_process_that_looks_and_goes_leaves_the_database_to_this_one(folder: Path) -> None:
+    """The locks of a process on a file are lost with whatever descriptor of that file it closes first; the other would
+    then think itself the last, and take what wasn't moved into the database with it."""
+    filled(folder)
+    journal = opened(folder)
+    look = "import sqlite3 as s, sys; print(*s.connect(sys.argv[1]).execute('select count(*) from journal').fetchone())"
+    for count in (5, 6, 7):
+        shown = subprocess.run([sys.executable, "-c", look, str(folder / "state.db")], capture_output=True, text=True)
+        assert shown.stdout == f"{count}\n", shown.stderr
+        journal.append("note")
+    assert journal.verify().good
+
+
+def test_a_head_that_cannot_be_written_stops_the_next_transaction_not_this_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = opened(folder)
+    with monkeypatch.context() as patched:
+
+        def refuse(*_: object, **__: object) -> None:
+            raise Unavailable("The disk refuses.")
+
+        patched.setattr(Head, "write", refuse)
+        journal.append("note")
+        with pytest.raises(Unavailable, match="refuses"):
+            journal.append("note")
+        assert journal.count == 1
+    journal.append("note")
+    assert (journal.count, opened(folder).verify().good) == (2, True)
 
 
 @pytest.mark.parametrize("damage", ["gone", "another key", "one byte"])
