@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import base64
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
 from runtimes.gateway.redact import HTML_NAMES, JSON_SHORT, SHORTEST_ENCODED, base64_core, units_of
@@ -29,11 +30,12 @@ _WRAP = rb"(?:[\r\n\t ]|\\[rnt])*"
 
 
 class Quick:
-    """Whether any of some expressions is found in bytes."""
+    """Whether any of some expressions is found in bytes. `secret`: they spell one; else what they compile to is kept,
+    since compiling takes longer than most actions."""
 
-    def __init__(self, expressions: Iterable[bytes]) -> None:
-        wanted = sorted(set(expressions))
-        self._database = _compile(wanted) if wanted else None
+    def __init__(self, expressions: Iterable[bytes], *, secret: bool = True) -> None:
+        wanted = tuple(sorted(set(expressions)))
+        self._database = _made(wanted, _compile if secret else _compile_once) if wanted else None
         self.works = not wanted or self._database is not None
         self._found = False
         self._lock = threading.Lock()  # what the matcher works in is one search's at a time
@@ -63,22 +65,32 @@ class Sieve:
         return self._quick.finds(data)
 
 
-def _compile(expressions: list[bytes]) -> tuple[Any, Any] | None:
+def _made(expressions: tuple[bytes, ...], compile: Callable[[tuple[bytes, ...]], Any]) -> tuple[Any, Any] | None:
     try:
         import hyperscan  # a native library: loaded only where bodies are streamed
     except ImportError:
         return None
     try:
-        # Blocks alone: with the package's streams, 0.9.1 frees what is still in use.
-        database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
-        flags = hyperscan.HS_FLAG_SINGLEMATCH | hyperscan.HS_FLAG_DOTALL
-        database.compile(
-            expressions=expressions, ids=list(range(len(expressions))), elements=len(expressions),
-            flags=[flags] * len(expressions),
-        )  # fmt: skip
+        database = compile(expressions)
         return database, hyperscan.Scratch(database)
     except hyperscan.HyperscanError:  # a processor that it doesn't know, or a pattern: look at everything then
         return None
+
+
+def _compile(expressions: tuple[bytes, ...]) -> Any:
+    import hyperscan
+
+    # Blocks alone: with the package's streams, 0.9.1 frees what is still in use.
+    database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
+    flags = hyperscan.HS_FLAG_SINGLEMATCH | hyperscan.HS_FLAG_DOTALL
+    database.compile(
+        expressions=list(expressions), ids=list(range(len(expressions))), elements=len(expressions),
+        flags=[flags] * len(expressions),
+    )  # fmt: skip
+    return database
+
+
+_compile_once = lru_cache(maxsize=16)(_compile)
 
 
 def _expressions(secret: bytes) -> list[bytes]:
