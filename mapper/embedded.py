@@ -12,6 +12,7 @@ import json
 import math
 import re
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
@@ -20,6 +21,7 @@ from importlib.resources import files
 from mapper import dates
 from mapper.catalog import Catalog
 from mapper.filling import Filler, kinds
+from mapper.hesitating import Rival, doubts
 from mapper.ranking.features import TRAITS
 from mapper.ranking.index import Found, Hit, Index
 from mapper.slots import Slots, extract
@@ -36,7 +38,7 @@ _FILLED, _MISSING, _UNUSED, _KIND = 1.2, 1.6, 2.2, 2.0
 _MOST_FILLED = 4
 _SHARPER = 0.55  # scores are this many times too flat for the shares that they stand for
 # The probability that the first reading is right, from which it is taken without asking; the riskier, the surer.
-SURE = {Risk.READ: 0.82, Risk.WRITE: 0.86, Risk.DELETE: 0.9, Risk.ADMIN: 0.93}
+SURE = {Risk.READ: 0.82, Risk.WRITE: 0.88, Risk.DELETE: 0.9, Risk.ADMIN: 0.93}
 # The probability that nothing fits, from which it says that this may be so; that it seems so; and from which not even
 # what comes nearest is shown. Wanting what nothing does is rare, so that the first is far below a half.
 DECLINES, _SEEMS, _GIVES_UP = 0.065, 0.3, 0.5
@@ -152,6 +154,8 @@ class EmbeddedProposer:
         if best.probability < SURE[best.method.risk]:
             others = [reading.method.id for reading in readings[1:_OFFERED] if reading.probability > 0.05]
             notes.append(f"It may be {' or '.join([best.method.id, *others])}.")
+        if not notes:
+            notes += self._doubts(text, readings, signs)
         return Proposed(readings, sure=not notes, notes=tuple(notes), nothing=nothing)
 
     def readings(
@@ -196,6 +200,16 @@ class EmbeddedProposer:
     def _now(self) -> int:
         store = self._catalog.store
         return store.generation if store is not None else 0
+
+    def _doubts(self, text: str, readings: tuple[Reading, ...], signs: Mapping[str, float]) -> tuple[str, ...]:
+        best = readings[0]
+        told = bool(signs["named"] or signs["kind"])
+        rivals = [
+            Rival(each.method, each.calls, best.score - each.score, told and each.method.service != best.method.service)
+            for each in readings[1:]
+        ]
+        wish = self._extracted(text).wish
+        return doubts(self._catalog, best.method, best.calls, rivals, wish, text)
 
     def _extracted(self, text: str) -> Slots:
         if self._spellings is None:
