@@ -17,9 +17,9 @@ demo: services ## Set everything up, and show an action asked for, approved, run
 	@$(SIGNALS) $(BIN)/python tests/demo/demo.py $(ARGS)
 
 .PHONY: test
-test: services ## Run the tests, two files at a time (ARGS="-k name" for some of them)
+test: services ## Run the tests, three files at a time (ARGS="-k name" for some of them)
 	@base=$$(mktemp -d /tmp/goXXXX) && trap 'rm -rf "$$base"' EXIT && \
-	    $(SIGNALS) $(BIN)/pytest -n 2 --dist loadfile --basetemp="$$base" $(ARGS) # sockets want short paths
+	    $(SIGNALS) $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --basetemp="$$base" $(ARGS) # sockets want short paths
 
 .PHONY: thorough
 thorough: services ## Run the tests that are too long for every time

@@ -21,6 +21,12 @@ def pytest_configure() -> None:
             signal.signal(number, handler)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with a slow test first: processes take file by file, and a slow one at the end leaves the others idle."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 def pytest_unconfigure() -> None:
     if "PYTEST_XDIST_WORKER" not in os.environ:
         shutil.rmtree(run_folder(), ignore_errors=True)

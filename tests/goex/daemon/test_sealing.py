@@ -73,6 +73,7 @@ def test_the_person_at_a_terminal_keeps_it_open() -> None:
                 terminal.expect("Approval passphrase: ", seconds=30)
                 terminal.type(APPROVAL_PASSPHRASE)
                 terminal.wait()
+            time.sleep(3)
         assert status(daemon).vault == "unsealed"
         assert why(daemon) == []
 
