@@ -235,9 +235,13 @@ class Daemon:
         """A connection, kept until the daemon ends: a session lasts as long as its connection."""
         key = (socket, session)
         if key not in self._channels:
-            options = (("grpc.use_local_subchannel_pool", 1), ("grpc.default_authority", "localhost"))
-            self._channels[key] = grpc.insecure_channel(f"unix:{socket}", options=options)
+            self._channels[key] = self.connect(socket)
         return self._channels[key]
+
+    def connect(self, socket: Path) -> grpc.Channel:
+        """A connection of the caller's own, for it to close."""
+        options = (("grpc.use_local_subchannel_pool", 1), ("grpc.default_authority", "localhost"))
+        return grpc.insecure_channel(f"unix:{socket}", options=options)
 
     def disconnect(self) -> None:
         """Close every connection that was made here."""
