@@ -310,6 +310,14 @@ def test_unusual_values_come_back_as_they_were(ground: Ground) -> None:
     there_and_back(ground, "DELETE FROM odd", "delete")
 
 
+@pytest.mark.parametrize("value", [b"", b"\x00", "", 0.5], ids=["no bytes", "a byte", "no text", "a number"])
+def test_a_statement_may_name_any_value(ground: Ground, value: object) -> None:
+    column, text = {bytes: "b", str: "t", float: "n"}[type(value)], ground.literal(value)
+    ground.execute(_insert_odd(ground, 1, column, value))
+    there_and_back(ground, f"UPDATE odd SET {column} = NULL WHERE {column} = {text}", "update")
+    there_and_back(ground, f"DELETE FROM odd WHERE {column} = {text}", "delete")
+
+
 def _insert_odd(ground: Ground, number: int, column: str, value: object) -> str:
     text = ground.literal(value)
     if ground.dialect is not Dialect.SQLITE and value == -(2**63):

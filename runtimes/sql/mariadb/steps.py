@@ -97,8 +97,9 @@ def _froms(tree: exp.Expr, base: exp.Expr, table: Table) -> tuple[tuple[str, str
             )
     bounded = limit is not None and _total(order, table)
     found: list[tuple[str, str, str]] = []
+    length = len(tree.sql("mysql"))  # sqlglot's common dialect can't write x''
     for alias in _aliases(base, table):
-        mark = f"goex_{len(found)}_{len(tree.sql())}"
+        mark = f"goex_{len(found)}_{length}"
         query = exp.Select(
             expressions=[exp.Column(this=exp.to_identifier(mark, quoted=True))],
             from_=exp.From(this=base.copy()),
