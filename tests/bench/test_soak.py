@@ -1,4 +1,4 @@
-"""`make soak` with eighty actions, one of each sort at least; and that it sees what could be left, and memory that grows.
+"""`make soak` with eighty actions, one of each sort at least; what could be left is seen, and memory that grows."""
 
 from __future__ import annotations
 
