@@ -14,6 +14,8 @@ scopes say and open, none about one provider:
 * a scope that only looks at one kind of thing (`photos`, `availability`) fits calls that name that kind, as long as
   there is one that looks at all of them; of several kinds side by side (`sleep`, `location`), the one that is named,
   or that everyday words stand for;
+* where a call may change something, and the provider lists a scope that changes and not the one that only looks at the
+  same, looking doesn't do, and a scope that looks at something beside doesn't either;
 * a scope of another service's is second to one of this service's own;
 * a scope over what is said about things doesn't destroy them, and one that only looks doesn't change them by SQL.
 
@@ -95,21 +97,23 @@ def doubts(
     call: Call | None,
     among: Mapping[str, Candidate],
     known: frozenset[str],
+    looked: frozenset[str] = frozenset(),
     *,
     home: str = "",
     words: str = "",
 ) -> dict[str, int]:
     """How doubtful each candidate is for this call; 0: it fits.
 
-    `known` are the bases of all scopes of the service that change things; `home` is the service as its provider calls
-    it; `words` are the person's own, which choose between kinds of data alone.
+    `known` are the bases of all scopes of the service that change things, `looked` of those that only look; `home` is
+    the service as its provider calls it; `words` are the person's own, which choose between kinds of data alone.
     """
     facts = _Facts(method, call, words, home)
+    facts.looked = looked
     facts.beginnings = frozenset(base[:end] for base in known for end, char in enumerate(base) if char == ".")
     found = {name: _refused(method, facts, name) for name in among}
     for name, each in among.items():
         found[name] += _limited(each, facts, known)
-    for rule in (_others, _owned, _made, _opened, _subsets, _foreign, _elsewhere, _more, _kinds):
+    for rule in (_aside, _others, _owned, _made, _opened, _subsets, _foreign, _elsewhere, _more, _kinds):
         sound = {name: each for name, each in among.items() if found[name] == 0}
         if len(sound) < 2:
             break
@@ -124,6 +128,7 @@ class _Facts:
     def __init__(self, method: Method, call: Call | None, words: str, home: str) -> None:
         self.method = method
         self.home = home
+        self.looked: frozenset[str] = frozenset()  # bases of the service's scopes that only look
         self.beginnings: frozenset[str] = frozenset()  # of the names of scopes that change things, up to a dot
         self.arguments: Mapping[str, JsonValue] = {**method.defaults, **(call.arguments if call is not None else {})}
         leaves = list(_leaves(self.arguments))[:_MAX_WORDS]
@@ -229,6 +234,21 @@ def _limited(each: Candidate, facts: _Facts, known: frozenset[str]) -> int:
     return found
 
 
+def _aside(among: Mapping[str, Candidate], facts: _Facts, known: frozenset[str]) -> list[str]:
+    """Those that look at something beside, where looking doesn't do: of one beginning the provider lists a scope that
+    changes, and not the one that only looks at the same (`contacts`, not `contacts.readonly`)."""
+    if facts.method.risk is Risk.READ:
+        return []
+    looking = {each.said.base for each in among.values() if each.said.looks}
+    changing = {each.said.base: each.said.segments[:1] for each in among.values() if not each.said.looks}
+    without = {first for base, first in changing.items() if base in facts.looked - looking}
+    return [
+        name
+        for name, each in among.items()
+        if each.said.looks and each.said.base not in changing and each.said.segments[:1] in without
+    ]
+
+
 def _subsets(among: Mapping[str, Candidate], facts: _Facts, known: frozenset[str]) -> list[str]:
     """Those that look at one kind of thing which the call doesn't name, where others look at all, or change all."""
     narrow, wide = [], 0
@@ -253,7 +273,8 @@ def _is_general(each: Candidate, facts: _Facts, known: frozenset[str]) -> bool:
 
 
 def _named(each: Candidate, facts: _Facts) -> bool:
-    last = each.said.segments[-1] if each.said.segments else ""
+    things = [segment for segment in each.said.segments if segment not in _OWN_NAMES]  # `me` says whose, not what
+    last = things[-1] if things else ""
     mine = set(stems(last)) | {"".join(stems(last))}
     return bool(mine & (facts.method_stems | facts.value_stems))
 

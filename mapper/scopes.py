@@ -261,10 +261,11 @@ def _allowing(method: Method, scopes: Mapping[str, Scope]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*named, *sorted(more))))
 
 
-def _changing(service: Service) -> frozenset[str]:
-    """The bases of the service's scopes that change things."""
-    found = (said(name, scope.description) for name, scope in service.scopes.items())
-    return frozenset(each.base for each in found if each.risk is not Risk.READ)
+def _bases(service: Service) -> tuple[frozenset[str], frozenset[str]]:
+    """The bases of the service's scopes that change things, and of those whose names say that they only look."""
+    found = [said(name, scope.description) for name, scope in service.scopes.items()]
+    changing = frozenset(each.base for each in found if each.risk is not Risk.READ)
+    return changing, frozenset(each.base for each in found if each.looks)
 
 
 def _speaks(scope: Scope) -> bool:
@@ -359,7 +360,8 @@ class _Search:
         among = candidates(
             service.scopes, names, self._reach.__getitem__, lambda name: len(self._catalog.unlocks(service.name, name))
         )
-        doubt = doubts(method, call, among, _changing(service), home=service.provider_name, words=self._words)
+        changing, looking = _bases(service)
+        doubt = doubts(method, call, among, changing, looking, home=service.provider_name, words=self._words)
         least = min(doubt.values())
         if least >= REFUSED:
             raise InvalidInput(

@@ -68,7 +68,7 @@ _CHANGES = _named(
     upload copy move start stop watch replace modify enable disable attach detach publish approve reject cancel run
     execute restore rename merge apply submit deploy install sync trash untrash undelete archive unarchive subscribe
     unsubscribe assign unassign post put write save reset invite accept decline complete close open lock unlock link
-    unlink register mark unmark hide
+    unlink register mark unmark hide touch invoke
     """
 )
 

@@ -75,6 +75,36 @@ def test_one_kind_is_taken_where_nothing_else_only_looks() -> None:
     assert least(made, "things.list") == {"files.pictures.readonly"}
 
 
+def test_looking_at_something_beside_doesnt_change_what_only_looking_at_it_doesnt() -> None:
+    made = files(
+        **{
+            "things.copy": (Risk.WRITE, "files files.pictures.readonly"),
+            "things.watch": (Risk.WRITE, "files files.readonly files.pictures.readonly"),
+            "things.list": (Risk.READ, "files files.pictures.readonly"),
+        }
+    )
+    assert least(made, "things.copy") == {"files"}
+    assert least(made, "things.watch") == {"files.readonly"}
+    assert least(made, "things.list") == {"files.pictures.readonly"}
+
+
+def test_whose_things_are_says_nothing_of_what_they_are() -> None:
+    scopes = {
+        "work.me": "See and edit your work",
+        "work.me.readonly": "View your work",
+        "marks.me.readonly": "View your marks",
+    }
+    made = catalog(
+        scopes,
+        {
+            "marks.get": (Risk.READ, "work.me.readonly marks.me.readonly"),
+            "work.get": (Risk.READ, "work.me.readonly"),
+            "work.list": (Risk.READ, "work.me.readonly"),
+        },
+    )
+    assert least(made, "marks.get") == {"marks.me.readonly"}
+
+
 def test_what_the_app_made_isnt_what_was_there() -> None:
     made = files(**{"things.delete": (Risk.DELETE, "files files.app.created"), "a.b": (Risk.ADMIN, "files")})
     assert least(made, "things.delete") == {"files"}

@@ -50,11 +50,11 @@ def test_the_cases_are_many_and_of_many_services() -> None:
     assert len({case["service"] for case in found}) >= 90
 
 
-# Three sets (o1; o2 and o3; o4), each written before the rule was tried on it: then 98.2 %, 98.7 % and 99.2 % were
-# accepted, 1.2 %, 0.9 % and 0.8 % too wide. What was learnt from them since are principles (`mapper.scope_fit`).
+# Four sets (o1; o2 and o3; o4; o5), each written before the rule was tried on it: then 98.2 %, 98.7 %, 99.2 % and
+# 97.5 % were accepted, 1.2 %, 0.9 %, 0.8 % and 0.6 % too wide. What was learnt since are principles (`mapper.scope_fit`).
 def test_the_rule_alone_on_cases_written_blind(google_catalog: Catalog) -> None:
     found = measure(google_catalog, cases(MORE))
-    assert found.cases >= 500
+    assert found.cases >= 660
     assert found.accepted_pct >= 99.5, found.failures
     assert found.excessive_pct <= 0.2, found.failures
 

@@ -82,6 +82,8 @@ READ_ONLY = "https://www.googleapis.com/auth/things.readonly"
         ("models.predict", "not-readonly-at-all", Risk.WRITE),
         ("users.watch", READ_ONLY, Risk.WRITE),
         ("things.create", READ_ONLY, Risk.WRITE),
+        ("files.touch", READ_ONLY, Risk.WRITE),
+        ("endpoints.invoke", READ_ONLY, Risk.WRITE),
         ("things.purge", READ_ONLY, Risk.DELETE),
         ("things.setIamPolicy", READ_ONLY, Risk.ADMIN),
     ],
