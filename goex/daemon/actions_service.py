@@ -152,8 +152,7 @@ class ActionsService(rpc.ActionsServicer):
 
     def _told(self, id: str, event: Event, asker: Asker) -> pb.Event:
         """An event for whoever follows."""
-        core = self._engine.core
-        return shown_event(core, self._event(id, event), core.actions.get(id), asker)
+        return shown_event(self._engine.core, self._event(id, event), asker)
 
     def _event(self, id: str, event: Event) -> pb.Event:
         made = pb.Event(action_id=id)

@@ -37,18 +37,19 @@ def shown_action(core: Core, row: ActionRow, asker: Asker) -> pb.ActionView:
     return view
 
 
-def shown_event(core: Core, event: pb.Event, row: ActionRow, asker: Asker) -> pb.Event:
+def shown_event(core: Core, event: pb.Event, asker: Asker) -> pb.Event:
     """An event as `asker` may see it: an agent isn't told how many others wait, either."""
-    if asker.owns_all:
-        return event
     what = event.WhichOneof("what")
+    if asker.owns_all or what not in ("asking", "finished"):
+        return event
+    row = core.actions.get(event.action_id)
     if what == "asking":
         event.asking.ClearField("place")
         event.asking.ClearField("waiting")
         if asks_data(core, row):
             for name in (*_OF_THE_PLAN, "choices", "arguments"):
                 event.asking.ClearField(name)
-    elif what == "finished" and asks_data(core, row):
+    elif asks_data(core, row):
         event.finished.action.CopyFrom(shown_action(core, row, asker))
         if event.finished.HasField("problem"):
             event.finished.problem.ClearField("details")

@@ -20,9 +20,9 @@ SHELL = "/bin/bash"
 
 
 def prepare(preload=PRELOAD):
-    """What can be done before there is a job: the packages' folders, and the modules that `preload` names, loaded.
-    Yields after each part, and may be left there. Safe to call again."""
-    yield shim_module()
+    """What can be done before there is a job: the proxy's process made (first, while it is small), the packages'
+    folders, and the modules that `preload` names, loaded. Yields after each part, and may be left there."""
+    yield shim_module().prepare()
     yield with_site()
     with contextlib.suppress(OSError), open(preload, encoding="utf-8") as file:
         for name in file.read().split():

@@ -3,9 +3,11 @@
 Bytes are pumped between 127.0.0.1 and the action's socket, unread: every decision is made on the other side. Rules: one
 process and one loop for all connections, since threads count against the job's limit; what one end doesn't take isn't
 read from the other, so memory stays what it is; the end of one direction is passed on as just that. It ends with the
-process that started it.
+process that started it. That process can be made before there is a job (`prepare`): it has no socket that it could be
+reached at until the job hands it one.
 """
 
+import _signal as signal
 import contextlib
 import os
 import select
@@ -21,38 +23,77 @@ _LINGERING = 128
 _READ, _WRITE, _BROKEN, _GONE = select.EPOLLIN, select.EPOLLOUT, select.EPOLLERR, select.EPOLLHUP
 
 
+ready = None  # the connection to the process that `prepare` made
+
+
+def prepare(path=SOCKET):
+    """Make the process that will serve, while there is time: a child of this one, and as long as this one lives."""
+    global ready
+    user = os.getpid()
+    watched = _watch(user)
+    ready, given = socket.socketpair()
+    if os.fork() == 0:
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            _let_go({given.fileno(), watched})
+            _, descriptors, _, _ = socket.recv_fds(given, 1, 1)
+            given.close()
+            if descriptors:
+                Shim(socket.socket(fileno=descriptors[0]), path).serve(user, watched)
+        finally:
+            os._exit(0)
+    given.close()
+    if watched is not None:
+        os.close(watched)
+
+
 def start(port=0, path=SOCKET):
-    """Serve from a process that isn't this one's child, lest this one wait for it among its own. Returns the port that
-    was bound (any free one when `port` is 0)."""
+    """Serve, from the process that was prepared or else from one that isn't this one's child, lest this one wait for it
+    among its own. Returns the port that was bound (any free one when `port` is 0)."""
     listener = _listen(port)
     bound = listener.getsockname()[1]
+    with listener:
+        if not _handed(listener):
+            _start(listener, path)
+    return bound
+
+
+def _handed(listener):
+    """Hand the listener to the process that was prepared. Returns whether there is one."""
+    if ready is None:
+        return False
+    with ready, contextlib.suppress(OSError):  # it has been ended: another one will do
+        return socket.send_fds(ready, [b"."], [listener.fileno()]) == 1
+    return False
+
+
+def _start(listener, path):
     user = os.getpid()
     watched = _watch(user)
     child = os.fork()
     if child == 0:
         try:
             if os.fork() == 0:
-                _alone(listener, watched, path, user)
+                _let_go({listener.fileno(), watched})
+                Shim(listener, path).serve(user, watched)
         finally:
             os._exit(0)
     os.waitpid(child, 0)
-    listener.close()
     if watched is not None:
         os.close(watched)
-    return bound
 
 
-def _alone(listener, watched, path, user):
-    """Serve, having let go of everything else that was open."""
-    kept = {listener.fileno(), watched}
+def _let_go(kept):
+    """Close everything else that is open."""
     nothing = os.open("/dev/null", os.O_RDWR)
     for descriptor in range(3):
         os.dup2(nothing, descriptor)
-    for descriptor in map(int, os.listdir("/proc/self/fd")):
-        if descriptor > 2 and descriptor not in kept:
-            with contextlib.suppress(OSError):  # that of the list itself
-                os.close(descriptor)
-    Shim(listener, path).serve(user, watched)
+    low = 3  # not by /proc: it is closed to a process that can't be dumped
+    for descriptor in sorted(kept - {None}):
+        os.closerange(low, descriptor)
+        low = descriptor + 1
+    os.closerange(low, os.sysconf("SC_OPEN_MAX"))
 
 
 class Way:

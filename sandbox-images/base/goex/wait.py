@@ -78,14 +78,15 @@ def load(control):
 
     def steps():
         yield
-        for name in _LIKELY:
-            yield __import__(name)
         for path in (_CALLS, _CODE):
             yield programs.setdefault(path, compiled(path))
         names = {"__name__": "run_code", "__file__": _CODE}
         exec(programs[_CODE], names)
-        if os.path.exists(names["PRELOAD"]):
-            yield from names["prepare"]()
+        prepared = names["prepare"]() if os.path.exists(names["PRELOAD"]) else iter(())
+        yield next(prepared, None)
+        for name in _LIKELY:
+            yield __import__(name)
+        yield from prepared
         yield gc.collect()
 
     wait = _SOON
@@ -113,7 +114,9 @@ def begin(job, pipes, programs, prctl):
         nothing = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         for source, target in ((nothing, 0), (pipes[0], 1), (pipes[1], 2)):
             os.dup2(source, target)
-        os.closerange(3, 64)
+        kept = channel()
+        os.closerange(3, kept)
+        os.closerange(kept + 1, 64)
         prctl(_DUMPABLE, 1, 0, 0, 0)
         os.environ.clear()
         os.environ.update(job["env"])
@@ -128,6 +131,12 @@ def begin(job, pipes, programs, prctl):
         code = 126 if isinstance(error, PermissionError) else 127
     finally:
         os._exit(code)
+
+
+def channel():
+    """The descriptor by which the job reaches the proxy's process, if that was made; it isn't inherited further."""
+    shim = sys.modules.get("shim")
+    return 3 if shim is None or shim.ready is None else shim.ready.fileno()
 
 
 def is_python(argv):

@@ -27,12 +27,14 @@ GOEX = Path(__file__).parents[3] / "sandbox-images" / "base" / "goex"
 
 LAUNCH = """
 import json, os, sys
-sys.path.insert(0, sys.argv[1])
+sys.path.insert(0, sys.argv[2])
 import shim
-port = shim.start(0, sys.argv[2])
-told = json.loads(sys.argv[3])
+if sys.argv[1] == "prepared":
+    shim.prepare(sys.argv[3])
+port = shim.start(0, sys.argv[3])
+told = json.loads(sys.argv[4])
 os.environ.update({name: value.replace(":%d" % told["was"], ":%d" % port) for name, value in told["env"].items()})
-os.execvp(sys.argv[4], sys.argv[4:])
+os.execvp(sys.argv[5], sys.argv[5:])
 """
 
 URLLIB = """
@@ -48,10 +50,11 @@ except OSError as error:
 """
 
 
-def launch(path: str, argv: list[str], ca: str = "/nonexistent") -> list[str]:
-    """A command that becomes `argv` behind the shim, which leads to the socket at `path`."""
+def launch(path: str, argv: list[str], ca: str = "/nonexistent", made: str = "") -> list[str]:
+    """A command that becomes `argv` behind the shim, which leads to the socket at `path`. `made`: "prepared", when the
+    shim's process was there before."""
     env = {name: ca if value == CA else value for name, value in VARIABLES.items() if name != "NODE_OPTIONS"}
-    return [sys.executable, "-I", "-c", LAUNCH, str(GOEX), path, json.dumps({"was": PORT, "env": env}), *argv]
+    return [sys.executable, "-I", "-c", LAUNCH, made, str(GOEX), path, json.dumps({"was": PORT, "env": env}), *argv]
 
 
 async def program(*argv: str) -> tuple[int | None, str]:
@@ -60,7 +63,7 @@ async def program(*argv: str) -> tuple[int | None, str]:
     return made.returncode, out.decode()
 
 
-async def through(tmp_path: Path, command: list[str], **changes: Any) -> tuple[Any, Any]:
+async def through(tmp_path: Path, command: list[str], *, made: str = "", **changes: Any) -> tuple[Any, Any]:
     """Run a command behind the shim, against a gateway whose plan has one POST. {url} is filled in."""
     ca = TestCA()
     async with serving(ca.context("localhost")) as server:
@@ -72,11 +75,12 @@ async def through(tmp_path: Path, command: list[str], **changes: Any) -> tuple[A
             pem = tmp_path / "ca.pem"
             pem.write_text(box.container.ca_pem)
             argv = [part.replace("{url}", f"{origin}/api/messages") for part in command]
-            return await program(*launch(box.container.socket, argv, str(pem))), watch
+            return await program(*launch(box.container.socket, argv, str(pem), made)), watch
 
 
-async def test_a_program_that_takes_the_proxy_from_its_variables(tmp_path: Path) -> None:
-    (code, out), watch = await through(tmp_path, [sys.executable, "-c", URLLIB, "{url}"])
+@pytest.mark.parametrize("made", ["", "prepared"])
+async def test_a_program_that_takes_the_proxy_from_its_variables(tmp_path: Path, made: str) -> None:
+    (code, out), watch = await through(tmp_path, [sys.executable, "-c", URLLIB, "{url}"], made=made)
     assert (code, out.split(" ", 2)[:2]) == (0, ["200", "1"]), out
     assert json.loads(out.split(" ", 2)[2]) == {"ok": True, "id": "m-1"}
     assert len(watch.exchanges) == 1
@@ -103,12 +107,12 @@ async def test_a_socket_that_is_gone_is_an_error_not_a_hang(tmp_path: Path) -> N
     assert (code, "502" in out) == (0, True), out
 
 
+@pytest.mark.parametrize("made", ["", "prepared"])
 @pytest.mark.parametrize("how", ["exit 7", "kill -9 $$"])
-async def test_it_ends_with_the_program(tmp_path: Path, how: str) -> None:
+async def test_it_ends_with_the_program(tmp_path: Path, how: str, made: str) -> None:
     path = str(tmp_path / "nothing")
-    running = await asyncio.create_subprocess_exec(
-        *launch(path, ["sh", "-c", f"echo up; read line; {how}"]), stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
+    command = launch(path, ["sh", "-c", f"echo up; read line; {how}"], made=made)
+    running = await asyncio.create_subprocess_exec(*command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert running.stdout is not None
     assert await running.stdout.readline() == b"up\n"
     assert len(_pumps(path)) == 1
@@ -125,6 +129,39 @@ async def test_it_is_no_child_of_the_program(tmp_path: Path) -> None:
     """A program may wait for all of its children."""
     waits = "import os\ntry:\n    os.wait()\nexcept ChildProcessError:\n    print('none')"
     assert await program(*launch(str(tmp_path / "nothing"), [sys.executable, "-c", waits])) == (0, "none\n")
+
+
+PREPARED = """
+import os, signal, socket, sys, time
+sys.path.insert(0, sys.argv[1])
+import shim
+opened = socket.socket()
+shim.prepare(sys.argv[2])
+(helper,) = map(int, open(f"/proc/self/task/{os.getpid()}/children").read().split())
+for _ in range(100):
+    held = [os.readlink(f"/proc/{helper}/fd/{each}").partition(":")[0] for each in os.listdir(f"/proc/{helper}/fd")]
+    if held.count("socket") == 1:
+        break
+    time.sleep(0.05)
+print(*sorted(held))
+if sys.argv[3] == "ended":
+    os.kill(helper, signal.SIGKILL)
+    os.waitpid(helper, 0)
+port = shim.start(0, sys.argv[2])
+with socket.create_connection(("127.0.0.1", port)) as connection:
+    connection.sendall(b"x")
+    print(connection.recv(12))
+"""
+
+
+@pytest.mark.parametrize("how", ["waits", "ended"])
+def test_one_that_was_prepared_holds_nothing_until_it_is_handed_the_socket(tmp_path: Path, how: str) -> None:
+    """One that is gone by then is replaced."""
+    command = [sys.executable, "-I", "-c", PREPARED, str(GOEX), str(tmp_path / "nothing"), how]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    held, answer = done.stdout.splitlines()
+    assert held == "/dev/null /dev/null /dev/null anon_inode socket"  # whom it watches, and who will hand it one
+    assert answer == "b'HTTP/1.1 502'"
 
 
 def _pumps(path: str) -> list[int]:
