@@ -40,6 +40,7 @@ class Counts:
     _allowed: dict[str, deque[datetime]] = field(default_factory=dict)
     _denied: dict[str, deque[datetime]] = field(default_factory=dict)
     _sessions: dict[str, int] = field(default_factory=dict)
+    _most: int = _SESSIONS  # sessions, from which on old ones are looked for
     _resting: dict[str, datetime] = field(default_factory=dict)
 
     def load(self) -> None:
@@ -70,9 +71,10 @@ class Counts:
         """One more action was let through."""
         self._allowed.setdefault(agent, deque()).append(self.clock())
         self._sessions[session] = self._sessions.get(session, 0) + 1
-        if len(self._sessions) > _SESSIONS:
+        if len(self._sessions) > self._most:
             old = self.clock() - LONGEST
             self._sessions = {name: count for name, count in self._sessions.items() if began(name) > old}
+            self._most = max(_SESSIONS, 2 * len(self._sessions))  # else each action would look through all
 
     def denied(self, agent: str) -> None:
         """One more was denied, by the person or a rule. Too many, and the agent rests."""
