@@ -64,6 +64,7 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             "domain",
             r"\b(?:[a-z0-9-]{1,63}\.){1,5}(?:com|org|net|io|dev|co|app|edu|gov|uk|de|fr|se|nl|shop|info|biz|ai)\b",
         ),
+        ("table", r"\b[a-z][a-z0-9-]{1,62}(?:(?:\.[a-z_]\w{0,62}){2}|\.[a-z]+_\w{1,62})\b"),
         ("range", r"\b(?:'?[a-z]\w*'?!)?[a-z]{1,2}\d{1,5}:[a-z]{1,2}\d{0,5}\b"),
         ("year", r"\b(?:19|20)\d{2}\b"),
     )
@@ -98,7 +99,9 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 )
 _EMAIL = re.compile(r"[A-Za-z0-9._%+\-]{1,64}@([A-Za-z0-9.\-]{1,190}\.[A-Za-z]{2,24})")
 _URL = re.compile(r"(?:https?://|www\.)([^\s<>\"'/]+)([^\s<>\"']*)", re.IGNORECASE)
-_CLOUD_URI = re.compile(r"\b(gs|s3)://[^\s<>\"']+", re.IGNORECASE)
+_CLOUD_URI = re.compile(
+    rf"\b(gs|s3)://[^\s<>\"']*?[^\s<>\"',;?!](?:\.({_FILE}))?(?=[,;?!.)]{{0,3}}(?:[\s<>\"']|$))", re.IGNORECASE
+)
 _FILE_NAME = re.compile(rf"(?<![\w.()-])[\w\-.()]{{0,120}}[\w)\-]\.({_FILE})\b", re.IGNORECASE)
 _IDENTIFIER = re.compile(r"(?<![\w<])(?=[\w\-]*\d)(?=[\w\-]*[A-Za-z])[A-Za-z0-9][\w\-]{4,}(?![\w>])")
 
@@ -147,7 +150,7 @@ def _plain(text: str) -> Iterator[str]:
         found.extend(f"{name.lower()}/" for name in names[: (len(segments) + 1) // 2])
         return " " + " ".join(split_name(name) for name in names) + " "
 
-    text = _CLOUD_URI.sub(lambda match: f" <{match[1].lower()}> ", text)
+    text = _CLOUD_URI.sub(lambda match: f" <{match[1].lower()}> {match[2] or ''} ", text)
     text = _URL.sub(url, text)
     text = _EMAIL.sub(email, text)
     text = _COLLECTION.sub(path, text) if "/" in text else text

@@ -51,7 +51,7 @@ def test_the_cases_are_many_and_of_many_services() -> None:
 
 
 # Four sets (o1; o2 and o3; o4; o5), each written before the rule was tried on it: then 98.2 %, 98.7 %, 99.2 % and
-# 97.5 % were accepted, 1.2 %, 0.9 %, 0.8 % and 0.6 % too wide. What was learnt since are principles (`mapper.scope_fit`).
+# 97.5 % were accepted, 1.2 %, 0.9 %, 0.8 % and 0.6 % too wide. Since learnt: principles (`mapper.scope_fit`).
 def test_the_rule_alone_on_cases_written_blind(google_catalog: Catalog) -> None:
     found = measure(google_catalog, cases(MORE))
     assert found.cases >= 660

@@ -39,6 +39,8 @@ from mapper.ranking.text import (
         ("star acme/attic", "<repo>"),
         ("com.example.attic crashes", "<package>"),
         ("select name from shop.orders", "<sql>"),
+        ("how big is attic-dw.boxes.sizes", "<table>"),
+        ("how big is attic-dw.box_sizes?", "<table>"),
     ],
 )
 def test_values_become_kinds(text: str, kind: str) -> None:
@@ -49,6 +51,14 @@ def test_values_themselves_say_nothing() -> None:
     one = request_terms("share boxes.csv with kim@example.org on 2031-04-09")
     other = request_terms("share plans.csv with lea@example.net on 2032-05-10")
     assert one == other
+
+
+def test_what_kind_of_file_lies_in_a_bucket_is_heard() -> None:
+    assert "wav" in request_terms("what's in gs://attic/old.talks/box.wav, please") and "wav" in request_terms(
+        "s3://a/b.wav"
+    )
+    assert request_terms("list gs://attic/wav/boxes") == request_terms("list gs://attic")
+    assert "<table>" not in request_terms("is attic.example.org up, and example.com")
 
 
 def test_resource_paths_name_their_collections() -> None:
