@@ -16,6 +16,7 @@ from runtimes.gateway.contract import GatewayFailed
 _PR_SET_DUMPABLE = 4
 _PR_GET_DUMPABLE = 3
 _PR_SET_NO_NEW_PRIVS = 38
+_M_ARENA_MAX = -8  # malloc.h
 
 
 def harden() -> None:
@@ -26,6 +27,9 @@ def harden() -> None:
         raise GatewayFailed(f"The gateway can't hide its memory: {os.strerror(ctypes.get_errno())}.")
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise GatewayFailed(f"The gateway can't give up new privileges: {os.strerror(ctypes.get_errno())}.")
+    # One heap: with one for each thread, what actions leave free in theirs is of no use to others, and memory grows.
+    if hasattr(libc, "mallopt"):  # glibc
+        libc.mallopt(_M_ARENA_MAX, 1)
     # The daemon decides when it ends, by closing its end; a key pressed in a terminal doesn't.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.umask(0o077)
