@@ -7,6 +7,7 @@ Only root can look into the daemon and the gateway.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
@@ -96,10 +97,12 @@ class Looker:
 
     def _files(self, waiting_dir: Path, waiting: Set[str]) -> Iterator[str]:
         """All that lies in the daemon's home, but for the folders of containers that wait."""
-        for path in self._daemon.home.rglob("*"):
-            parts = path.relative_to(waiting_dir).parts if path.is_relative_to(waiting_dir) else ()
-            if not set(parts[1:2]) & waiting:
-                yield str(path.relative_to(self._daemon.home))
+        home = self._daemon.home
+        for folder, folders, names in os.walk(home):  # what goes meanwhile is left out
+            for path in (Path(folder) / name for name in (*folders, *names)):
+                parts = path.relative_to(waiting_dir).parts if path.is_relative_to(waiting_dir) else ()
+                if not set(parts[1:2]) & waiting:
+                    yield str(path.relative_to(home))
 
 
 def remaining(first: Seen, last: Seen) -> list[str]:
