@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, and_, delete, or_, select, update
+from sqlalchemy import Connection, and_, bindparam, delete, or_, select, update
 
 from policies.errors import GoexError, InvalidInput
 from vault import errors, schema
@@ -157,6 +157,11 @@ _GONE = "it is gone"
 _OTHER = "its row isn't the one that was written"
 _ONE_RECORD = select(schema.records).where(schema.records.c.id == schema.wanted)
 _ALL_RECORDS = select(schema.records)
+_SOME_RECORDS = _ALL_RECORDS.where(
+    or_(
+        schema.records.c.service == bindparam("service"), schema.records.c.id.in_(bindparam("ids", expanding=True))
+    )
+)  # fmt: skip
 _HEADER = select(schema.header)
 
 
@@ -195,10 +200,12 @@ def read_header(connection: Connection) -> Header:
 
 def read_rows(file: VaultFile, service: str | None = None, ids: tuple[str, ...] = ()) -> Rows:
     """Every record's row, by its id; or those that have one of the ids or say that they are of the service."""
-    columns = schema.records.c
-    some = _ALL_RECORDS if service is None else _ALL_RECORDS.where(or_(columns.service == service, columns.id.in_(ids)))
     with file.reading() as connection:
-        return {str(row[0]): tuple(row) for row in connection.execute(some)}
+        if service is None:
+            rows = connection.execute(_ALL_RECORDS)
+        else:
+            rows = connection.execute(_SOME_RECORDS, {"service": service, "ids": ids})
+        return {str(row[0]): tuple(row) for row in rows}
 
 
 def delete_rows(connection: Connection, record_id: str, service: str, name: str) -> None:

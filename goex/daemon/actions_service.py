@@ -133,7 +133,7 @@ class ActionsService(rpc.ActionsServicer):
             change = pb.StateChange(event="receive" if first else "", to=row.state)
             yield pb.Event(action_id=id, state=change)
             if not self._engine.is_under_way(id) and row.state not in UNDER_WAY:
-                yield self._told(id, Finished(action_id=id, problem=self._engine.problem(row)), asker)
+                yield self._told(id, Finished(row=row, problem=self._engine.problem(row)), asker)
                 return
             if row.state is State.ASKING:
                 for question in self._engine.core.approvals.of_action(id):
@@ -152,7 +152,11 @@ class ActionsService(rpc.ActionsServicer):
 
     def _told(self, id: str, event: Event, asker: Asker) -> pb.Event:
         """An event for whoever follows."""
-        return shown_event(self._engine.core, self._event(id, event), asker)
+        made = self._event(id, event)
+        if isinstance(event, Asked | Finished):
+            core = self._engine.core
+            return shown_event(core, made, event.row if isinstance(event, Finished) else core.actions.get(id), asker)
+        return made
 
     def _event(self, id: str, event: Event) -> pb.Event:
         made = pb.Event(action_id=id)
@@ -168,8 +172,7 @@ class ActionsService(rpc.ActionsServicer):
             case Asked(question):
                 made.asking.CopyFrom(self.approval(question))
             case Finished():
-                row = self._engine.core.actions.get(id)
-                finished = pb.Finished(action=action_view(row), answer=event.answer)
+                finished = pb.Finished(action=action_view(event.row), answer=event.answer)
                 if event.problem is not None:
                     finished.problem.CopyFrom(problem_view(event.problem))
                 made.finished.CopyFrom(finished)

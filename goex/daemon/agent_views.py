@@ -37,13 +37,11 @@ def shown_action(core: Core, row: ActionRow, asker: Asker) -> pb.ActionView:
     return view
 
 
-def shown_event(core: Core, event: pb.Event, asker: Asker) -> pb.Event:
-    """An event as `asker` may see it: an agent isn't told how many others wait, either."""
-    what = event.WhichOneof("what")
-    if asker.owns_all or what not in ("asking", "finished"):
+def shown_event(core: Core, event: pb.Event, row: ActionRow, asker: Asker) -> pb.Event:
+    """A question or an end as `asker` may see it: an agent isn't told how many others wait, either."""
+    if asker.owns_all:
         return event
-    row = core.actions.get(event.action_id)
-    if what == "asking":
+    if event.HasField("asking"):
         event.asking.ClearField("place")
         event.asking.ClearField("waiting")
         if asks_data(core, row):

@@ -123,6 +123,8 @@ class Engine:
 
     async def left(self, id: str) -> None:
         """A client that waited for this action has gone: what nobody decided yet is then a denial."""
+        if not self.is_under_way(id):
+            return
         row = self.core.actions.get(id)
         if not row.detached and not self.core.hub.watched(id) and row.state in {*BEFORE_DECISION, State.ASKING}:
             await self.cancel(id, why="whoever asked has gone")
@@ -214,9 +216,11 @@ class Engine:
             self.asking.forget(row.id)
             with suppress(GoexError):
                 self.core.vault.end_leases(row.id)
+        with suppress(GoexError):  # it can't be read any more: whoever watches is told all the same
+            row = self.core.actions.get(row.id)
         if problem is None:
-            problem = self.problem(self.core.actions.get(row.id))
-        self.core.hub.publish(row.id, Finished(action_id=row.id, problem=problem, answer=answer))
+            problem = self.problem(row)
+        self.core.hub.publish(row.id, Finished(row=row, problem=problem, answer=answer))
 
     def _withdrawn(self, id: str, why: str) -> Problem:
         row = self.core.actions.get(id)

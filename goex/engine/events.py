@@ -6,6 +6,7 @@ import asyncio
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+from goex.journal.actions import ActionRow
 from policies.actions import IntentMapping, Need
 from policies.errors import GoexError
 from policies.jsonvalue import JsonValue
@@ -75,7 +76,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    action_id: str
+    row: ActionRow  # as it ended
     problem: Problem | None = None
     answer: str = ""
 

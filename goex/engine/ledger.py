@@ -20,14 +20,15 @@ from sqlalchemy import bindparam, delete, desc, insert, select, update
 
 from goex.engine import grant_rows
 from goex.journal.chain import Journal, JournalBroken, JournalLocked, Transaction, stamp
+from goex.journal.prepared import Prepared
 from goex.journal.schema import agents, grant_uses, grants, journal
 from policies.actions import Need
 from policies.errors import Conflict, InvalidInput
 from policies.grants import ANONYMOUS, PERSON, Grant, Width
 from policies.jsonvalue import canonical, parse
 
-_UPDATE = update(grants).where(grants.c.id == bindparam("wanted"))  # made once: building costs more than running
-_USED = insert(grant_uses).prefix_with("OR REPLACE")
+_UPDATE = Prepared(update(grants).where(grants.c.id == bindparam("wanted")))
+_USED = Prepared(insert(grant_uses).prefix_with("OR REPLACE"))
 
 TOKEN_PREFIX = "goex_"  # noqa: S105  how a token looks, not one
 
@@ -232,7 +233,7 @@ class Ledger:
                 raise Conflict(f"Grant {grant.id} was used or revoked meanwhile.")
             known = replace(known, uses=known.uses + 1, last_used=now)
             mac = self._mac(grant_rows.uses_body(known))
-            transaction.connection.execute(_USED, {"id": known.id, **grant_rows.uses_of(known), "mac": mac})
+            _USED.run(transaction.connection, {"id": known.id, **grant_rows.uses_of(known), "mac": mac})
             if grant.width is Width.ONCE:
                 self._replace(transaction, replace(known, used=now))
             else:
@@ -334,7 +335,7 @@ class Ledger:
         mac = self._mac(grant_rows.body(grant))
         row = grant_rows.row_of(grant)
         changed = {"used": row["used"], "revoked": row["revoked"]}
-        transaction.connection.execute(_UPDATE, {**changed, "mac": mac, "wanted": grant.id})
+        _UPDATE.run(transaction.connection, {**changed, "mac": mac, "wanted": grant.id})
         self._keep(grant, mac)
         return grant
 

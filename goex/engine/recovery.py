@@ -61,9 +61,8 @@ async def _one(engine: Engine, row: ActionRow, follow_within: float) -> None:
         else:
             await _probe(engine, row, plan)
     if not engine.is_under_way(row.id):
-        engine.core.hub.publish(
-            row.id, Finished(action_id=row.id, problem=engine.problem(engine.core.actions.get(row.id)))
-        )
+        ended = engine.core.actions.get(row.id)
+        engine.core.hub.publish(row.id, Finished(row=ended, problem=engine.problem(ended)))
 
 
 async def look_again(engine: Engine, id: str, *, by: str) -> ActionRow:

@@ -11,6 +11,7 @@ from sqlalchemy import bindparam, desc, insert, select, update
 
 from goex.journal.chain import Journal, Transaction
 from goex.journal.facets import facets
+from goex.journal.prepared import Prepared
 from goex.journal.schema import actions, touched
 from goex.journal.states import Event, State, step
 from policies.actions import Action, Outcome, Plan
@@ -22,11 +23,11 @@ from policies.jsonvalue import JsonObject, canonical, parse
 _MOST_NAMED = 500  # ids in one query
 _LIMIT = 64 * 2**20  # our own texts come back from the database whole
 
-# Made once: building a statement costs more than running it.
-_CREATE = insert(actions)
-_STEP = update(actions).where(actions.c.id == bindparam("wanted"), actions.c.state == bindparam("before"))
-_TOUCH = insert(touched)
-_BY_ID = select(actions).where(actions.c.id == bindparam("wanted"))
+_CREATE = Prepared(insert(actions))
+_STEP = Prepared(update(actions).where(actions.c.id == bindparam("wanted"), actions.c.state == bindparam("before")))
+_TOUCH = Prepared(insert(touched))
+_BY_ID = Prepared(select(actions).where(actions.c.id == bindparam("wanted")))
+_COLUMNS = tuple(actions.c.keys())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +116,7 @@ class Actions:
             source=source,
             detached=detached,
         )
-        transaction.connection.execute(_CREATE, {name: getattr(row, name) for name in ActionRow.__dataclass_fields__})
+        _CREATE.run(transaction.connection, {name: getattr(row, name) for name in ActionRow.__dataclass_fields__})
         return row
 
     def step(
@@ -144,7 +145,7 @@ class Actions:
             noted |= {"digest": changed["digest"], "risk": risk, "services": list(services)}
             for service in services:
                 row_of = {"service": service, "number": row.number, "action_id": row.id}
-                transaction.connection.execute(_TOUCH, row_of)
+                _TOUCH.run(transaction.connection, row_of)
         if outcome is not None:
             changed["outcome"] = _text(outcome.to_json())
             noted |= {"outcome_sha256": _hash(changed["outcome"]), "ok": outcome.ok, "summary": outcome.summary}
@@ -152,7 +153,7 @@ class Actions:
             changed["problem"] = _text(dict(problem))
             noted["problem"] = dict(problem)
         transaction.append(event, action_id=row.id, agent=row.agent, from_state=row.state, to_state=after, facts=noted)
-        moved = transaction.connection.execute(_STEP, {**changed, "wanted": row.id, "before": row.state})
+        moved = _STEP.run(transaction.connection, {**changed, "wanted": row.id, "before": row.state})
         if moved.rowcount != 1:
             raise Conflict(f"Action {row.id} is no longer {row.state}.")
         # Not read back: whoever can write the file could give a running action another agent's name.
@@ -160,8 +161,11 @@ class Actions:
 
     def get(self, id: str) -> ActionRow:
         """The action of that id. Raises InvalidInput when there is none."""
-        with self._journal.read() as connection:
-            return self._get(connection, id)
+        with self._journal.reading() as connection:
+            found = _BY_ID.run(connection, {"wanted": id}).fetchone()
+        if found is None:
+            raise InvalidInput(f"There is no action {id[:60]!r}.", next_step="goex log lists them.")
+        return _row(dict(zip(_COLUMNS, found, strict=True)))
 
     def those(self, ids: Iterable[str]) -> dict[str, ActionRow]:
         """The actions of these ids, by id; one that isn't there is left out."""
@@ -198,17 +202,14 @@ class Actions:
         with self._journal.read() as connection:
             return tuple(action_row(found) for found in connection.execute(query))
 
-    def _get(self, connection: Any, id: str) -> ActionRow:
-        found = connection.execute(_BY_ID, {"wanted": id}).first()
-        if found is None:
-            raise InvalidInput(f"There is no action {id[:60]!r}.", next_step="goex log lists them.")
-        return action_row(found)
-
 
 def action_row(found: Any) -> ActionRow:
     """A row of the table as it was read."""
-    values = dict(found._mapping)
-    values["state"] = State(values["state"])
+    return _row(dict(found._mapping))
+
+
+def _row(values: dict[str, Any]) -> ActionRow:
+    values["state"], values["detached"] = State(values["state"]), bool(values["detached"])
     return ActionRow(**values)
 
 

@@ -31,6 +31,7 @@ from sqlalchemy import Connection, Engine, create_engine, desc, event, insert, s
 from sqlalchemy.exc import SQLAlchemyError
 
 from goex.journal.head import Head, Mark, Span
+from goex.journal.prepared import Prepared, driver
 from goex.journal.schema import ROW, journal, migrate
 from goex.journal.walk import GENESIS, Walk, sealed
 from policies.errors import ExitStatus, GoexError, Unavailable
@@ -38,7 +39,7 @@ from policies.jsonvalue import JsonObject, canonical
 
 log = logging.getLogger("goex.journal")
 
-_APPEND = insert(journal)  # made once: building a statement costs more than running it
+_APPEND = Prepared(insert(journal))
 _END = select(journal.c.number, journal.c.hash, journal.c.mac).order_by(desc(journal.c.number)).limit(1)
 _VOUCHED = struct.Struct(">8sQ32s")
 _MAGIC = b"goexrow\0"
@@ -138,8 +139,8 @@ class Transaction:
         number = self.mark.count + 1
         row = Row(number, self.now, action_id, agent, kind, from_state, to_state, text, b"")
         row_hash = row.seal(self.mark.hash)
-        self.connection.execute(
-            _APPEND,
+        _APPEND.run(
+            self.connection,
             {
                 "number": number,
                 "at": self.now,
@@ -230,7 +231,7 @@ class Journal:
                 with self._writing(lasting) as connection:
                     opened = Transaction(connection, self._mark, stamp(self.clock()), self._key)
                     yield opened
-            except SQLAlchemyError as error:
+            except (SQLAlchemyError, sqlite3.Error) as error:
                 raise _translated(error, self._path) from error
             grown, self._mark = opened.mark != self._mark, opened.mark
             if lasting and grown:  # without a row nothing was written, so nothing may have been synced
@@ -239,15 +240,14 @@ class Journal:
     @contextmanager
     def _writing(self, lasting: bool) -> Iterator[Connection]:
         with self.engine.connect() as connection:
-            driver = _driver(connection)
             if not lasting:
-                driver.execute("PRAGMA synchronous=NORMAL")
+                driver(connection).execute("PRAGMA synchronous=NORMAL")
             try:
                 with connection.begin():
                     yield connection
             finally:
                 if not lasting:
-                    driver.execute("PRAGMA synchronous=FULL")
+                    driver(connection).execute("PRAGMA synchronous=FULL")
 
     def _vouch(self, key: bytes) -> None:
         """Tell the head, which is outside, that all there is has been synced."""
@@ -404,12 +404,6 @@ class Journal:
 
 def _mac(mark: Mark, key: bytes) -> bytes:
     return hmac.digest(key, _VOUCHED.pack(_MAGIC, mark.count, mark.hash), hashlib.sha256)
-
-
-def _driver(connection: Connection) -> sqlite3.Connection:
-    driver = connection.connection.driver_connection
-    assert isinstance(driver, sqlite3.Connection)
-    return driver
 
 
 def _open(path: Path) -> Engine:

@@ -19,6 +19,7 @@ from sqlalchemy import Connection
 
 from goex.journal.facets import facets
 from goex.journal.head import Mark
+from goex.journal.prepared import driver as driver_of
 from policies.jsonvalue import canonical
 
 GENESIS = hashlib.sha256(b"goex.v1.journal").digest()
@@ -82,7 +83,7 @@ class Walk:
 
     def on(self, connection: Connection) -> str:
         """Go on to the newest row. Returns what is wrong, or ""."""
-        cursor = _driver(connection).execute(_ROWS, (self.end.count,))
+        cursor = driver_of(connection).execute(_ROWS, (self.end.count,))
         try:
             while rows := cursor.fetchmany(_AT_ONCE):
                 if problem := self.over(rows):
@@ -138,7 +139,7 @@ class Walk:
 
     def compare(self, connection: Connection) -> str:
         """Whether each action is what its rows say, and none is missing. Returns what is wrong, or ""."""
-        driver, found = _driver(connection), 0
+        driver, found = driver_of(connection), 0
         touched: dict[str, list[str]] = {}
         try:
             for id, service in driver.execute("SELECT action_id, service FROM touched ORDER BY action_id, service"):
@@ -180,12 +181,6 @@ def _tells(said: Said, row: tuple[Any, ...], services: tuple[str, ...]) -> bool:
     if said.risk is None:  # written by an older GoEx: the plan says it, and the digest of that is in the chain
         return (risk, services) == facets(plan)
     return (risk, services) == (said.risk, said.services)
-
-
-def _driver(connection: Connection) -> sqlite3.Connection:
-    driver = connection.connection.driver_connection
-    assert isinstance(driver, sqlite3.Connection)
-    return driver
 
 
 def _hash(text: str) -> str:

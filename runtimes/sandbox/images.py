@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import re
 import tarfile
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
@@ -63,13 +65,20 @@ def content(name: str, own: Path | None = None) -> dict[str, bytes]:
     if added is not None:
         return content(profiles.BELOW) | added
     top = folder(name)
-    found: dict[str, bytes] = {}
-    for file in sorted(top.rglob("*")):
-        path = file.relative_to(top)
-        hidden = any(part.startswith(".") or part == "__pycache__" for part in path.parts)
-        if not hidden and file.suffix != ".pyc" and file.is_file() and not file.is_symlink():
-            found[path.as_posix()] = file.read_bytes()
-    return found
+    return {path: (top / path).read_bytes() for path, *_ in _files(str(top))}
+
+
+def _files(top: str, below: str = "") -> Iterator[tuple[str, int, int, int]]:
+    """Path, inode, size and time of change of each file that an image is built from, in order."""
+    with os.scandir(f"{top}/{below}") as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            if entry.name.startswith(".") or entry.name == "__pycache__" or entry.is_symlink():
+                continue
+            if entry.is_dir():
+                yield from _files(top, f"{below}{entry.name}/")
+            elif entry.is_file() and not entry.name.endswith(".pyc"):
+                found = entry.stat()
+                yield f"{below}{entry.name}", found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def content_hash(files: dict[str, bytes]) -> str:
@@ -86,7 +95,17 @@ def content_hash(files: dict[str, bytes]) -> str:
 
 def tag(name: str, own: Path | None = None) -> str:
     """The image's full name, `goex/<name>:<hash of its content>`."""
-    return f"goex/{name}:{content_hash(content(name, own))}"
+    if profiles.content(own, name) is not None:
+        return f"goex/{name}:{content_hash(content(name, own))}"
+    files = tuple(_files(str(folder(name))))
+    below = tuple(_files(str(folder("base")))) if any(path == PACKAGES for path, *_ in files) else ()
+    return _tag(name, base.RECIPE, files, below)
+
+
+@lru_cache(maxsize=8)
+def _tag(name: str, *_: object) -> str:
+    """Of an image that GoEx brings, as long as nothing that it is made of changes: it is asked for all the time."""
+    return f"goex/{name}:{content_hash(content(name))}"
 
 
 def find(client: APIClient, name: str, own: Path | None = None) -> str:
