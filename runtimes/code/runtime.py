@@ -11,6 +11,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import ParamSpec, TypeVar
 
 from mapper.catalog import Catalog
 from policies.actions import Action, Code, Outcome, Plan, Revert
@@ -33,6 +34,9 @@ from runtimes.rest.revertruns import undo
 from runtimes.rest.run import Runner
 from runtimes.sandbox.contract import Profile, Sandbox
 
+P = ParamSpec("P")
+T = TypeVar("T")
+_LITTLE = 1000  # characters of a program, or of what it printed
 _PROFILE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
@@ -62,7 +66,7 @@ class CodeRuntime:
         image = await self.sandbox.image_id(profile)
         self.sandbox.prepare(profile)  # while it is being decided on
         accounts = accounts_of(action, context.accounts)
-        looked = await asyncio.to_thread(look, action, accounts, self.catalog)
+        looked = await _aside(len(action.program), look, action, accounts, self.catalog)
         return assess_code(action, looked, context, self.catalog, profile, image, self.reversions)
 
     async def dry_run(self, plan: Plan, context: Context) -> DryRun:
@@ -89,7 +93,8 @@ class CodeRuntime:
         action, kept = _program(plan), Record()
         accounts = accounts_of(action, context.accounts)
         report = await self._runner(action).run(action, record.planned_permits(plan), accounts, context, kept)
-        return await asyncio.to_thread(outcome, report, kept, accounts, self.catalog)
+        printed = len(report.result.stdout) + len(report.result.stderr) if report.result else 0
+        return await _aside(printed, outcome, report, kept, accounts, self.catalog)
 
     async def settle(self, plan: Plan, context: Context) -> Settlement:
         """Say what left and how it was answered, from the record. Reads only."""
@@ -171,6 +176,11 @@ class CodeRuntime:
         if kept is None:
             raise Unsupported(COMMITTED)
         return kept
+
+
+async def _aside(size: int, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    """Do it in a thread, unless it is over sooner than a thread is there."""
+    return work(*arguments, **named) if size < _LITTLE else await asyncio.to_thread(work, *arguments, **named)
 
 
 def _program(plan: Plan) -> Code:

@@ -11,7 +11,7 @@ import asyncio
 import base64
 import binascii
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -52,7 +52,7 @@ class Delivery:
         leases: Mapping[AccountKey, Lease],
         policy: Policy,
         upstream: Upstream,
-        redactor: asyncio.Future[Redactor],
+        redactor: Awaitable[Redactor],
         observer: Observer,
         deadline: float,
     ) -> None:

@@ -71,7 +71,7 @@ class Way:
     placeholders: Collection[str]
     policy: RulePolicy
     wires: Wires
-    flowing: asyncio.Future[Flowing]
+    flowing: Awaitable[Flowing]
     observer: Observer
     deadline: float
     report: Report

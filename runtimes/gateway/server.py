@@ -12,8 +12,8 @@ import asyncio
 import contextlib
 import socket
 import ssl
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, TypeVar
+from collections.abc import Coroutine, Mapping
+from typing import Any
 
 from policies.accounts import Origin
 from policies.errors import GoexError
@@ -25,6 +25,7 @@ from runtimes.gateway.contract import Observer
 from runtimes.gateway.delivery import Delivery, secrets_of
 from runtimes.gateway.flowing import Flowing
 from runtimes.gateway.head import BadHead, Head, check_credentials, check_overrides, parse_head
+from runtimes.gateway.later import Later
 from runtimes.gateway.opening import AccountKey
 from runtimes.gateway.passage import Way
 from runtimes.gateway.passing import RulePolicy
@@ -45,7 +46,6 @@ MAX_REFUSALS = 100
 _IDLE_SECONDS = 120.0
 _SLOW_SECONDS = 30.0
 _PLAIN = "http://"
-Made = TypeVar("Made")
 
 
 class Refused(GoexError):
@@ -85,17 +85,19 @@ class ActionServer:
         self._delivery: Delivery | None = None
         self._relay: Relay | None = None
         self._policy: Policy | RulePolicy
-        # Patterns take a while to build: in a thread, while the container starts.
+        # Patterns take a while to build: in a thread, while the container starts; for a program, which may never ask
+        # for anything, when it connects.
         if plan.by_rules:
             self._policy = rules = self.make_rules(plan)
-            self._flowing = _in_a_thread(self.make_flowing, secrets)
+            self._flowing = Later(self.make_flowing, secrets)
             self._relay = Relay(Way(
                 leases=dict(leases), placeholders=plan.placeholders, policy=rules, wires=Wires(self._upstream),
                 flowing=self._flowing, observer=observer, deadline=deadline, report=self._report,
             ))  # fmt: skip
         else:
             self._policy = policy = self.make_policy(plan)
-            self._redactor = _in_a_thread(self.make_redactor, secrets)
+            self._redactor = Later(self.make_redactor, secrets)
+            self._redactor.begin()
             self._delivery = Delivery(plan, leases, policy, self._upstream, self._redactor, observer, deadline)
 
     def make_policy(self, plan: GatewayPlan) -> Policy:
@@ -135,9 +137,9 @@ class ActionServer:
         self._upstream.close()
         if self._relay is not None:
             self._relay.close()
-            self._flowing.add_done_callback(_drop)
+            self._flowing.drop()
         else:
-            self._redactor.add_done_callback(_drop)
+            self._redactor.drop()
         forget_patterns()
 
     async def _expire(self) -> None:
@@ -164,6 +166,7 @@ class ActionServer:
                     places.release()
                     await asyncio.sleep(0.1)
                     continue
+                self._flowing.begin()
                 self._start(self._serve_code(accepted, places))
 
     async def _serve_code(self, accepted: socket.socket, places: asyncio.Semaphore) -> None:
@@ -350,17 +353,6 @@ class ActionServer:
 
 
 _JSON = [("content-type", "application/json")]
-
-
-def _in_a_thread(make: Callable[[list[bytes]], Made], secrets: list[bytes]) -> asyncio.Future[Made]:
-    future = asyncio.ensure_future(asyncio.to_thread(make, secrets))
-    future.add_done_callback(lambda future: future.cancelled() or future.exception())
-    return future
-
-
-def _drop(made: asyncio.Future[Redactor] | asyncio.Future[Flowing]) -> None:
-    if not made.cancelled() and made.exception() is None:
-        made.result().drop()
 
 
 def _refusal_body(reason: str) -> bytes:
