@@ -19,7 +19,7 @@ from goex.engine.events import Problem
 from goex.engine.reverting import Reverting
 from goex.journal.actions import ActionRow
 from goex.journal.states import Event
-from policies.actions import Outcome, Plan, Revert
+from policies.actions import Ended, Outcome, Plan, Revert
 from policies.digest import digest
 from policies.errors import Conflict, ExitStatus, GoexError
 from runtimes.base import Context, Runtime
@@ -65,6 +65,7 @@ class Running:
                     outcome = await runtime.execute(plan, context)
             except asyncio.CancelledError:
                 outcome = await self._look(runtime, plan, context, "It was cancelled while it ran")
+                outcome = replace(outcome, ended=Ended.KILLED)
             except GoexError as error:
                 if error.exit_status is not ExitStatus.UNKNOWN:
                     raise

@@ -176,6 +176,7 @@ class Journal:
             raise _translated(error, path) from error
         self._path = path
         self._synced = self._mark  # how far the disk is known to have it
+        self._writer: Connection | None = None
         self._behind = False  # whether the head couldn't be told of that
 
     @property
@@ -239,15 +240,16 @@ class Journal:
 
     @contextmanager
     def _writing(self, lasting: bool) -> Iterator[Connection]:
-        with self.engine.connect() as connection:
+        if self._writer is None:
+            self._writer = self.engine.connect()  # kept: to get one takes as long as to write a row
+        if not lasting:
+            driver(self._writer).execute("PRAGMA synchronous=NORMAL")
+        try:
+            with self._writer.begin():
+                yield self._writer
+        finally:
             if not lasting:
-                driver(connection).execute("PRAGMA synchronous=NORMAL")
-            try:
-                with connection.begin():
-                    yield connection
-            finally:
-                if not lasting:
-                    driver(connection).execute("PRAGMA synchronous=FULL")
+                driver(self._writer).execute("PRAGMA synchronous=FULL")
 
     def _vouch(self, key: bytes) -> None:
         """Tell the head, which is outside, that all there is has been synced."""
@@ -355,6 +357,9 @@ class Journal:
             return end.mark, True
 
     def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
         self.engine.dispose()
 
     def _end(self) -> _End:

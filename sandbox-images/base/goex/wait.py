@@ -9,7 +9,8 @@ dumped. When the job's first process ends everything else is killed, and only th
 until the connection ends, since what the control group counted is gone with it; and when the connection ends,
 whatever runs here ends too.
 
-What a job is likely to need is loaded while there is none. One that comes before that is done doesn't wait for it.
+What a job is likely to need is loaded while there is none, and the process that will be the job is forked: of a large
+process that takes longer than all else. A job that comes before that is done doesn't wait for it.
 """
 
 # The inner halves of three modules: the outer ones take long to load.
@@ -45,19 +46,23 @@ def main():
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the kernel keeps from process 1 what it has no handler for
     control.sendall(frame(b"R"))
-    programs = load(control)
-    job = receive(control)
-    if job is None:
-        return 0
-    until = time.monotonic() + job["seconds"]
     out, err = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
+    programs, whole = load(control)
+    ready = ahead((out[1], err[1]), programs, prctl) if whole else None
+    told = receive(control)
+    if told is None:
+        return 0
+    job = read(told)
+    until = time.monotonic() + job["seconds"]
     try:
         control.sendall(frame(b"B"))  # before it begins: what wasn't told of has never run, and may run elsewhere
     except OSError:
         return 1
-    first = os.fork()
-    if first == 0:
-        begin(job, (out[1], err[1]), programs, prctl)
+    first = begun(ready, told)
+    if first is None:
+        first = os.fork()
+        if first == 0:
+            begin(job, (out[1], err[1]), programs, prctl)
     os.close(out[1])
     os.close(err[1])
     try:
@@ -73,8 +78,10 @@ def main():
 
 
 def load(control):
-    """Load what jobs are likely to need, until one is there. Returns the compiled programs by their path."""
+    """Load what jobs are likely to need, until one is there. Returns the compiled programs by their path, and whether
+    all was loaded."""
     programs = {}
+    whole = True
 
     def steps():
         yield
@@ -92,15 +99,55 @@ def load(control):
     wait = _SOON
     for _ in steps():
         if select.select((control,), (), (), wait)[0]:
+            whole = False
             break
         wait = 0
     gc.freeze()  # pages that no collection touches stay shared with the job
-    return programs
+    return programs, whole
 
 
 def compiled(path):
     with open(path, encoding="utf-8") as file:
         return compile(file.read(), path, "exec")
+
+
+def ahead(pipes, programs, prctl):
+    """Fork what will be the job, which waits to be told it. Returns its number, and where it is told."""
+    ours, theirs = socket.socketpair()
+    child = os.fork()
+    if child == 0:
+        ours.close()
+        rehearse()
+        told = receive(theirs)
+        if told is None:
+            os._exit(0)
+        begin(read(told), pipes, programs, prctl)
+    theirs.close()
+    return child, ours
+
+
+def rehearse():
+    """Do once what a job does first: the pages that this changes are copied now, and not when it begins."""
+    import json
+
+    os.environ.update({f"NUMBER_{number}": "x" * 20 for number in range(40)})
+    os.environ.clear()
+    json.loads('{"a": ["b", 1, {"c": null}]}')
+    compiled(__file__)
+
+
+def begun(ready, told):
+    """Tell the process that waits for it its job. Returns its number; None where there is none any more."""
+    if ready is None:
+        return None
+    child, place = ready
+    try:
+        place.sendall(struct.pack(">I", len(told)) + told)
+        return child
+    except OSError:  # it has been ended
+        return None
+    finally:
+        place.close()
 
 
 def begin(job, pipes, programs, prctl):
@@ -224,15 +271,16 @@ def kill_all():
 
 
 def receive(control):
-    """The job; None when whoever made this container has gone."""
+    """What is told of the job; None when whoever made this container has gone."""
     head = exactly(control, 4)
     if head is None:
         return None
     (size,) = struct.unpack(">I", head)
-    data = exactly(control, size) if size <= _LONGEST else None
-    if data is None:
-        return None
-    seconds, count, *words = map(os.fsdecode, data.split(b"\0"))
+    return exactly(control, size) if size <= _LONGEST else None
+
+
+def read(told):
+    seconds, count, *words = map(os.fsdecode, told.split(b"\0"))
     argv, env = words[: int(count)], words[int(count) :]
     return {"seconds": float(seconds), "argv": argv, "env": dict(each.split("=", 1) for each in env)}
 

@@ -32,6 +32,17 @@ def test_a_program_uses_its_service_by_a_placeholder(scene: Scene) -> None:
     assert "deployed" in outcome(finished)["stdout"]
 
 
+def test_one_that_is_cancelled_was_killed(scene: Scene) -> None:
+    sleeps = scene.program('print("begun", flush=True)', "import time; time.sleep(60)")
+    journey = Journey(scene.daemon, scene.request(sleeps), person=True)
+    decide(scene.daemon, journey.asked())
+    assert journey.until("output").data == b"begun\n"
+    scene.daemon.actions("Cancel", pb.ActionId(id=journey.action_id), socket=scene.daemon.user_socket)
+    finished = journey.finished()
+    assert (finished.action.state, finished.problem.message) == ("failed", outcome(finished)["summary"])
+    assert (outcome(finished)["ended"], outcome(finished)["exit_code"]) == ("killed", None)
+
+
 def test_the_token_is_nowhere_in_the_container(scene: Scene) -> None:
     """All that a program can read of itself and its surroundings; the placeholder, which it was given, is found."""
     look = scene.program(

@@ -353,15 +353,14 @@ def test_a_failing_transaction_leaves_neither_row_nor_head(folder: Path) -> None
 def test_a_full_disk_is_said_and_nothing_is_lost(folder: Path) -> None:
     journal = opened(folder)
     journal.append("note")
-    with journal.engine.connect() as connection:
-        pages = connection.exec_driver_sql("pragma page_count").scalar_one()
-        connection.exec_driver_sql(f"pragma max_page_count = {pages}")
-        connection.commit()
+    with journal.transaction() as transaction:  # the limit is the connection's own
+        pages = transaction.connection.exec_driver_sql("pragma page_count").scalar_one()
+        transaction.connection.exec_driver_sql(f"pragma max_page_count = {pages}")
     with pytest.raises(JournalFailed, match="full"):
         for _ in range(50):
             journal.append("note", facts={"filler": "x" * 4000})
-    with journal.engine.connect() as connection:
-        connection.exec_driver_sql("pragma max_page_count = 100000")
+    with journal.transaction() as transaction:
+        transaction.connection.exec_driver_sql("pragma max_page_count = 100000")
     journal.append("note")
     assert journal.verify().good
 

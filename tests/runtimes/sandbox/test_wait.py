@@ -1,0 +1,46 @@
+"""Process 1 of a container that waits: the process that was forked beforehand becomes the job, or another one does."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+PROGRAM = Path(__file__).parents[3] / "sandbox-images" / "base" / "goex" / "wait.py"
+
+AHEAD = """
+import os, signal, sys
+names = {"__name__": "wait", "__file__": sys.argv[1]}
+exec(compile(open(sys.argv[1]).read(), sys.argv[1], "exec"), names)
+pipes = os.pipe(), os.pipe()
+ready = names["ahead"]((pipes[0][1], pipes[1][1]), {}, lambda *_: 0)
+words = ["5.0", "3", "/bin/sh", "-c", "echo $MARK; echo $$ >&2; env", "MARK=here"]
+if sys.argv[2] == "ended":
+    os.kill(ready[0], signal.SIGKILL)
+    os.waitpid(ready[0], 0)
+first = names["begun"](ready, b"\\0".join(word.encode() for word in words))
+print(first == ready[0], first)
+for pipe in pipes:
+    os.close(pipe[1])
+if first is not None:
+    print(os.waitstatus_to_exitcode(os.waitpid(first, 0)[1]))
+    for pipe in pipes:
+        sys.stdout.write(os.read(pipe[0], 4000).decode())
+"""
+
+
+def ahead(how: str) -> list[str]:
+    command = [sys.executable, "-I", "-S", "-c", AHEAD, str(PROGRAM), how]
+    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout.splitlines()
+
+
+def test_the_process_that_waited_becomes_the_job_and_sees_nothing_of_its_rehearsal() -> None:
+    (same, number), code, *said = (line.split() if at == 0 else line for at, line in enumerate(ahead("waits")))
+    assert (same, code) == ("True", "0")
+    assert said[0] == "here"
+    assert said[-1] == number
+    assert "NUMBER_" not in "\n".join(said)
+
+
+def test_one_that_was_ended_is_told_of_as_none() -> None:
+    assert ahead("ended") == ["False None"]
