@@ -116,12 +116,14 @@ def ahead(pipes, programs, prctl):
     ours, theirs = socket.socketpair()
     child = os.fork()
     if child == 0:
-        ours.close()
-        rehearse()
-        told = receive(theirs)
-        if told is None:
-            os._exit(0)
-        begin(read(told), pipes, programs, prctl)
+        try:
+            ours.close()
+            rehearse()
+            told = receive(theirs)
+            if told is not None:
+                begin(read(told), pipes, programs, prctl)
+        finally:
+            os._exit(1)
     theirs.close()
     return child, ours
 
@@ -133,7 +135,7 @@ def rehearse():
     os.environ.update({f"NUMBER_{number}": "x" * 20 for number in range(40)})
     os.environ.clear()
     json.loads('{"a": ["b", 1, {"c": null}]}')
-    compiled(__file__)
+    compiled(_CODE)
 
 
 def begun(ready, told):
@@ -161,9 +163,7 @@ def begin(job, pipes, programs, prctl):
         nothing = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         for source, target in ((nothing, 0), (pipes[0], 1), (pipes[1], 2)):
             os.dup2(source, target)
-        kept = channel()
-        os.closerange(3, kept)
-        os.closerange(kept + 1, 64)
+        let_go(channel(job["argv"]))
         prctl(_DUMPABLE, 1, 0, 0, 0)
         os.environ.clear()
         os.environ.update(job["env"])
@@ -180,10 +180,20 @@ def begin(job, pipes, programs, prctl):
         os._exit(code)
 
 
-def channel():
-    """The descriptor by which the job reaches the proxy's process, if that was made; it isn't inherited further."""
+def channel(argv):
+    """The descriptor by which a program for services reaches its proxy's process, if that was made."""
     shim = sys.modules.get("shim")
-    return 3 if shim is None or shim.ready is None else shim.ready.fileno()
+    wanted = is_python(argv) and argv[3] == _CODE and shim is not None and shim.ready is not None
+    return (shim.ready.fileno(),) if wanted else ()
+
+
+def let_go(kept):
+    """Close whatever is open besides."""
+    low = 3
+    for descriptor in kept:
+        os.closerange(low, descriptor)
+        low = descriptor + 1
+    os.closerange(low, 64)
 
 
 def is_python(argv):

@@ -87,7 +87,7 @@ def test_secrets_that_cannot_be_one_header(secret: str) -> None:
 
 def test_leases_that_are_refused() -> None:
     good = lease(account(ORIGIN))
-    for leases in ([], [good, good], [lease(account(ORIGIN), "a2")], [lease(account(ORIGIN), seconds=-1000)]):
+    for leases in ([], [good, good], [lease(account(ORIGIN), "a2")], [lease(account(ORIGIN), seconds=-100_000)]):
         with pytest.raises(InvalidInput):
             check_opening(plan(planned(ORIGIN)), leases, NOW)
 

@@ -10,8 +10,9 @@ PROGRAM = Path(__file__).parents[3] / "sandbox-images" / "base" / "goex" / "wait
 
 AHEAD = """
 import os, signal, sys
-names = {"__name__": "wait", "__file__": sys.argv[1]}
+names = {"__name__": "wait"}
 exec(compile(open(sys.argv[1]).read(), sys.argv[1], "exec"), names)
+names["_CODE"] = sys.argv[1]  # any program: it is only compiled
 pipes = os.pipe(), os.pipe()
 ready = names["ahead"]((pipes[0][1], pipes[1][1]), {}, lambda *_: 0)
 words = ["5.0", "3", "/bin/sh", "-c", "echo $MARK; echo $$ >&2; env", "MARK=here"]
