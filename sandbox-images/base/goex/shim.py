@@ -186,6 +186,8 @@ class Shim:
             taken.dead, taken.left = True, b""
         if fed.done and taken.done and not fed.left and not taken.left:
             self.close(there)
+        elif back.dead and there.done and not there.left:
+            self.close(there)  # the program has gone, however that was noticed: nobody reads what would still come
         elif there.dead and back.done and not back.left:
             self.linger(there)
         else:
