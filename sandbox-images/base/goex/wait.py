@@ -79,7 +79,7 @@ def main():
 
 def load(control):
     """Load what jobs are likely to need, until one is there. Returns the compiled programs by their path, and whether
-    all was loaded."""
+    so much was loaded, all of it, that forking takes long: where it doesn't, a second process would only take room."""
     programs = {}
     whole = True
 
@@ -103,7 +103,7 @@ def load(control):
             break
         wait = 0
     gc.freeze()  # pages that no collection touches stay shared with the job
-    return programs, whole
+    return programs, whole and "shim" in sys.modules
 
 
 def compiled(path):
