@@ -152,6 +152,3 @@ def _least(catalog: Catalog, calls: Sequence[Call], words: str) -> frozenset[tup
         )
     except InvalidInput:
         return frozenset()
-
-
-__all__ = ("CLOSE", "Rival", "changes_nothing", "cheaper", "doubts", "goes_on")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import fcntl
 import logging
 import os
@@ -16,13 +15,13 @@ from pathlib import Path
 from goex.config import Config, load
 from goex.paths import Paths
 from policies.errors import GoexError, Unavailable
+from runtimes.gateway.hardening import keep_one_heap
 from vault.hardening import harden_process
 
 log = logging.getLogger("goex.daemon")
 
 DESCRIPTORS = 4096  # each connection takes three
 LINGERING_SECONDS = 3.0  # for the lock of a daemon that was killed
-_M_ARENA_MAX = -8  # malloc.h
 
 
 class AlreadyRunning(Unavailable):
@@ -65,18 +64,11 @@ def _runs(pid: str) -> bool:
     return state not in ("Z", "X")
 
 
-def _one_heap() -> None:
-    """With a heap for each thread, what actions leave free in theirs is of no use to others, and memory grows."""
-    libc = ctypes.CDLL(None)
-    if hasattr(libc, "mallopt"):  # glibc
-        libc.mallopt(_M_ARENA_MAX, 1)
-
-
 def main() -> None:
     """Run until SIGTERM or SIGINT. Ends the process with the error's exit status when it can't start."""
     os.umask(0o077)
     hardening = harden_process()
-    _one_heap()
+    keep_one_heap()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most if 0 <= most < DESCRIPTORS else DESCRIPTORS, most))
     try:

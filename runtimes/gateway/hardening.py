@@ -27,9 +27,14 @@ def harden() -> None:
         raise GatewayFailed(f"The gateway can't hide its memory: {os.strerror(ctypes.get_errno())}.")
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise GatewayFailed(f"The gateway can't give up new privileges: {os.strerror(ctypes.get_errno())}.")
-    # One heap: with one for each thread, what actions leave free in theirs is of no use to others, and memory grows.
-    if hasattr(libc, "mallopt"):  # glibc
-        libc.mallopt(_M_ARENA_MAX, 1)
+    keep_one_heap()
     # The daemon decides when it ends, by closing its end; a key pressed in a terminal doesn't.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.umask(0o077)
+
+
+def keep_one_heap() -> None:
+    """With a heap for each thread, what actions leave free in theirs is of no use to others, and memory grows."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):  # glibc
+        libc.mallopt(_M_ARENA_MAX, 1)
