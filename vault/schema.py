@@ -147,6 +147,7 @@ class VaultFile:
         try:
             with self.reading() as connection:
                 self._format = _check_schema(connection)
+                self._driver = connection.connection.driver_connection
         except BaseException:
             self.close()
             raise
@@ -164,6 +165,13 @@ class VaultFile:
         self._check_identity()
         with translated(), self._engine.connect().execution_options(immediate=True) as connection, connection.begin():
             yield connection
+
+    def version(self) -> int:
+        """Another number after each write of somebody else's, as far as reading the file would show it."""
+        self._check_identity()
+        assert isinstance(self._driver, sqlite3.Connection)
+        with translated():
+            return int(self._driver.execute("PRAGMA data_version").fetchone()[0])
 
     def mark_format(self, connection: Connection) -> None:
         """Within a write: what is written from now on is of this GoEx's format."""

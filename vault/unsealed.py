@@ -68,13 +68,21 @@ class Unsealed:
     leases: list[LiveLease] = field(default_factory=list)
     uses: dict[str, datetime] = field(default_factory=dict)  # by record id; not yet on disk
     remembered: dict[str, Any] = field(default_factory=dict)  # a keeper's, see vault.renewing
+    known: dict[str, tuple[tuple[int, int], Compared]] = field(default_factory=dict)  # by service; of which version
 
     def compared(self, service: str | None = None) -> Compared:
         """The records (of one service, or all) that are as they were written, by id, and what is wrong with others."""
         if service is None:
             return compare(read_rows(self.file), self.ledger.entries)
+        version = (self.file.version(), self.header.generation)
+        known = self.known.get(service)
+        if known is not None and known[0] == version:  # each step of an action asks for its accounts
+            return known[1]
         entries = {key: entry for key, entry in self.ledger.entries.items() if entry.service == service}
-        return compare(read_rows(self.file, service, tuple(entries)), entries)
+        found = compare(read_rows(self.file, service, tuple(entries)), entries)
+        if entries:
+            self.known[service] = (version, found)
+        return found
 
     def fetch(self, service: str, name: str) -> SealedRecord:
         """One record, proven by its row's digest. Raises NoAccount, RecordAltered, VaultChanged."""

@@ -177,15 +177,15 @@ class Postgres:
 
     def kill(self) -> None:
         """Kill -9: every process of it at once, as when the power goes."""
-        if self._process is not None and self._process.poll() is None:
-            children = _children(self._process.pid)
+        if self._process is not None:
             self._process.kill()
-            for child in children:
+        while there := _working_in(self._data):  # also one whose parent has gone, and one that was born meanwhile
+            for process in there:
                 with suppress(ProcessLookupError):
-                    os.kill(child, signal.SIGKILL)
+                    os.kill(process, signal.SIGKILL)
+            time.sleep(0.01)
+        if self._process is not None:
             self._process.wait()
-            while any(_alive(child) for child in children):
-                time.sleep(0.01)
         self._process = None
 
     def restart(self) -> None:
@@ -301,20 +301,14 @@ def _free_port() -> int:
         return int(trying.getsockname()[1])
 
 
-def _children(parent: int) -> list[int]:
+def _working_in(folder: Path) -> list[int]:
+    """The processes whose working folder it is."""
     found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+    for link in Path("/proc").glob("[0-9]*/cwd"):
         with suppress(OSError):
-            if int(stat.read_text().rpartition(")")[2].split()[1]) == parent:
-                found.append(int(stat.parent.name))
+            if link.readlink() == folder:
+                found.append(int(link.parent.name))
     return found
-
-
-def _alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def _certificates(folder: Path) -> str:

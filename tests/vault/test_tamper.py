@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from policies.errors import GoexError
 from tests.vault.support import CANARY, account, create, database, protector, reopen, secret_of
 from vault import schema
 from vault.errors import (
+    NoAccount,
     RecordAltered,
     VaultBroken,
     WrongKey,
@@ -87,6 +89,8 @@ def test_swapped_between_rows(filled: Path, column: str) -> None:
 
 def test_altered_while_it_is_unsealed(filled: Path) -> None:
     vault = reopen(filled)
+    before = vault.resolve("slack", "work")
+    assert vault.resolve("slack", "work") == before
     with database(filled) as connection:
         connection.execute("UPDATE records SET base_url = 'https://evil.example' WHERE name = 'work'")
     with pytest.raises(RecordAltered):
@@ -94,6 +98,20 @@ def test_altered_while_it_is_unsealed(filled: Path) -> None:
     with pytest.raises(RecordAltered):
         vault.resolve("slack", "work")
     assert len(vault.damage()) == 1
+    with database(filled) as connection:
+        connection.execute("UPDATE records SET base_url = ? WHERE name = 'work'", (before.base_url,))
+    assert vault.resolve("slack", "work") == before
+
+
+def test_what_was_read_before_is_read_again_after_each_change_of_our_own(filled: Path) -> None:
+    vault = reopen(filled)
+    before = vault.resolve("slack", "work")
+    after = replace(before, base_url=f"{before.base_url.rstrip('/')}/v2")
+    vault.put(after, Secret(b"another"), replace=True)
+    assert vault.resolve("slack", "work") == after
+    vault.remove("slack", "work")
+    with pytest.raises(NoAccount):
+        vault.resolve("slack", "work")
 
 
 def test_an_earlier_version_of_a_record_put_back(filled: Path) -> None:
