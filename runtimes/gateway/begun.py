@@ -22,6 +22,7 @@ from runtimes.gateway.redact import (
     unit,
     units_of,
 )
+from runtimes.gateway.sieve import encodings_alphabet
 
 _DEPTH = 12
 
@@ -34,17 +35,28 @@ _SEPARATED = rb"(?:[ :,\-]|\\x|%|0x)*"
 
 
 class Begun:
-    """Finds the first place from which everything to the end may be the beginning of an echo."""
+    """Finds the first place from which everything to the end may be the beginning of an echo.
+
+    Its patterns take long to build, and most answers end with a byte that no echo can have in it: they are built for
+    the first that doesn't.
+    """
 
     def __init__(self, secrets: Iterable[bytes]) -> None:
-        patterns = [(parts, grows) for secret in secrets if secret for parts, grows in _patterns(secret)]
-        self._patterns = [(re.compile(_opened(parts)), grows) for parts, grows in patterns]
+        self._secrets = [secret for secret in secrets if secret]
+        self._alphabet = encodings_alphabet(self._secrets)
+        self._built: list[tuple[re.Pattern[bytes], bool]] | None = None
+
+    def drop(self) -> None:
+        """Let go of the secrets. What is found from now on means nothing."""
+        self._secrets, self._built = [], []
 
     def find(self, data: bytes, start: int = 0) -> int:
         """Its index, not before `start`; the length of `data` where nothing has begun."""
         found = len(data)
+        if found <= start or data[-1] not in self._alphabet:
+            return found
         # The character before base64 holds some of the secret's bits.
-        if found > start and data[-1] in BASE64_CHARS and any(grows for _, grows in self._patterns):
+        if data[-1] in BASE64_CHARS and any(grows for _, grows in self._patterns):
             found -= 1
         for pattern, grows in self._patterns:
             match = pattern.search(data, start)
@@ -54,6 +66,13 @@ class Begun:
                     begin -= 1
                 found = min(found, begin)
         return found
+
+    @property
+    def _patterns(self) -> list[tuple[re.Pattern[bytes], bool]]:
+        if self._built is None:
+            patterns = [pattern for secret in self._secrets for pattern in _patterns(secret)]
+            self._built = [(re.compile(_opened(parts)), grows) for parts, grows in patterns]
+        return self._built
 
 
 def _opened(parts: Sequence[Part]) -> bytes:

@@ -43,8 +43,8 @@ class Flowing:
         """`ordinary`: bytes that one spelled character may take before it counts as drawn out."""
         values = {secret for secret in secrets if secret}
         self.dropped = False
-        self.redactor = Redactor(values)
         self.sieve = Sieve(values)
+        self.redactor = Redactor(values, self.sieve.may_hold if self.sieve.works else None)
         self.begun = Begun(values)
         # Every character is one part; in base64, a third more.
         parts = max((len(value) * 4 // 3 + 4 for value in values), default=0)
@@ -62,8 +62,9 @@ class Flowing:
 
     def drop(self) -> None:
         """Let go of the secrets: nothing more is passed on."""
-        self.redactor.drop()
         self.dropped = True
+        self.redactor.drop()
+        self.begun.drop()
 
     def mask(self, length: int) -> bytes:
         assert self.filler is not None

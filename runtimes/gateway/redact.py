@@ -14,7 +14,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from policies.jsonvalue import JsonValue
 from vault.secret import Secret
@@ -31,14 +31,20 @@ BASE64_CHARS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+
 
 
 class Redactor:
-    """Takes every encoding of some secrets out of bytes. Holds the secrets: drop it with the lease."""
+    """Takes every encoding of some secrets out of bytes. Holds the secrets: drop it with the lease.
 
-    def __init__(self, secrets: Iterable[Secret | bytes]) -> None:
-        self._patterns: list[tuple[re.Pattern[bytes], bool]] = []
+    `may_hold` is a quick look that says no only where there is no echo; with it, the patterns, which take long to
+    build, are built when it first says yes.
+    """
+
+    def __init__(self, secrets: Iterable[Secret | bytes], may_hold: Callable[[bytes], bool] | None = None) -> None:
         values = {one.reveal() if isinstance(one, Secret) else bytes(one) for one in secrets}
-        for value in sorted(values - {b""}, key=len, reverse=True):
-            self._patterns += _patterns(value)
+        self._values = sorted(values - {b""}, key=len, reverse=True)
+        self._patterns: list[tuple[re.Pattern[bytes], bool]] | None = None
+        self._may_hold = may_hold
         self._dropped = False
+        if may_hold is None:
+            self._built()
         self._masks = [mask for mask in _MASKS if not self.spans(mask)]
 
     def clean(self, data: bytes) -> bytes:
@@ -55,11 +61,11 @@ class Redactor:
     def drop(self) -> None:
         """Let go of the secrets, also where a thread is at work with them: what it makes from now on is empty."""
         self._dropped = True
-        self._patterns.clear()
+        self._values, self._patterns = [], []
 
     def finds(self, data: bytes) -> bool:
         """Whether `data` holds an echo."""
-        return any(pattern.search(data) for pattern, _ in self._patterns)
+        return self._may(data) and any(pattern.search(data) for pattern, _ in self._built())
 
     def text(self, text: str) -> str:
         data = text.encode("utf-8", "surrogatepass")
@@ -81,13 +87,22 @@ class Redactor:
 
     def spans(self, data: bytes) -> list[tuple[int, int]]:
         spans: list[tuple[int, int]] = []
-        for pattern, grows in self._patterns:
+        for pattern, grows in self._built() if self._may(data) else ():
             for match in pattern.finditer(data):
                 start, end = match.span()
                 if grows:
                     start, end = _grow(data, start, end)
                 spans.append((start, end))
         return spans
+
+    def _may(self, data: bytes) -> bool:
+        return self._may_hold is None or self._may_hold(data)
+
+    def _built(self) -> list[tuple[re.Pattern[bytes], bool]]:
+        if self._patterns is None:
+            made = [pattern for value in self._values for pattern in _patterns(value)]
+            self._patterns = [] if self._dropped else made
+        return self._patterns
 
 
 def redact(data: bytes, secrets: Iterable[Secret | bytes]) -> bytes:

@@ -23,6 +23,7 @@ from runtimes.gateway.admission import AskedHead, refusal_body
 from runtimes.gateway.calling import Wires
 from runtimes.gateway.contract import Observer
 from runtimes.gateway.delivery import Delivery, secrets_of
+from runtimes.gateway.doorway import Doorway
 from runtimes.gateway.flowing import Flowing
 from runtimes.gateway.head import BadHead, Head, check_credentials, check_overrides, parse_head
 from runtimes.gateway.later import Later
@@ -41,7 +42,6 @@ from runtimes.gateway.urls import BadTarget, authority
 from vault.lease import Lease
 
 MAX_CONNECTIONS = 8
-MAX_CODE_CONNECTIONS = 64
 MAX_REFUSALS = 100
 _IDLE_SECONDS = 120.0
 _SLOW_SECONDS = 30.0
@@ -76,6 +76,8 @@ class ActionServer:
         self._observer = observer
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
+        self._doorway: Doorway | None = None
+        self._expiry: asyncio.TimerHandle | None = None
         self._connections = 0
         self._refusals = 0
         self._upstream = self.make_upstream()
@@ -117,11 +119,12 @@ class ActionServer:
 
     async def start(self) -> None:
         listener = self._place.listen()
+        loop = asyncio.get_running_loop()
         if self._relay is not None:
-            self._start(self._accept(listener))
+            self._doorway = Doorway(listener, self._enter)
         else:
             self._server = await asyncio.start_unix_server(self._connected, sock=listener)
-        self._start(self._expire())
+        self._expiry = loop.call_later(self._plan.seconds + 2, lambda: self._start(self.close()))
 
     async def close(self) -> None:
         """End every connection, drop the leases, remove the socket. Idempotent."""
@@ -129,11 +132,16 @@ class ActionServer:
         self._policy.stop("the action has ended")
         if self._server is not None:
             self._server.close()
+        if self._doorway is not None:
+            self._doorway.close()
+        if self._expiry is not None:
+            self._expiry.cancel()
         self._place.remove()
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks:
+            await asyncio.gather(*tasks, return_exceptions=True)
         self._upstream.close()
         if self._relay is not None:
             self._relay.close()
@@ -141,10 +149,6 @@ class ActionServer:
         else:
             self._redactor.drop()
         forget_patterns()
-
-    async def _expire(self) -> None:
-        await asyncio.sleep(self._plan.seconds + 2)
-        await self.close()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -154,22 +158,11 @@ class ActionServer:
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._start(self._serve(reader, writer))
 
-    async def _accept(self, listener: socket.socket) -> None:
-        """Serve code: so many connections at once, and the next when one of them has ended."""
-        places = asyncio.Semaphore(MAX_CODE_CONNECTIONS)
-        with listener:
-            while True:
-                await places.acquire()
-                try:
-                    accepted, _ = await asyncio.get_running_loop().sock_accept(listener)
-                except OSError:  # too many descriptors, or it broke off meanwhile
-                    places.release()
-                    await asyncio.sleep(0.1)
-                    continue
-                self._flowing.begin()
-                self._start(self._serve_code(accepted, places))
+    def _enter(self, accepted: socket.socket) -> None:
+        self._flowing.begin()
+        self._start(self._serve_code(accepted))
 
-    async def _serve_code(self, accepted: socket.socket, places: asyncio.Semaphore) -> None:
+    async def _serve_code(self, accepted: socket.socket) -> None:
         stream = SocketStream(accepted)
         try:
             await self._proxy(stream)
@@ -177,7 +170,8 @@ class ActionServer:
             pass  # as in `_serve`
         finally:
             stream.close()
-            places.release()
+            if self._doorway is not None:
+                self._doorway.left()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._connections >= MAX_CONNECTIONS or self._delivery is None:
