@@ -23,8 +23,8 @@ PROCESS_1: dict[str, tuple[str, str, tuple[str, str]]] = {
     ),
     "inherited_descriptors": (
         "tell its own end on a descriptor that was left open",
-        "a job inherits no descriptor",
-        ('let_go(channel(job["argv"]))', "pass"),
+        "a job inherits none by which it speaks for process 1",
+        ('let_go({pipes[2], *channel(job["argv"])})', "pass"),
     ),
     "output_as_frames": (
         "print what process 1 says at the end",

@@ -5,9 +5,10 @@ at, no file, no name. It speaks with whoever made the container through the one 
 to a place that is gone since, and what it says there is this process's word alone, in frames (a letter, four bytes of
 length, data): "R" it waits, "B" the job has begun, "O" and "E" its output, "X" how it ended. The job has pipes of its
 own for its output; it can't signal process 1, nor reach its descriptors or memory, since this process can't be
-dumped. When the job's first process ends everything else is killed, and only then is its end told. Process 1 stays
-until the connection ends, since what the control group counted is gone with it; and when the connection ends,
-whatever runs here ends too.
+dumped. When the job's first process ends everything else is killed, and only then is its end told. A Python program's
+process says itself how it ends, since what it holds takes the kernel longer to take down than most programs run; one
+that says so, and goes on, is killed with the rest. Process 1 stays until the connection ends, since what the control
+group counted is gone with it; and when the connection ends, whatever runs here ends too.
 
 What a job is likely to need is loaded while there is none, and the process that will be the job is forked: of a large
 process that takes longer than all else. A job that comes before that is done doesn't wait for it.
@@ -46,9 +47,10 @@ def main():
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the kernel keeps from process 1 what it has no handler for
     control.sendall(frame(b"R"))
-    out, err = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
+    out, err, end = (os.pipe2(os.O_CLOEXEC) for _ in range(3))
+    ours = (out[1], err[1], end[1])
     programs, whole = load(control)
-    ready = ahead((out[1], err[1]), programs, prctl) if whole else None
+    ready = ahead(ours, programs, prctl) if whole else None
     told = receive(control)
     if told is None:
         return 0
@@ -62,11 +64,15 @@ def main():
     if first is None:
         first = os.fork()
         if first == 0:
-            begin(job, (out[1], err[1]), programs, prctl)
-    os.close(out[1])
-    os.close(err[1])
+            try:
+                apart(ours)
+                begin(job, ours, programs, prctl)
+            finally:
+                os._exit(1)
+    for descriptor in ours:
+        os.close(descriptor)
     try:
-        status, late = follow(control, first, {out[0]: b"O", err[0]: b"E"}, woken, until)
+        status, late = follow(control, first, {out[0]: b"O", err[0]: b"E"}, (woken, end[0]), until)
         code = os.waitstatus_to_exitcode(status)
         ended = b'{"code": %d, "late": %s}' % (128 - code if code < 0 else code, b"true" if late else b"false")
         control.sendall(frame(b"X", ended))
@@ -118,6 +124,7 @@ def ahead(pipes, programs, prctl):
     if child == 0:
         try:
             ours.close()
+            apart(pipes)
             rehearse()
             told = receive(theirs)
             if told is not None:
@@ -152,18 +159,23 @@ def begun(ready, told):
         place.close()
 
 
+def apart(pipes):
+    """Be a process of its own: in a session of its own, with the job's output as its own."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    os.setsid()
+    nothing = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+    for source, target in ((nothing, 0), (pipes[0], 1), (pipes[1], 2)):
+        os.dup2(source, target)
+
+
 def begin(job, pipes, programs, prctl):
     """Become the job. Doesn't return."""
     code = 127
     try:
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-        os.setsid()
-        nothing = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
-        for source, target in ((nothing, 0), (pipes[0], 1), (pipes[1], 2)):
-            os.dup2(source, target)
-        let_go(channel(job["argv"]))
+        ending = Ending(pipes[2])
+        let_go({pipes[2], *channel(job["argv"])})
         prctl(_DUMPABLE, 1, 0, 0, 0)
         os.environ.clear()
         os.environ.update(job["env"])
@@ -171,6 +183,7 @@ def begin(job, pipes, programs, prctl):
         if is_python(argv):
             signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # as the interpreter has it
             code = run(argv[3:], programs)
+            ending.say(code)
         else:
             os.execvp(argv[0], argv)
     except OSError as error:
@@ -187,10 +200,25 @@ def channel(argv):
     return (shim.ready.fileno(),) if wanted else ()
 
 
+class Ending:
+    """Where the job's own process says how it ends."""
+
+    def __init__(self, descriptor):
+        self.descriptor, self.process, self.place = descriptor, os.getpid(), os.fstat(descriptor)
+
+    def say(self, code):
+        """A process that the program forked says nothing, and nothing is said where the program put another file."""
+        try:
+            if os.getpid() == self.process and os.path.samestat(os.fstat(self.descriptor), self.place):
+                os.write(self.descriptor, bytes((code,)))
+        except OSError:  # it was closed: the end itself tells
+            pass
+
+
 def let_go(kept):
     """Close whatever is open besides."""
     low = 3
-    for descriptor in kept:
+    for descriptor in sorted(kept):
         os.closerange(low, descriptor)
         low = descriptor + 1
     os.closerange(low, 64)
@@ -225,13 +253,15 @@ def run(argv, programs):
     return code & 0xFF
 
 
-def follow(control, first, pipes, woken, until):
+def follow(control, first, pipes, told, until):
     """Hand the output on until the first process has ended and nothing else lives. Returns its status, and whether
-    it was ended because its time was over. Raises OSError when nobody listens any more."""
+    it was ended because its time was over. `told` are the descriptors that tell of an ended child, and by which the
+    first process says that it ends. Raises OSError when nobody listens any more."""
+    woken, ending = told
     poll = select.poll()
-    for descriptor in (control, woken, *pipes):
+    for descriptor in (control, woken, ending, *pipes):
         poll.register(descriptor, select.POLLIN)
-    status, late, deadline = None, False, until
+    status, late, said, deadline = None, False, False, until
     while pipes or status is None:
         left = deadline - time.monotonic()
         if left <= 0:
@@ -239,14 +269,21 @@ def follow(control, first, pipes, woken, until):
                 break  # somebody holds a pipe whom a signal doesn't reach any more
             late, deadline = True, time.monotonic() + _DRAIN
             kill_all()
-        for descriptor, _ in poll.poll(max(left, 0.0) * 1000):
+        found = poll.poll(0 if said else max(left, 0.0) * 1000)
+        if said and not found:
+            break  # what was written before has been read
+        for descriptor, _ in found:
             if descriptor == control.fileno():
                 raise ConnectionResetError
             if descriptor == woken:
                 os.read(woken, _CHUNK)
-                continue
-            data = os.read(descriptor, _CHUNK)
-            if data:
+            elif descriptor == ending:
+                poll.unregister(ending)
+                code = os.read(ending, 1)
+                if code and status is None:
+                    status, said, deadline = code[0] << 8, True, time.monotonic() + _DRAIN
+                    kill_all()
+            elif data := os.read(descriptor, _CHUNK):
                 control.sendall(frame(pipes[descriptor], data))
             else:
                 poll.unregister(descriptor)

@@ -72,6 +72,12 @@ def python(code: str, **more: Any) -> Job:
     return Job(action_id="a-secret-name", argv=["python3", "-I", "-c", code], **more)
 
 
+def within(code: str) -> Job:
+    """A program that runs in the process which waited for it, as those of a service's calls do."""
+    argv = ["/usr/bin/python3", "-I", "-S", "/goex/job/own.py"]
+    return Job(action_id="a-secret-name", argv=argv, files={"own.py": code.encode()})
+
+
 async def run(sandbox: DockerSandbox, job: Job) -> Result:
     await ready(sandbox)
     return await sandbox.run(job, PROFILE)
@@ -159,6 +165,44 @@ async def test_a_job_cannot_forge_its_own_end(sandbox: DockerSandbox, attack: st
     assert result.stdout.endswith(b"then\n")
     if attack.startswith(("writing", "reading")):
         assert b"refused" in result.stdout, result.stdout
+
+
+SAYS = """
+import os, time
+FORGED = {forged!r}
+for number in range(3, 256):
+    try:
+        os.write(number, FORGED)
+    except OSError:
+        pass
+time.sleep(0.5)
+print("then", flush=True)
+"""
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("said", [b"\x05", FORGED])
+async def test_a_job_that_says_that_it_ends_has_ended(sandbox: DockerSandbox, said: bytes) -> None:
+    """It can be said by whoever finds where; nobody goes on then, and a forged frame is its first byte."""
+    result = await run(sandbox, within(SAYS.format(forged=said)))
+    assert (result.ended, result.exit_code, result.stdout) == (Ended.EXITED, said[0], b""), result
+
+
+@pytest.mark.docker
+async def test_a_forked_process_that_comes_to_the_end_is_not_the_job(sandbox: DockerSandbox) -> None:
+    code = (
+        "import os, sys, time\nforked = os.fork()\n"
+        "if forked:\n os.waitpid(forked, 0); time.sleep(0.3); print('parent'); sys.exit(3)\n"
+        "print('forked', flush=True)"
+    )
+    result = await run(sandbox, within(code))
+    assert (result.ended, result.exit_code, result.stdout) == (Ended.EXITED, 3, b"forked\nparent\n"), result
+
+
+@pytest.mark.docker
+async def test_all_that_was_printed_before_the_end_is_there(sandbox: DockerSandbox) -> None:
+    result = await run(sandbox, within("import sys\nsys.stdout.write('x' * 15_000)\nsys.stderr.write('y' * 4_000)"))
+    assert (len(result.stdout), len(result.stderr), result.exit_code) == (15_000, 4_000, 0)
 
 
 @pytest.mark.docker
