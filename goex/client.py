@@ -161,6 +161,9 @@ class Client:
                 ("grpc.max_reconnect_backoff_ms", 500),
                 ("grpc.use_local_subchannel_pool", 1),
                 ("grpc.default_authority", "localhost"),
+                # Whoever reads a stream reads it itself: no thread is woken for each event. (The name stands in
+                # grpc.experimental, which takes longer to load than this file.)
+                ("SingleThreadedUnaryStream", 1),
             ),
         )
 

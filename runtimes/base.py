@@ -11,7 +11,8 @@ it in the vault's name and writes it durably before it returns.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from policies.accounts import Account
@@ -52,6 +53,7 @@ class Context:
     output: Callable[[str, bytes], None]
     intent: str = ""  # the request in words, if there is one
     keep: bool = False  # of a dry run: what it finds may be applied afterwards, so it is kept for a while
+    ending: AsyncExitStack = field(default_factory=AsyncExitStack)  # what is let go of when its turn to run is over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +137,8 @@ class Runtime(Protocol):
         ...
 
     async def prepare(self, plan: Plan, context: Context) -> None:
-        """Make the inverse durable. Nothing has happened yet if this raises."""
+        """Make the inverse durable. Nothing has happened yet if this raises. What is begun here that takes a while, and
+        would be of no use if `execute` isn't called, is let go of by `context.ending`."""
         ...
 
     async def execute(self, plan: Plan, context: Context) -> Outcome:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -121,24 +121,20 @@ class ActionsService(rpc.ActionsServicer):
 
     async def _journey(self, wish: Wish, asker: Asker) -> AsyncIterator[pb.Event]:
         id = self._engine.begin(wish, asker)
-        async for event in self._follow(id, asker, first=True):
+        received = pb.Event(action_id=id, state=pb.StateChange(event="receive", to=State.RECEIVED))
+        async for event in self._follow(id, asker, (received,)):  # it begins when this first waits
             yield event
 
-    async def _follow(self, id: str, asker: Asker, *, first: bool = False) -> AsyncIterator[pb.Event]:
-        """Events until the action has ended. Leaving early is told to the engine."""
+    async def _follow(self, id: str, asker: Asker, first: Iterable[pb.Event] | None = None) -> AsyncIterator[pb.Event]:
+        """Events until the action has ended: `first`, or how it stands now, and what comes then. Leaving early is told
+        to the engine."""
         hub = self._engine.core.hub
         queue = hub.watch(id)
         try:
-            row = self._engine.core.actions.get(id)
-            change = pb.StateChange(event="receive" if first else "", to=row.state)
-            yield pb.Event(action_id=id, state=change)
-            if not self._engine.is_under_way(id) and row.state not in UNDER_WAY:
-                yield self._told(id, Finished(row=row, problem=self._engine.problem(row)), asker)
-                return
-            if row.state is State.ASKING:
-                for question in self._engine.core.approvals.of_action(id):
-                    if question.state == "pending":
-                        yield self._told(id, Asked(question.id), asker)
+            for told in self._so_far(id, asker) if first is None else first:
+                yield told
+                if told.HasField("finished"):
+                    return
             while True:
                 event = await queue.get()
                 yield self._told(id, event, asker)
@@ -149,6 +145,17 @@ class ActionsService(rpc.ActionsServicer):
             task = asyncio.ensure_future(self._engine.left(id))
             self._leaving.add(task)
             task.add_done_callback(self._leaving.discard)
+
+    def _so_far(self, id: str, asker: Asker) -> list[pb.Event]:
+        """How an action stands: its state, and its end or the questions that are open."""
+        row = self._engine.core.actions.get(id)
+        found = [pb.Event(action_id=id, state=pb.StateChange(to=row.state))]
+        if not self._engine.is_under_way(id) and row.state not in UNDER_WAY:
+            found.append(self._told(id, Finished(row=row, problem=self._engine.problem(row)), asker))
+        elif row.state is State.ASKING:
+            open_ = [one.id for one in self._engine.core.approvals.of_action(id) if one.state == "pending"]
+            found += [self._told(id, Asked(question), asker) for question in open_]
+        return found
 
     def _told(self, id: str, event: Event, asker: Asker) -> pb.Event:
         """An event for whoever follows."""
@@ -172,7 +179,7 @@ class ActionsService(rpc.ActionsServicer):
             case Asked(question):
                 made.asking.CopyFrom(self.approval(question))
             case Finished():
-                finished = pb.Finished(action=action_view(event.row), answer=event.answer)
+                finished = pb.Finished(action=action_view(event.row, event.plan), answer=event.answer)
                 if event.problem is not None:
                     finished.problem.CopyFrom(problem_view(event.problem))
                 made.finished.CopyFrom(finished)

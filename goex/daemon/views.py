@@ -14,7 +14,7 @@ from goex.rpc import goex_pb2 as pb
 from mapper.catalog import Catalog
 from mapper.scope_meaning import Meaning, meaning
 from mapper.scopes import also, plain
-from policies.actions import Call, IntentMapping, Need, UndoClass
+from policies.actions import Call, IntentMapping, Need, Plan, UndoClass
 from policies.jsonvalue import canonical
 from vault.record import Record
 
@@ -33,8 +33,9 @@ def problem_view(problem: Problem) -> pb.Problem:
     )
 
 
-def action_view(row: ActionRow) -> pb.ActionView:
-    plan = row.the_plan() if row.plan else None
+def action_view(row: ActionRow, plan: Plan | None = None) -> pb.ActionView:
+    """An action; `plan` is its row's, where it is at hand."""
+    plan = plan or (row.the_plan() if row.plan else None)
     undo_class = plan.undo_class if plan else None
     takes_back = undo_class in (UndoClass.EXACT, UndoClass.COMPENSATING) and row.kind != "revert"
     return pb.ActionView(

@@ -57,6 +57,7 @@ class Asking:
     _allowed: dict[str, tuple[Allow, Situation]] = field(
         default_factory=dict
     )  # actions that wait for their turn to run
+    _just: set[str] = field(default_factory=set)  # those of them since whose decision nothing else has run
 
     def decision(self, row: ActionRow, plan: Plan) -> Decision:
         """What rules and grants say now."""
@@ -71,6 +72,8 @@ class Asking:
         """For an action that was allowed and had to wait for its turn. Raises Denied when the grants and rules that are
         there now wouldn't allow it. Its own yes was consumed and counts, and it doesn't count against itself."""
         allowed, situation = self._allowed.pop(row.id)
+        if row.id in self._just:
+            return
         own = [replace(grant, expires=None) for grant in allowed.grants if grant.width is Width.ONCE]
         now = self._decision(row, plan, situation, (*own, *held(self.core, row, plan)))
         if not isinstance(now, Allow):
@@ -325,6 +328,8 @@ class Asking:
             row = self.core.step(transaction, row, Event.ALLOW, facts={**given, "ledger": self.core.ledger.root()})
         self.core.rules.counts.allowed(row.agent, row.session)
         self._allowed[row.id] = decision, situation
+        self._just.add(row.id)
+        asyncio.get_running_loop().call_soon(self._just.discard, row.id)  # when its journey first waits for anything
         return row
 
 

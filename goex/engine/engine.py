@@ -43,6 +43,15 @@ class Defect(GoexError):
     code = "defect"
 
 
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """An action at its end, its plan as it was decided on, and the answer in words, if there is one."""
+
+    row: ActionRow
+    plan: Plan
+    answer: str = ""
+
+
 @dataclass(slots=True)
 class _Journey:
     task: asyncio.Task[None]
@@ -101,7 +110,7 @@ class Engine:
             self.reverting.check(action, asker)
         return action
 
-    def start(self, row: ActionRow, journey: Coroutine[Any, Any, str]) -> None:
+    def start(self, row: ActionRow, journey: Coroutine[Any, Any, Arrived]) -> None:
         """Let a journey run by itself to its end."""
         self._journeys[row.id] = _Journey(asyncio.create_task(self._whole(row, journey), name=row.id))
 
@@ -151,7 +160,7 @@ class Engine:
 
     # ---- the path
 
-    async def _travel(self, row: ActionRow, wish: Wish) -> str:
+    async def _travel(self, row: ActionRow, wish: Wish) -> Arrived:
         self.core.vault.require_open()
         action = row.action()
         if action is None:
@@ -163,20 +172,20 @@ class Engine:
         row = await self.asking.settle(row, plan, lambda: self._plan_again(row, action), wish.ask_seconds)
         return await self.go_on(row, runtime, plan)
 
-    async def go_on(self, row: ActionRow, runtime: Runtime, plan: Plan) -> str:
-        """The rest of the path after the decision; returns the answer in words, if there is one."""
+    async def go_on(self, row: ActionRow, runtime: Runtime, plan: Plan) -> Arrived:
+        """The rest of the path after the decision."""
         if row.state is not State.ALLOWED:
-            return ""
-        outcome = await self.running.carry_out(
+            return Arrived(row, plan)
+        row = await self.running.carry_out(
             row, runtime, plan, lambda: self._begun(row.id), lambda: self.asking.check_still_allowed(row, plan)
         )
         # What stands in a person's database is never told to a model: it gets names and types alone.
-        if not (row.intent and outcome.ok) or plan.action.kind in ("sql", "mongo"):
-            return ""
+        if not row.intent or row.state is not State.DONE or plan.action.kind in ("sql", "mongo"):
+            return Arrived(row, plan)
         self.core.hub.publish(row.id, Progressed("putting the result into words"))
         with suppress(GoexError):  # the action is done; a model that can't be reached doesn't change that
-            return await self.mapping.words(row.intent, outcome.to_json())
-        return ""
+            return Arrived(row, plan, await self.mapping.words(row.intent, parse(row.outcome)))
+        return Arrived(row, plan)
 
     async def assess(self, row: ActionRow, action: Action) -> tuple[Runtime, Plan]:
         """What it will touch and need. Has no effect, and is done again after an approval."""
@@ -198,12 +207,12 @@ class Engine:
 
     # ---- ends
 
-    async def _whole(self, row: ActionRow, journey: Coroutine[Any, Any, str]) -> None:
+    async def _whole(self, row: ActionRow, journey: Coroutine[Any, Any, Arrived]) -> None:
         """Run a journey to its end, whatever end that is, and say so to whoever watches."""
         problem: Problem | None = None
-        answer = ""
+        arrived: Arrived | None = None
         try:
-            answer = await journey
+            arrived = await journey
         except asyncio.CancelledError as cancelled:
             problem = self._withdrawn(row.id, str(cancelled) or "the daemon is stopping")
         except GoexError as error:
@@ -216,11 +225,14 @@ class Engine:
             self.asking.forget(row.id)
             with suppress(GoexError):
                 self.core.vault.end_leases(row.id)
-        with suppress(GoexError):  # it can't be read any more: whoever watches is told all the same
-            row = self.core.actions.get(row.id)
-        if problem is None:
-            problem = self.problem(row)
-        self.core.hub.publish(row.id, Finished(row=row, problem=problem, answer=answer))
+        if arrived is not None:
+            problem = self.problem(arrived.row)
+            ended = Finished(row=arrived.row, plan=arrived.plan, problem=problem, answer=arrived.answer)
+        else:
+            with suppress(GoexError):  # it can't be read any more: whoever watches is told all the same
+                row = self.core.actions.get(row.id)
+            ended = Finished(row=row, problem=problem or self.problem(row))
+        self.core.hub.publish(row.id, ended)
 
     def _withdrawn(self, id: str, why: str) -> Problem:
         row = self.core.actions.get(id)

@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from goex.journal.actions import ActionRow
-from policies.actions import IntentMapping, Need
+from policies.actions import IntentMapping, Need, Plan
 from policies.errors import GoexError
 from policies.jsonvalue import JsonValue
 
@@ -77,6 +77,7 @@ class Problem:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
     row: ActionRow  # as it ended
+    plan: Plan | None = None  # the row's, where it is at hand
     problem: Problem | None = None
     answer: str = ""
 

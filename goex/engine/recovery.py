@@ -12,7 +12,7 @@ import logging
 from contextlib import suppress
 
 from goex.engine.core import Lost
-from goex.engine.engine import Engine
+from goex.engine.engine import Arrived, Engine
 from goex.engine.events import Approval, Finished, Problem
 from goex.engine.trust import confirmed
 from goex.journal.actions import ActionRow
@@ -109,7 +109,7 @@ def _take_up(engine: Engine, row: ActionRow, follow_within: float) -> None:
     plan, action = row.the_plan(), row.action()
     assert action is not None
 
-    async def journey() -> str:
+    async def journey() -> Arrived:
         async def again() -> Plan:
             return (await engine.assess(row, action))[1]
 

@@ -40,9 +40,9 @@ class Running:
 
     async def carry_out(
         self, row: ActionRow, runtime: Runtime, plan: Plan, begun: Callable[[], None], still: Callable[[], None]
-    ) -> Outcome:
-        """Run an ALLOWED action to its outcome, which is on disk when this returns. `begun` is called at `run`; `still`
-        when its turn has come: it raises when it isn't allowed any more."""
+    ) -> ActionRow:
+        """Run an ALLOWED action to its outcome, which is on disk when this returns, as it ended. `begun` is called at
+        `run`; `still` when its turn has come: it raises when it isn't allowed any more."""
         async with AsyncExitStack() as turn:
             for folder in sorted({need.account for need in plan.needs if need.service == "files"}):
                 await turn.enter_async_context(self._folders.setdefault(folder, asyncio.Lock()))
@@ -51,6 +51,7 @@ class Running:
             if digest(plan, agent=row.agent) != row.digest:
                 raise Conflict("The plan changed after it was decided on.")
             context = self.core.context(row, self.core.subject(plan.action), await self.core.leases(row, plan))
+            await turn.enter_async_context(context.ending)
             still()
             if not isinstance(plan.action, Revert):
                 await runtime.prepare(plan, context)
@@ -73,8 +74,7 @@ class Running:
             except Exception:
                 log.exception("action %s met a defect", row.id)
                 outcome = await self._look(runtime, plan, context, "GoEx met a defect of its own while it ran")
-            self.finish(row, plan, outcome)
-            return outcome
+            return self.finish(row, plan, outcome)
 
     def finish(self, row: ActionRow, plan: Plan, outcome: Outcome) -> ActionRow:
         """Write the outcome, and in the same transaction what it does to a revert's target."""

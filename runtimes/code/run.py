@@ -2,16 +2,19 @@
 
 Rules: the gateway's view counts, never what the program prints. Before a request leaves this machine it is noted, and
 if it can change something recorded durably; its answer is recorded before the program gets it. Placeholders are made
-anew for each run and stand in no journal. The gateway is closed whatever happens.
+anew for each run and stand in no journal. The gateway is closed whatever happens; it can be opened before it
+is certain that the program runs, since nothing is given its socket until then.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from mapper.catalog import Catalog
@@ -28,7 +31,7 @@ from runtimes.code.refused import Refusals
 from runtimes.gateway.contract import Gateway, GatewayFailed, Observer
 from runtimes.gateway.plan import Exchange, GatewayPlan, Passed, Refusal
 from runtimes.rest.run import closed
-from runtimes.sandbox.contract import Profile, Result, Sandbox, SandboxFailed
+from runtimes.sandbox.contract import Job, Profile, Result, Sandbox, SandboxFailed
 
 _NOT_WORD = re.compile(r"[^A-Za-z0-9]+")
 
@@ -56,7 +59,7 @@ class CodeRunner:
     catalog: Catalog
     profile: Profile
 
-    async def run(
+    def begin(
         self,
         action: Code,
         permits: Mapping[str, tuple[int, Permit]],
@@ -65,14 +68,13 @@ class CodeRunner:
         kept: Record,
         *,
         dry: bool = False,
-    ) -> Report:
-        """Run `action`'s program, which may call what `permits` (by their rules' ids) say. `kept` is filled, and
-        written to the context's records; `dry`: what may leave is told in the report instead, and nothing leaves.
-        Raises GoexError only when nothing was sent."""
-        report = Report()
+    ) -> Run:
+        """Have a gateway opened for `action`'s program, which may call what `permits` (by their rules' ids) say. Finish
+        or abandon what is returned. `kept` is filled, and written to the context's records; `dry`: what may leave is
+        told in the report instead, and nothing leaves."""
+        placeholders = {key: placeholder(self.catalog.service(key[0]), key) for key in accounts}
+        report = Report(placeholders=tuple(placeholders.values()))
         watch = _Watch(permits, context, kept, report, self.catalog, dry)
-        placeholders = {key: placeholder(self._service(key[0]), key) for key in accounts}
-        report.placeholders = tuple(placeholders.values())
         files = credentials.handed(context.leases, placeholders)
         plan = GatewayPlan(
             action_id=context.action_id,
@@ -85,30 +87,51 @@ class CodeRunner:
         observer = Observer(
             sending=watch.unplanned, answered=watch.answered, refused=watch.refused, passing=watch.passing
         )
-        folder = await self.gateway.open(plan, context.leases, observer)
+        job = partial(
+            environment.job,
+            action_id=context.action_id,
+            language=action.language,
+            program=action.program,
+            env={**variables(accounts, placeholders, self.catalog), **files.variables},
+            files=files.files,
+        )
+        opening = asyncio.ensure_future(self.gateway.open(plan, context.leases, observer))
+        opening.add_done_callback(lambda opened: opened.cancelled() or opened.exception())  # it may be abandoned
+        return Run(self, context, watch, job, opening)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A program whose gateway is being opened."""
+
+    by: CodeRunner
+    context: Context
+    watch: _Watch
+    job: Callable[..., Job]
+    opening: asyncio.Future[str]
+
+    async def finish(self) -> Report:
+        """Run it. Raises GoexError only when nothing was sent."""
+        report = self.watch.report
+        folder = await self.opening
         try:
-            job = environment.job(
-                action_id=context.action_id,
-                language=action.language,
-                program=action.program,
-                ca_pem=self.gateway.ca_pem,
-                socket_dir=folder,
-                env={**variables(accounts, placeholders, self.catalog), **files.variables},
-                files=files.files,
-            )
-            report.result = await self.sandbox.run(job, self.profile, context.output)
+            job = self.job(socket_dir=folder, ca_pem=self.by.gateway.ca_pem)
+            report.result = await self.by.sandbox.run(job, self.by.profile, self.context.output)
         except (SandboxFailed, GatewayFailed) as error:
             report.error = error
         finally:
-            await closed(self.gateway.close(context.action_id))
+            await closed(self.by.gateway.close(self.context.action_id))
         if report.error is not None and not report.counted:
             raise report.error
         if report.unkept:
-            watch.save_again()
+            self.watch.save_again()
         return report
 
-    def _service(self, name: str) -> Service:
-        return self.catalog.service(name)
+    async def abandon(self) -> None:
+        """It isn't run: have its gateway closed."""
+        with suppress(GoexError):
+            await self.opening
+        await closed(self.by.gateway.close(self.context.action_id))
 
 
 def placeholder(service: Service, account: tuple[str, str]) -> str:

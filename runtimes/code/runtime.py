@@ -24,7 +24,7 @@ from runtimes.code.dryrun import dry_run_of, pretended
 from runtimes.code.footprint import footprint
 from runtimes.code.outcomes import outcome
 from runtimes.code.record import Record
-from runtimes.code.run import CodeRunner
+from runtimes.code.run import CodeRunner, Run
 from runtimes.code.taking_back import assess_undo, reversed_
 from runtimes.gateway.contract import Gateway
 from runtimes.rest.assessing import assess_commit
@@ -52,6 +52,7 @@ class CodeRuntime:
     reversions: ReversionSet = field(default_factory=NoReversions)
     profiles: Callable[[str], Profile] | None = None
     kind: str = "code"
+    _begun: dict[str, Run] = field(init=False, default_factory=dict)  # by action; until they are run
 
     async def assess(self, action: Action, context: Context) -> Plan:
         """Read the program and plan what it may call. Runs nothing. Raises InvalidInput; Unavailable without an
@@ -75,7 +76,7 @@ class CodeRuntime:
         accounts = accounts_of(action, context.accounts)
         context = replace(context, leases=pretended(plan, context))
         permits = record.planned_permits(plan)
-        report = await self._runner(action).run(action, permits, accounts, context, Record(), dry=True)
+        report = await self._runner(action).begin(action, permits, accounts, context, Record(), dry=True).finish()
         return dry_run_of(report, accounts, self.catalog)
 
     async def dry_revert(self, revert: Revert, revert_plan: Plan, plan: Plan, target: Context) -> DryRun:
@@ -86,15 +87,19 @@ class CodeRuntime:
         """See `Runtime.reap`: dry runs leave nothing here."""
 
     async def prepare(self, plan: Plan, context: Context) -> None:
-        """Nothing is to be made beforehand: what undo needs is recorded as each request leaves."""
+        """No inverse is made beforehand: what undo needs is recorded as each request leaves. The gateway is told to
+        open, which it does in a process of its own while `run` is written here."""
+        self._begun[context.action_id] = self._begin(plan, context)
+        context.ending.push_async_callback(self._abandon, context.action_id)
+        await asyncio.sleep(0)  # so that it is told
 
     async def execute(self, plan: Plan, context: Context) -> Outcome:
         """Run the program. Raises only when nothing was sent."""
-        action, kept = _program(plan), Record()
-        accounts = accounts_of(action, context.accounts)
-        report = await self._runner(action).run(action, record.planned_permits(plan), accounts, context, kept)
+        run = self._begun.pop(context.action_id, None) or self._begin(plan, context)
+        report = await run.finish()
         printed = len(report.result.stdout) + len(report.result.stderr) if report.result else 0
-        return await _aside(printed, outcome, report, kept, accounts, self.catalog)
+        accounts = accounts_of(_program(plan), context.accounts)
+        return await _aside(printed, outcome, report, run.watch.kept, accounts, self.catalog)
 
     async def settle(self, plan: Plan, context: Context) -> Settlement:
         """Say what left and how it was answered, from the record. Reads only."""
@@ -170,6 +175,15 @@ class CodeRuntime:
 
     def _runner(self, action: Code) -> CodeRunner:
         return CodeRunner(self.sandbox, self.gateway, self.catalog, self._profile_of(action))
+
+    def _begin(self, plan: Plan, context: Context) -> Run:
+        action = _program(plan)
+        accounts = accounts_of(action, context.accounts)
+        return self._runner(action).begin(action, record.planned_permits(plan), accounts, context, Record())
+
+    async def _abandon(self, action_id: str) -> None:
+        if (run := self._begun.pop(action_id, None)) is not None:
+            await run.abandon()
 
     def _kept(self, plan: Plan, context: Context) -> Record:
         kept = record.load(context.records)

@@ -38,10 +38,13 @@ class DaemonError(AssertionError):
 class Daemon:
     """One home and the daemon in it. A context manager: started on entry; ended, and all removed, on exit.
 
-    `config` is the text of config.toml. `start` works again after `stop` and `kill`: the home stays.
+    `config` is the text of config.toml. `start` works again after `stop` and `kill`: the home stays. `in_memory`: what
+    XDG_RUNTIME_DIR is for lies in memory, as it does wherever somebody logs in to a desktop, if there is place for it.
     """
 
-    def __init__(self, *, config: str = "", env: Mapping[str, str] | None = None, init: bool = True) -> None:
+    def __init__(
+        self, *, config: str = "", env: Mapping[str, str] | None = None, init: bool = True, in_memory: bool = False
+    ) -> None:
         self.home = Path(tempfile.mkdtemp(prefix="goex-t-", dir="/tmp"))
         self._init = init
         self._process: subprocess.Popen[bytes] | None = None
@@ -49,6 +52,11 @@ class Daemon:
         self.config_dir, self.state_dir, self.run_dir = (
             self.home / name / "goex" for name in ("config", "state", "run")
         )
+        self._memory = None
+        if in_memory and Path("/dev/shm").is_mount():
+            self._memory = Path(tempfile.mkdtemp(prefix="goex-t-", dir="/dev/shm"))
+        if self._memory is not None:
+            self.run_dir = self._memory / "run" / "goex"
         for folder in (self.config_dir, self.state_dir, self.run_dir):
             folder.parent.mkdir(mode=0o700)
             folder.mkdir(mode=0o700)
@@ -159,7 +167,12 @@ class Daemon:
         try:
             self.stop()
         finally:
-            shutil.rmtree(self.home, ignore_errors=True)
+            self._forget()
+
+    def _forget(self) -> None:
+        for folder in (self.home, self._memory):
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def __enter__(self) -> Daemon:
         try:
@@ -168,7 +181,7 @@ class Daemon:
                 self.init()
         except BaseException:
             self.kill()
-            shutil.rmtree(self.home, ignore_errors=True)
+            self._forget()
             raise
         return self
 

@@ -7,10 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from goex.engine.core import Wish
+from goex.engine.core import Core, Wish
+from goex.journal.actions import ActionRow
+from goex.journal.chain import JournalFailed
 from goex.journal.states import State
-from policies.actions import Revert
+from policies.actions import Plan, Revert
 from policies.errors import Conflict
+from runtimes.base import Context
 from tests.goex.engine.conftest import ACTION, ASKER, Desk
 from vault.errors import VaultSealed
 
@@ -23,7 +26,30 @@ async def test_only_the_plan_that_was_decided_on_runs(desk: Desk) -> None:
     with pytest.raises(Conflict, match="changed after it was decided on"):
         await carry_out(replace(row, agent="other"), desk.runtime, plan, lambda: None, lambda: None)
     assert not desk.runtime.ran
-    assert (await carry_out(row, desk.runtime, plan, lambda: None, lambda: None)).ok  # the control
+    assert (await carry_out(row, desk.runtime, plan, lambda: None, lambda: None)).state is State.DONE  # the control
+
+
+async def test_what_was_begun_beforehand_is_let_go_of_when_the_step_cannot_be_written(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row, plan = desk.allowed()
+    said: list[str] = []
+
+    async def prepare(plan: Plan, context: Context) -> None:
+        context.ending.callback(said.append, "let go")
+
+    def full(*_: object, **__: object) -> ActionRow:
+        raise JournalFailed("The disk is full.")
+
+    monkeypatch.setattr(desk.runtime, "prepare", prepare)
+    carry_out = desk.engine.running.carry_out
+    with monkeypatch.context() as broken:
+        broken.setattr(Core, "step", full)
+        with pytest.raises(JournalFailed):
+            await carry_out(row, desk.runtime, plan, lambda: None, lambda: None)
+    assert (said, desk.runtime.ran) == (["let go"], [])
+    assert (await carry_out(row, desk.runtime, plan, lambda: None, lambda: None)).state is State.DONE  # the control
+    assert said == ["let go", "let go"]
 
 
 async def test_a_stored_plan_that_was_exchanged_is_not_taken(desk: Desk) -> None:
