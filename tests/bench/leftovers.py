@@ -47,7 +47,7 @@ class Looker:
         self._daemon, self.marker = daemon, marker
         self._label = f"{STATE_LABEL}={(daemon.state_dir / 'id').read_text().strip()}"
         self._client = docker.APIClient()
-        self._before = {"networks": self._networks(), "mounts": frozenset(_mounts())}
+        self._before = {"networks": self._networks(), "mounts": frozenset(self._mounts())}
 
     def close(self) -> None:
         self._client.close()
@@ -85,15 +85,21 @@ class Looker:
 
     def _new_mounts(self) -> frozenset[str]:
         """Those that came since the start, and belong to no container that lives, ours or another's."""
-        new = {place: line for place, line in _mounts().items() if place not in self._before["mounts"]}
+        new = {place: line for place, line in self._mounts().items() if place not in self._before["mounts"]}
         living: list[str] = []
-        for container in self._client.containers() if new else ():
+        for container in self._client.containers(all=True) if new else ():  # one that starts has some already
             with suppress(docker.errors.NotFound):
                 found = self._client.inspect_container(container["Id"])
                 layers = ((found.get("GraphDriver") or {}).get("Data") or {}).get("MergedDir")
                 network = Path(found["NetworkSettings"].get("SandboxKey") or "").name
                 living += filter(None, (container["Id"], layers, network))
         return frozenset(place for place, line in new.items() if not any(known in line for known in living))
+
+    def _mounts(self) -> dict[str, str]:
+        """Those of the daemon's home and of the engine, by their places: others mount elsewhere meanwhile."""
+        ours = (f"{self._daemon.home}/", f"{self._client.info()['DockerRootDir']}/", "/run/docker/")
+        lines = (line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines())
+        return {line[4]: " ".join(line) for line in lines if line[4].startswith(ours)}
 
     def _files(self, waiting_dir: Path, waiting: Set[str]) -> Iterator[str]:
         """All that lies in the daemon's home, but for the folders of containers that wait."""
@@ -152,11 +158,6 @@ def _status(pid: int) -> dict[str, int]:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     fields = dict(line.split(":", 1) for line in lines)
     return {name: int(fields[name].split()[0]) for name in ("Threads", "VmRSS")}
-
-
-def _mounts() -> dict[str, str]:
-    """The mounts of this machine by their places."""
-    return {line.split()[4]: line for line in Path("/proc/self/mountinfo").read_text().splitlines()}
 
 
 def _marked(marker: bytes) -> list[str]:

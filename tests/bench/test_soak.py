@@ -8,6 +8,7 @@ import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
 
 import docker
 import pytest
@@ -117,6 +118,17 @@ def test_whatever_stays_is_seen(soak: Soak) -> None:
         left = remaining(first, settled(soak.looker, 0, first, 1.0))
     assert [said for said in kept.values() if not any(said in line for line in left)] == [], left
     assert remaining(first, settled(soak.looker, 0, first, 20.0)) == []
+
+
+@root
+@pytest.mark.docker
+def test_what_others_mount_meanwhile_is_not_counted(soak: Soak, tmp_path: Path) -> None:
+    first = still(soak.looker, 0)
+    subprocess.run(["mount", "-t", "tmpfs", "none", tmp_path], check=True)
+    try:
+        assert remaining(first, soak.looker.look(0)) == []
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
 
 
 @pytest.mark.parametrize("name", ["daemon threads", "gateway threads", "gateway descriptors"])
