@@ -27,7 +27,8 @@ from policies.errors import Unavailable
 log = logging.getLogger("goex.daemon")
 
 _CREDENTIALS = struct.Struct("3i")
-_CHUNK = 256 * 1024
+_CHUNK = 64 * 1024  # more would be mapped and unmapped at each reading
+_PAUSE = 0.1  # seconds after there was no descriptor for one that came
 MOST_CONNECTIONS = 256
 _PREFIX = "unix-abstract:goex-"
 
@@ -74,18 +75,18 @@ class Acceptor:
     registry: Registry
     refused: Callable[[str], None]
     mode: int = 0o600
-    _server: asyncio.Server | None = None
+    _accepting: asyncio.Task[None] | None = None
     _joined: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def start(self) -> None:
         """Listen, replacing a stale socket. Call it only while the daemon's lock is held. Raises Unavailable."""
         try:
             listener = self._listener()
-            self._server = await asyncio.start_unix_server(self._accepted, sock=listener, backlog=128)
         except OSError as error:
             raise Unavailable(
                 f"The socket {self.path} can't be made: {error.strerror}.", next_step="goex doctor"
             ) from error
+        self._accepting = asyncio.create_task(self._accept(listener))
 
     def _listener(self) -> socket.socket:
         if os.path.lexists(self.path):
@@ -99,13 +100,14 @@ class Acceptor:
         finally:
             os.umask(before)
         self.path.chmod(self.mode)
+        listener.listen(128)
         listener.setblocking(False)
         return listener
 
     def stop_accepting(self) -> None:
         """Nobody new; who is connected stays, so that the last answers still arrive."""
-        if self._server is not None:
-            self._server.close()
+        if self._accepting is not None:
+            self._accepting.cancel()
             with suppress(FileNotFoundError):
                 self.path.unlink()
 
@@ -114,60 +116,97 @@ class Acceptor:
         for task in tuple(self._joined):
             task.cancel()
 
-    async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._joined.add(task)
-        try:
-            await self._join(reader, writer)
-        except asyncio.CancelledError:
-            pass
-        finally:
-            self._joined.discard(task)
-            writer.close()
+    async def _accept(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        with listener:
+            while True:
+                try:
+                    front, _ = await loop.sock_accept(listener)
+                except OSError:  # too many descriptors, or it broke off meanwhile
+                    await asyncio.sleep(_PAUSE)
+                    continue
+                task = asyncio.create_task(self._accepted(front))
+                self._joined.add(task)
+                task.add_done_callback(self._joined.discard)
 
-    async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        front: socket.socket = writer.get_extra_info("socket")
-        pid, uid, gid = _CREDENTIALS.unpack(front.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
-        if uid not in self.uids:
-            self.refused(f"user {uid} (process {pid}) on the {self.kind} socket")
-            return
-        if len(self._joined) > MOST_CONNECTIONS:  # for each socket: agents never keep the person out
-            self.refused(f"more than {MOST_CONNECTIONS} connections on the {self.kind} socket")
-            return
-        connection = secrets.token_hex(16)
-        back = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-        back.setblocking(False)
-        back.bind(f"\0goex-{connection}")
-        self.registry.add(look_up(self.kind, pid, uid, gid, connection))
-        try:
-            await asyncio.get_running_loop().sock_connect(back, self.backend)
-            listening, *_ = _CREDENTIALS.unpack(
-                back.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    async def _accepted(self, front: socket.socket) -> None:
+        with front:
+            pid, uid, gid = _CREDENTIALS.unpack(
+                front.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
             )
-            if listening != os.getpid():  # put in the place of ours while it was made
-                raise ConnectionRefusedError(f"process {listening} listens there")
-            back_reader, back_writer = await asyncio.open_unix_connection(sock=back)
-            pumps = {
-                asyncio.create_task(_pump(reader, back_writer)),
-                asyncio.create_task(_pump(back_reader, writer)),
-            }
-            try:
-                await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for pump in pumps:
-                    pump.cancel()
-                self.registry.drop(connection)  # before the address is free again
-                back_writer.close()
-        except OSError as error:
-            log.warning("gRPC's private socket can't be reached: %s", error)
+            if uid not in self.uids:
+                self.refused(f"user {uid} (process {pid}) on the {self.kind} socket")
+                return
+            if len(self._joined) > MOST_CONNECTIONS:  # for each socket: agents never keep the person out
+                self.refused(f"more than {MOST_CONNECTIONS} connections on the {self.kind} socket")
+                return
+            connection = secrets.token_hex(16)
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as back:
+                back.setblocking(False)
+                back.bind(f"\0goex-{connection}")
+                self.registry.add(look_up(self.kind, pid, uid, gid, connection))
+                try:
+                    await self._join(front, back)
+                except OSError as error:
+                    log.warning("gRPC's private socket can't be reached: %s", error)
+                finally:
+                    self.registry.drop(connection)  # before the address is free again
+
+    async def _join(self, front: socket.socket, back: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(back, self.backend)
+        listening, *_ = _CREDENTIALS.unpack(back.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+        if listening != os.getpid():  # put in the place of ours while it was made
+            raise ConnectionRefusedError(f"process {listening} listens there")
+        ended = asyncio.Event()
+        ways = (_Way(loop, front, back, ended.set), _Way(loop, back, front, ended.set))
+        try:
+            await ended.wait()
         finally:
-            self.registry.drop(connection)
-            back.close()
+            for way in ways:
+                way.close()
 
 
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(ConnectionError, OSError):
-        while data := await reader.read(_CHUNK):
-            writer.write(data)
-            await writer.drain()
+class _Way:
+    """What one end says goes to the other, and no more is read until all of it was taken. By hand: each event of an
+    action passes here, and asyncio's streams take longer for it than gRPC takes to make it."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, source: socket.socket, sink: socket.socket, ended: Callable[[], None]
+    ) -> None:
+        self._loop, self._source, self._sink, self._ended = loop, source, sink, ended
+        self._left = memoryview(b"")  # read, and not written yet
+        loop.add_reader(source, self._read)
+
+    def close(self) -> None:
+        """Nothing passes any more. Idempotent."""
+        self._loop.remove_reader(self._source)
+        self._loop.remove_writer(self._sink)
+
+    def _read(self) -> None:
+        try:
+            data = self._source.recv(_CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._ended()
+        elif not self._taken(memoryview(data)):
+            self._loop.remove_reader(self._source)
+            self._loop.add_writer(self._sink, self._write_on)
+
+    def _write_on(self) -> None:
+        if self._taken(self._left):
+            self._loop.remove_writer(self._sink)
+            self._loop.add_reader(self._source, self._read)
+
+    def _taken(self, data: memoryview) -> bool:
+        """Whether all of it was; what wasn't is `_left`."""
+        try:
+            self._left = data[self._sink.send(data) :]
+        except BlockingIOError:
+            self._left = data
+        except OSError:
+            self._ended()
+        return not self._left

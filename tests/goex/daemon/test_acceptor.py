@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import subprocess
 import sys
@@ -171,4 +172,79 @@ async def test_a_connection_that_ends_is_told_once(place: Path) -> None:
         writer.close()
         await until(lambda: not front.registry._peers and not front._joined)
         assert ended == [connection]
+    server.close()
+
+
+async def test_what_one_end_does_not_take_is_not_read_from_the_other(place: Path) -> None:
+    backend, most = place / "backend.sock", 64 * 2**20
+    taken = asyncio.Event()
+
+    async def hesitates(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await taken.wait()
+        await echo(reader, writer)
+
+    server = await asyncio.start_unix_server(hesitates, backend)
+    async with accepting(place / "front.sock", backend):
+        reader, writer = await asyncio.open_unix_connection(place / "front.sock")
+        said = os.urandom(2**20)
+        sent = 0
+        with contextlib.suppress(TimeoutError):
+            while sent < most:
+                writer.write(said)
+                async with asyncio.timeout(1):
+                    await writer.drain()
+                sent += len(said)
+        assert sent < most  # a few buffers of the kernel's and of this test's
+        taken.set()
+        for _ in range(sent // len(said)):
+            assert await reader.readexactly(len(said)) == said
+        writer.close()
+    server.close()
+
+
+async def test_what_was_said_before_an_end_arrives(place: Path) -> None:
+    """More than a socket holds, for one who reads only then."""
+    backend, said = place / "backend.sock", os.urandom(4 * 2**20)
+
+    async def says(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(said)
+        writer.close()
+
+    server = await asyncio.start_unix_server(says, backend)
+    async with accepting(place / "front.sock", backend):
+        reader, writer = await asyncio.open_unix_connection(place / "front.sock", limit=1000)
+        await asyncio.sleep(0.3)
+        assert await asyncio.wait_for(reader.read(-1), 10) == said
+        writer.close()
+    server.close()
+
+
+@pytest.mark.parametrize("whose", ["client", "backend"])
+async def test_whoever_breaks_off_ends_both(place: Path, whose: str) -> None:
+    """While there is something that it doesn't take."""
+    backend = place / "backend.sock"
+    gone = asyncio.Event()
+
+    async def talks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            if whose == "backend":
+                await reader.readexactly(1)
+                writer.transport.abort()
+            else:
+                while True:
+                    writer.write(bytes(2**20))
+                    await writer.drain()
+        gone.set()
+
+    server = await asyncio.start_unix_server(talks, backend)
+    async with accepting(place / "front.sock", backend) as front:
+        _, writer = await asyncio.open_unix_connection(place / "front.sock", limit=1000)
+        if whose == "backend":
+            writer.write(bytes(8 * 2**20))
+        await asyncio.sleep(0.3)
+        if whose == "client":
+            writer.transport.abort()
+        await asyncio.wait_for(gone.wait(), 10)
+        await until(lambda: not front._joined and not front.registry._peers)
+        writer.close()
     server.close()
