@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
@@ -121,27 +121,28 @@ class ActionsService(rpc.ActionsServicer):
 
     async def _journey(self, wish: Wish, asker: Asker) -> AsyncIterator[pb.Event]:
         id = self._engine.begin(wish, asker)
-        received = pb.Event(action_id=id, state=pb.StateChange(event="receive", to=State.RECEIVED))
-        async for event in self._follow(id, asker, (received,)):  # it begins when this first waits
+        async for event in self._follow(id, asker, new=True):  # it begins when this first waits
             yield event
 
-    async def _follow(self, id: str, asker: Asker, first: Iterable[pb.Event] | None = None) -> AsyncIterator[pb.Event]:
-        """Events until the action has ended: `first`, or how it stands now, and what comes then. Leaving early is told
-        to the engine."""
+    async def _follow(self, id: str, asker: Asker, *, new: bool = False) -> AsyncIterator[pb.Event]:
+        """Events until the action has ended: that it was received, or (not `new`) how it stands now, and what comes
+        then. Leaving early is told to the engine."""
         hub = self._engine.core.hub
-        queue = hub.watch(id)
+        watcher = hub.watch(id)
         try:
-            for told in self._so_far(id, asker) if first is None else first:
+            if new:
+                watcher.put(Stepped("", "receive", State.RECEIVED))
+            for told in () if new else self._so_far(id, asker):
                 yield told
                 if told.HasField("finished"):
                     return
             while True:
-                event = await queue.get()
+                event = await watcher.get()
                 yield self._told(id, event, asker)
                 if isinstance(event, Finished):
                     return
         finally:
-            hub.unwatch(id, queue)
+            hub.unwatch(id, watcher)
             task = asyncio.ensure_future(self._engine.left(id))
             self._leaving.add(task)
             task.add_done_callback(self._leaving.discard)

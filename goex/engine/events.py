@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from goex.journal.actions import ActionRow
 from policies.actions import IntentMapping, Need, Plan
 from policies.errors import GoexError
 from policies.jsonvalue import JsonValue
+
+QUIET = 0.002  # seconds after a step in which the next is told together with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,20 +104,59 @@ class Approval:
 Event = Stepped | Printed | Progressed | Mapped | Asked | Finished
 
 
-class Hub:
-    """Hands each action's events to everyone who watches it. A watcher is a queue, and leaving is `unwatch`."""
+class Watcher:
+    """The events of one action, for one who watches. Steps that follow each other at once are told as one, from the
+    state before the first to that after the last, when no other has come for QUIET; an end tells the last itself."""
 
     def __init__(self) -> None:
-        self._watchers: dict[str, set[asyncio.Queue[Event]]] = defaultdict(set)
+        self._events: asyncio.Queue[Event] = asyncio.Queue()
+        self._step: Stepped | None = None
+        self._late = False  # whether one came since the timer was set
 
-    def watch(self, action_id: str) -> asyncio.Queue[Event]:
-        queue: asyncio.Queue[Event] = asyncio.Queue()
-        self._watchers[action_id].add(queue)
-        return queue
+    async def get(self) -> Event:
+        """The next event."""
+        return await self._events.get()
 
-    def unwatch(self, action_id: str, queue: asyncio.Queue[Event]) -> None:
+    def put(self, event: Event) -> None:
+        if isinstance(event, Stepped):
+            if self._step is None:
+                asyncio.get_running_loop().call_later(QUIET, self._quiet)
+                self._step, self._late = event, False
+            else:
+                self._step, self._late = replace(event, before=self._step.before), True
+            return
+        if isinstance(event, Finished):
+            self._step = None
+        self._tell()
+        self._events.put_nowait(event)
+
+    def _quiet(self) -> None:
+        if self._late:
+            self._late = False
+            asyncio.get_running_loop().call_later(QUIET, self._quiet)
+        else:
+            self._tell()
+
+    def _tell(self) -> None:
+        if self._step is not None:
+            self._events.put_nowait(self._step)
+            self._step = None
+
+
+class Hub:
+    """Hands each action's events to everyone who watches it; leaving is `unwatch`."""
+
+    def __init__(self) -> None:
+        self._watchers: dict[str, set[Watcher]] = defaultdict(set)
+
+    def watch(self, action_id: str) -> Watcher:
+        watcher = Watcher()
+        self._watchers[action_id].add(watcher)
+        return watcher
+
+    def unwatch(self, action_id: str, watcher: Watcher) -> None:
         watching = self._watchers.get(action_id, set())
-        watching.discard(queue)
+        watching.discard(watcher)
         if not watching:
             self._watchers.pop(action_id, None)
 
@@ -123,5 +164,5 @@ class Hub:
         return bool(self._watchers.get(action_id))
 
     def publish(self, action_id: str, event: Event) -> None:
-        for queue in self._watchers.get(action_id, ()):
-            queue.put_nowait(event)
+        for watcher in self._watchers.get(action_id, ()):
+            watcher.put(event)
