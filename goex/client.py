@@ -156,6 +156,9 @@ class Client:
             options=(
                 ("grpc.max_receive_message_length", MAX_MESSAGE),
                 ("grpc.max_send_message_length", MAX_MESSAGE),
+                # A Unix socket has no bandwidth to find out: the pings for that would be as many as the messages.
+                ("grpc.http2.bdp_probe", 0),
+                ("grpc.http2.lookahead_bytes", 2**20),
                 # A daemon that comes back is found at once, and one socket path may stand for another daemon later.
                 ("grpc.initial_reconnect_backoff_ms", 100),
                 ("grpc.max_reconnect_backoff_ms", 500),

@@ -205,7 +205,8 @@ class App:
         for runtime in self.engine.core.runtimes.values():
             with suppress(GoexError):
                 await runtime.reap()
-        await self._listen()
+        with _giving_way():
+            await self._listen()
         await open_at_start(self.custody, os.environ)
         self.autoseal.start()
         self._sweeping = asyncio.create_task(self._sweep())
@@ -356,6 +357,9 @@ class App:
                 ("grpc.max_receive_message_length", LARGEST_MESSAGE),
                 ("grpc.max_send_message_length", LARGEST_MESSAGE),
                 ("grpc.so_reuseport", 0),
+                # A Unix socket has no bandwidth to find out: the pings for that would be as many as the messages.
+                ("grpc.http2.bdp_probe", 0),
+                ("grpc.http2.lookahead_bytes", 2**20),
             ),
         )
         rpc.add_ActionsServicer_to_server(actions, server)
@@ -492,6 +496,20 @@ class App:
                     await self.holds.end_overdue()
                     await self.retention.end_overdue()
                 await asyncio.to_thread(self.custody.flush_uses)
+
+
+@contextmanager
+def _giving_way() -> Iterator[None]:
+    """Threads that are started in the block, and by those, don't interrupt the loop when they are woken: it wakes one
+    of gRPC's with each message that it sends."""
+    usual = os.sched_getscheduler(0)
+    with suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            os.sched_setscheduler(0, usual, os.sched_param(0))
 
 
 def _state_id(paths: Paths) -> str:
