@@ -16,8 +16,8 @@ import os
 import re
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -65,11 +65,12 @@ def content(name: str, own: Path | None = None) -> dict[str, bytes]:
     if added is not None:
         return content(profiles.BELOW) | added
     top = folder(name)
-    return {path: (top / path).read_bytes() for path, *_ in _files(str(top))}
+    return {path: (top / path).read_bytes() for path in _files(str(top)) if path and not path.endswith("/")}
 
 
-def _files(top: str, below: str = "") -> Iterator[tuple[str, int, int, int]]:
-    """Path, inode, size and time of change of each file that an image is built from, in order."""
+def _files(top: str, below: str = "") -> Iterator[str]:
+    """Each file that an image is built from, and each folder (its path ends in /), relative to `top`."""
+    yield below
     with os.scandir(f"{top}/{below}") as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
             if entry.name.startswith(".") or entry.name == "__pycache__" or entry.is_symlink():
@@ -77,8 +78,28 @@ def _files(top: str, below: str = "") -> Iterator[tuple[str, int, int, int]]:
             if entry.is_dir():
                 yield from _files(top, f"{below}{entry.name}/")
             elif entry.is_file() and not entry.name.endswith(".pyc"):
-                found = entry.stat()
-                yield f"{below}{entry.name}", found.st_ino, found.st_size, found.st_mtime_ns
+                yield f"{below}{entry.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """An image's name, the recipe of the base, and what it is made of, as it looked when that was read."""
+
+    tag: str
+    recipe: str
+    paths: tuple[str, ...]
+    looked: tuple[tuple[int, int, int], ...]
+
+
+_named: dict[str, _Named] = {}  # by folder; the name is asked for all the time
+
+
+def _looks(paths: Iterable[str]) -> tuple[tuple[int, int, int], ...]:
+    """Inode, size and time of change of each, a folder's being those of what is in it. Empty when one has gone."""
+    try:
+        return tuple((found.st_ino, found.st_size, found.st_mtime_ns) for found in map(os.stat, paths))
+    except OSError:
+        return ()
 
 
 def content_hash(files: dict[str, bytes]) -> str:
@@ -97,15 +118,16 @@ def tag(name: str, own: Path | None = None) -> str:
     """The image's full name, `goex/<name>:<hash of its content>`."""
     if profiles.content(own, name) is not None:
         return f"goex/{name}:{content_hash(content(name, own))}"
-    files = tuple(_files(str(folder(name))))
-    below = tuple(_files(str(folder("base")))) if any(path == PACKAGES for path, *_ in files) else ()
-    return _tag(name, base.RECIPE, files, below)
-
-
-@lru_cache(maxsize=8)
-def _tag(name: str, *_: object) -> str:
-    """Of an image that GoEx brings, as long as nothing that it is made of changes: it is asked for all the time."""
-    return f"goex/{name}:{content_hash(content(name))}"
+    top = str(folder(name))
+    known = _named.get(top)
+    if known is None or known.recipe != base.RECIPE or not known.looked or _looks(known.paths) != known.looked:
+        paths = tuple(f"{top}/{path}" for path in _files(top))
+        if f"{top}/{PACKAGES}" in paths:
+            below = str(folder("base"))
+            paths += tuple(f"{below}/{path}" for path in _files(below))
+        looked = _looks(paths)  # before they are read
+        known = _named[top] = _Named(f"goex/{name}:{content_hash(content(name))}", base.RECIPE, paths, looked)
+    return known.tag
 
 
 def find(client: APIClient, name: str, own: Path | None = None) -> str:

@@ -32,7 +32,7 @@ def names(own: Path | None) -> tuple[str, ...]:
 
 def content(own: Path | None, name: str) -> dict[str, bytes] | None:
     """What the profile puts over `code`'s files; None when there is no such profile."""
-    if own is None or not _NAME.match(name) or name not in names(own):
+    if own is None or not _NAME.match(name) or not (own / name / REQUIREMENTS).exists():
         return None
     return {file: (own / name / file).read_bytes() for file in (PACKAGES, REQUIREMENTS, WANTED)}
 
