@@ -7,16 +7,19 @@ Short operations are repeated within one round, and the round's time is divided.
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 Once = Callable[[], Awaitable[object]]
 
 LEAST_ROUNDS = 5
+_MOMENT, _MOSTLY = 0.1, 0.1  # seconds, and the share of them in which what is idle may work
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,24 @@ async def in_turn(
         with timed(floors, operations):
             await floor()
     return Timings(tuple(values[warm:])), Timings(tuple(floors[warm:]))
+
+
+async def quiet(longest: float = 5.0) -> None:
+    """Returns when this machine's processors have been idle for a tenth of a second, or mostly; or it never is."""
+    until = time.monotonic() + longest
+    before = _processors()
+    while time.monotonic() < until:
+        await asyncio.sleep(_MOMENT)
+        now = _processors()
+        if now[0] - before[0] <= _MOSTLY * (now[1] - before[1]):
+            return
+        before = now
+
+
+def _processors() -> tuple[int, int]:
+    """How long all processors have worked, and how long they have been there: in ticks."""
+    fields = [int(field) for field in Path("/proc/stat").read_text().partition("\n")[0].split()[1:]]
+    return sum(fields) - fields[3] - fields[4], sum(fields)  # what waits for a disk is idle too
 
 
 def row(name: str, value: Timings, floor_name: str, floor: Timings, *, unit: str = "ms") -> Row:

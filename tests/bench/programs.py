@@ -18,14 +18,13 @@ import time
 from goex.client import Client
 from goex.rpc import goex_pb2 as pb
 from runtimes.sandbox import images
-from tests.bench.measure import Row, Timings, in_turn, row
+from tests.bench.measure import Row, Timings, in_turn, quiet, row
 from tests.support.containers import waiting
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.journey import Journey
 
 NAME = "exec.warm.p50_ms"
 LINE = "print(sum(range(10)))"
-_LOADING = 1.5  # seconds after one says that it waits, in which it loads what programs are likely to need
 
 
 async def measure() -> tuple[Row, ...]:
@@ -45,7 +44,7 @@ async def measure() -> tuple[Row, ...]:
         async def settled() -> None:
             while waiting(daemon.run_dir) < 2:
                 await asyncio.sleep(0.05)
-            await asyncio.sleep(_LOADING)
+            await quiet()  # one that says so still loads what programs are likely to need
 
         async def value() -> None:
             await settled()
