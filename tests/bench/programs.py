@@ -3,7 +3,8 @@ GoEx's own for Python, on a connection that is there already. XDG_RUNTIME_DIR is
 journal are on the disk.
 
 It is the whole path, in a real daemon, on a standing grant: received, assessed, decided, the gateway opened for it, run
-in a container that waited, recorded. The floor is a bare interpreter with the same line, started as a process.
+in a container that waited, recorded. It is asked for again as soon as the place of that container is filled and the
+machine is quiet. The floor is a bare interpreter with the same line, started as a process.
 """
 
 # Waiting by looking, and a process that is waited for, disturb nothing that is measured here.

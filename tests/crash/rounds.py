@@ -100,11 +100,12 @@ def kill_at(
     try:
         while time.monotonic() < deadline:
             os.kill(pid, signal.SIGSTOP)
-            action = action or rows.action_since(before)
-            if action:
-                state, count = rows.of(action)
-                if (state == moment.state and count >= moment.rows) or state in SETTLED:
-                    break
+            with suppress(sqlite3.OperationalError):  # it was stopped while it told readers where the log ends
+                action = action or rows.action_since(before)
+                if action:
+                    state, count = rows.of(action)
+                    if (state == moment.state and count >= moment.rows) or state in SETTLED:
+                        break
             os.kill(pid, signal.SIGCONT)
             time.sleep(SLICE)
         else:
