@@ -17,6 +17,8 @@ import pytest
 from goex.daemon import acceptor as module
 from goex.daemon.acceptor import Acceptor, Registry
 from goex.engine.peers import look_up
+from goex.rpc import goex_pb2 as pb
+from tests.support.daemon import Daemon
 
 # A backend: what it is told, it says again.
 ECHO = """
@@ -248,3 +250,14 @@ async def test_whoever_breaks_off_ends_both(place: Path, whose: str) -> None:
         await until(lambda: not front._joined and not front.registry._peers)
         writer.close()
     server.close()
+
+
+def test_grpcs_threads_give_way_to_the_loop(daemon: Daemon) -> None:
+    daemon.actions("Whoami", pb.WhoamiRequest())
+    threads = {
+        int(path.parent.name): path.read_text().strip() for path in Path(f"/proc/{daemon.pid}/task").glob("*/comm")
+    }
+    theirs = [number for number, name in threads.items() if name == "event_engine"]
+    assert theirs
+    assert {os.sched_getscheduler(number) for number in theirs} == {os.SCHED_BATCH}
+    assert os.sched_getscheduler(daemon.pid) == os.SCHED_OTHER

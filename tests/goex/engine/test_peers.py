@@ -128,21 +128,23 @@ def test_a_process_that_is_gone_has_no_terminal() -> None:
 
 
 def test_a_name_with_parentheses_and_spaces_is_read_right() -> None:
+    named, tell = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
             Path("/proc/self/comm").write_text("a) R 1 (b")
+            os.write(tell, b".")
             os.read(os.pipe()[0], 1)
         finally:
             os._exit(0)
+    os.close(tell)
     try:
-        for _ in range(1000):
-            found = look_up("user", pid, 0, 0, "c")
-            if found.program == "a) R 1 (b":
-                break
+        assert os.read(named, 1) == b"."
+        found = look_up("user", pid, 0, 0, "c")
         assert found.program == "a) R 1 (b"
         assert found.terminal == look_up("user", os.getpid(), 0, 0, "c").terminal
         assert "\x1b" not in replace(found, program="\x1b[31m").describe()
     finally:
         os.kill(pid, 9)
         os.waitpid(pid, 0)
+        os.close(named)
