@@ -502,14 +502,14 @@ class App:
 def _giving_way() -> Iterator[None]:
     """Threads that are started in the block, and by those, don't interrupt the loop when they are woken: it wakes one
     of gRPC's with each message that it sends."""
-    usual = os.sched_getscheduler(0)
+    usual = os.sched_getscheduler(0), os.sched_getparam(0)
     with suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     try:
         yield
     finally:
         with suppress(OSError):
-            os.sched_setscheduler(0, usual, os.sched_param(0))
+            os.sched_setscheduler(0, *usual)
 
 
 def _state_id(paths: Paths) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,8 @@ PRINTED = Printed("stdout", b"1\n")
 
 
 def finished() -> Finished:
-    texts = dict.fromkeys(ActionRow.__dataclass_fields__, "")
-    row = ActionRow(**{**texts, "number": 1, "state": State.DONE, "detached": False, "risk": 0})  # type: ignore[arg-type]
+    texts: dict[str, Any] = dict.fromkeys(ActionRow.__dataclass_fields__, "")
+    row = ActionRow(**{**texts, "number": 1, "state": State.DONE, "detached": False, "risk": 0})
     return Finished(row=row)
 
 
