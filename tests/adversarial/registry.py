@@ -18,6 +18,11 @@ class Where(StrEnum):
     POOL = "pool"
     GATEWAY = "gateway"
     CODE = "code mode"
+    GRANTS = "grants and rules"
+    DATABASE = "databases"
+    FOLDER = "folders"
+    STATE = "state on disk"
+    LIMITS = "limits"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,17 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.adversarial import code_attacks, container_attacks, gateway_attacks, pool_attacks
+from tests.adversarial import (
+    code_attacks,
+    container_attacks,
+    database_attacks,
+    folder_attacks,
+    gateway_attacks,
+    grant_attacks,
+    limit_attacks,
+    pool_attacks,
+    state_attacks,
+)
 from tests.adversarial.registry import Attack, Where
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -13,7 +23,17 @@ PAGE = ROOT / "SECURITY.md"
 BEGIN = "<!-- attacks: `python -m tests.adversarial.table --write` -->"
 END = "<!-- end of the attacks -->"
 
-ATTACKS: tuple[Attack, ...] = (*container_attacks.ROWS, *gateway_attacks.ROWS, *pool_attacks.ROWS, *code_attacks.ROWS)
+ATTACKS: tuple[Attack, ...] = (
+    *container_attacks.ROWS,
+    *gateway_attacks.ROWS,
+    *pool_attacks.ROWS,
+    *code_attacks.ROWS,
+    *grant_attacks.ROWS,
+    *database_attacks.ROWS,
+    *folder_attacks.ROWS,
+    *state_attacks.ROWS,
+    *limit_attacks.ROWS,
+)
 
 
 def render() -> str:

@@ -1,0 +1,7 @@
+"""Attacks on the daemon's files on disk."""
+
+from __future__ import annotations
+
+from tests.adversarial.registry import Attack
+
+ROWS: tuple[Attack, ...] = ()
