@@ -332,6 +332,8 @@ def _facts(method: Method) -> JsonValue:
     made["words"] = list(method.words)
     made["undo"] = asdict(method.undo) if method.undo is not None else None
     made["probe"] = asdict(method.probe) if method.probe is not None else None
+    if method.audience is not None:
+        made["audience"] = [asdict(one) for one in method.audience]
     return made
 
 

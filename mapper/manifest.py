@@ -22,6 +22,7 @@
     description = "Post a message to a channel."
     scopes = ["chat:write"]                         # any one of them suffices
     risk = "write"
+    audience = ["channel"]                          # who gets something by it: see mapper.manifest_audience
     words = ["send a message"]
     defaults = { priority = "low" }                 # used when the caller leaves it out
     fixed = { nonce = "$action.key" }               # the caller can't set these at all; fixed_query: in the query
@@ -55,7 +56,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal
 
-from mapper import manifest_oauth, manifest_templates
+from mapper import manifest_audience, manifest_oauth, manifest_templates
 from mapper.schemas import problem, short_form
 from mapper.tables import File, ManifestError, Table
 from mapper.templates import Reference, references
@@ -274,6 +275,7 @@ def _method(
         defaults=defaults,
         idempotency=idempotency,
     )
+    made = replace(made, audience=manifest_audience.read(table, made.risk, frozenset(properties)))
     if (verb in ("GET", "HEAD")) != (made.risk is Risk.READ) and verb != "POST":
         table.fail(f"{verb} and a risk of {made.risk.word} don't go together", "risk")
     return made, table

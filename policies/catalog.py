@@ -6,6 +6,7 @@ What isn't in the catalog can't be called. All of this is frozen; `mapper.catalo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -112,6 +113,29 @@ class UndoTemplate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Audience:
+    """Who gets something by a call, as one of its arguments says.
+
+    `of` is the argument's dotted path, or a template of several (`{owner}/{repo}`). Where it is absent, `absent` gets
+    it: a name like `anyone`, "" for nobody, None for somebody unknown. `means` translates values that aren't names
+    (`default` of a sharing rule is `anyone`; "" is nobody); a value that it doesn't have is unknown. `own` are values
+    that stand for the account's owner. A `place` is no address: a value with an @ in it would pass for one, and is
+    unknown.
+    """
+
+    of: str
+    absent: str | None = None
+    means: Mapping[str, str] = field(default_factory=dict)
+    own: tuple[str, ...] = ()
+    place: bool = False
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The dotted paths of the arguments that it looks at."""
+        return tuple(re.findall(r"\{([^{}]+)\}", self.of)) if "{" in self.of else tuple(filter(None, (self.of,)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
     """One callable operation. `service` and `name` together are its identity (`slack.chat.postMessage`)."""
 
@@ -135,6 +159,7 @@ class Method:
     idempotency: str = ""
     origin_id: str = ""  # the provider's own id, of an imported method (`directory.users.insert`)
     unsupported: str = ""  # why GoEx can't make this call, in plain words; "": it can
+    audience: tuple[Audience, ...] | None = None  # who gets something by it; (): nobody; None: nobody said
 
     @property
     def id(self) -> str:
@@ -222,3 +247,12 @@ class Service:
     main: bool = True  # the version that is meant when none is named
     oauth: OAuth | None = None  # None: nothing is known about logins
     code: CodeFacts = CodeFacts()
+
+
+def believed_risk(service: Service, method: Method) -> Risk:
+    """The method's risk, as what it is asked and granted for. That a POST only reads is taken from a document of GoEx's
+    own, never from an imported one: whoever wrote that, or wrote into the catalog's file, could call any change so, and
+    a read is allowed with less."""
+    if service.source == "imported" and method.http not in ("GET", "HEAD"):
+        return max(method.risk, Risk.WRITE)
+    return method.risk

@@ -53,11 +53,11 @@ class Confinement:
         if self.hosts and (outside := _outside(hosts_of(plan), self.hosts)):
             return f"{outside} isn't one of the hosts that actions are confined to."
         if self.recipients:
-            found, later = plan_recipients(plan, catalog)
-            if later:
-                return "Who gets this isn't known before it runs, and actions are confined to certain recipients."
+            found, known = plan_recipients(plan, catalog)
             if outside := _outside(found, tuple(one.lower() for one in self.recipients)):
                 return f"{outside} isn't one of the recipients that actions are confined to."
+            if not known:
+                return "Who gets this isn't known before it runs, and actions are confined to certain recipients."
         strict = self.strict or (self.strict_agents and not _outside((agent,), self.strict_agents))
         if strict and (why := unproven(plan)):
             return why

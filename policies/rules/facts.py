@@ -10,8 +10,7 @@ held to can't be judged.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Protocol
@@ -19,27 +18,16 @@ from typing import Any, Protocol
 from policies.accounts import Origin
 from policies.actions import ANY_VALUE, ApiCalls, Code, Files, Need, Plan, Revert, folders_of
 from policies.catalog import Method, Risk, Service
+from policies.databases import SERVICE as DATABASES
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue
-from policies.rules.arguments import STRING, Unjudgeable, is_open, types_of, value_of
+from policies.rules.arguments import STRING, Unjudgeable, types_of, value_of
+from policies.rules.audience import Recipients, at_most_one_each, recipients_of
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 KINDS = ("call", "files", "code", "sql", "mongo", "undo", "redo", "commit")
 REVERTS = ("undo", "redo", "commit")
-
-# Arguments that name who gets something, in the many ways in which services call them.
-_RECIPIENTS = frozenset(
-    {
-        "to", "cc", "bcc", "recipient", "recipients", "attendees", "invitees", "members", "member", "users", "user",
-        "user_id", "user_ids", "channel", "channels", "channel_id", "invite", "invites",
-        "room", "room_id", "email", "emails", "email_address", "address",
-        "addresses", "phone", "phone_number", "reviewers", "assignees", "collaborators", "participants", "guests",
-        "shared_with", "grantee",
-    }
-)  # fmt: skip
-_BETWEEN = re.compile(r"[\s<>,;\"()\[\]]+")  # what stands around addresses; splitting is linear, whatever is written
-_LISTS = frozenset({"to", "cc", "bcc"})  # one text may hold many addresses
-_TAILS = frozenset({"recipient", "recipients", "email", "emails", "attendees"})  # of names like `share_recipients`
+LOCAL = frozenset({"files", "code", DATABASES, "goex"})  # services of needs that reach nobody by themselves
 
 
 class Catalogued(Protocol):
@@ -113,8 +101,7 @@ def questions(
         needs = [required[index] for index in part.needs]
         service = catalog.services.get(part.service)
         method = service.methods.get(part.method) if service is not None and part.method else None
-        recipients, later = recipients_of(part.arguments, _marked(method))
-        single = _single(part.arguments, method) if later else 0
+        recipients = _recipients(part, service, method)
         risk = max((need.risk for need in needs), default=Risk.DELETE)
         resource, above = _resource(part)
         question = Question(
@@ -130,12 +117,12 @@ def questions(
                 "risk": entity("Risk", risk.word),
                 "risk_level": int(risk),
                 "scopes": sorted({need.scope for need in needs}),
-                "recipients": sorted(recipients),
-                "recipient_count": len(recipients) + later,
+                "recipients": sorted(recipients.names),
+                "recipient_count": len(recipients.names) + recipients.later,
                 "imported": service is not None and service.source == "imported",
             },
             method=method,
-            hidden=frozenset({"recipients", *(("recipient_count",) if single < later else ())} if later else ()),
+            hidden=_hidden(part, method, recipients),
             needs=part.needs,
         )
         made.append(question)
@@ -153,69 +140,6 @@ def entity(kind: str, id: str) -> dict[str, Any]:
 def hosts_of(plan: Plan) -> frozenset[str]:
     """The hosts that a plan's requests go to."""
     return frozenset(_hosts(plan))
-
-
-def recipients_of(arguments: JsonObject, marked: Collection[str] = ()) -> tuple[frozenset[str], int]:
-    """Who gets something by these arguments, lower case; and how many places of them an answer fills in later. `marked`
-    names are recipients whatever they are called."""
-    found: set[str] = set()
-    later = 0
-    stack: list[tuple[bool, JsonValue]] = [(n in marked or _is_recipient(n), value) for n, value in arguments.items()]
-    while stack:
-        named, value = stack.pop()
-        if isinstance(value, Mapping):
-            if "$from" in value or "$ref" in value or is_open(value):
-                later += named
-            else:  # as in {"attendees": [{"email": "a@b.c"}]}; where none is called so, any of them may be who gets it
-                known = any(_is_recipient(str(inner)) for inner in value)
-                for inner, item in value.items():
-                    address = isinstance(item, str) and "@" in item
-                    stack.append((_is_recipient(str(inner)) or (named and (address or not known)), item))
-        elif isinstance(value, list | tuple):
-            stack.extend((named, item) for item in value)
-        elif isinstance(value, str) and named:
-            found.update(_addresses(value))
-        elif isinstance(value, int | float) and not isinstance(value, bool) and named:
-            found.add(str(value))  # services number their users
-    return frozenset(found), later
-
-
-def _single(arguments: JsonObject, method: Method | None) -> int:
-    """How many arguments are filled in later and are one text, and so at most one recipient without a comma."""
-    properties = method.parameters.get("properties") if method is not None else None
-    return sum(
-        1
-        for name, value in arguments.items()
-        if _is_recipient(name)
-        and isinstance(value, Mapping)
-        and ("$from" in value or "$ref" in value or is_open(value))
-        and isinstance(properties, Mapping)
-        and isinstance(properties.get(name), Mapping)
-        and properties[name].get("type") == "string"
-        and name not in _LISTS
-    )
-
-
-def _is_recipient(name: str) -> bool:
-    plain = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().replace("-", "_")
-    return plain in _RECIPIENTS or plain.rsplit("_", 1)[-1] in _TAILS
-
-
-def _marked(method: Method | None) -> frozenset[str]:
-    """The arguments that a manifest marks with `"x-recipient": true`."""
-    properties = method.parameters.get("properties") if method is not None else None
-    if not isinstance(properties, Mapping):
-        return frozenset()
-    return frozenset(
-        name for name, schema in properties.items() if isinstance(schema, Mapping) and schema.get("x-recipient") is True
-    )
-
-
-def _addresses(text: str) -> Iterator[str]:
-    """`Ann <ann@example.org>, bob@example.org` as its addresses: each that anybody could read in it, since
-    services read such a text in ways of their own."""
-    found = [word for word in _BETWEEN.split(text) if "@" in word] if "@" in text else re.split(r"[,;\n]", text)
-    yield from (word for one in found if (word := one.strip().lower().removeprefix("mailto:")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,15 +295,28 @@ class TypesOf:
         return known[1]
 
 
-def plan_recipients(plan: Plan, catalog: Catalogued = NO_CATALOG) -> tuple[frozenset[str], int]:
-    """Who gets something by a plan, and how many places of them an answer fills in later."""
+def plan_recipients(plan: Plan, catalog: Catalogued = NO_CATALOG) -> tuple[frozenset[str], bool]:
+    """Return who gets something by a plan, and whether that is everybody."""
     found: frozenset[str] = frozenset()
-    later = 0
+    known = True
     for part in _parts(plan, plan.required, catalog):
-        if part.folder:
-            continue
         service = catalog.services.get(part.service)
         method = service.methods.get(part.method) if service is not None and part.method else None
-        names, hidden = recipients_of(part.arguments, _marked(method))
-        found, later = found | names, later + hidden
-    return found, later
+        recipients = _recipients(part, service, method)
+        found, known = found | recipients.names, known and recipients.known
+    return found, known
+
+
+def _recipients(part: _Part, service: Service | None, method: Method | None) -> Recipients:
+    if part.folder or part.service in LOCAL:
+        return Recipients()
+    return recipients_of(service, method, part.arguments)
+
+
+def _hidden(part: _Part, method: Method | None, recipients: Recipients) -> frozenset[str]:
+    """The facts about recipients that nobody knows yet. How many a call seems to reach is told also of a method that
+    doesn't say it, since what a rule does with a number is to ask sooner."""
+    if recipients.known:
+        return frozenset()
+    counted = not recipients.later or at_most_one_each(method, part.arguments, recipients.later)
+    return frozenset({"recipients"} if counted else {"recipients", "recipient_count"})

@@ -17,7 +17,7 @@ from mapper.code.finding import Finding, find
 from mapper.scopes import scopes_of_calls
 from mapper.templates import complete
 from policies.actions import Call, Code, Need, Plan, UndoClass
-from policies.catalog import Risk
+from policies.catalog import Risk, believed_risk
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject
 from policies.reversions import NoReversions, ReversionSet
@@ -27,7 +27,6 @@ from runtimes.code.permits import Accounts, Permit, permits
 from runtimes.code.rules import rule_to_json
 from runtimes.code.words import named, permit_lines, program_lines
 from runtimes.rest.planning import chosen_for, why_none
-from runtimes.rest.requests import believed_risk
 from runtimes.rest.words import said_of, source_lines
 from runtimes.sandbox.contract import Profile
 

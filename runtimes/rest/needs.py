@@ -13,8 +13,8 @@ from typing import Literal
 from mapper.catalog import Catalog
 from mapper.scopes import ScopeId, scopes_of_calls
 from policies.actions import Call, Need
+from policies.catalog import believed_risk
 from policies.jsonvalue import JsonObject, canonical
-from runtimes.rest.requests import believed_risk
 from runtimes.rest.steps import Role, Step
 from runtimes.rest.values import plain
 

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from policies.accounts import Account, Origin
-from policies.catalog import Expect, Method, Placement, Risk, Service
+from policies.catalog import Expect, Method, Placement, Risk, Service, believed_risk
 from policies.errors import InvalidInput, Unsupported
 from policies.jsonvalue import JsonObject
 from runtimes.gateway.plan import PlannedRequest, Ref
@@ -104,15 +104,6 @@ def placement_for(service: Service, account: Account) -> Placement:
     if account.format == "oauth" and (basic or own.header.lower() != "authorization"):
         return Placement()
     return own
-
-
-def believed_risk(service: Service, method: Method) -> Risk:
-    """The method's risk, as what it is asked and granted for. That a POST only reads is taken from a document of GoEx's
-    own, never from an imported one: whoever wrote that, or wrote into the catalog's file, could call any change so, and
-    a read is allowed with less."""
-    if service.source == "imported" and method.http not in ("GET", "HEAD"):
-        return max(method.risk, Risk.WRITE)
-    return method.risk
 
 
 def check_segment(where: str, text: str, *, foreign: bool = False) -> None:

@@ -14,6 +14,7 @@ from tests.adversarial import (
     grant_attacks,
     limit_attacks,
     pool_attacks,
+    recipient_attacks,
     state_attacks,
 )
 from tests.adversarial.registry import Attack, Where
@@ -29,6 +30,7 @@ ATTACKS: tuple[Attack, ...] = (
     *pool_attacks.ROWS,
     *code_attacks.ROWS,
     *grant_attacks.ROWS,
+    *recipient_attacks.ROWS,
     *database_attacks.ROWS,
     *folder_attacks.ROWS,
     *state_attacks.ROWS,

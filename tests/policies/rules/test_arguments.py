@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from mapper.catalog import Catalog
 from policies.decisions import Deny, decide
 from policies.rules.arguments import Unjudgeable, refers, types_of, value_of
+from policies.rules.audience import guessed_recipients
 from policies.rules.book import RuleBook
 from policies.rules.cases import read
-from policies.rules.facts import recipients_of
 
 CATALOG = Catalog.bundled()
 TEXT = {"type": "String"}
@@ -167,8 +167,4 @@ RECIPIENTS: list[tuple[dict[str, Any], set[str], int]] = [
 
 @pytest.mark.parametrize(("arguments", "found", "later"), RECIPIENTS)
 def test_who_gets_something(arguments: dict[str, Any], found: set[str], later: int) -> None:
-    assert recipients_of(arguments) == (found, later)
-
-
-def test_a_manifest_marks_recipients() -> None:
-    assert recipients_of({"target": "X", "x": "y"}, {"target"}) == ({"x"}, 0)
+    assert guessed_recipients(arguments) == (found, later)

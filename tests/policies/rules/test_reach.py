@@ -10,9 +10,10 @@ from mapper.catalog import Catalog
 from policies.decisions import decide
 from policies.errors import InvalidInput
 from policies.limits import Confinement
+from policies.rules.audience import guessed_recipients
 from policies.rules.book import RuleBook
 from policies.rules.cases import outcome, read
-from policies.rules.facts import Situation, recipients_of
+from policies.rules.facts import Situation
 
 CATALOG = Catalog.bundled()
 POST = {"call": "slack.chat.postMessage", "arguments": {"channel": "#ops", "text": "x"}, "granted": ["chat:write"]}
@@ -69,8 +70,8 @@ def test_a_message_to_very_many_is_asked_for_again_when_it_is_sent_again() -> No
     ],
 )
 def test_who_gets_something_however_it_is_written(arguments: dict[str, Any], found: set[str]) -> None:
-    assert recipients_of(arguments)[0] >= found
-    assert bool(recipients_of(arguments)[0]) == bool(found)
+    assert guessed_recipients(arguments)[0] >= found
+    assert bool(guessed_recipients(arguments)[0]) == bool(found)
 
 
 @pytest.mark.parametrize("value", [[{"id": "eve"}], 17, {"room": {"id": "eve"}}])

@@ -1,0 +1,164 @@
+"""Who gets something by a call: the recipients that rules and `[confine] recipients` judge.
+
+A method of a manifest says it (`Method.audience`), and a read reaches nobody. Of a method that says nothing the names
+of its arguments tell some of it: enough to forbid by, never enough to permit by.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from policies.actions import ANY_VALUE
+from policies.catalog import Audience, Method, Risk, Service, believed_risk
+from policies.jsonvalue import JsonObject, JsonValue
+from policies.rules.arguments import is_open
+
+# Arguments that name who gets something, in the many ways in which services call them.
+_RECIPIENTS = frozenset(
+    {
+        "to", "cc", "bcc", "recipient", "recipients", "attendees", "invitees", "members", "member", "users", "user",
+        "user_id", "user_ids", "channel", "channels", "channel_id", "invite", "invites",
+        "room", "room_id", "email", "emails", "email_address", "address",
+        "addresses", "phone", "phone_number", "reviewers", "assignees", "collaborators", "participants", "guests",
+        "shared_with", "grantee",
+    }
+)  # fmt: skip
+_BETWEEN = re.compile(r"[\s<>,;\"()\[\]]+")  # what stands around addresses; splitting is linear, whatever is written
+_LISTS = frozenset({"to", "cc", "bcc"})  # one text may hold many addresses
+_TAILS = frozenset({"recipient", "recipients", "email", "emails", "attendees"})  # of names like `share_recipients`
+_SLOT = re.compile(r"\{([^{}]+)\}")
+_ABSENT: Any = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Recipients:
+    """Who gets something by a call: `names`, in lower case, and in `later` places somebody whom an answer or a program
+    names. `said`: the method says whom it reaches; where it doesn't, there may be others."""
+
+    names: frozenset[str] = frozenset()
+    later: int = 0
+    said: bool = True
+
+    @property
+    def known(self) -> bool:
+        """Whether `names` is everybody."""
+        return self.said and not self.later
+
+
+def recipients_of(service: Service | None, method: Method | None, arguments: JsonObject) -> Recipients:
+    """Return who gets something by a call. A method that the catalog doesn't have says nothing."""
+    if service is None or method is None or (method.audience is None and believed_risk(service, method) > Risk.READ):
+        return Recipients(*guessed_recipients(arguments), said=False)
+    return _declared(method.audience or (), arguments)
+
+
+def at_most_one_each(method: Method | None, arguments: JsonObject, later: int) -> bool:
+    """Tell whether each of the `later` places is one text without a list in it, and so at most one recipient."""
+    properties = method.parameters.get("properties") if method is not None else None
+    if method is None or not isinstance(properties, Mapping):
+        return False
+    single = sum(
+        1
+        for name, value in arguments.items()
+        if _is_unknown(value)
+        and (_is_recipient(name) if method.audience is None else any(name == one.of for one in method.audience))
+        and isinstance(properties.get(name), Mapping)
+        and properties[name].get("type") == "string"
+        and name not in _LISTS
+    )
+    return single >= later
+
+
+def _declared(audience: tuple[Audience, ...], arguments: JsonObject) -> Recipients:
+    parts = [_one(one, arguments) for one in audience]
+    return Recipients(
+        frozenset().union(*(part.names for part in parts)),
+        sum(part.later for part in parts),
+        all(part.said for part in parts),
+    )
+
+
+def _one(audience: Audience, arguments: JsonObject) -> Recipients:
+    value = _filled(audience.of, arguments) if "{" in audience.of else _at(audience.of, arguments)
+    if value is _ABSENT:
+        return Recipients(frozenset(filter(None, (audience.absent,))), said=audience.absent is not None)
+    found, later = _walked([(True, str(value).lower() if isinstance(value, bool) else value)])
+    said = True
+    if audience.means:
+        said = all(name in audience.means for name in found)
+        found = {audience.means.get(name, "") for name in found} - {""}
+    elif audience.place and any("@" in name for name in found):
+        found, said = set(), False  # it would pass for an address
+    return Recipients(frozenset(found - set(audience.own)), later, said)
+
+
+def _at(path: str, arguments: JsonObject) -> Any:
+    """The value at this dotted path; what an answer or a program fills in is there, and unknown."""
+    value: Any = arguments
+    for name in path.split(".") if path else ("",):
+        if _is_unknown(value):
+            return value
+        if not isinstance(value, Mapping) or value.get(name) is None:
+            return _ABSENT
+        value = value[name]
+    return value
+
+
+def _filled(template: str, arguments: JsonObject) -> Any:
+    """The template with its arguments in it. What an answer fills in makes all of it unknown, and so does a slash,
+    which would make another place of it."""
+    values = {name: _at(name, arguments) for name in _SLOT.findall(template)}
+    for value in values.values():
+        if _is_unknown(value) or value is _ABSENT:
+            return value
+        if not isinstance(value, str | int) or "/" in str(value):
+            return ANY_VALUE
+    return _SLOT.sub(lambda slot: str(values[slot[1]]), template)
+
+
+def guessed_recipients(arguments: JsonObject) -> tuple[frozenset[str], int]:
+    """Return the recipients that the names of these arguments tell, and how many of them an answer fills in later."""
+    found, later = _walked([(_is_recipient(name), value) for name, value in arguments.items()])
+    return frozenset(found), later
+
+
+def _walked(stack: list[tuple[bool, JsonValue]]) -> tuple[set[str], int]:
+    """The recipients in these values; `True` beside a value says that it names some."""
+    found: set[str] = set()
+    later = 0
+    while stack:
+        named, value = stack.pop()
+        if isinstance(value, Mapping):
+            if _is_unknown(value):
+                later += named
+            else:  # as in {"attendees": [{"email": "a@b.c"}]}; where none is called so, any of them may be who gets it
+                known = any(_is_recipient(str(inner)) for inner in value)
+                for inner, item in value.items():
+                    address = isinstance(item, str) and "@" in item
+                    stack.append((_is_recipient(str(inner)) or (named and (address or not known)), item))
+        elif isinstance(value, list | tuple):
+            stack.extend((named, item) for item in value)
+        elif isinstance(value, str) and named:
+            found.update(_addresses(value))
+        elif isinstance(value, int | float) and not isinstance(value, bool) and named:
+            found.add(str(value))  # services number their users
+    return found, later
+
+
+def _is_unknown(value: Any) -> bool:
+    return isinstance(value, Mapping) and ("$from" in value or "$ref" in value or is_open(value))
+
+
+def _is_recipient(name: str) -> bool:
+    plain = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().replace("-", "_")
+    return plain in _RECIPIENTS or plain.rsplit("_", 1)[-1] in _TAILS
+
+
+def _addresses(text: str) -> Iterator[str]:
+    """`Ann <ann@example.org>, bob@example.org` as its addresses: each that anybody could read in it, since
+    services read such a text in ways of their own."""
+    found = [word for word in _BETWEEN.split(text) if "@" in word] if "@" in text else re.split(r"[,;\n]", text)
+    yield from (word for one in found if (word := one.strip().lower().removeprefix("mailto:")))
