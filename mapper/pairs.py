@@ -29,7 +29,7 @@ from mapper import manifest_templates
 from mapper.catalog import Catalog
 from mapper.tables import File, ManifestError, Table
 from mapper.templates import references
-from policies.catalog import CallTemplate, Expect, Method, Risk, Service, Source, UndoTemplate
+from policies.catalog import CallTemplate, Expect, Method, Risk, Service, Source, UndoTemplate, believed_risk
 from policies.errors import Unsupported
 from policies.jsonvalue import JsonObject, canonical
 from policies.reversions import Pair, undo_to_json
@@ -115,6 +115,22 @@ def methods_of(undo: UndoTemplate) -> Iterator[str]:
     """The names of all methods that an undo may call."""
     yield from (call.method for call in undo.calls)
     yield from (one.method for one in (undo.pre, undo.guard, *undo.guards, undo.verify) if one is not None)
+
+
+def why_unusable(catalog: Catalog, pair: Pair) -> str:
+    """Say why no call can be taken back by this pair, whatever its arguments are; "" where some can."""
+    service = catalog.service(pair.service)
+    undo = pair.undo
+    for name in dict.fromkeys(methods_of(undo)):
+        method = service.methods.get(name)
+        if method is None:
+            return f"{pair.service} has no method {name} any more."
+        if method.unsupported:
+            return f"{method.id} can't be called through GoEx: {method.unsupported}"
+    for read in (undo.pre, undo.guard, *undo.guards, undo.verify):
+        if read is not None and believed_risk(service, service.methods[read.method]) is not Risk.READ:
+            return f"{pair.service}.{read.method} would only be read, and isn't sure to be a read."
+    return ""
 
 
 def wire(catalog: Catalog, method: Method, undo: UndoTemplate) -> str:

@@ -210,6 +210,7 @@ class ReversionsService(rpc.ReversionsServicer):
         )
         if added is not None:
             view.added, view.by, view.stale = added.added, added.by, added.stale
+        view.stale = view.stale or pairs.why_unusable(self._catalog, pair)
         return self._counted(view)
 
     def _counted(self, view: pb.PairView) -> pb.PairView:

@@ -19,7 +19,7 @@ from goex.engine.events import Problem
 from goex.engine.reverting import Reverting
 from goex.journal.actions import ActionRow
 from goex.journal.states import Event
-from policies.actions import Ended, Outcome, Plan, Revert
+from policies.actions import Ended, Outcome, Plan, Revert, UndoClass
 from policies.digest import digest
 from policies.errors import Conflict, ExitStatus, GoexError
 from runtimes.base import Context, Runtime
@@ -81,9 +81,8 @@ class Running:
         event = Event.FINISH if outcome.ok else Event.PART if outcome.touched else Event.FAIL
         problem = None
         if not outcome.ok:
-            can = outcome.touched and not isinstance(plan.action, Revert)
-            undo = f"It may have changed something; what it did is taken back by: goex undo {row.id}" if can else ""
-            problem = Problem(code="failed", message=outcome.summary, next_step=undo).to_json()
+            next_step = _after_part(row.id, plan) if outcome.touched else ""
+            problem = Problem(code="failed", message=outcome.summary, next_step=next_step).to_json()
         with self.core.journal.transaction() as transaction:
             row = self.core.step(transaction, row, event, outcome=outcome, problem=problem)
             self.reverting.step_target(transaction, plan, event, row.id)
@@ -97,3 +96,12 @@ class Running:
         if settlement.outcome is None:
             raise Lost(f"{why}, and it can't be known what it did.", settlement.evidence)
         return replace(settlement.outcome, ok=False, summary=f"{why}. {settlement.outcome.summary}")
+
+
+def _after_part(action_id: str, plan: Plan) -> str:
+    """What to do about an action that failed after it may have changed something."""
+    if isinstance(plan.action, Revert):
+        return ""
+    if plan.undo_class is UndoClass.IRREVERSIBLE:
+        return f"It may have changed something, and not all of it can be taken back. {plan.undo_text}"
+    return f"It may have changed something; what it did is taken back by: goex undo {action_id}"

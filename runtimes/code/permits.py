@@ -18,7 +18,7 @@ from mapper.catalog import Catalog
 from mapper.code.finding import ANY, FoundCall
 from policies.accounts import Account, Origin
 from policies.actions import ANY_VALUE, OTHER_ARGUMENTS
-from policies.catalog import Method, Risk, Service
+from policies.catalog import Method, Risk, Service, believed_risk
 from policies.errors import GoexError, InvalidInput, Unsupported
 from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
 from runtimes.code.apart import apart, beyond, known_fields
@@ -26,7 +26,7 @@ from runtimes.gateway.asking import OVERRIDE_NAMES
 from runtimes.gateway.head import OVERRIDES
 from runtimes.gateway.opening import OURS
 from runtimes.gateway.plan import Rule, Slot
-from runtimes.rest.requests import believed_risk, placement_for
+from runtimes.rest.requests import placement_for
 
 MOST_VALUES = 32  # of one argument that requests are held to; with more of them it is free
 MOST_SETS = 32  # sets of values that are shown to rules and grants; beyond it arguments count as free there

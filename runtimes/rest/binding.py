@@ -44,6 +44,40 @@ def check_values(step: Step, answers: Mapping[str, Answer], catalog: Catalog) ->
     return arguments
 
 
+def check_known(step: Step, answers: Mapping[str, Answer], catalog: Catalog) -> None:
+    """Raise InvalidInput where `step` couldn't be sent as far as its values are known: a reference to a request that
+    has no answer yet may become anything."""
+    known = [ref for ref in refs_in(step.arguments) if ref.request in answers]
+    for ref in known:
+        if not ref.optional or _there(ref, answers):
+            value = _value(ref, answers)
+            _check_size(step, value)
+            if any(references(value)):
+                raise InvalidInput(f"{step.method_id}: a service supplied something that reads as a reference.")
+    for part in step.request.path:
+        if isinstance(part, Ref) and part.request in answers:
+            _check_path_value(step, _value(part, answers))
+    own = catalog.method(step.method_id).parameters["properties"]
+    arguments = {name: value for name, value in _as_known(step.arguments, answers).items() if name in own}
+    catalog.validate(replace(step.as_call(), arguments=arguments))
+
+
+def _as_known(value: Any, answers: Mapping[str, Answer]) -> Any:
+    """`value` with what is known filled in, and every other reference as a caller's, which fits any schema."""
+    if isinstance(value, Ref):
+        return literal(value, answers) if value.request in answers else {"$from": 0, "path": "$"}
+    if isinstance(value, Mapping):
+        kept = {key: item for key, item in value.items() if not _known_to_be_out(item, answers)}
+        return {key: _as_known(item, answers) for key, item in kept.items()}
+    if isinstance(value, list | tuple):
+        return [_as_known(item, answers) for item in value]
+    return value
+
+
+def _known_to_be_out(item: Any, answers: Mapping[str, Answer]) -> bool:
+    return isinstance(item, Ref) and item.request in answers and _left_out(item, answers)
+
+
 def bind(step: Step, answers: Mapping[str, Answer], catalog: Catalog, account: Account) -> Step:
     """`step` with literal values in place of its references. Raises InvalidInput (MissingValue where one is absent)."""
     later = [ref for ref in refs_in(step.arguments) if is_later(ref, answers)]

@@ -1,7 +1,8 @@
 """What a run amounts to, in one `Outcome`. Pure.
 
 Rules: a call is done when the gateway saw it answered well, whatever the container said. Nothing was touched only when
-no request that can change something ever left. A sent request without an answer is said to be just that.
+each request that can change something either never left or was refused by the service in so many words. A sent request
+without an answer is said to be just that.
 """
 
 from __future__ import annotations
@@ -36,8 +37,13 @@ def forward(steps: Sequence[Step], ledger: Ledger, report: Report) -> Outcome:
         ended=report.ended,
         exit_code=report.exit_code,
         results=results(calls, ledger),
-        touched=bool(ledger.sent),
+        touched=touched(ledger),
     )
+
+
+def touched(ledger: Ledger) -> bool:
+    """Whether anything may have changed: a refusal (`4xx`, or whatever a service says in its stead) changes nothing."""
+    return bool(ledger.unsettled) or any(ledger.done(id) for id in ledger.sent)
 
 
 def results(calls: Sequence[Step], ledger: Ledger) -> tuple[JsonValue, ...]:

@@ -21,10 +21,25 @@ from policies.jsonvalue import MissingValue
 from policies.reversions import NoReversions, ReversionSet, Standing
 from policies.text import escape, shorten
 from runtimes.rest.answers import Answer, Ledger
-from runtimes.rest.binding import bind
+from runtimes.rest.binding import bind, check_known
 from runtimes.rest.expecting import unmet
 from runtimes.rest.planning import PlannedUndo
 from runtimes.rest.steps import Step
+
+
+class UndoImpossible(InvalidInput):
+    """The undo that was promised for a call couldn't be made of what was there before it."""
+
+    def __init__(self, undo: PlannedUndo, why: str) -> None:
+        self.undo, self.why = undo, why
+        again = ". Ask for it again, and it is asked for as what can't be taken back" if self.by_guess else ""
+        super().__init__(f"it couldn't be taken back as promised ({why}){again}.")
+
+    @property
+    def by_guess(self) -> bool:
+        """Whether the pair was made from a document or by a model, so that it may be wrong for every such call."""
+        return self.undo.source in ("derived", "imported", "model")
+
 
 COMMITTED = "What undo would need was dropped when the action was committed."
 
@@ -91,6 +106,20 @@ def bound_undo(step: Step, undo: PlannedUndo, ledger: Ledger, catalog: Catalog, 
     if undo.source == "model":
         _check_aim(step, made, ledger, catalog)
     return made
+
+
+def check_promise(step: Step, plan: Plan, ledger: Ledger, catalog: Catalog) -> None:
+    """Raise UndoImpossible where what was read before `step` already shows that its promised undo couldn't be sent."""
+    for undo in map(PlannedUndo.from_json, ledger.undo or plan.undo["calls"]):
+        if undo.call != step.call:
+            continue
+        try:
+            for each in undo.steps:
+                check_known(each, ledger.answers, catalog)
+            if undo.parts and f"pre-{undo.call}" in ledger.answers:
+                _check_parts(step, undo, ledger)
+        except InvalidInput as error:
+            raise UndoImpossible(undo, error.message.rstrip(".")) from error
 
 
 def _check_believed(step: Step, undo: PlannedUndo, reversions: ReversionSet) -> None:

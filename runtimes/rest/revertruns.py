@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from mapper.catalog import Catalog
 from policies.actions import Outcome, Plan
+from policies.catalog import Risk
 from policies.errors import Conflict, GoexError
 from policies.reversions import ReversionSet
 from policies.text import escape
@@ -23,7 +24,7 @@ from runtimes.rest.answers import Ledger
 from runtimes.rest.binding import bind
 from runtimes.rest.outcomes import forward, why_not
 from runtimes.rest.planning import PlannedUndo
-from runtimes.rest.reverting import difference, planned_steps
+from runtimes.rest.reverting import check_promise, difference, planned_steps
 from runtimes.rest.run import Report, Runner, wanted_paths
 from runtimes.rest.steps import Step
 from runtimes.rest.uses import record, uses
@@ -61,7 +62,12 @@ async def undo(
     undos = [PlannedUndo.from_json(each) for each in done.undo or plan.undo["calls"]]
     record(uses(context.action_id, undos, steps, own, failing, runner.catalog), reversions)
     if failing is None:
-        return Outcome(ok=True, summary=_taken_back(steps), ended=report.ended, exit_code=report.exit_code)
+        return Outcome(
+            ok=True,
+            summary=_taken_back(steps, planned_steps(plan), runner.catalog),
+            ended=report.ended,
+            exit_code=report.exit_code,
+        )
     begun = {step.call for step in steps if step.id in own.sent} - set(done.undone)
     if begun - set(done.doubtful):
         done.doubtful = sorted({*done.doubtful, *begun})
@@ -89,10 +95,13 @@ async def redo(runner: Runner, revert_plan: Plan, own: Ledger, target: Context, 
         if own.sent:
             own.save(target.records)
 
+    def leaving(step: Step) -> None:
+        check_promise(step, revert_plan, own, runner.catalog)
+
     report = Report()
     if pending:
         wanted = wanted_paths(revert_plan.resolved, revert_plan.undo)
-        report = await runner.run(pending, context, own, context.records, wanted=wanted, answered=keep)
+        report = await runner.run(pending, context, own, context.records, wanted=wanted, answered=keep, leaving=leaving)
     outcome = forward(steps, own, report)
     try:
         keep()
@@ -192,12 +201,31 @@ def _raise_conflict(guard: Step, own: Ledger, catalog: Catalog) -> None:
     )
 
 
-def _taken_back(steps: Sequence[Step]) -> str:
+def _taken_back(steps: Sequence[Step], done: Sequence[Step], catalog: Catalog) -> str:
+    """What the undo did, in words. `done` are the steps of what it took back."""
     by = ", ".join(dict.fromkeys(step.method_id for step in steps if step.role == "undo"))
     calls = {step.call for step in steps}
     confirmed = calls <= {step.call for step in steps if step.role == "verify"}
-    words = "and read back: it is gone or as it was before" if confirmed else "without a read-back for all of it"
-    return escape(f"Took back {len(calls)} call{'s' if len(calls) > 1 else ''} by {by}, {words}.")
+    anew = [step.method_id for step in steps if _makes_anew(step, done, catalog)]
+    words = ", and read back" if confirmed else ", without a read-back for all of it"
+    if anew:
+        words += f". What {', '.join(dict.fromkeys(anew))} made is a new object: its id and the links to it are others"
+    else:
+        words = (
+            ", and read back: it is gone or as it was before" if confirmed else ", without a read-back for all of it"
+        )
+    return escape(f"Took back {len(calls)} call{'s' if len(calls) > 1 else ''} by {by}{words}.")
+
+
+def _makes_anew(step: Step, done: Sequence[Step], catalog: Catalog) -> bool:
+    """Whether an undo makes another object in the place of one that was deleted: it names none that there was."""
+    if step.role != "undo" or step.request.method != "POST":
+        return False
+    call = next((each for each in done if each.role == "call" and each.call == step.call), None)
+    if call is None or catalog.method(call.method_id).risk < Risk.DELETE or not call.request.path:
+        return False
+    own = call.request.path[-1]
+    return own not in step.request.path and own not in step.arguments.values()
 
 
 def _failed(

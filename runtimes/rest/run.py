@@ -70,15 +70,17 @@ class Runner:
         *,
         wanted: Mapping[str, Iterable[str]] | None = None,
         answered: Callable[[str], None] | None = None,
+        leaving: Callable[[Step], None] | None = None,
     ) -> Report:
         """Send `steps` in order until one doesn't go well. Never raises for what happens while it runs.
 
         `ledger` is filled, and saved to `records` (None: not at all) around everything that isn't a read. `answered`
-        is called with a request's id after its answer was saved. `wanted` names, for each request, the paths that must
-        be kept even of a very large answer. Raises GoexError only when nothing was sent.
+        is called with a request's id after its answer was saved, `leaving` with the step of a change before it is sent:
+        what it raises keeps that from being sent. `wanted` names, for each request, the paths that must be kept even of
+        a very large answer. Raises GoexError only when nothing was sent.
         """
         report = Report()
-        watch = _Watch(steps, context, ledger, records, report, self.catalog, wanted or {}, answered)
+        watch = _Watch(steps, context, ledger, records, report, self.catalog, wanted or {}, answered, leaving)
         observer = Observer(sending=watch.sending, answered=watch.answered, refused=watch.refused)
         plan = GatewayPlan(
             action_id=context.action_id,
@@ -139,6 +141,7 @@ class _Watch:
     catalog: Catalog
     wanted: Mapping[str, Iterable[str]]
     on_answer: Callable[[str], None] | None
+    on_leaving: Callable[[Step], None] | None
 
     def step(self, request: str) -> Step:
         return next(step for step in self.steps if step.id == request)
@@ -163,6 +166,8 @@ class _Watch:
         try:
             if refs_in(step.arguments):
                 check_values(step, self.ledger.answers, self.catalog)
+            if not step.read and self.on_leaving is not None:
+                self.on_leaving(step)
         except GoexError as error:
             self.report.trouble = _said(error)
             raise

@@ -14,7 +14,7 @@ from mapper.catalog import Catalog
 from policies.actions import Action, ApiCalls, Outcome, Plan, Revert
 from policies.errors import ExitStatus, GoexError, InvalidInput, Unsupported
 from policies.jsonvalue import canonical
-from policies.reversions import NoReversions, ReversionSet
+from policies.reversions import NoReversions, Result, ReversionSet, Use
 from runtimes.base import Context, DryRun, Footprint, Settlement
 from runtimes.gateway.contract import Gateway
 from runtimes.rest import answers as record
@@ -25,7 +25,7 @@ from runtimes.rest.dryrun import dry_run
 from runtimes.rest.footprint import footprint
 from runtimes.rest.outcomes import forward
 from runtimes.rest.planning import PlannedUndo
-from runtimes.rest.reverting import COMMITTED, planned_steps
+from runtimes.rest.reverting import COMMITTED, UndoImpossible, check_promise, planned_steps
 from runtimes.rest.revertruns import drop_repeatable, redo, repeatable, undo
 from runtimes.rest.run import Report, Runner, wanted_paths
 from runtimes.rest.settling import Verdict, evidence, judge, reverted_since, settle_answer
@@ -74,15 +74,23 @@ class RestRuntime:
     async def execute(self, plan: Plan, context: Context) -> Outcome:
         """Send the calls in order until one fails. Raises only when nothing was sent."""
         steps, ledger = planned_steps(plan), Ledger()
-        report = await self._runner.run(
-            steps, context, ledger, context.records, wanted=wanted_paths(plan.resolved, plan.undo)
-        )
+
+        def leaving(step: Step) -> None:
+            try:
+                check_promise(step, plan, ledger, self.catalog)
+            except UndoImpossible as error:
+                if error.undo.pair and error.by_guess:
+                    said = {"pair": error.undo.pair, "action": context.action_id, "call": step.call}
+                    self.reversions.used(Use(**said, result=Result.FAILED, why=error.why[:500]))
+                raise
+
+        wanted = wanted_paths(plan.resolved, plan.undo)
+        report = await self._runner.run(steps, context, ledger, context.records, wanted=wanted, leaving=leaving)
         if report.error is None and not report.unkept and drop_repeatable(ledger, steps, self.catalog):
             # It carries a key by which the service knows it again, so that asking once more can't do it twice.
             context.note("again", {"requests": list(ledger.unsettled)})
             rest = [self._filled(step, ledger, context) for step in steps if not ledger.done(step.id)]
-            wanted = wanted_paths(plan.resolved, plan.undo)
-            report = await self._runner.run(rest, context, ledger, context.records, wanted=wanted)
+            report = await self._runner.run(rest, context, ledger, context.records, wanted=wanted, leaving=leaving)
         with suppress(GoexError):  # what isn't found out now stays open, and is said to be
             await self._ask_about_unsettled(plan, context, ledger)
         return forward(steps, ledger, report)
