@@ -134,14 +134,14 @@ class MariaDbSession:
             if isinstance(error, ServerError):
                 raise self._who(error, job) from None
             raise
-        self._prepare(xid, note, job)
+        self._prepare(xid)
         if job.policy == "versioning" and (ran.reached or not note.exact):
             wire.drop()  # what is prepared outlives its connection, and is free for others then
             return ran
         self._finish(xid, note, job)
         return ran
 
-    def _prepare(self, xid: held.Xid, note: Note, job: Job) -> None:
+    def _prepare(self, xid: held.Xid) -> None:
         try:
             self._wire.run(f"XA PREPARE {xid.sql}")
         except ServerError as error:
@@ -232,12 +232,12 @@ class MariaDbSession:
         if xid is not None:
             whole = note is not None and (not note.exact or has_image(job.records, "rows"))
             if whole and note is not None and job.policy == "versioning" and note.at in ("running", "committing"):
-                return Settled(state="held", ran=note.ran)
+                return Settled(state="held", ran=note.ran, again=note.exact)
             # Reversal that didn't come to its commit, an undo that didn't come to its end, or one without records.
             if note is not None and note.at == "committing":
                 note = note.now("running", job.records)  # else the next look would take it for committed
             held.end(self._wire, xid, "ROLLBACK")
-            if note is not None and note.at == "ending":
+            if note is not None and (note.at == "ending" or note.reverting):
                 return Settled(state="undone")
             return Settled(state="nothing")
         if note is None:
@@ -260,6 +260,8 @@ class MariaDbSession:
         if note.at == "ending":
             if compared is not None and compared.state == "expected" and note.reached:
                 return Settled(state="done", ran=note.ran)
+            return Settled(state="undone")
+        if note.reverting == "redo":  # it was about to be held again
             return Settled(state="undone")
         if compared is not None and compared.state == "expected" and note.reached:
             # Never told to commit by us, and the rows are as it would have left them.
@@ -308,42 +310,61 @@ class MariaDbSession:
                 note.now("ending", job.records)
                 self._decide(xid, "ROLLBACK")
                 return Ran(reached=_turned(note.reached), notes=("It was held, and was rolled back.",))
-            if verb == "undo" and not note.exact and note.at == "ending":
+            if verb == "undo" and note.at == "ending" and note.reverting != "redo":  # rolled back, whatever came since
                 return Ran(reached=(), notes=(_already(verb),))
             return self._restore(job, note, verb)
 
     def _restore(self, job: Job, note: Note, verb: Literal["undo", "redo"]) -> Ran:
+        """Set the recorded rows, and commit that; a redo of what was held is held again."""
         image, wire = self._image(job, note, verb), self._wire
-        with wire.deadline():
-            wire.run("START TRANSACTION")
-            try:
-                for rows in image:
-                    try:
-                        wire.run(f"SELECT 1 FROM {words.quoted(rows.form.table)} LIMIT 0")
-                    except ServerError as error:
-                        if error.number != 1146:
-                            raise
-                now = schema.read(wire)
-                found = restore.compare(wire, image, now, " FOR UPDATE")
-                if _elsewise(found, image, note, verb):
-                    raise _changed(found.differences)
-                if found.state == "wanted" and image:
-                    self._rollback()
-                    return Ran(reached=(), notes=(_already(verb),))
-                restore.restore(wire, image, now)
-                note.begin(verb, job.records)
-            except BaseException as error:
-                self._rollback()
-                if isinstance(error, ServerError):
-                    raise self._who(error, job) from None
-                raise
+        held_again = verb == "redo" and job.policy == "versioning" and bool(image)
+        xid = held.name(job.id, self._place.database, [rows.form.table for rows in image])
+        wire.run(f"XA START {xid.sql}" if held_again else "START TRANSACTION")
         try:
-            wire.calm()
-            wire.run("COMMIT")
-        except GoexError:
+            with wire.deadline():
+                if not self._set(image, note, verb):
+                    self._abandon(xid) if held_again else self._rollback()
+                    return Ran(reached=(), notes=(_already(verb),))
+                if held_again:
+                    note = replace(note, connection=wire.id, started=_started(wire), reverting=verb)
+                    note.now("running", job.records)
+                    wire.run(f"XA END {xid.sql}")
+                else:
+                    note.begin(verb, job.records)
+        except BaseException as error:
+            self._abandon(xid) if held_again else self._rollback()
+            if isinstance(error, ServerError):
+                raise self._who(error, job) from None
+            raise
+        if held_again:
+            self._prepare(xid)
             wire.drop()
-            raise words.doubtful() from None
+        else:
+            try:
+                wire.calm()
+                wire.run("COMMIT")
+            except GoexError:
+                wire.drop()
+                raise words.doubtful() from None
         return Ran(reached=restore.reached(image), sample=restore.sample(image))
+
+    def _set(self, image: restore.Image, note: Note, verb: Literal["undo", "redo"]) -> bool:
+        """Compare, and set the rows in the transaction that has begun; False: it is so already. Raises Conflict."""
+        wire = self._wire
+        for rows in image:
+            try:
+                wire.run(f"SELECT 1 FROM {words.quoted(rows.form.table)} LIMIT 0")
+            except ServerError as error:
+                if error.number != 1146:
+                    raise
+        now = schema.read(wire)
+        found = restore.compare(wire, image, now, " FOR UPDATE")
+        if _elsewise(found, image, note, verb):
+            raise _changed(found.differences)
+        if found.state == "wanted" and image:
+            return False
+        restore.restore(wire, image, now)
+        return True
 
     def commit(self, job: Job) -> None:
         with self._plainly():
