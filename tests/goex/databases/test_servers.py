@@ -58,6 +58,43 @@ def test_reversal_is_exact_both_ways(shop: Served) -> None:
     assert shop.look() == after
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE orders o JOIN customers c ON c.id = o.customer SET o.status = c.name WHERE c.id < 3",
+        "UPDATE orders, customers SET orders.total = 0 WHERE orders.customer = customers.id AND customers.name = 'one'",
+        "UPDATE customers c LEFT JOIN orders o ON o.customer = c.id AND o.total > 9 SET secret = '' WHERE id IS NULL",
+        "UPDATE orders a JOIN orders b ON b.id = a.id + 1 SET a.total = b.total",
+        "DELETE o FROM orders o JOIN customers c ON c.id = o.customer WHERE c.name = 'one'",
+        "DELETE FROM c USING customers AS c JOIN orders AS o ON o.customer = c.id WHERE o.status = 'paid'",
+    ],
+)
+def test_joins_as_mariadb_writes_them(mariadb: MariaDb, client: Client, sql: str) -> None:
+    """Asked for over the wire, run, taken back, done again, taken back."""
+    with on_mariadb(mariadb, client) as shop:
+        shop.add()
+
+        def both() -> tuple[Any, Any]:
+            return shop.look(), shop.look("SELECT * FROM customers ORDER BY id")
+
+        before = both()
+        done = shop.run(sql)
+        assert done.action.state == "done", done.problem
+        after = both()
+        assert after != before
+        for verb, wanted in (("undo", before), ("redo", after), ("undo", before)):
+            assert not shop.client.revert(done.action.id, verb).approve().HasField("problem")
+            assert both() == wanted
+
+
+def test_a_join_that_writes_two_tables_is_refused_before_it_is_asked(mariadb: MariaDb, client: Client) -> None:
+    with on_mariadb(mariadb, client) as shop:
+        shop.add()
+        refused = shop.sql("UPDATE orders o, customers c SET o.total = 0, c.name = 'x' WHERE o.customer = c.id").ended()
+        assert refused.problem.code == "unsupported" and "writes one table" in refused.problem.message
+        assert refused.problem.next_step
+
+
 def test_a_cascade_is_taken_back_with_it(shop: Served) -> None:
     before = shop.look(), shop.look("SELECT * FROM customers ORDER BY id")
     done = shop.run("DELETE FROM customers WHERE id = 1")
