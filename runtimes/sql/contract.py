@@ -282,7 +282,8 @@ class Session(Protocol):
 
     def run(self, job: Job) -> Ran:
         """Run it. "reversal", "pairs": the images are in the records, then it is committed. "versioning": it is held,
-        durably, when this returns (one that changed nothing isn't). Raises only when nothing was touched; a doubtful commit raises `Doubtful`."""
+        durably, when this returns (one that changed nothing isn't). Raises only when nothing was touched; a doubtful
+        commit raises `Doubtful`."""
         ...
 
     def settle(self, job: Job) -> Settled:

@@ -35,6 +35,7 @@ from runtimes.sql.postgres.catalog import Catalog
 from runtimes.sql.postgres.errors import Again, Locked, Lost
 from runtimes.sql.postgres.link import Link
 from runtimes.sql.postgres.notes import Did, Step
+from runtimes.sql.postgres.rehearsal import doubtful, loose, rehearse
 from runtimes.sql.postgres.settling import IMAGE, Settling, recorded_rows, server
 from runtimes.sql.postgres.strategy import choose
 from vault.secret import Secret
@@ -178,8 +179,15 @@ class PostgresSession:
         try:
             with self._ending():
                 catalog = catalogs.load(self._link)
-                reaches = choose(catalog, job.program, job.policy).tables
-                return holding.blamed(self._link, catalog, tables | set(reaches), error)
+                tables |= set(choose(catalog, job.program, job.policy).tables)
+                # Also those whose rows are looked at for a foreign key.
+                near = {
+                    name
+                    for key in catalog.foreign
+                    for name in (key.child, key.parent)
+                    if tables & {key.child, key.parent}
+                }
+                return holding.blamed(self._link, catalog, tables | near, error)
         except GoexError:
             return error
 
@@ -235,6 +243,8 @@ class PostgresSession:
             else:
                 for _ in pieces:
                     pass
+        if kept and job.policy != "versioning" and doubtful(running.catalog, strategy):
+            rehearse(self._link, running.catalog, strategy, job)
         made, definition = self._check_definitions(running, job)
         ran = self._ran(running, job)
         relations = running.relations
@@ -249,6 +259,7 @@ class PostgresSession:
                 why="" if kept or made else "Its rows were not kept, only its transaction was.",
                 made=made,
                 definition=definition,
+                loose=tuple(sorted(loose(relations))) if kept else (),
             ),
         )
         if job.policy == "versioning" and (ran.reached or strategy.definitions):

@@ -17,12 +17,14 @@ from dataclasses import dataclass, field
 from policies.errors import Conflict, InvalidInput, Unsupported
 from runtimes.sql.contract import Ran, Reached, RowChange
 from runtimes.sql.postgres.capture import Books, Counts
-from runtimes.sql.postgres.catalog import Catalog, Relation, quoted
+from runtimes.sql.postgres.catalog import Catalog, Relation, literal, quoted
 from runtimes.sql.postgres.link import Link
 from runtimes.sql.postgres.rows import SHOWN, Sample, values
 from runtimes.sql.postgres.scratch import Queries, Scratch, Temporary
 
+Loose = tuple[str, str, str]  # table, name and definition of a CHECK
 _DIFFERENCES = 20  # that are listed
+
 
 @dataclass
 class Restoring:
@@ -34,6 +36,7 @@ class Restoring:
     relations: list[Relation]  # as the images number them
     undo: bool
     held: bool = False
+    loose: frozenset[Loose] = frozenset()  # CHECKs that rows which come back may break
     done: bool = False  # it is so already
     touched: dict[str, Counts] = field(default_factory=dict)
     _sample: Sample = field(default_factory=Sample)
@@ -95,7 +98,7 @@ class Restoring:
         if self.done:
             return
         self._collect()
-        kept_off = self._keep_triggers_off()
+        kept_off = [*self._keep_triggers_off(), *self._keep_checks_off()]
         self.link.do("SET CONSTRAINTS ALL DEFERRED")
         parked = {k: self._park(k) for k in self._live}
         parts, names = [], []
@@ -278,6 +281,23 @@ class Restoring:
                 self.link.do(f"ALTER TABLE {relation.sql} DISABLE TRIGGER {quoted(trigger.name)}")
                 how = "ENABLE ALWAYS" if trigger.enabled == "A" else "ENABLE"
                 back.append(f"ALTER TABLE {relation.sql} {how} TRIGGER {quoted(trigger.name)}")
+        return back
+
+    def _keep_checks_off(self) -> list[str]:
+        """Take away the CHECKs that didn't hold for every row when the action ran (NOT VALID): a row that broke one
+        comes back as it was. The statements that make them again, just as they were. In a transaction that is held
+        readers would wait for the table meanwhile, so there they stay."""
+        back: list[str] = []
+        for k in self._live if not self.held else ():
+            relation = self.relations[k]
+            for check in relation.checks:
+                if check.valid or (relation.name, check.name, check.definition) not in self.loose:
+                    continue
+                name = quoted(check.name)
+                self.link.do(f"ALTER TABLE {relation.sql} DROP CONSTRAINT {name} RESTRICT")
+                back.append(f"ALTER TABLE {relation.sql} ADD CONSTRAINT {name} {check.definition}")
+                if check.comment:
+                    back.append(f"COMMENT ON CONSTRAINT {name} ON {relation.sql} IS {literal(check.comment)}")
         return back
 
     def _changed(self, k: int) -> list[str]:

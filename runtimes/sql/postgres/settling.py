@@ -41,7 +41,8 @@ def recorded_rows(
         )
     catalog = catalogs.load(link)
     relations = prepared_for(catalog, state.tables, state.shapes, state.keys)
-    made = Restoring(link, catalog, relations, verb == "undo", held)
+    loose = frozenset(state.loose) if verb == "undo" else frozenset()
+    made = Restoring(link, catalog, relations, verb == "undo", held, loose)
     made.load(read_image(job.records, IMAGE))
     return made
 

@@ -132,10 +132,7 @@ def test_a_server_killed_anywhere_leaves_one_state_or_the_other(
             if verb == "run" and failed is not None and not isinstance(failed, Doubtful):
                 assert found.state == "nothing", f"an error says that nothing was touched: {place}"
             if failed is None:
-                assert (
-                    found.state
-                    == {"run": held, "undo": "undone", "redo": held, "commit": "done"}[verb]
-                )
+                assert found.state == {"run": held, "undo": "undone", "redo": held, "commit": "done"}[verb]
             if verb == "redo":
                 assert found.state in (held, "undone"), place
             # Whatever it was: done to the end it is right.

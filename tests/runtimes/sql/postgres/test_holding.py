@@ -219,6 +219,30 @@ def test_undo_of_rows_that_are_held_says_by_whom(made: Made) -> None:
         first.revert(done, "undo")
 
 
+def test_held_rows_are_named_as_ours_after_the_server_was_killed() -> None:
+    with Postgres() as server:
+        made = server.make(*_TABLES)
+        with session(made) as on:
+            held = job(on, "UPDATE t SET n = 0 WHERE id = 1", "versioning")
+            on.run(held)
+            redone = job(on, "UPDATE kid SET t = 2", "versioning")
+            for verb in ("run", "undo", "redo"):
+                on.run(redone) if verb == "run" else on.revert(redone, verb)  # type: ignore[arg-type]
+        server.kill()
+        server.start()
+        with session(made, Limits(lock_seconds=0.5, seconds=20)) as on:
+            for sql, who in (
+                ("UPDATE t SET n = 5 WHERE id = 1", held),
+                ("DELETE FROM kid", redone),
+                ("DELETE FROM t WHERE id = 2", redone),  # what was held points to it
+            ):
+                for policy in ("reversal", "versioning"):
+                    with pytest.raises(Conflict, match=who.id):
+                        on.run(job(on, sql, policy))  # type: ignore[arg-type]
+            on.revert(held, "undo")
+            on.revert(redone, "undo")
+
+
 def test_another_programs_lock_isnt_waited_for_long(made: Made) -> None:
     with made.connect(autocommit=False) as other, session(made, Limits(lock_seconds=0.3, seconds=20)) as on:
         other.execute("UPDATE t SET n = 0 WHERE id = 1")
