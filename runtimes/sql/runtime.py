@@ -439,8 +439,8 @@ def _departs(action: Sql, program: Program, policy: Policy, survey: Survey, leas
 
 
 def _held_again(plan: Plan, ran: Ran) -> str:
-    hours = plan.undo["hold_hours"]
-    return f"Held again in {_database(plan)} until you commit or undo it, for {hours} hours at most: {words.tally(ran)}."
+    hours, did = plan.undo["hold_hours"], words.tally(ran)
+    return f"Held again in {_database(plan)} until you commit or undo it, for {hours} hours at most: {did}."
 
 
 def _look_at_pair(pair: PairRevert, session: Session, verb: Literal["undo", "redo"], plan: Plan) -> Ran:

@@ -184,6 +184,31 @@ def after_strike(
             assert not session.revert(job, "undo").reached
 
 
+def test_held_rows_are_named_as_ours_after_a_restart(base: Base) -> None:
+    base.run(TABLES)
+    before = base.dump()
+    held = base.job("UPDATE c SET p = 3 WHERE id = 3", "versioning")
+    for verb in ("run", "undo", "redo"):
+        with base.session() as session:
+            session.run(held) if verb == "run" else session.revert(held, verb)  # type: ignore[arg-type]
+    for restarted in (False, True):
+        if restarted:
+            base.server.restart()
+        for sql in (
+            "UPDATE c SET p = 2 WHERE id = 3",
+            "DELETE FROM c",  # it waits while its rows are being read
+            "UPDATE c JOIN p ON p.id = c.p SET c.p = 1",
+            "DELETE FROM p WHERE id = 2",  # what is held pointed to it
+        ):
+            for policy in ("reversal", "versioning"):
+                with base.session() as session, pytest.raises(GoexError, match=held.id) as caught:
+                    session.run(base.job(sql, policy))  # type: ignore[arg-type]
+                assert caught.value.code == "conflict" and held.id in caught.value.next_step
+    with base.session() as session:
+        session.revert(held, "undo")
+    assert base.dump() == before and base.held() == []
+
+
 def test_a_rollback_of_what_was_held_outlives_a_kill_right_after_it() -> None:
     """With a server that really writes: it flushes its log at a commit, and for a rollback only once a second."""
     if find_server() is None:
