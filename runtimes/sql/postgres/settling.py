@@ -70,8 +70,9 @@ class Settling:
                 found: State = "undone" if step.did == "undo" and not step.gid else "done"
                 if step.did in ("run", "hold") and all(each.did in ("run", "hold") for each in before):
                     return self._confirmed(job, state, step, evidence)
-                if step.did == "redo" and step.gid and self._confirmed(job, state, step, evidence).state == "nothing":
-                    return Settled(state="undone", evidence=evidence)
+                if step.did == "redo" and step.gid:
+                    sure = self._confirmed(job, state, step, evidence)
+                    return sure if sure.state != "nothing" else Settled(state="undone", evidence=evidence)
                 return Settled(state=found, evidence=evidence, ran=state.ran if found == "done" else None)
             if status == "unknown":
                 return self._by_rows(job, state, evidence)
