@@ -151,7 +151,7 @@ def _defaults(assignments: list[exp.Expr]) -> None:
     """`column = DEFAULT`, and `(column, …) = (DEFAULT, …)`, is a word, not a column of that name (which some dialects
     would then quote)."""
     for item in assignments:
-        value = item.args.get("expression")
+        value: Any = item.args.get("expression")
         for one in list(value.expressions) if isinstance(value, exp.Tuple) else [value]:
             plain = isinstance(one, exp.Column) and not one.args.get("table") and isinstance(one.this, exp.Identifier)
             if plain and not one.this.args.get("quoted") and one.name.upper() == "DEFAULT":

@@ -322,7 +322,8 @@ class MariaDbSession:
     def _restore(self, job: Job, note: Note, verb: Literal["undo", "redo"]) -> Ran:
         """Set the recorded rows, and commit that; a redo of what was held is held again."""
         image, wire = self._image(job, note, verb), self._wire
-        held_again = verb == "redo" and job.policy == "versioning" and bool(image)
+        committed = note.at in ("committing", "committed")
+        held_again = verb == "redo" and job.policy == "versioning" and not committed and bool(image)
         xid = held.name(job.id, self._place.database, [rows.form.table for rows in image])
         wire.run(f"XA START {xid.sql}" if held_again else "START TRANSACTION")
         try:

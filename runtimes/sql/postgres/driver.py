@@ -360,7 +360,8 @@ class PostgresSession:
         self._link.begin()
         if state.made:
             return self._revert_table(job, state, verb)
-        held = verb == "redo" and job.policy == "versioning"
+        committed = any(step.did == "commit" for step in notes.steps(job.records))
+        held = verb == "redo" and job.policy == "versioning" and not committed
         restoring = recorded_rows(self._link, job, state, verb, held=held)
         restoring.compare()
         if restoring.done:

@@ -63,7 +63,7 @@ def test_reversal_is_exact_both_ways(shop: Served) -> None:
     [
         "UPDATE orders o JOIN customers c ON c.id = o.customer SET o.status = c.name WHERE c.id < 3",
         "UPDATE orders, customers SET orders.total = 0 WHERE orders.customer = customers.id AND customers.name = 'one'",
-        "UPDATE customers c LEFT JOIN orders o ON o.customer = c.id AND o.total > 9 SET secret = '' WHERE id IS NULL",
+        "UPDATE customers c LEFT JOIN orders o ON o.customer = c.id AND total > 9 SET secret = 'x' WHERE total IS NULL",
         "UPDATE orders a JOIN orders b ON b.id = a.id + 1 SET a.total = b.total",
         "DELETE o FROM orders o JOIN customers c ON c.id = o.customer WHERE c.name = 'one'",
         "DELETE FROM c USING customers AS c JOIN orders AS o ON o.customer = c.id WHERE o.status = 'paid'",

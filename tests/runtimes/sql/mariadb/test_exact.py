@@ -107,7 +107,7 @@ def test_undo_and_redo_are_exact(base: Base, which: str, policy: Policy) -> None
 
 
 @pytest.mark.parametrize("which", sorted(STATEMENTS))
-def test_held_is_rolled_back_and_redone(base: Base, which: str) -> None:
+def test_held_is_rolled_back_and_held_again(base: Base, which: str) -> None:
     base.run(SHOP)
     before = base.dump()
     job = base.job(STATEMENTS[which], "versioning")
@@ -122,13 +122,16 @@ def test_held_is_rolled_back_and_redone(base: Base, which: str) -> None:
         assert base.dump() == before
         assert session.settle(job).state == "undone"
         session.revert(job, "redo")
-    after = base.dump()
-    assert after != before
+    assert base.dump() == before and len(base.held()) == 1
     with base.session() as session:
-        assert session.settle(job).state == "done"
+        assert session.settle(job).state == "held"
+        assert session.revert(job, "redo").notes, "once more changes nothing"
         with pytest.raises(Conflict):
             base.run("SELECT 1")
             session.commit(base.job(STATEMENTS[which], "versioning"))
+        session.commit(job)
+    assert base.dump() != before and base.held() == []
+    with base.session() as session:
         session.revert(job, "undo")
     assert base.dump() == before
 
