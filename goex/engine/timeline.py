@@ -33,6 +33,12 @@ _EFFECTS = ("run", "redo")
 _LIMIT = 64 * 2**20  # our own rows come back whole
 
 
+class StoodOn(Conflict):
+    """A later action depends on what would be taken back or brought back: the message and the difference name it."""
+
+    code = "stood-on"
+
+
 @dataclass(frozen=True, slots=True)
 class Dependent:
     """A later action that stands on an earlier one, and why, in words."""
@@ -59,7 +65,7 @@ class Timeline:
     core: Core
 
     async def refuse_dependent(self, revert: Revert, target: ActionRow) -> None:
-        """Raise Conflict when a later action depends on the target of an undo or redo."""
+        """Raise StoodOn when a later action depends on the target of an undo or redo."""
         if revert.verb == "commit" or revert.regardless:
             return
         found = await self.dependents(target, revert.verb)
@@ -69,7 +75,7 @@ class Timeline:
         names = ", ".join(each.row.id for each in found[:_NAMED])
         back = "taken back" if revert.verb == "undo" else "brought back"
         can = all(each.row.state is not State.COMMITTED for each in found)
-        raise Conflict(
+        raise StoodOn(
             f"{target.id} can't be {back} by itself: {names}{more} came after it and stood on it.",
             next_step=f"Take them back, too: goex undo --to {target.id}"
             if can and revert.verb == "undo"
