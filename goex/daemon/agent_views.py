@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from goex.daemon.views import action_view
 from goex.engine.core import Asker, Core
-from goex.engine.timeline import StoodOn
 from goex.journal.actions import ActionRow
 from goex.journal.states import State
 from goex.rpc import goex_pb2 as pb
@@ -105,8 +104,6 @@ def _denied_unseen(row: ActionRow) -> bool:
 
 def _problem(core: Core, problem: pb.Problem, row: ActionRow) -> pb.Problem:
     """Why an action didn't end well, as an agent may read it."""
-    if problem.code == StoodOn.code:
-        return _said(Conflict(f"{row.target} can't be taken through this by itself: {_LATER}."))
     if not asks_data(core, row):
         return problem
     problem.ClearField("details")

@@ -196,7 +196,7 @@ class Engine:
     async def assess(self, row: ActionRow, action: Action) -> tuple[Runtime, Plan]:
         """What it will touch and need. Has no effect, and is done again after an approval."""
         if isinstance(action, Revert):
-            return await self.reverting.plan(action)
+            return await self.reverting.plan(action, row.agent)
         runtime = self.core.runtime_of(action)
         action = self.core.resolved(action)
         plan = await runtime.assess(action, self.core.context(row, action))
