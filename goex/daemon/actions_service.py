@@ -132,13 +132,14 @@ class ActionsService(rpc.ActionsServicer):
         try:
             if new:
                 watcher.put(Stepped("", "receive", State.RECEIVED))
-            for told in () if new else self._so_far(id, asker):
-                yield told
-                if told.HasField("finished"):
+            for so_far in () if new else self._so_far(id, asker):
+                yield so_far
+                if so_far.HasField("finished"):
                     return
             while True:
                 event = await watcher.get()
-                yield self._told(id, event, asker)
+                if (told := self._told(id, event, asker)) is not None:
+                    yield told
                 if isinstance(event, Finished):
                     return
         finally:
@@ -150,21 +151,22 @@ class ActionsService(rpc.ActionsServicer):
     def _so_far(self, id: str, asker: Asker) -> list[pb.Event]:
         """How an action stands: its state, and its end or the questions that are open."""
         row = self._engine.core.actions.get(id)
-        found = [pb.Event(action_id=id, state=pb.StateChange(to=row.state))]
+        found: list[pb.Event | None] = []
+        found.append(self._told(id, Stepped("", "", shown_action(self._engine.core, row, asker).state), asker))
         if not self._engine.is_under_way(id) and row.state not in UNDER_WAY:
             found.append(self._told(id, Finished(row=row, problem=self._engine.problem(row)), asker))
         elif row.state is State.ASKING:
             open_ = [one.id for one in self._engine.core.approvals.of_action(id) if one.state == "pending"]
             found += [self._told(id, Asked(question), asker) for question in open_]
-        return found
+        return [event for event in found if event is not None]
 
-    def _told(self, id: str, event: Event, asker: Asker) -> pb.Event:
-        """An event for whoever follows."""
+    def _told(self, id: str, event: Event, asker: Asker) -> pb.Event | None:
+        """An event for whoever follows; None for one that they aren't told."""
         made = self._event(id, event)
-        if isinstance(event, Asked | Finished):
-            core = self._engine.core
-            return shown_event(core, made, event.row if isinstance(event, Finished) else core.actions.get(id), asker)
-        return made
+        if asker.owns_all or isinstance(event, Printed | Mapped):
+            return made
+        core = self._engine.core
+        return shown_event(core, made, event.row if isinstance(event, Finished) else core.actions.get(id), asker)
 
     def _event(self, id: str, event: Event) -> pb.Event:
         made = pb.Event(action_id=id)

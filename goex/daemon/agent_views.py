@@ -1,7 +1,13 @@
-"""What an agent is shown of actions: as the person is, but nothing that answers a question to a database by itself.
+"""What an agent is shown of actions: as the person is, but nothing that answers a question to a database or a folder
+by itself.
 
-Rules: how many rows a WHERE would reach, or which row isn't as recorded, is data; an agent learns it by an action that
-was allowed and ran, never from a plan, a question or a refusal.
+Rules:
+
+* How many rows a WHERE would reach, which row isn't as recorded, what lies in a folder, and whether a path is there is
+  data; an agent learns it by an action that was allowed and ran, never from a plan, a question or a refusal.
+* Whatever keeps GoEx from working on a folder, an agent is told the same: the path isn't there, can't be read, is a
+  file, is the system's, is forbidden, or holds what can't be restored.
+* Of other agents' actions none is told: neither which one, nor what it worked on.
 """
 
 from __future__ import annotations
@@ -11,44 +17,118 @@ from goex.engine.core import Asker, Core
 from goex.journal.actions import ActionRow
 from goex.journal.states import State
 from goex.rpc import goex_pb2 as pb
-from policies.errors import GoexError
+from policies.errors import Conflict, Denied, ExitStatus, GoexError, InvalidInput
 
-_KINDS = frozenset({"sql", "mongo"})
+_DATABASES = frozenset({"sql", "mongo"})
+_FOLDERS = frozenset({"files"})
 _RAN = frozenset({State.DONE, State.PARTIAL, State.UNDONE, State.COMMITTED})
 _OF_THE_PLAN = ("lines", "undo_text", "digest")
+_OF_THE_QUESTION = ("place", "waiting")
+_ANSWERED = frozenset({"denied", "expired"})  # by the person, or by nobody
+# What says nothing of a folder: it was withdrawn, or the vault is sealed.
+_OF_ITSELF = frozenset({"withdrawn", "vault-sealed", "vault-absent"})
+_LATER = "a later action stands on it"
 
 
 def asks_data(core: Core, row: ActionRow) -> bool:
-    """Whether an action, or what it takes back, is one on a database."""
+    """Whether an action, or what it takes back, is one on a database or a folder."""
+    return _about(core, row, _DATABASES | _FOLDERS)
+
+
+def asks_folder(core: Core, row: ActionRow) -> bool:
+    """Whether an action, or what it takes back, is one on a folder."""
+    return _about(core, row, _FOLDERS)
+
+
+def _about(core: Core, row: ActionRow, kinds: frozenset[str]) -> bool:
     if row.kind != "revert":
-        return row.kind in _KINDS
+        return row.kind in kinds
     try:
-        return core.actions.get(row.target).kind in _KINDS
+        return core.actions.get(row.target).kind in kinds
     except GoexError:
         return True
 
 
 def shown_action(core: Core, row: ActionRow, asker: Asker) -> pb.ActionView:
     """An action as `asker` may see it."""
-    view = action_view(row)
-    if not asker.owns_all and row.state not in _RAN and asks_data(core, row):
-        for name in _OF_THE_PLAN:
-            view.ClearField(name)
+    return _covered(core, action_view(row), row, asker)
+
+
+def shown_event(core: Core, event: pb.Event, row: ActionRow, asker: Asker) -> pb.Event | None:
+    """An event as `asker` may see it; None for one that isn't told. An agent isn't told how many others wait."""
+    if asker.owns_all:
+        return event
+    match event.WhichOneof("what"):
+        case "asking":
+            _clear(event.asking, _OF_THE_QUESTION)
+            if asks_data(core, row):
+                _clear(event.asking, (*_OF_THE_PLAN, "choices", "arguments"))
+            if asks_folder(core, row):
+                _clear(event.asking, ("needs",))  # they name the folder as it was resolved
+        case "finished":
+            event.finished.action.CopyFrom(_covered(core, event.finished.action, row, asker))
+            if event.finished.HasField("problem"):
+                event.finished.problem.CopyFrom(_problem(core, event.finished.problem, row))
+        case "state" if event.state.to == State.ASSESSED and asks_folder(core, row):
+            return None  # that a folder could be looked at is told by the question alone
+        case "progress" if row.state not in _RAN and row.state is not State.RUNNING and asks_folder(core, row):
+            return None  # it counts files
+    return event
+
+
+def why_not(why: str, asker: Asker) -> str:
+    """Why a step on a way back can't be taken, or has to be, as `asker` may read it."""
+    return why if asker.owns_all or not why else _LATER
+
+
+def _covered(core: Core, view: pb.ActionView, row: ActionRow, asker: Asker) -> pb.ActionView:
+    if asker.owns_all or row.state in _RAN or not asks_data(core, row):
+        return view
+    _clear(view, _OF_THE_PLAN)
+    if asks_folder(core, row) and _refused(core, row):
+        _clear(view, ("undo_class", "risk"))
+        view.state = State.FAILED
     return view
 
 
-def shown_event(core: Core, event: pb.Event, row: ActionRow, asker: Asker) -> pb.Event:
-    """A question or an end as `asker` may see it: an agent isn't told how many others wait, either."""
-    if asker.owns_all:
-        return event
-    if event.HasField("asking"):
-        event.asking.ClearField("place")
-        event.asking.ClearField("waiting")
-        if asks_data(core, row):
-            for name in (*_OF_THE_PLAN, "choices", "arguments"):
-                event.asking.ClearField(name)
-    elif asks_data(core, row):
-        event.finished.action.CopyFrom(shown_action(core, row, asker))
-        if event.finished.HasField("problem"):
-            event.finished.problem.ClearField("details")
-    return event
+def _refused(core: Core, row: ActionRow) -> bool:
+    """Whether it has ended before anybody was asked, and not by what was asked for alone."""
+    if row.state not in (State.FAILED, State.DENIED) or row.outcome or core.approvals.of_action(row.id):
+        return False
+    return not _denied_unseen(row)
+
+
+def _denied_unseen(row: ActionRow) -> bool:
+    return row.state is State.DENIED and bool(row.plan) and bool(row.the_plan().resolved.get("unseen"))
+
+
+def _problem(core: Core, problem: pb.Problem, row: ActionRow) -> pb.Problem:
+    """Why an action didn't end well, as an agent may read it."""
+    if not asks_data(core, row):
+        return problem
+    problem.ClearField("details")
+    ran = row.state in _RAN or bool(row.outcome)
+    if ran or problem.code in _OF_ITSELF or _denied_unseen(row):
+        return problem
+    answers = [one.state for one in core.approvals.of_action(row.id)]
+    if problem.code in ("denied", "timed-out") and answers and answers[-1] in _ANSWERED:
+        return problem
+    next_step = f"The person can see why: goex show {row.id}"
+    if "approved" in answers and problem.code == "denied":
+        return _said(Denied("It isn't what was approved any more, so it didn't run.", next_step=next_step))
+    if not asks_folder(core, row):
+        return problem
+    if row.kind == "revert":
+        said = "This can't be taken back or brought back as things are; nothing was touched."
+        return _said(Conflict(said, next_step=next_step))
+    return _said(InvalidInput("GoEx doesn't do this in that folder.", next_step=next_step))
+
+
+def _said(error: GoexError) -> pb.Problem:
+    status = ExitStatus(error.exit_status)
+    return pb.Problem(code=error.code, message=error.message, next_step=error.next_step, exit_status=status)
+
+
+def _clear(message: pb.Approval | pb.ActionView, names: tuple[str, ...]) -> None:
+    for name in names:
+        message.ClearField(name)

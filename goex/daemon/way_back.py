@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from goex.daemon.agent_views import shown_action
+from goex.daemon.agent_views import shown_action, why_not
 from goex.daemon.audit_views import what
 from goex.engine.core import Asker
 from goex.engine.engine import Engine
@@ -75,4 +75,4 @@ def _view(engine: Engine, step: Step, asker: Asker) -> pb.WayStep:
     said, cut = shorten(what(step.row), _LONGEST)
     said = f"{said}… ({cut} more characters)" if cut else said
     shown = shown_action(engine.core, step.row, asker)
-    return pb.WayStep(action=shown, can=step.can, why=step.why, what=said)
+    return pb.WayStep(action=shown, can=step.can, why=why_not(step.why, asker), what=said)

@@ -68,6 +68,22 @@ class Asking:
         request = Request(agent=row.agent, session=row.session, digest=row.digest, plan=plan, situation=situation)
         return decide(request, grants, self.core.rules, self.core.clock())
 
+    def denies(self, row: ActionRow, plan: Plan) -> bool:
+        """Whether a plan, which needn't be the row's own yet, would be denied without a question."""
+        decision = self.decision(replace(row, digest=digest(plan, agent=row.agent)), plan)
+        return isinstance(decision, Deny) or (isinstance(decision, Ask) and self._full(row) is not None)
+
+    def _full(self, row: ActionRow) -> Deny | None:
+        """Why no further question is taken; the person is never kept from asking by an agent's flood."""
+        queue = self.core.approvals.queue
+        if row.agent == PERSON:
+            return None
+        if queue.count(row.agent) >= MOST_OF_AN_AGENT:
+            return Deny(f"{MOST_OF_AN_AGENT} requests of {row.agent} wait already.")
+        if queue.count() >= MOST_WAITING:
+            return Deny(f"{MOST_WAITING} requests wait for the person already.")
+        return None
+
     def check_still_allowed(self, row: ActionRow, plan: Plan) -> None:
         """For an action that was allowed and had to wait for its turn. Raises Denied when the grants and rules that are
         there now wouldn't allow it. Its own yes was consumed and counts, and it doesn't count against itself."""
@@ -94,13 +110,12 @@ class Asking:
     async def settle(self, row: ActionRow, plan: Plan, assess: Assess, ask_seconds: float = 0) -> ActionRow:
         """Allow on standing grants, or ask and wait. Returns the row as ALLOWED or DENIED."""
         decision = self.decision(row, plan)
+        if plan.resolved.get("unseen") and not isinstance(decision, Deny):
+            return self._decided(row, self._full(row) or Deny("It wasn't looked at, so it doesn't run."))
         if not isinstance(decision, Ask):
             return self._decided(row, decision)
-        if row.agent != PERSON:  # whom no agent's flood keeps from asking
-            if self.core.approvals.queue.count(row.agent) >= MOST_OF_AN_AGENT:
-                return self._decided(row, Deny(f"{MOST_OF_AN_AGENT} requests of {row.agent} wait already."))
-            if self.core.approvals.queue.count() >= MOST_WAITING:
-                return self._decided(row, Deny(f"{MOST_WAITING} requests wait for the person already."))
+        if (full := self._full(row)) is not None:
+            return self._decided(row, full)
         if why := changed(self.core, row, plan):
             decision = replace(decision, reason=f"{decision.reason} {why}")
         longest = self.core.settings.ask_seconds

@@ -29,12 +29,15 @@ from goex.engine.timeline import Timeline
 from goex.journal.actions import ActionRow
 from goex.journal.chain import JournalFailed
 from goex.journal.states import BEFORE_DECISION, UNDER_WAY, Event, State
-from policies.actions import Action, ApiCalls, Plan, Revert, Sql
+from policies.actions import Action, ApiCalls, Files, Plan, Revert, Sql
 from policies.errors import Denied, ExitStatus, GoexError, InvalidInput
+from policies.grants import PERSON
 from policies.jsonvalue import parse
 from runtimes.base import Runtime
+from runtimes.files.plans import unseen
 
 log = logging.getLogger("goex.engine")
+BEAT = 0.5  # seconds; an agent is refused a folder at a multiple of it
 
 
 class Defect(GoexError):
@@ -166,7 +169,10 @@ class Engine:
         if action is None:
             action = await self.mapping.action_for(row, wish)
             row = self.core.stepped(row, Event.MAP, lasting=False, action=action)
-        runtime, plan = await self.assess(row, action)
+        if isinstance(action, Files) and row.agent != PERSON:
+            runtime, plan = await self._assess_unseen(row, action)
+        else:
+            runtime, plan = await self.assess(row, action)
         row = self.core.stepped(row, Event.ASSESS, lasting=False, plan=plan)
         self.core.check_consent(plan)  # before the person is asked: what they allow must be able to run
         row = await self.asking.settle(row, plan, lambda: self._plan_again(row, action), wish.ask_seconds)
@@ -190,13 +196,29 @@ class Engine:
     async def assess(self, row: ActionRow, action: Action) -> tuple[Runtime, Plan]:
         """What it will touch and need. Has no effect, and is done again after an approval."""
         if isinstance(action, Revert):
-            return await self.reverting.plan(action)
+            return await self.reverting.plan(action, row.agent)
         runtime = self.core.runtime_of(action)
         action = self.core.resolved(action)
         plan = await runtime.assess(action, self.core.context(row, action))
         if isinstance(action, Sql):
             plan = await as_rules_want(self.core, row, action, runtime, plan)
         return runtime, plan
+
+    async def _assess_unseen(self, row: ActionRow, action: Files) -> tuple[Runtime, Plan]:
+        """`assess` for an agent's program on a folder. What was asked for is decided on first: a denial of that says
+        nothing of what is there. What is refused after a look is refused at a beat, for the same reason."""
+        plan = unseen(action)
+        if self.asking.denies(row, plan):
+            return self.core.runtime_of(action), plan
+        began = asyncio.get_running_loop().time()
+        refused = True
+        try:
+            runtime, plan = await self.assess(row, action)
+            refused = self.asking.denies(row, plan)
+            return runtime, plan
+        finally:
+            if refused:
+                await asyncio.sleep(BEAT - (asyncio.get_running_loop().time() - began) % BEAT)
 
     async def _plan_again(self, row: ActionRow, action: Action) -> Plan:
         return (await self.assess(row, action))[1]

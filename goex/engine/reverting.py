@@ -54,8 +54,8 @@ class Reverting:
             if target.id in busy:
                 raise Conflict(f"Action {target.id} is being taken through {busy[target.id]} already.")
 
-    async def plan(self, revert: Revert) -> tuple[Runtime, Plan]:
-        """What it will do. Has no effect. Raises Conflict, Unsupported."""
+    async def plan(self, revert: Revert, agent: str) -> tuple[Runtime, Plan]:
+        """What it will do, for `agent`. Has no effect. Raises Conflict, Unsupported."""
         rows = self._rows(revert)
         believed = await asyncio.to_thread(confirmed, self.core.journal, rows)
         for row in rows:
@@ -64,7 +64,7 @@ class Reverting:
                     f"Action {row.id} isn't what the journal says of it, so it isn't touched.",
                     next_step="goex log --verify",
                 )
-        await self.timeline.refuse_dependent(revert, rows[-1])
+        await self.timeline.refuse_dependent(revert, rows[-1], agent)
         plans = []
         for row in rows:
             runtime, plan = self._of(row)

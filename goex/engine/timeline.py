@@ -20,6 +20,7 @@ from goex.journal.schema import journal, touched
 from goex.journal.states import State
 from policies.actions import Plan, Revert, UndoClass
 from policies.errors import Conflict, GoexError, InvalidInput
+from policies.grants import ANONYMOUS, PERSON
 from policies.jsonvalue import parse
 from runtimes.base import Footprint
 
@@ -58,8 +59,9 @@ class Timeline:
 
     core: Core
 
-    async def refuse_dependent(self, revert: Revert, target: ActionRow) -> None:
-        """Raise Conflict when a later action depends on the target of an undo or redo."""
+    async def refuse_dependent(self, revert: Revert, target: ActionRow, agent: str) -> None:
+        """Raise Conflict when a later action depends on the target of an undo or redo that `agent` asks for. An agent
+        isn't told of others' actions."""
         if revert.verb == "commit" or revert.regardless:
             return
         found = await self.dependents(target, revert.verb)
@@ -69,6 +71,8 @@ class Timeline:
         names = ", ".join(each.row.id for each in found[:_NAMED])
         back = "taken back" if revert.verb == "undo" else "brought back"
         can = all(each.row.state is not State.COMMITTED for each in found)
+        if agent != PERSON and any(each.row.agent != agent or agent == ANONYMOUS for each in found):
+            raise Conflict(f"{target.id} can't be {back} by itself: a later action stands on it.")
         raise Conflict(
             f"{target.id} can't be {back} by itself: {names}{more} came after it and stood on it.",
             next_step=f"Take them back, too: goex undo --to {target.id}"

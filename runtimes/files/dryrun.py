@@ -22,7 +22,7 @@ from policies.actions import Ended, Files, Plan
 from policies.errors import Conflict, GoexError, InvalidInput, Unavailable
 from policies.text import escape, shorten
 from runtimes.base import Context, DryKind, DryLine, DryRun
-from runtimes.files import plans, previews, words, workcopy
+from runtimes.files import plans, previews, rights, words, workcopy
 from runtimes.files.difference import Difference
 from runtimes.files.handles import opened_path, remove_path
 from runtimes.files.original import Original
@@ -172,7 +172,7 @@ class Dry:
             summary=f"{ending}: {words.tally(changed)}.",
             lines=(
                 *_said(datetime.now(UTC)),
-                *(DryLine("warning", line) for line in refused),
+                *(DryLine("warning", line) for line in (*rights.told(before.entries, after.entries), *refused)),
                 *(lines or [DryLine("note", "Nothing in the folder would change.")]),
                 *printed(result),
             ),

@@ -66,6 +66,8 @@ class Folder:
 
 def resolve(asked: str, *, protected: Sequence[Path] = ()) -> Folder:
     """Find out which folder is meant and whether it is fit. Raises InvalidInput, saying why and what to do."""
+    if (plain := os.path.normpath(asked)) != "/":
+        _refuse_system(plain)  # what needs no look comes first
     path = _resolved(asked)
     _refuse_by_name(path, protected)
     fd = _open(path)
@@ -153,11 +155,7 @@ def _open(path: str) -> int:
 
 
 def _refuse_by_name(path: str, protected: Sequence[Path]) -> None:
-    if path in _TOPS:
-        raise _refused(path, "it is a top folder of the system")
-    for system in (*_SYSTEM, *_SYSTEM_VAR):
-        if _inside(path, system):
-            raise _refused(path, "it belongs to the system")
+    _refuse_system(path)
     if (path.count("/") == 2 and path.startswith("/home/")) or path in _homes(path):
         raise _refused(path, "it is a whole home, with its keys", "Choose a folder in it.")
     for own in protected:
@@ -166,6 +164,13 @@ def _refuse_by_name(path: str, protected: Sequence[Path]) -> None:
             raise _refused(path, "it is GoEx's own")
         if _inside(real, path):
             raise _refused(path, f"GoEx's own folder {real} lies in it", "Choose a folder beside it.")
+
+
+def _refuse_system(path: str) -> None:
+    if path in _TOPS:
+        raise _refused(path, "it is a top folder of the system")
+    if any(_inside(path, system) for system in (*_SYSTEM, *_SYSTEM_VAR)):
+        raise _refused(path, "it belongs to the system")
 
 
 def _homes(path: str) -> set[str]:

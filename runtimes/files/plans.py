@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os.path
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ from policies.catalog import Risk
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject
 from policies.text import escape
-from runtimes.files import words, workcopy
+from runtimes.files import rights, words, workcopy
 from runtimes.files.folder import Folder
 from runtimes.files.tree import Bounds, Manifest
 from runtimes.sandbox.contract import Profile, Result
@@ -22,6 +23,7 @@ SCOPE = "files.write"
 MAX_PROGRAM = 200_000  # bytes
 _NOBODY = 65534
 
+GRANTED = " It granted rights to others."
 _NOT_RESTORED = "Not restored: inode numbers, access, change and birth times, chattr flags, where a file has holes."
 
 
@@ -72,10 +74,14 @@ def plan(
     )
     uid, gid = folder.uid or _NOBODY, folder.gid or _NOBODY
     if why:
-        how = f"The program works on a copy, because {why}; GoEx then applies its changes to the folder."
+        how = (
+            f"The program works on a copy, because {why}; GoEx then applies its changes to the folder, but no rights "
+            "that it grants to others."
+        )
     else:
         how = (
-            "The program works on the folder itself. What others change in it meanwhile counts as the program's doing."
+            "The program works on the folder itself, and can grant others rights to it: the outcome names each. What "
+            "others change in it meanwhile counts as the program's doing."
         )
     lines = (
         f"Folder: {escape(folder.path)}",
@@ -117,10 +123,29 @@ def plan(
     )
 
 
-def previewed(plan: Plan, after: str, made: int, changes: Sequence[str]) -> Plan:
-    """The plan of applying what a dry run made; `after` is that state's manifest, `made` when (seconds since 1970)."""
+def unseen(action: Files) -> Plan:
+    """The plan of an action as far as its text says it: what can be decided on before anything is looked at."""
+    folders = [os.path.normpath(folder) for folder in (action.folder, *action.more)]
+    arguments = {"program_sha256": _hash(action), "language": action.language}
+    return Plan(
+        action=action,
+        needs=tuple(_need(folder, arguments) for folder in folders),
+        undo_class=UndoClass.EXACT,
+        undo_text="",
+        resolved={"folder": folders[0], "more": folders[1:], "unseen": True},
+        bounds={},
+        catalog_hash="",
+        image_id="",
+        limits={},
+        lines=(),
+        undo={},
+    )
+
+
+def previewed(plan: Plan, oid: str, made: int, before: Manifest, after: Manifest) -> Plan:
+    """The plan of applying what a dry run made; `oid` is that state's manifest, `made` when (seconds since 1970)."""
     when = datetime.fromtimestamp(made, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    shown, cut = words.capped(list(changes))
+    shown, cut = words.capped(told(before, after))
     lines = (
         plan.lines[0],
         plan.lines[1],
@@ -130,7 +155,7 @@ def previewed(plan: Plan, after: str, made: int, changes: Sequence[str]) -> Plan
         *((f"… and {cut} more",) if cut else ()),
         *plan.lines[5:],
     )
-    resolved = {**plan.resolved, "mode": "preview", "preview_after": after}
+    resolved = {**plan.resolved, "mode": "preview", "preview_after": oid}
     return replace(plan, lines=lines, resolved=resolved, image_id="", limits={})
 
 
@@ -170,13 +195,19 @@ def commit_plan(revert: Revert, plan: Plan) -> Plan:
     )
 
 
+def told(before: Manifest, after: Manifest) -> list[str]:
+    """What brings a folder from one state into the other, in lines: the rights that others get by it first."""
+    return [*rights.told(before.entries, after.entries), *words.changes(before.entries, after.entries)]
+
+
 def outcome(result: Result, before: Manifest, after: Manifest, remarks: Sequence[str]) -> Outcome:
     """What a program's end and the two states make."""
     lines = words.changes(before.entries, after.entries)
-    shown, cut = words.capped([*remarks, *lines])
+    granted = rights.told(before.entries, after.entries)
+    shown, cut = words.capped([*granted, *remarks, *lines])
     return Outcome(
         ok=result.ended is Ended.EXITED and result.exit_code == 0,
-        summary=f"{ending(result)}: {words.tally(lines)}.",
+        summary=f"{ending(result)}: {words.tally(lines)}.{GRANTED if granted else ''}",
         ended=result.ended,
         exit_code=result.exit_code,
         stdout=result.stdout.decode("utf-8", "replace"),

@@ -15,7 +15,7 @@ from policies.actions import Ended, Files, Outcome, Plan
 from policies.errors import Conflict, GoexError, InvalidInput
 from runtimes.base import Context
 from runtimes.files import manifest as manifests
-from runtimes.files import notes, plans, words, workcopy
+from runtimes.files import notes, plans, rights, words, workcopy
 from runtimes.files.desk import Desk, Halted, refuse_difference, stopped
 from runtimes.files.folder import open_pinned, refuse_mounts
 from runtimes.files.handles import remove_path, remove_unknown
@@ -114,8 +114,9 @@ class Run:
             notes.write_state(desk.records, notes.State(at="prepared"))
             raise
         lines = words.changes(self.before.entries, target.entries)
-        shown, cut = words.capped(lines)
-        summary = f"What the dry run made was applied: {words.tally(lines)}."
+        granted = rights.told(self.before.entries, target.entries)
+        shown, cut = words.capped([*granted, *lines])
+        summary = f"What the dry run made was applied: {words.tally(lines)}.{plans.GRANTED if granted else ''}"
         outcome = Outcome(
             ok=True,
             summary=summary,
@@ -236,10 +237,11 @@ class Run:
             notes.write_state(self.desk.records, notes.State(at="prepared"))
             return interrupted()
         lines = words.changes(self.before.entries, after.entries)
-        shown, cut = words.capped([*stripped, *lines])
+        granted = rights.told(self.before.entries, after.entries)
+        shown, cut = words.capped([*granted, *stripped, *lines])
         outcome = Outcome(
             ok=False,
-            summary=f"Interrupted while the program ran: {words.tally(lines)}.",
+            summary=f"Interrupted while the program ran: {words.tally(lines)}.{plans.GRANTED if granted else ''}",
             ended=Ended.KILLED,
             changes=shown,
             changes_cut=cut,

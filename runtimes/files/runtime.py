@@ -23,7 +23,7 @@ from pathlib import Path
 from policies.actions import Action, Files, Outcome, Plan, Revert
 from policies.errors import Conflict, GoexError, InvalidInput, Unavailable, Unsupported
 from runtimes.base import Context, DryLine, DryRun, Footprint, Records, Settlement
-from runtimes.files import notes, plans, previews, words, workcopy
+from runtimes.files import notes, plans, previews, rights, words, workcopy
 from runtimes.files.cache import Cache
 from runtimes.files.desk import Desk, Halted, refuse_difference, refuse_unrestorable, stopped
 from runtimes.files.difference import Difference
@@ -105,8 +105,7 @@ class FilesRuntime:
             repository = self._repository(folder.path)
             kept = previews.find(repository, action.preview, action, str(made.resolved["program_sha256"]))
             before, after = repository.load(kept.before), repository.load(kept.after)
-            lines = words.changes(before.entries, after.entries)
-            return plans.previewed(made, kept.after, kept.made, lines)
+            return plans.previewed(made, kept.after, kept.made, before, after)
 
         return await in_thread(previewed)
 
@@ -174,7 +173,8 @@ class FilesRuntime:
         state = "before" if undo else "after"
         summary = f"The folder would be as it was {state} the action: {words.tally(changed)}."
         note = DryLine("note", "Nothing was touched. It will be refused when someone changes the folder until then.")
-        return DryRun(ok=True, summary=summary, lines=(note, *lines))
+        granted = (DryLine("warning", line) for line in rights.told(now.entries, goal.entries))
+        return DryRun(ok=True, summary=summary, lines=(note, *granted, *lines))
 
     async def reap(self) -> None:
         """See `Runtime.reap`."""
@@ -289,7 +289,7 @@ class FilesRuntime:
             before, after = await in_thread(desk.sides)
             now = await desk.compare(before, after)
         goal = before if revert.verb == "undo" else after
-        return plans.revert_plan(revert, plan, folder, words.changes(now.entries, goal.entries))
+        return plans.revert_plan(revert, plan, folder, plans.told(now, goal))
 
     async def execute_revert(
         self, revert: Revert, revert_plan: Plan, plan: Plan, target: Context, context: Context

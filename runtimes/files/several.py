@@ -351,8 +351,9 @@ def _together(plan: Plan, outcomes: Sequence[Outcome]) -> Outcome:
         names = [""] * len(outcomes)
     else:
         names = [f"{name}: " for name in plan.resolved["names"]]
-    lines = [f"{escape(name)}{line}" for name, each in zip(names, outcomes, strict=True) for line in each.changes]
-    shown, cut = words.capped(lines)
+    kept = [words.capped(list(each.changes), words.MOST_CHANGES // len(outcomes)) for each in outcomes]
+    shown = tuple(f"{escape(name)}{line}" for name, (lines, _) in zip(names, kept, strict=True) for line in lines)
+    cut = sum(more for _, more in kept)
     return replace(
         first,
         ok=all(each.ok for each in outcomes),

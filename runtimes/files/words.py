@@ -87,11 +87,11 @@ def change(path: bytes, old: Entry | None, new: Entry | None) -> str:
     if old.body != new.body:
         return f"changed {name}{_mode(old, new)}"
     if old.mode != new.mode:
-        return f"mode {name} {old.mode:o}→{new.mode:o}"
+        return f"mode {name} {old.mode:o}→{new.mode:o}{_attributes(old, new)}"
     if (old.uid, old.gid) != (new.uid, new.gid):
         return f"owner {name} {old.uid}:{old.gid}→{new.uid}:{new.gid}"
     if old.xattrs != new.xattrs:
-        return f"attributes {name}"
+        return f"attributes {name}{_attributes(old, new).replace(',', ':', 1)}"
     if old.group != new.group:
         return f"links {name}"
     return f"touched {name}" if old.kind != "d" else ""
@@ -99,6 +99,12 @@ def change(path: bytes, old: Entry | None, new: Entry | None) -> str:
 
 def _mode(old: Entry, new: Entry) -> str:
     return f", {old.mode:o}→{new.mode:o}" if old.mode != new.mode else ""
+
+
+def _attributes(old: Entry, new: Entry) -> str:
+    """The names of the attributes that aren't the same, ", " before each."""
+    names = sorted({name for name, _ in {*old.xattrs} ^ {*new.xattrs}})
+    return "".join(f", {escape(name)}" for name in names[:4]) + (", …" if len(names) > 4 else "")
 
 
 def _what(name: str, entry: Entry) -> str:

@@ -7,6 +7,8 @@ The copy belongs to the unprivileged user that the program runs as. What the pro
 it was given, and the difference, under the rules below, becomes the folder's new state:
 
 * what isn't changed keeps its owner; what is new gets the folder's owner;
+* nobody gets rights that weren't there (`rights`): no wider mode, ACL, sticky bit taken off, or attribute that is read
+  as rights is applied, and names of different owners don't become one file;
 * set-user-id and set-group-id bits are kept where they were on the same content, and never made;
 * devices aren't copied, made or changed; one goes only together with the folder that held it.
 """
@@ -19,6 +21,8 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
+from policies.text import escape
+from runtimes.files import rights
 from runtimes.files.handles import opened_path, remove_path
 from runtimes.files.restore import Copy, Restore, steps
 from runtimes.files.snapshot import Repository, make_private
@@ -61,6 +65,7 @@ def target(before: Manifest, handed: Manifest, left: Manifest) -> tuple[Manifest
     owner = before.entries[b""]
     made: dict[bytes, Entry] = {}
     refused: list[str] = []
+    base, grants = rights.baseline(before.entries, left.entries, made), rights.Grants()
     for path, entry in left.entries.items():
         if entry.kind in "cb":
             refused.append(f"not applied: {shown(path)} is a device")
@@ -74,12 +79,19 @@ def target(before: Manifest, handed: Manifest, left: Manifest) -> tuple[Manifest
         if new.mode & 0o6000 & ~allowed:
             new = new._replace(mode=new.mode & (0o1777 | allowed))
             refused.append(f"not applied: the set-user-id or set-group-id bit of {shown(path)}")
-        made[path] = new
+        if new.mode & 0o1000 < (old.mode if old is not None and old.kind == "d" else 0) & 0o1000:
+            new = new._replace(mode=new.mode | 0o1000)
+            refused.append(f"not applied: the sticky bit of {shown(path)} taken off")
+        for name, value in entry.xattrs:
+            if rights.lends(name) and (name, value) not in new.xattrs:
+                grants.note(1, f"attribute {escape(name)}", path)
+        made[path] = _closed(path, new, base, grants)
     for path, entry in before.entries.items():
         above = path.rpartition(b"/")[0]
         if entry.kind in "cb" and path not in made and above in made and made[above].kind == "d":
             made[path] = entry
-    return Manifest(entries=_grouped(made), taken=left.taken, settled=False), refused
+    entries = _grouped(made, before.entries, refused)
+    return Manifest(entries=entries, taken=left.taken, settled=False), [*grants.lines("not applied: "), *refused]
 
 
 def hand_out(
@@ -129,26 +141,71 @@ def take_in(
 
 def _owned(entry: Entry, old: Entry | None, owner: Entry) -> Entry:
     if old is None or old.kind != entry.kind:
-        return entry._replace(uid=owner.uid, gid=owner.gid)
+        return entry._replace(uid=owner.uid, gid=owner.gid, xattrs=_unprivileged(entry))
     # What the kernel keeps for root alone goes with a changed content, as a write would make it go.
-    kept = () if old.body != entry.body else tuple(pair for pair in old.xattrs if not pair[0].startswith(_CARRIED))
+    kept = () if old.body != entry.body else tuple(pair for pair in old.xattrs if pair not in _unprivileged(old))
     labels = tuple(pair for pair in old.xattrs if pair[0] == "security.selinux" and pair not in kept)
-    return entry._replace(uid=old.uid, gid=old.gid, xattrs=tuple(sorted((*_carried(entry), *kept, *labels))))
+    return entry._replace(uid=old.uid, gid=old.gid, xattrs=tuple(sorted((*_unprivileged(entry), *kept, *labels))))
 
 
 def _carried(entry: Entry) -> tuple[tuple[str, bytes], ...]:
     return tuple(pair for pair in entry.xattrs if pair[0].startswith(_CARRIED))
 
 
-def _grouped(entries: Mapping[bytes, Entry]) -> dict[bytes, Entry]:
-    """Names of one inode are one: what the first of them is, all are. A group of one is none."""
+def _unprivileged(entry: Entry) -> tuple[tuple[str, bytes], ...]:
+    return tuple(pair for pair in _carried(entry) if not rights.lends(pair[0]))
+
+
+def _closed(path: bytes, entry: Entry, base: rights.Baseline, grants: rights.Grants) -> Entry:
+    """The entry without what it would newly grant, of which `grants` takes note."""
+    old = base.old(path, entry)
+    if gained := base.gained_by_default(path, entry):
+        grants.rights(path, entry, gained, default=True)
+        entry = _with(entry, rights.DEFAULT, base.default(path, entry))
+    gained = base.gained(path, entry)
+    if not gained:
+        return entry
+    grants.rights(path, entry, gained)
+    acl = None if old is None else dict(old.xattrs).get(rights.ACCESS)
+    if old is not None and acl is not None:
+        return _with(entry, rights.ACCESS, acl)._replace(mode=entry.mode & 0o7000 | old.mode & 0o777)
+    now = rights.access(entry)
+    taken = {who: bits & ~gained.get(who, 0) for who, bits in now.items()}
+    nine = taken.get(("group", entry.gid), 0) << 3 | taken[rights.EVERYONE]
+    entry = _with(entry, rights.ACCESS, None)._replace(mode=entry.mode & 0o7700 | nine)
+    return entry._replace(mode=entry.mode & 0o7700) if base.gained(path, entry) else entry
+
+
+def _with(entry: Entry, name: str, value: bytes | None) -> Entry:
+    rest = [pair for pair in entry.xattrs if pair[0] != name]
+    return entry._replace(xattrs=tuple(sorted([*rest, (name, value)] if value is not None else rest)))
+
+
+def _grouped(entries: Mapping[bytes, Entry], before: Mapping[bytes, Entry], refused: list[str]) -> dict[bytes, Entry]:
+    """Names of one inode are one: all are what the one is that was there, or of several the one that is least open.
+    Names that had different owners stay apart, and a group of one is none."""
     groups: dict[bytes, list[bytes]] = {}
     for path, entry in entries.items():
         if entry.group:
             groups.setdefault(entry.group, []).append(path)
     made = dict(entries)
     for paths in groups.values():
-        first = min(paths)
+        there = [path for path in paths if path in before and before[path].kind == made[path].kind] or paths[:1]
+        if len({(made[path].uid, made[path].gid) for path in there}) > 1:
+            refused.append(f"not applied: {', '.join(shown(path) for path in sorted(paths)[:4])} as one file")
+            for path in paths:
+                made[path] = made[path]._replace(group=b"")
+            continue
+        whole = _least_open([made[path] for path in there])
         for path in paths:
-            made[path] = entries[first]._replace(group=first if len(paths) > 1 else b"")
+            made[path] = whole._replace(group=min(paths) if len(paths) > 1 else b"")
     return dict(sorted(made.items()))
+
+
+def _least_open(entries: list[Entry]) -> Entry:
+    """The entry that grants nothing which another one doesn't; where none is, the first for its owner alone."""
+    each = [(entry, rights.access(entry)) for entry in entries]
+    for entry, own in each:
+        if not any(rights.gained(other, own) for _, other in each):
+            return entry
+    return _with(entries[0], rights.ACCESS, None)._replace(mode=entries[0].mode & 0o7700)

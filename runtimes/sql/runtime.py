@@ -40,6 +40,7 @@ from runtimes.sql.contract import (
 from runtimes.sql.drivers import driver_of
 from runtimes.sql.pairing import PairRevert, Pairs
 from runtimes.sql.place import facts, place_of, reachable
+from runtimes.sql.referenced import refuse_referenced
 from runtimes.sql.threads import in_session
 from vault.lease import Lease, Lend
 
@@ -116,6 +117,7 @@ class SqlRuntime:
         program = check(action.statements, schema, database=database)
         if not program.statements:
             raise InvalidInput("There is no statement in this request.", next_step='goex exec --db NAME --sql "…"')
+        refuse_referenced(program, schema)
         policy = self._policy(action, program, lease)
         undo = check(action.undo, schema, database=database) if policy == "pairs" else None
         survey = session.survey(program, policy, self.limits)
@@ -243,7 +245,7 @@ class SqlRuntime:
             place = place_of(lease.account)
             job = self._job(plan, context)
             if verb == "commit":
-                held = job.policy == "versioning" and (await self._state(lease, job)).state == "held"
+                held = _holds(plan) and (await self._state(lease, job)).state == "held"
                 return plans.commit_plan(revert, plan, place, held=held)
 
             if (pair := self._pair(plan, job)) is not None:
@@ -400,10 +402,13 @@ def _outcome(plan: Plan, known: Ran | None, *, held: bool = True) -> Outcome:
     held it is, as far as it changed something."""
     name, ran = _database(plan), known or Ran(reached=())
     changed = known is None or _defines(plan) or any(one.rows for one in ran.reached)
-    if plan.undo.get("policy") == "versioning" and held and changed:
+    if _holds(plan) and held and changed:
         hours = plan.undo.get("hold_hours")
         rest = f", for {hours} hours at most" if hours else ""
         summary = f"Held in {name} until you commit or undo it{rest}: {words.tally(ran)}."
+    elif plan.undo.get("policy") == "versioning" and held and changed:
+        kept = "Everybody sees it; a copy of the file as it was is kept until you commit or undo it."
+        summary = f"Changed in {name}: {words.tally(ran)}. {kept}"
     else:
         summary = f"Done in {name}: {words.tally(ran)}."
     return Outcome(
@@ -416,6 +421,11 @@ def _outcome(plan: Plan, known: Ran | None, *, held: bool = True) -> Outcome:
         changes=words.changes(ran),
         touched=bool(plan.undo.get("policy")) and changed,
     )
+
+
+def _holds(plan: Plan) -> bool:
+    """Whether its transaction is held: SQLite's versioning changes the file at once, and keeps a copy."""
+    return plan.undo.get("policy") == "versioning" and bool(plan.undo.get("hold_hours"))
 
 
 def _defines(plan: Plan) -> bool:

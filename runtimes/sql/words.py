@@ -124,8 +124,9 @@ def undo_text(policy: Policy, hold_hours: int, survey: Survey, dialect: Dialect)
     match policy:
         case "versioning" if dialect is Dialect.SQLITE:
             said = (
-                "A copy of the file as it is before this is kept. Undo puts it back, and is refused when anything in "
-                "the database was changed since. Commit drops the copy."
+                "The file is changed at once: nothing is held, everybody sees it, and other actions and programs can "
+                "write to it. A copy of the file as it is before this is kept. Undo puts it back, and is refused when "
+                "anything in the database was changed since. Commit drops the copy."
             )
         case "versioning":
             said = (

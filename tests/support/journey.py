@@ -56,9 +56,16 @@ class Journey:
 
 def decide(daemon: Daemon, approval: pb.Approval, *, approve: bool = True, width: str = "once", **more: Any) -> Any:
     """Decide as the person, with the passphrase unless `passphrase` says otherwise."""
-    more = {"passphrase": APPROVAL_PASSPHRASE, "digest": approval.digest, **more}
+    shown = approval.digest or _seen_by_the_person(daemon, approval.id)
+    more = {"passphrase": APPROVAL_PASSPHRASE, "digest": shown, **more}
     request = pb.DecideRequest(approval_id=approval.id, approve=approve, width=width if approve else "", **more)
     return daemon.person("Decide", request)
+
+
+def _seen_by_the_person(daemon: Daemon, id: str) -> str:
+    """The digest of a question that an agent was told without one."""
+    found: str = daemon.person("Approvals", pb.ApprovalsRequest(approval_id=id)).approvals[0].digest
+    return found
 
 
 def shell(folder: Path, program: str, **more: Any) -> pb.ExecuteRequest:

@@ -51,13 +51,22 @@ class Change:
 
 
 class Recorder:
-    """Catches and counts every row that changes in a connection. `keep` False: counts alone."""
+    """Catches and counts every row that changes in a connection. `keep` False: counts alone, and not the rows of
+    `inner`, the tables in which a module keeps its own: what is kept then is pages, which hold them too."""
 
-    def __init__(self, shapes: Callable[[str], Shape | None], *, keep: bool, most_rows: int, most_bytes: int) -> None:
+    def __init__(
+        self,
+        shapes: Callable[[str], Shape | None],
+        *,
+        keep: bool,
+        most_rows: int,
+        most_bytes: int,
+        inner: frozenset[str] = frozenset(),
+    ) -> None:
         self.counts: Counter[tuple[str, str, int]] = Counter()  # table, verb, 0 for the statement itself
         self.rows = 0
         self.trouble: GoexError | None = None
-        self._shapes, self._keep = shapes, keep
+        self._shapes, self._keep, self._inner = shapes, keep, frozenset() if keep else inner
         self._most_rows, self._most_bytes = most_rows, most_bytes
         self._caught: list[tuple[str, int, int, tuple[Any, ...] | None, tuple[Any, ...] | None]] = []
         self._held = 0
@@ -83,7 +92,7 @@ class Recorder:
         if self.trouble is not None or row.database_name != "main":
             return
         table = row.table_name
-        if table.startswith("sqlite_"):
+        if table.startswith("sqlite_") or table in self._inner:
             return
         self.counts[table, _VERBS[row.opcode], min(row.depth, 1)] += 1
         self.rows += 1

@@ -138,7 +138,9 @@ class SqliteSession:
                 known[name] = shapes(self._db, [name]).get(name)
             return known[name]
 
-        recorder = Recorder(shape, keep=not copies, most_rows=job.rows, most_bytes=job.limits.image_bytes)
+        inner = frozenset(table.name for table in schema.tables.values() if table.facts.get("shadow"))
+        most = job.limits.image_bytes
+        recorder = Recorder(shape, keep=not copies, most_rows=job.rows, most_bytes=most, inner=inner)
         results: list[Result] = []
         virtual: list[Reached] = []
         for statement in job.program.statements:
@@ -242,7 +244,7 @@ class SqliteSession:
     def _commit(self) -> None:
         try:
             self._db.execute("COMMIT")
-        except apsw.BusyError as error:
+        except (apsw.BusyError, apsw.ConstraintError) as error:  # of a deferred key: the transaction is still open
             raise while_running(error) from error
         except apsw.Error as error:
             raise doubtful() from error

@@ -180,7 +180,9 @@ def test_always_with_these_arguments_runs_just_that_unasked(daemon: Daemon, fold
     journey = Journey(daemon, shell(folder, "echo 1 > a"), token=token)
     approval = journey.asked()
     assert list(approval.widths) == ["once", "session", "arguments", "permanent"]
-    assert [choice.name for choice in approval.choices] == list(approval.widths)
+    assert not approval.choices, "their words name the folder as it was resolved"
+    shown = daemon.person("Approvals", pb.ApprovalsRequest(approval_id=approval.id)).approvals[0]
+    assert [choice.name for choice in shown.choices] == list(approval.widths)
     decide(daemon, approval, width="arguments")
     assert journey.finished().action.state == "done"
     assert Journey(daemon, shell(folder, "echo 1 > a"), token=token).finished().action.state == "done"

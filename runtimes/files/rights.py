@@ -1,0 +1,272 @@
+"""Rights that others have in a folder, and which of them a program has granted.
+
+Rules:
+
+* Rights are read from the mode and the POSIX ACLs together: whoever isn't named has those of everyone.
+* A name that was there may keep the rights it had. A new one may have what its folder's default ACL gave before, or,
+  without one, reading for everyone; a content that was there under another name stays as closed as it was.
+* Grants are also a default ACL, a set-group-id folder, a sticky bit that is taken off, another owner, and attributes
+  that the system or a file server reads as rights.
+"""
+
+from __future__ import annotations
+
+import grp
+import pwd
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+from policies.text import escape
+from runtimes.files.manifest import apart
+from runtimes.files.tree import Entry
+from runtimes.files.words import shown
+
+Subject = tuple[str, int]
+Rights = Mapping[Subject, int]  # r 4, w 2, x 1
+EVERYONE: Subject = ("everyone", 0)
+
+ACCESS, DEFAULT = "system.posix_acl_access", "system.posix_acl_default"
+_ACLS = frozenset({ACCESS, DEFAULT})
+# Container storage, overlay mounts, QEMU and Samba read owners, modes and whole contents from these.
+_READ_AS_RIGHTS = (
+    "user.overlay.",
+    "user.fuseoverlayfs.",
+    "user.containers.",
+    "user.rootlesscontainers",
+    "user.virtfs.",
+    "user.DOSATTRIB",
+)
+_USER, _GROUP_OWNER, _GROUP, _MASK, _OTHER = 0x02, 0x04, 0x08, 0x10, 0x20
+_ENTRY = struct.Struct("<HHI")
+_NAMED, _LINES = 3, 20
+_NEW: Rights = {EVERYONE: 5}
+_SET_ID = 0o6000
+
+
+def lends(name: str) -> bool:
+    """Whether an extended attribute other than an ACL lends rights."""
+    if name in _ACLS or name == "security.selinux":
+        return False
+    return name.startswith(("security.", "trusted.", "system.", *_READ_AS_RIGHTS))
+
+
+def access(entry: Entry) -> Rights:
+    """What others may do with an entry. Its owner may do everything, since an owner can change its mode."""
+    acl = dict(entry.xattrs).get(ACCESS)
+    if acl is None:
+        found = {("group", entry.gid): entry.mode >> 3 & 7, EVERYONE: entry.mode & 7}
+    else:
+        found = _parsed(acl, entry.gid)
+    return {**found, ("user", entry.uid): 7}
+
+
+def by_default(entry: Entry) -> Rights | None:
+    """What the default ACL of a folder gives to what is made in it; None without one."""
+    acl = dict(entry.xattrs).get(DEFAULT)
+    return None if acl is None else _parsed(acl, entry.gid)
+
+
+def gained(old: Rights, new: Rights) -> dict[Subject, int]:
+    """Who has which rights in `new` that they hadn't in `old`."""
+    found = {who: _of(new, who) & ~_of(old, who) for who in {*old, *new}}
+    return {who: bits for who, bits in found.items() if bits}
+
+
+def _of(rights: Rights, who: Subject) -> int:
+    return rights.get(who, rights[EVERYONE])
+
+
+def _parsed(acl: bytes, gid: int) -> dict[Subject, int]:
+    """The effective rights of an ACL's bytes, as the kernel gives them."""
+    try:
+        entries = list(_ENTRY.iter_unpack(acl[4:]))
+    except struct.error:
+        return {EVERYONE: 7}
+    mask = next((bits for tag, bits, _ in entries if tag == _MASK), 7)
+    found: dict[Subject, int] = {EVERYONE: 0}
+    for tag, bits, id in entries:
+        if tag == _OTHER:
+            found[EVERYONE] = bits & 7
+        elif tag == _USER:
+            found["user", id] = bits & mask
+        elif tag in (_GROUP, _GROUP_OWNER):
+            who = ("group", gid if tag == _GROUP_OWNER else id)
+            found[who] = found.get(who, 0) | (bits & mask)
+    return found
+
+
+def _both(one: Rights, other: Rights) -> dict[Subject, int]:
+    return {who: _of(one, who) & _of(other, who) for who in {*one, *other}}
+
+
+def _either(one: Rights, other: Rights) -> dict[Subject, int]:
+    return {who: _of(one, who) | _of(other, who) for who in {*one, *other}}
+
+
+@dataclass(slots=True)
+class Baseline:
+    """The rights that may be there after a program, as far as the folder's state before it says. `after` are the
+    entries that it is asked about, parents first; it may still grow."""
+
+    before: Mapping[bytes, Entry]
+    after: Mapping[bytes, Entry]
+    contents: frozenset[str] = frozenset()  # of new names
+    _known: dict[str, Rights] = field(default_factory=dict)
+    _ways: dict[tuple[bool, bytes], Rights] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for path, entry in self.before.items() if self.contents else ():
+            if entry.oid in self.contents and entry.size:
+                found = _both(access(entry), self._way(False, _above(path)))
+                was = self._known.get(entry.oid)
+                self._known[entry.oid] = found if was is None else _either(was, found)
+
+    def old(self, path: bytes, entry: Entry) -> Entry | None:
+        """What was there under that name, as the same kind."""
+        old = self.before.get(path)
+        return old if old is not None and old.kind == entry.kind else None
+
+    def gained(self, path: bytes, entry: Entry) -> dict[Subject, int]:
+        """Who has rights to an entry that they may not have."""
+        if entry.kind == "l":
+            return {}
+        now, old = access(entry), self.old(path, entry)
+        if old is not None:
+            return gained(_executable(access(old), entry), now)
+        own: Subject = ("user", entry.uid)
+        default = self.default(path, entry, fresh=True)
+        allowed = _parsed(default, entry.gid) if default else _NEW
+        found = gained({**_executable(allowed, entry), own: 7}, now)
+        if (known := self._known.get(entry.oid)) is not None:
+            open_ = _both(now, self._way(True, _above(path)))
+            further = gained({**_executable(known, entry), own: 7}, {**open_, own: 7})
+            found = {who: found.get(who, 0) | further.get(who, 0) for who in {*found, *further}}
+        return found
+
+    def gained_by_default(self, path: bytes, entry: Entry) -> dict[Subject, int]:
+        """Who gets rights to what will be made in a folder, beyond what its default ACL gave before."""
+        if entry.kind != "d":
+            return {}
+        then, now = self.default(path, entry), by_default(entry)
+        if now is None:
+            return gained(_parsed(then, entry.gid), _NEW) if then else {}
+        return gained(_parsed(then, entry.gid) if then else {EVERYONE: 0}, now)
+
+    def default(self, path: bytes, entry: Entry, *, fresh: bool = False) -> bytes | None:
+        """The default ACL that a folder had, or that a new entry (always, if `fresh`) got from the one above it."""
+        old = None if fresh else self.old(path, entry)
+        while old is None and path:
+            path = _above(path)
+            old = self.before.get(path)
+            old = old if old is not None and old.kind == "d" else None
+        return dict(old.xattrs).get(DEFAULT) if old is not None else None
+
+    def _way(self, now: bool, path: bytes) -> Rights:
+        """Who gets as far as into a folder: 7 or 0 each."""
+        if (now, path) not in self._ways:
+            entry = (self.after if now else self.before).get(path)
+            own = {EVERYONE: 0} if entry is None else {who: 7 * (bits & 1) for who, bits in access(entry).items()}
+            self._ways[now, path] = _both(own, self._way(now, _above(path))) if path else own
+        return self._ways[now, path]
+
+
+def baseline(before: Mapping[bytes, Entry], after: Mapping[bytes, Entry], grown: Mapping[bytes, Entry]) -> Baseline:
+    """The baseline for `after`; `grown` holds the entries of folders as they will be."""
+    made = frozenset(entry.oid for path, entry in after.items() if entry.oid and path not in before)
+    return Baseline(before, grown, made)
+
+
+@dataclass(slots=True)
+class Grants:
+    """Grants, gathered so that however many names they are made on nobody who gets one is left out."""
+
+    _found: dict[tuple[int, str], list[bytes]] = field(default_factory=dict)
+
+    def rights(self, path: bytes, entry: Entry, gained: Mapping[Subject, int], *, default: bool = False) -> None:
+        """Note who gains rights to an entry, or to what will be made in it: of a user or group all that it has then."""
+        everyone = gained.get(EVERYONE, 0)
+        now = (by_default(entry) if default else access(entry)) or _NEW
+        for who, bits in gained.items():
+            further = bits if who == EVERYONE else bits & ~everyone
+            if further:
+                has = further if who == EVERYONE else _of(now, who)
+                self.note(0 if further & 2 else 2, _granted(who, has, entry.kind, default), path)
+
+    def note(self, rank: int, what: str, path: bytes) -> None:
+        self._found.setdefault((rank, what), []).append(path)
+
+    def lines(self, prefix: str = "") -> list[str]:
+        """One line for each grant, what lets others write first; what is left out is counted."""
+        made = [f"{prefix}{what}: {_names(paths)}" for (_, what), paths in sorted(self._found.items())]
+        more = [f"{prefix}{len(made) - _LINES} further grants to others"] if len(made) > _LINES else []
+        return [*made[:_LINES], *more]
+
+
+def told(before: Mapping[bytes, Entry], after: Mapping[bytes, Entry]) -> list[str]:
+    """One line for each grant of rights that `before` hadn't."""
+    changed, _ = apart(before, after)
+    base, found = baseline(before, changed, after), Grants()
+    for path, entry in changed.items():
+        found.rights(path, entry, base.gained(path, entry))
+        found.rights(path, entry, base.gained_by_default(path, entry), default=True)
+        above = before.get(_above(path))
+        for what in _otherwise(base.old(path, entry), entry, above.mode if above is not None else 0):
+            found.note(1, what, path)
+    return found.lines()
+
+
+def _otherwise(old: Entry | None, entry: Entry, above: int) -> Iterator[str]:
+    """Grants that are neither in the mode's nine bits nor in an ACL; `above` is the mode of the folder it lies in."""
+    was_set = old.mode if old is not None else above if entry.kind == "d" else 0  # which a new folder gets
+    if entry.kind != "l" and entry.mode & _SET_ID & ~was_set:
+        yield (
+            "set-group-id, which gives its group to what is made in it"
+            if entry.kind == "d"
+            else "set-user-id or -group-id"
+        )
+    if old is not None and old.kind == "d" and old.mode & ~entry.mode & 0o1000:
+        yield "sticky bit taken off, so that whoever can write to it can delete others' files"
+    was = dict(old.xattrs) if old is not None else {}
+    yield from (f"attribute {escape(name)}" for name, value in entry.xattrs if lends(name) and was.get(name) != value)
+
+
+def _executable(rights: Rights, entry: Entry) -> Rights:
+    """To run a file that can be read anyway is no further right, unless it lends its owner's."""
+    if entry.kind != "f" or entry.mode & _SET_ID:
+        return rights
+    return {who: bits | (1 if bits & 4 else 0) for who, bits in rights.items()}
+
+
+def _granted(who: Subject, bits: int, kind: str, default: bool) -> str:
+    letters = "".join(letter for letter, bit in (("r", 4), ("w", 2), ("x", 1)) if bits & bit)
+    if default:
+        return f"grants {letters} to {_name(who)} by default ACL"
+    if who != EVERYONE:
+        return f"grants {letters} to {_name(who)}"
+    use = "can be entered" if kind == "d" else "executable"
+    words = [word for word, bit in (("readable", 4), ("writable", 2), (use, 1)) if bits & bit]
+    return f"{' and '.join(words)} by everyone"
+
+
+@cache
+def _name(who: Subject) -> str:
+    kind, id = who
+    if who == EVERYONE:
+        return kind
+    try:
+        name = pwd.getpwuid(id).pw_name if kind == "user" else grp.getgrgid(id).gr_name
+    except KeyError:
+        return f"{kind} {id}"
+    return f"{kind} {escape(name)} ({id})"
+
+
+def _names(paths: Iterable[bytes]) -> str:
+    found = [shown(path) for path in paths]
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return ", ".join(found[:_NAMED]) + more
+
+
+def _above(path: bytes) -> bytes:
+    return path.rpartition(b"/")[0]
