@@ -89,8 +89,8 @@ class CodeRuntime:
     async def prepare(self, plan: Plan, context: Context) -> None:
         """No inverse is made beforehand: what undo needs is recorded as each request leaves. The gateway is told to
         open, which it does in a process of its own while `run` is written here."""
-        self._begun[context.action_id] = self._begin(plan, context)
-        context.ending.push_async_callback(self._abandon, context.action_id)
+        run = self._begun[context.action_id] = self._begin(plan, context)
+        context.ending.push_async_callback(self._abandon, context.action_id, run)
         await asyncio.sleep(0)  # so that it is told
 
     async def execute(self, plan: Plan, context: Context) -> Outcome:
@@ -181,9 +181,10 @@ class CodeRuntime:
         accounts = accounts_of(action, context.accounts)
         return self._runner(action).begin(action, record.planned_permits(plan), accounts, context, Record())
 
-    async def _abandon(self, action_id: str) -> None:
-        if (run := self._begun.pop(action_id, None)) is not None:
-            await run.abandon()
+    async def _abandon(self, action_id: str, run: Run) -> None:
+        if self._begun.get(action_id) is run:
+            del self._begun[action_id]
+        await run.abandon()
 
     def _kept(self, plan: Plan, context: Context) -> Record:
         kept = record.load(context.records)
