@@ -73,7 +73,7 @@ class Callers:
         """Who asks. A token that isn't known is an error, never `anonymous`."""
         peer = self.peer(context)
         agent = PERSON if peer.socket == "user" else self._agent(context)
-        return Asker(agent=agent, session=self.sessions.of(peer, agent), source=peer.describe())
+        return Asker(agent=agent, session=self.sessions.of(peer, agent), source=peer.describe(), process=peer.process)
 
     def _agent(self, context: Any) -> str:
         for key, value in context.invocation_metadata() or ():

@@ -67,6 +67,7 @@ class Asker:
     agent: str
     session: str
     source: str
+    process: str = ""  # `Peer.process` of it
 
     @property
     def owns_all(self) -> bool:

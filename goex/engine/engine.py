@@ -93,6 +93,7 @@ class Engine:
                 intent=wish.intent,
                 action=action,
                 source=asker.source,
+                process=asker.process,
                 detached=wish.detach,
             )
         self.start(row, self._travel(row, wish))

@@ -87,15 +87,22 @@ class Actions:
         action: Action | None,
         source: str,
         detached: bool,
+        process: str = "",
     ) -> ActionRow:
-        """Record an action as received."""
+        """Record an action as received. `process` names who asked, so that a restart can tell whether it is gone."""
         request = _text(action.to_json()) if action else ""
         number = transaction.append(
             "receive",
             action_id=id,
             agent=agent,
             to_state=State.RECEIVED,
-            facts={"intent": intent, "request_sha256": _hash(request), "source": source, "session": session},
+            facts={
+                "intent": intent,
+                "request_sha256": _hash(request),
+                "source": source,
+                "session": session,
+                "process": process,
+            },
         )
         row = ActionRow(
             id=id,
