@@ -1,8 +1,9 @@
 """After a restart: every action that was under way is settled, taken up again, or said to be unknown.
 
 Rules: what hadn't begun never begins by itself, except that a question which is still open, or was answered with yes,
-goes on (not when the process that asked is gone, and nobody has answered); what had begun is probed by its runtime, which reads only; a revert finishes what it began, since reverts are
-idempotent. Containers of the earlier daemon are gone before any of this.
+goes on (not when the process that asked is gone, and nobody has answered); what had begun is probed by its runtime,
+which reads only; a revert finishes what it began, since reverts are idempotent. Containers of the earlier daemon are
+gone before any of this.
 """
 
 from __future__ import annotations

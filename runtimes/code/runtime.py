@@ -23,6 +23,7 @@ from runtimes.code.assessing import accounts_of, assess_code, look
 from runtimes.code.dryrun import dry_run_of, pretended
 from runtimes.code.footprint import footprint
 from runtimes.code.outcomes import outcome
+from runtimes.code.reader import Reader
 from runtimes.code.record import Record
 from runtimes.code.run import CodeRunner, Run
 from runtimes.code.taking_back import assess_undo, reversed_
@@ -52,6 +53,7 @@ class CodeRuntime:
     reversions: ReversionSet = field(default_factory=NoReversions)
     profiles: Callable[[str], Profile] | None = None
     kind: str = "code"
+    _reader: Reader = field(init=False, default_factory=Reader)
     _begun: dict[str, Run] = field(init=False, default_factory=dict)  # by action; until they are run
 
     async def assess(self, action: Action, context: Context) -> Plan:
@@ -67,7 +69,8 @@ class CodeRuntime:
         image = await self.sandbox.image_id(profile)
         self.sandbox.prepare(profile)  # while it is being decided on
         accounts = accounts_of(action, context.accounts)
-        looked = await _aside(len(action.program), look, action, accounts, self.catalog)
+        seen = await self._reader.read(action.language, action.program)
+        looked = await _aside(len(action.program), look, action, accounts, self.catalog, seen)
         return assess_code(action, looked, context, self.catalog, profile, image, self.reversions)
 
     async def dry_run(self, plan: Plan, context: Context) -> DryRun:
