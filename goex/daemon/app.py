@@ -186,7 +186,11 @@ class App:
                 ),
             },
             settings=Settings(
-                ask_seconds=self.config.ask.seconds, confinement=self.config.confine, breaker=self.config.breaker
+                ask_seconds=self.config.ask.seconds,
+                confinement=self.config.confine,
+                breaker=self.config.breaker,
+                quota=self.config.limits,
+                model_calls=self.config.model.samples,
             ),
             clock=self.clock,
         )

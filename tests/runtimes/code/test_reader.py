@@ -31,6 +31,14 @@ def processes() -> list[str]:
     return found
 
 
+async def gone() -> None:
+    for _ in range(1000):
+        if not processes():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(processes())
+
+
 async def test_a_process_reads_what_is_read_here() -> None:
     assert len(LONG) > LITTLE
     seen = await Reader().read("python", LONG)
@@ -43,19 +51,19 @@ async def test_one_that_takes_too_long_is_refused_and_its_process_is_gone() -> N
     with pytest.raises(InvalidInput, match="more time or memory") as caught:
         await Reader(seconds=1.0).read("shell", SLOW)
     assert "shorter" in caught.value.next_step
-    while processes():
-        await asyncio.sleep(0.01)
+    await gone()
 
 
 async def test_its_process_goes_with_whoever_waits() -> None:
     task = asyncio.create_task(Reader().read("shell", SLOW))
-    while not processes():
+    for _ in range(1000):
+        if processes():
+            break
         await asyncio.sleep(0.01)
     task.cancel()
     await asyncio.wait({task})
     assert task.cancelled()
-    while processes():
-        await asyncio.sleep(0.01)
+    await gone()
 
 
 async def test_a_short_one_that_takes_much_work_is_read_apart() -> None:
