@@ -19,7 +19,7 @@ from typing import Any, Literal, cast, get_args
 
 from policies.databases import LONGEST_HOLD
 from policies.errors import InvalidInput
-from policies.limits import BREAKER, NOT_CONFINED, Breaker, Confinement
+from policies.limits import BREAKER, NOT_CONFINED, QUOTA, Breaker, Confinement, Quota
 from runtimes.sandbox.bounds import NONE_WAIT, WAITING_BYTES, Bounds
 from runtimes.sandbox.contract import Limits, Profile, Runtime
 from runtimes.sql.contract import Limits as DatabaseLimits
@@ -184,6 +184,7 @@ class Config:
     notify: Notify = field(default_factory=Notify)
     confine: Confinement = NOT_CONFINED
     breaker: Breaker = BREAKER
+    limits: Quota = QUOTA
     log_level: str = "info"
 
 
@@ -218,6 +219,7 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
     ask, model, sandbox = top.section("ask"), top.section("model"), top.section("sandbox")
     grants = top.section("grants")
     files, log, notify = top.section("files"), top.section("log"), top.section("notify")
+    quota = top.section("limits")
     confine, breaker, databases = top.section("confine"), top.section("breaker"), top.section("databases")
     undo = top.section("undo")
     runtime, limits = _runtime(sandbox, "runc"), _limits(sandbox, Limits())
@@ -276,9 +278,16 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
             seconds=60 * breaker.integer("minutes", BREAKER.seconds // 60, 1, 1440),
             rest_seconds=60 * breaker.integer("rest_minutes", BREAKER.rest_seconds // 60, 1, 10_080),
         ),
+        limits=Quota(
+            requests=quota.integer("requests", QUOTA.requests, 1, 10**6),
+            megabytes=quota.integer("megabytes", QUOTA.megabytes, 1, 10**6),
+            model_calls=quota.integer("model_calls", QUOTA.model_calls, 0, 10**6),
+            at_once=quota.integer("at_once", QUOTA.at_once, 1, 1000),
+        ),
         log_level=log.choice("level", "info", LEVELS),
     )
-    for section in (top, vault, ask, model, sandbox, files, databases, grants, log, notify, confine, breaker, undo):
+    sections = (top, vault, ask, model, sandbox, files, databases, grants, log, notify, confine, breaker, undo, quota)
+    for section in sections:
         section.refuse_unknown()
     if made.model.method.removesuffix("+scopes") != "adaptive":
         for key in ("samples", "adaptive", "confidence"):

@@ -91,7 +91,19 @@ class Breaker:
     rest_seconds: int = 1800
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """What an agent may ask for: requests a minute, megabytes of them an hour, calls to a model an hour; mappings and
+    assessments that are under way at once."""
+
+    requests: int = 1200
+    megabytes: int = 256
+    model_calls: int = 2000
+    at_once: int = 8
+
+
 NOT_CONFINED = Confinement()
+QUOTA = Quota()
 BREAKER = Breaker()
 
 

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 _AGENT_WIDTH = 16
 # What a reader on a screen doesn't need of a row: hashes, which verifying looks at, and what other columns show.
-_UNREAD_FACTS = frozenset({"digest", "ledger", "manifest", "sha256", "request_sha256", "outcome_sha256", "session"})
+_UNREAD_FACTS = frozenset(
+    {"digest", "ledger", "manifest", "sha256", "request_sha256", "outcome_sha256", "session", "process"}
+)
 
 
 def show_rows(out: Output, rows: Sequence[pb.LogRow], *, of_one: bool = False) -> None:

@@ -30,6 +30,7 @@ from goex.daemon.logins import (
     lost,
     scopes_for,
 )
+from goex.daemon.threads import in_thread
 from goex.engine.consent import login_facts
 from goex.engine.peers import Peer
 from goex.journal.chain import stamp
@@ -177,7 +178,7 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
             secret = Basic(user=request.user, password=secret).to_secret()
         peer = await self._desk.present(context, request.passphrase, "Adding an account")
         vault = self._desk.custody.vault
-        await asyncio.to_thread(vault.put, account, secret, replace=request.replace)
+        await in_thread(vault.put, account, secret, replace=request.replace)
         await end_users(self._desk, service.name, name, "its credential was replaced")
         facts = {
             **self._desk.custody.noted(),
@@ -210,7 +211,7 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
             if tokens is not None:
                 revoked = await self._lending.take_back(account.service, account.name)
             else:
-                await asyncio.to_thread(custody.vault.remove, account.service, account.name)
+                await in_thread(custody.vault.remove, account.service, account.name)
             end_grants(self._desk, account.service, account.name, peer.describe())
             await end_users(self._desk, account.service, account.name, "its account was disconnected")
             facts = {
@@ -287,17 +288,17 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
         """One login to its end. Leaving it ends it, and nothing is stored then."""
         asked = sorted(terms.scopes)
         if terms.flow == "client_credentials":
-            tokens = await asyncio.to_thread(client_credentials, terms.provider, terms.client, terms.scopes, terms.http)
+            tokens = await in_thread(client_credentials, terms.provider, terms.client, terms.scopes, terms.http)
             yield await self._stored(terms, tokens, peer)
             return
         login: CodeLogin | DeviceLogin
         login_id = secrets.token_hex(16)
         if terms.flow == "device":
-            login = await asyncio.to_thread(
+            login = await in_thread(
                 DeviceLogin.begin, terms.provider, terms.client, terms.scopes, terms.http, subject=terms.subject
             )
         else:
-            login = await asyncio.to_thread(self._begin_code, terms)
+            login = await in_thread(self._begin_code, terms)
             self._waiting[login_id] = login
         self._under_way[terms.key] = login
         left = threading.Event()
@@ -350,10 +351,10 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
                     next_step=f"To begin anew: {_logout(account.service, account.name)}; then log in again.",
                 )
             vault = self._desk.custody.vault
-            await asyncio.to_thread(vault.put, account, tokens.to_secret(), replace=earlier is not None)
+            await in_thread(vault.put, account, tokens.to_secret(), replace=earlier is not None)
         except GoexError:
             if terms.earlier is None:  # what can't be kept isn't left behind at the provider
-                await asyncio.to_thread(revoke, tokens, terms.http)
+                await in_thread(revoke, tokens, terms.http)
             raise
         facts = {
             "account": account.id,

@@ -50,21 +50,27 @@ class ActionsService(rpc.ActionsServicer):
     @unary
     async def Map(self, request: pb.MapRequest, context: Any) -> pb.MapReply:
         asker = self._callers.asker(context)
+        core = self._engine.core
+        core.quotas.take(asker.agent, asker.session, request.ByteSize())
+        core.rules.counts.refuse_resting(asker.agent, asker.session)
         intent = _intent(request.intent)
-        reply = mapping_view(await self._engine.mapping.map(intent, asker))
-        if request.explain:
-            reply.explanation.extend(await self._engine.mapping.explain(intent))
+        with core.quotas.doing(asker.agent, asker.session):
+            reply = mapping_view(await self._engine.mapping.map(intent, asker))
+            if request.explain:
+                reply.explanation.extend(await self._engine.mapping.explain(intent))
         return reply
 
     @streaming
     async def Execute(self, request: pb.ExecuteRequest, context: Any) -> AsyncIterator[pb.Event]:
         asker = self._callers.asker(context)
+        self._engine.core.quotas.take(asker.agent, asker.session, request.ByteSize())
         async for event in self._journey(wish(request, earlier_program(self._engine, request, asker)), asker):
             yield event
 
     @streaming
     async def Revert(self, request: pb.RevertRequest, context: Any) -> AsyncIterator[pb.Event]:
         asker = self._callers.asker(context)
+        self._engine.core.quotas.take(asker.agent, asker.session, request.ByteSize())
         async for event in self._journey(revert_wish(request), asker):
             yield event
 

@@ -40,6 +40,7 @@ from goex.daemon.person_service import PersonService
 from goex.daemon.polkit import Polkit
 from goex.daemon.reversions_service import ReversionsService
 from goex.daemon.rules_service import RulesService
+from goex.daemon.threads import in_thread
 from goex.daemon.vault_service import VaultService
 from goex.engine.core import Core, Settings
 from goex.engine.engine import Engine
@@ -185,7 +186,11 @@ class App:
                 ),
             },
             settings=Settings(
-                ask_seconds=self.config.ask.seconds, confinement=self.config.confine, breaker=self.config.breaker
+                ask_seconds=self.config.ask.seconds,
+                confinement=self.config.confine,
+                breaker=self.config.breaker,
+                quota=self.config.limits,
+                model_calls=self.config.model.samples,
             ),
             clock=self.clock,
         )
@@ -463,7 +468,7 @@ class App:
                     self.ledger.forget_unused()
                     await self.holds.end_overdue()
                     await self.retention.end_overdue()
-                await asyncio.to_thread(self.custody.flush_uses)
+                await in_thread(self.custody.flush_uses)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from goex.daemon.approval_views import grant_view
 from goex.daemon.audit_views import logged, story_view
 from goex.daemon.calls import streaming, unary
 from goex.daemon.desk import Desk
+from goex.daemon.threads import in_thread
 from goex.daemon.views import action_view, log_row, problem_view, verified
 from goex.journal.actions import ActionRow
 from goex.journal.export import export
@@ -55,18 +56,18 @@ class AuditService(rpc.AuditServicer):
                 f"{wanted.kind[:40]!r} isn't a kind of action.",
                 next_step=f"It is one of: {', '.join(_KINDS)}. With --rows it is a row's kind.",
             )
-        return await asyncio.to_thread(self._page, wanted)
+        return await in_thread(self._page, wanted)
 
     @unary
     async def Rows(self, request: audit.Wanted, context: Any) -> pb.LogReply:
         self._desk.callers.peer(context)
-        rows = await asyncio.to_thread(find_rows, self._journal, _wanted(request, MOST_ROWS))
+        rows = await in_thread(find_rows, self._journal, _wanted(request, MOST_ROWS))
         return pb.LogReply(rows=[log_row(row) for row in rows])
 
     @unary
     async def Story(self, request: pb.ActionId, context: Any) -> audit.StoryReply:
         self._desk.callers.peer(context)
-        return await asyncio.to_thread(self._story, request.id)
+        return await in_thread(self._story, request.id)
 
     def _story(self, id: str) -> audit.StoryReply:
         row = self._desk.engine.core.actions.get(id)
@@ -95,7 +96,7 @@ class AuditService(rpc.AuditServicer):
             nonlocal checked
             checked = count
 
-        task = asyncio.create_task(asyncio.to_thread(self._journal.verify, progress))
+        task = asyncio.create_task(in_thread(self._journal.verify, progress))
         try:
             while not (await asyncio.wait({task}, timeout=_TOLD_EVERY))[0]:
                 yield audit.VerifyProgress(checked=checked, rows=rows)
@@ -109,7 +110,7 @@ class AuditService(rpc.AuditServicer):
         self._desk.callers.peer(context)
         portions = export(self._journal, _wanted(request, MOST_ROWS))
         total = self._journal.count
-        while (portion := await asyncio.to_thread(next, portions, None)) is not None:
+        while (portion := await in_thread(next, portions, None)) is not None:
             lines, rows = portion
             yield audit.ExportChunk(lines=lines, rows=rows, of=total)
 
@@ -121,7 +122,7 @@ class AuditService(rpc.AuditServicer):
             for grant in self._desk.engine.core.ledger.grants()
             if grant.width is not Width.ONCE and request.agent in ("", grant.agent)
         ]
-        used = await asyncio.to_thread(usage, self._journal, standing)
+        used = await in_thread(usage, self._journal, standing)
         found = [
             audit.UsedScope(
                 grant=grant_view(self._desk.engine.core, grant),

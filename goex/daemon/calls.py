@@ -21,6 +21,7 @@ from goex.engine.core import Asker
 from goex.engine.events import Problem
 from goex.engine.ledger import Ledger
 from goex.engine.peers import Peer, Sessions
+from goex.engine.quota import Exhausted
 from goex.rpc import goex_pb2 as pb
 from policies.errors import Denied, ExitStatus, GoexError, InvalidInput
 from policies.grants import ANONYMOUS, PERSON
@@ -73,7 +74,7 @@ class Callers:
         """Who asks. A token that isn't known is an error, never `anonymous`."""
         peer = self.peer(context)
         agent = PERSON if peer.socket == "user" else self._agent(context)
-        return Asker(agent=agent, session=self.sessions.of(peer, agent), source=peer.describe())
+        return Asker(agent=agent, session=self.sessions.of(peer, agent), source=peer.describe(), process=peer.process)
 
     def _agent(self, context: Any) -> str:
         for key, value in context.invocation_metadata() or ():
@@ -94,6 +95,8 @@ async def abort(context: Any, error: GoexError) -> NoReturn:
     code = _CODES.get(error.exit_status, grpc.StatusCode.ABORTED)
     if isinstance(error, Unauthenticated):
         code = grpc.StatusCode.UNAUTHENTICATED
+    elif isinstance(error, Exhausted):
+        code = grpc.StatusCode.RESOURCE_EXHAUSTED
     view = _fitting(problem_view(Problem.of(error)))
     # The status line must be printable ASCII on the wire; the whole text is in the metadata.
     said = error.message.encode("ascii", "backslashreplace").decode("ascii")[:500]

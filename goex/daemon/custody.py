@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from goex.daemon.rollback import noted
+from goex.daemon.threads import in_thread
 from policies.accounts import Account
 from policies.errors import Denied, GoexError, InvalidInput
 from policies.jsonvalue import JsonObject
@@ -116,7 +117,7 @@ class Custody:
         """Make the vault and open it. Raises VaultExists, KeyringError, InvalidInput."""
         async with self._changing:
             protector = _protector(keyed_by, passphrase)
-            self._vault = await asyncio.to_thread(Vault.create, self._path, protector, approval)
+            self._vault = await in_thread(Vault.create, self._path, protector, approval)
             await self._tell()
 
     @property
@@ -135,7 +136,7 @@ class Custody:
         async with self._changing:
             vault = self.vault
             was = vault.state
-            await asyncio.to_thread(vault.unlock, _protector(vault.keyed_by, passphrase))
+            await in_thread(vault.unlock, _protector(vault.keyed_by, passphrase))
             try:
                 by = await present() if present is not None else ""
             except BaseException:
@@ -169,9 +170,9 @@ class Custody:
                 )
             changes = bool(passphrase) or wanted != vault.keyed_by
             if changes and vault.keyed_by == "passphrase":
-                await asyncio.to_thread(vault.unlock, _protector("passphrase", current))
+                await in_thread(vault.unlock, _protector("passphrase", current))
             protector = _protector(wanted, passphrase) if changes or wanted == "keyring" else None
-            await asyncio.to_thread(vault.rotate, protector, anew=anew, progress=progress)
+            await in_thread(vault.rotate, protector, anew=anew, progress=progress)
 
     async def restore(
         self,
@@ -188,18 +189,16 @@ class Custody:
         then nothing has changed. `floor` is asked for after that: sealing writes, too. Raises what
         `vault.backup.restore` raises."""
         async with self._changing:
-            protector = await asyncio.to_thread(Established.of, _protector(keyed_by, passphrase), kept)
+            protector = await in_thread(Established.of, _protector(keyed_by, passphrase), kept)
             try:
                 if self.state == "unsealed":
                     await seal()
                 self.seal()
             except BaseException:
-                await asyncio.to_thread(discard, protector.establish())
+                await in_thread(discard, protector.establish())
                 raise
             aside = _aside(self._path)
-            self._vault = await asyncio.to_thread(
-                Vault.restore, self._path, kept, protector, floor=floor(), by=by, aside=aside
-            )
+            self._vault = await in_thread(Vault.restore, self._path, kept, protector, floor=floor(), by=by, aside=aside)
             await self._tell()
             return aside
 
@@ -219,7 +218,7 @@ class Custody:
 
     async def prove(self, passphrase: Secret) -> None:
         """Raises WrongApproval unless this is the approval passphrase; ApprovalBackoff after many mistakes."""
-        if not passphrase or not await asyncio.to_thread(self.vault.check_approval, passphrase):
+        if not passphrase or not await in_thread(self.vault.check_approval, passphrase):
             raise WrongApproval("That isn't the approval passphrase.", next_step="Try again.")
 
     # What the engine and the runtimes see of it.

@@ -7,7 +7,6 @@ row. What is held by an entry keeps it.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -16,6 +15,7 @@ from typing import Any, cast
 from goex.daemon.calls import unary
 from goex.daemon.desk import Desk, DeskCalls
 from goex.daemon.entries import end_grants, end_users, known, records
+from goex.daemon.threads import in_thread
 from goex.engine.holds import Held, Holds
 from goex.journal.chain import stamp
 from goex.rpc import databases_pb2 as db
@@ -58,7 +58,7 @@ class DatabasesService(DeskCalls, rpc.DatabasesServicer):
             )
         if there is not None:
             self._refuse_held(request.name, "replaced")
-        account, password = await asyncio.to_thread(_entry, request)
+        account, password = await in_thread(_entry, request)
         sealed = DatabaseSecret(password=password, terms=self._terms(request.terms))
         secret = sealed.to_secret()
         now = datetime.now(UTC)
@@ -73,7 +73,7 @@ class DatabasesService(DeskCalls, rpc.DatabasesServicer):
         if there is not None:
             end_grants(self._desk, SERVICE, account.name, peer.describe())
             await end_users(self._desk, SERVICE, account.name, "its database's entry was replaced")
-        await asyncio.to_thread(custody.vault.put, account, secret, replace=there is not None)
+        await in_thread(custody.vault.put, account, secret, replace=there is not None)
         facts = {
             "database": account.name,
             "url": account.base_url,
@@ -112,7 +112,7 @@ class DatabasesService(DeskCalls, rpc.DatabasesServicer):
             before, password = lease.terms or Terms(), lease.secret
         terms = _changed(before, request)
         secret = DatabaseSecret(password=password, terms=terms).to_secret()
-        await asyncio.to_thread(self._desk.custody.vault.put, account, secret, replace=True)
+        await in_thread(self._desk.custody.vault.put, account, secret, replace=True)
         facts = {
             "database": account.name,
             "terms": terms.to_json(),
@@ -131,7 +131,7 @@ class DatabasesService(DeskCalls, rpc.DatabasesServicer):
         name = self._record(request.name).account.name
         self._refuse_held(name, "removed")
         await end_users(self._desk, SERVICE, name, "its database's entry was removed")
-        await asyncio.to_thread(custody.vault.remove, SERVICE, name)
+        await in_thread(custody.vault.remove, SERVICE, name)
         end_grants(self._desk, SERVICE, name, peer.describe())
         facts: JsonObject = {"database": name, "by": peer.describe(), **custody.noted()}
         self._desk.engine.core.journal.append("database-remove", facts=facts)

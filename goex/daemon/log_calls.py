@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from goex.daemon.calls import unary
 from goex.daemon.desk import DeskCalls
+from goex.daemon.threads import in_thread
 from goex.daemon.views import log_row, verified
 from goex.rpc import goex_pb2 as pb
 
@@ -30,5 +30,5 @@ class LogCalls(DeskCalls):
     @unary
     async def VerifyLog(self, request: pb.VerifyLogRequest, context: Any) -> pb.VerifyLogReply:
         self._desk.callers.peer(context)
-        found = await asyncio.to_thread(self._desk.engine.core.journal.verify)
+        found = await in_thread(self._desk.engine.core.journal.verify)
         return verified(found)

@@ -85,8 +85,7 @@ class Logind:
         """Stop watching, and let the machine sleep."""
         if self._watching is not None:
             self._watching.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._watching
+            await asyncio.wait({self._watching})
         self._let_sleep()
 
     async def _watch(self) -> None:
@@ -165,8 +164,9 @@ class Logind:
                 await self._handle(bus, coming.result())
         finally:
             gone.cancel()
-            with contextlib.suppress(Exception, asyncio.CancelledError):
-                await gone
+            await asyncio.wait({gone})  # to await it would take a cancellation of this task for its own
+            if not gone.cancelled():
+                gone.exception()  # looked at
 
     async def _handle(self, bus: MessageBus, signal: Message) -> None:
         if signal.sender == _BUS and signal.member == "NameOwnerChanged":

@@ -8,11 +8,11 @@ of the last hour were refused for.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from goex.daemon.threads import in_thread
 from goex.engine.consent import login_facts, own_scopes
 from goex.engine.core import Core
 from goex.journal.chain import moment
@@ -186,6 +186,6 @@ async def _completed(named: Provider, http: Http) -> Provider:
     """With what the issuer's metadata says of all that wasn't said."""
     if not named.issuer or named.token_endpoint:
         return named
-    found = await asyncio.to_thread(discover, named.issuer, http)
+    found = await in_thread(discover, named.issuer, http)
     said = {name: getattr(named, name) for name in ENDPOINTS if getattr(named, name)}
     return replace(found, separator=named.separator, **said)

@@ -6,13 +6,13 @@ force. Checking, testing and explaining change nothing, and are done in a thread
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from goex.daemon.calls import unary
 from goex.daemon.desk import Desk, DeskCalls
+from goex.daemon.threads import in_thread
 from goex.engine.holding import standing
 from goex.engine.rulebook import Rulebook
 from goex.journal.chain import stamp
@@ -51,13 +51,13 @@ class RulesService(DeskCalls, rpc.RulesServicer):
     @unary
     async def InForce(self, request: pb.InForceRequest, context: Any) -> pb.InForceReply:
         self._desk.callers.peer(context)
-        return await asyncio.to_thread(self._in_force)
+        return await in_thread(self._in_force)
 
     @unary
     async def CheckRules(self, request: pb.CheckRulesRequest, context: Any) -> pb.CheckRulesReply:
         self._desk.callers.peer(context)
         files = _files(request.files)
-        found, findings = await asyncio.to_thread(self._checked, files)
+        found, findings = await in_thread(self._checked, files)
         return pb.CheckRulesReply(
             findings=[_finding(one) for one in findings],
             changes=[_change(one) for one in changes(self._policies(), found)],
@@ -69,7 +69,7 @@ class RulesService(DeskCalls, rpc.RulesServicer):
     async def ApplyRules(self, request: pb.ApplyRulesRequest, context: Any) -> pb.InForceReply:
         self._desk.callers.peer(context)
         files = _files(request.files)
-        _, findings = await asyncio.to_thread(self._checked, files)
+        _, findings = await in_thread(self._checked, files)
         wrong = [one for one in findings if one.error]
         if wrong:
             one = wrong[0]
@@ -81,14 +81,14 @@ class RulesService(DeskCalls, rpc.RulesServicer):
         if request.compared_with != self._hash():
             raise Conflict("Other rules are in force than these were compared with.", next_step="goex rules diff")
         self._rules.apply(files, by=peer.describe())
-        return await asyncio.to_thread(self._in_force)
+        return await in_thread(self._in_force)
 
     @unary
     async def TestRules(self, request: pb.TestRulesRequest, context: Any) -> pb.TestRulesReply:
         self._desk.callers.peer(context)
         table = parse(request.cases_json, limit=MAX_CASES, what="The table")
         files = _files(request.files) if request.drafts else None
-        results = await asyncio.to_thread(self._tested, table, files)
+        results = await in_thread(self._tested, table, files)
         return pb.TestRulesReply(
             results=[
                 pb.CaseResult(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from goex.daemon.calls import unary
 from goex.daemon.desk import DeskCalls
 from goex.daemon.entries import Format, Place, end_grants, end_users, entry, record, refuse_database
+from goex.daemon.threads import in_thread
 from goex.daemon.vault_views import vault_status
 from goex.daemon.views import account_view
 from goex.rpc import goex_pb2 as pb
@@ -50,7 +50,7 @@ class VaultCalls(DeskCalls):
         if account.format == "file":
             secret = CredentialFile.of(request.secret, request.file_name, request.file_variable).to_secret()
         peer = await self._desk.present(context, request.passphrase, "Adding an account")
-        await asyncio.to_thread(self._desk.custody.vault.put, account, secret, replace=request.replace)
+        await in_thread(self._desk.custody.vault.put, account, secret, replace=request.replace)
         await end_users(self._desk, account.service, account.name, "its credential was replaced")
         facts = {
             **self._desk.custody.noted(),
@@ -72,7 +72,7 @@ class VaultCalls(DeskCalls):
         peer = await self._desk.present(context, request.passphrase, "Removing an account")
         name = request.account or self._desk.custody.vault.resolve(request.service).name
         refuse_database(request.service, name)
-        await asyncio.to_thread(self._desk.custody.vault.remove, request.service, name)
+        await in_thread(self._desk.custody.vault.remove, request.service, name)
         end_grants(self._desk, request.service, name, peer.describe())
         await end_users(self._desk, request.service, name, "its account was removed")
         facts = {"account": f"{request.service}/{name}", "by": peer.describe(), **self._desk.custody.noted()}

@@ -12,6 +12,7 @@ from goex.daemon import backup_file, rollback
 from goex.daemon.calls import streaming, unary
 from goex.daemon.custody import WrongApproval
 from goex.daemon.desk import Desk, DeskCalls, PresenceDue
+from goex.daemon.threads import in_thread
 from goex.daemon.vault_views import vault_status
 from goex.engine.peers import Peer
 from goex.engine.resealing import reseal
@@ -64,11 +65,9 @@ class VaultService(DeskCalls, rpc.VaultServicer):
         facts |= {"keyed_by": custody.keyed_by, "keyed_by_before": before, "passphrase": bool(request.passphrase)}
         journal.append("vault-rotate", facts=facts)
         if request.anew:
-            altered = await asyncio.to_thread(
-                reseal, journal, custody, lambda done, total: tell("payloads", done, total)
-            )
+            altered = await in_thread(reseal, journal, custody, lambda done, total: tell("payloads", done, total))
             # Those of altered payloads open nothing that is there; all others have the newest key now.
-            await asyncio.to_thread(custody.vault.forget_payload_keys)
+            await in_thread(custody.vault.forget_payload_keys)
             facts = {**rollback.noted(custody.vault), "altered": altered}
             journal.append("vault-payloads-anew", facts=facts)
         steps.put_nowait(vpb.RotateStep(done=vault_status(custody.vault)))
@@ -80,7 +79,7 @@ class VaultService(DeskCalls, rpc.VaultServicer):
         custody.require_open()
         await custody.prove(Secret(request.current))
         await self._desk.confirm(peer, "Changing the approval passphrase")
-        await asyncio.to_thread(custody.vault.change_approval, Secret(request.current), Secret(request.passphrase))
+        await in_thread(custody.vault.change_approval, Secret(request.current), Secret(request.passphrase))
         self._desk.presence.forget()
         self._desk.engine.core.journal.append(
             "approval-change", facts={**rollback.noted(custody.vault), "by": peer.describe()}
@@ -92,8 +91,8 @@ class VaultService(DeskCalls, rpc.VaultServicer):
         peer = await self._desk.present(context, request.approval_passphrase, "A backup of the vault")
         passphrase = Secret(request.passphrase)
         vault = self._desk.custody.vault
-        data = await asyncio.to_thread(vault.backup, passphrase)
-        kept = await asyncio.to_thread(backup_file.write, Path(request.path), data, passphrase)
+        data = await in_thread(vault.backup, passphrase)
+        kept = await in_thread(backup_file.write, Path(request.path), data, passphrase)
         facts = {
             **rollback.noted(vault),
             "by": peer.describe(),
@@ -114,10 +113,10 @@ class VaultService(DeskCalls, rpc.VaultServicer):
                 "There is a vault already.",
                 next_step="Use --replace: it is kept aside, and what runs with its credentials is ended.",
             )
-        data = await asyncio.to_thread(backup_file.read, path)
-        kept = await asyncio.to_thread(open_backup, data, Secret(request.backup_passphrase))
+        data = await in_thread(backup_file.read, path)
+        kept = await in_thread(open_backup, data, Secret(request.backup_passphrase))
         await self._present_for(kept, request.approval_passphrase, context)
-        if not await asyncio.to_thread(journal.fits, derive(kept.root, "journal")):
+        if not await in_thread(journal.fits, derive(kept.root, "journal")):
             raise InvalidInput(
                 "The log in this state folder belongs to another vault than this backup.",
                 next_step="Stop the daemon, move the whole state folder away, then restore into a new one.",
@@ -146,7 +145,7 @@ class VaultService(DeskCalls, rpc.VaultServicer):
                 "Restoring needs the approval passphrase that the backup was made with.",
                 next_step="Type it when you are asked.",
             )
-        if not await asyncio.to_thread(kept.approval.matches, Secret(passphrase)):
+        if not await in_thread(kept.approval.matches, Secret(passphrase)):
             raise WrongApproval("That isn't the backup's approval passphrase.", next_step="Try again.")
         await self._desk.confirm(self._desk.callers.peer(context), "Restoring a backup")
 

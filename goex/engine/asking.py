@@ -26,7 +26,7 @@ from policies.catalog import Risk
 from policies.decisions import Allow, Ask, Decision, Deny, Request, decide
 from policies.digest import digest
 from policies.errors import Conflict, Denied, ExitStatus, InvalidInput
-from policies.grants import PERSON, Grant, Width
+from policies.grants import ANONYMOUS, PERSON, Grant, Width
 from policies.rules.facts import Situation
 
 # Who settled a question that no person answered. What a person is called begins otherwise (`Peer.describe`).
@@ -35,6 +35,7 @@ _BY_ITSELF = (_BY_GRANT, _BY_RULES)
 
 MOST_WAITING = 2000
 MOST_OF_AN_AGENT = 500
+MOST_OF_UNNAMED = 100  # of one connection without a name
 
 Assess = Callable[[], Awaitable[Plan]]
 
@@ -78,6 +79,8 @@ class Asking:
         queue = self.core.approvals.queue
         if row.agent == PERSON:
             return None
+        if row.agent == ANONYMOUS and len(queue.of(agent=ANONYMOUS, session=row.session)) >= MOST_OF_UNNAMED:
+            return Deny(f"{MOST_OF_UNNAMED} requests of this connection wait already.")
         if queue.count(row.agent) >= MOST_OF_AN_AGENT:
             return Deny(f"{MOST_OF_AN_AGENT} requests of {row.agent} wait already.")
         if queue.count() >= MOST_WAITING:
@@ -250,8 +253,9 @@ class Asking:
                     done.append(question)
         for question in done:
             self.core.approvals.announce(question)
-        for agent in {rows[asked[question].action_id].agent for question in done}:
-            self.core.rules.counts.denied(agent)
+        denied = [rows[asked[question].action_id] for question in done]
+        for agent, session in {(row.agent, row.session if row.agent == ANONYMOUS else "") for row in denied}:
+            self.core.rules.counts.denied(agent, session)
         return tuple(done)
 
     def _missing(self, row: ActionRow, plan: Plan) -> tuple[Need, ...]:
@@ -332,7 +336,7 @@ class Asking:
             facts = {"by": "the rules", "rules": list(decision.rules)} if decision.rules else {"by": "goex"}
             row = self.core.stepped(row, Event.DENY, facts=facts, problem=problem.to_json())
             if decision.rules and "breaker" not in decision.rules:
-                self.core.rules.counts.denied(row.agent)
+                self.core.rules.counts.denied(row.agent, row.session)
             # A yes that came too late to be used isn't kept for later.
             self.core.ledger.revoke(self.core.ledger.unused(row.id), by="goex", why="it didn't run")
             return row

@@ -26,6 +26,7 @@ from goex.engine.consent import (
 )
 from goex.engine.events import Hub, Printed, Progressed, Stepped
 from goex.engine.ledger import Ledger
+from goex.engine.quota import Quotas
 from goex.engine.records import PayloadSealer, SealedRecords
 from goex.engine.rulebook import Rulebook
 from goex.journal.actions import ActionRow, Actions
@@ -38,7 +39,7 @@ from policies.databases import SERVICE
 from policies.errors import Conflict, ExitStatus, GoexError, InvalidInput, Unsupported
 from policies.grants import ANONYMOUS, PERSON
 from policies.jsonvalue import JsonObject, parse
-from policies.limits import BREAKER, NOT_CONFINED, Breaker, Confinement
+from policies.limits import BREAKER, NOT_CONFINED, QUOTA, Breaker, Confinement, Quota
 from policies.text import escape
 from runtimes.base import Context, Runtime
 from vault.errors import NoAccount
@@ -67,6 +68,7 @@ class Asker:
     agent: str
     session: str
     source: str
+    process: str = ""  # `Peer.process` of it
 
     @property
     def owns_all(self) -> bool:
@@ -105,6 +107,8 @@ class Settings:
     lease_seconds: float = 600.0
     confinement: Confinement = NOT_CONFINED
     breaker: Breaker = BREAKER
+    quota: Quota = QUOTA
+    model_calls: int = 1  # that one mapping makes at most
 
 
 class Lost(GoexError):
@@ -134,11 +138,13 @@ class Core:
     actions: Actions = field(init=False)
     approvals: Approvals = field(init=False)
     rules: Rulebook = field(init=False)
+    quotas: Quotas = field(init=False)
     _told: dict[str, dict[AccountKey, Opens]] = field(init=False, default_factory=dict)  # by action, oldest first
 
     def __post_init__(self) -> None:
         settings = self.settings
         self.rules = Rulebook(self.journal, self.clock, self.catalog, settings.confinement, settings.breaker)
+        self.quotas = Quotas(self.journal, self.clock, settings.quota)
         self.actions = Actions(self.journal)
         self.approvals = Approvals(self.journal, self.actions, self.clock)
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from goex.engine.peers import LONGEST
 from goex.journal.chain import Journal, moment, stamp
 from policies.errors import Denied
-from policies.grants import PERSON
+from policies.grants import ANONYMOUS, PERSON
 from policies.jsonvalue import parse
 from policies.limits import Breaker
 from policies.rules.facts import Situation
@@ -22,6 +22,7 @@ from policies.rules.facts import Situation
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 MOST_READ_BACK = 5000
 _SESSIONS = 2000
+_TOGETHER = 4  # times as many denials of agents without a name make all of them rest
 
 
 class Resting(Denied):
@@ -76,14 +77,22 @@ class Counts:
             self._sessions = {name: count for name, count in self._sessions.items() if began(name) > old}
             self._most = max(_SESSIONS, 2 * len(self._sessions))  # else each action would look through all
 
-    def denied(self, agent: str) -> None:
-        """One more was denied, by the person or a rule. Too many, and the agent rests."""
-        if agent == PERSON or not self.breaker.denials or self.until(agent) is not None:
+    def denied(self, agent: str, session: str = "") -> None:
+        """One more was denied, by the person or a rule. Too many, and the agent rests: of those without a name the
+        one whose session it is, and all of them where that comes of several."""
+        if agent == ANONYMOUS and session:
+            self._denied_of(session, self.breaker.denials)
+            self._denied_of(agent, _TOGETHER * self.breaker.denials)
+        else:
+            self._denied_of(agent, self.breaker.denials)
+
+    def _denied_of(self, agent: str, most: int) -> None:
+        if agent == PERSON or not most or self.until(agent) is not None:
             return
         now = self.clock()
         lately = self._recent(self._denied, agent, now - timedelta(seconds=self.breaker.seconds))
         lately.append(now)
-        if len(lately) < self.breaker.denials:
+        if len(lately) < most:
             return
         until = now + timedelta(seconds=self.breaker.rest_seconds)
         facts = {"denials": len(lately), "seconds": self.breaker.seconds, "until": stamp(until), "by": "goex"}
@@ -91,8 +100,10 @@ class Counts:
         self._resting[agent] = until
         lately.clear()
 
-    def until(self, agent: str) -> datetime | None:
-        """Until when an agent rests; None when it doesn't."""
+    def until(self, agent: str, session: str = "") -> datetime | None:
+        """Until when an agent rests; None when it doesn't. `session`: of one without a name, which may rest alone."""
+        if agent == ANONYMOUS and session and (alone := self.until(session)) is not None:
+            return alone
         found = self._resting.get(agent)
         if found is not None and self.clock() >= found:
             del self._resting[agent]
@@ -111,9 +122,9 @@ class Counts:
         del self._resting[agent]
         return True
 
-    def refuse_resting(self, agent: str) -> None:
+    def refuse_resting(self, agent: str, session: str = "") -> None:
         """Raise Resting where that agent rests."""
-        if (until := self.until(agent)) is not None:
+        if (until := self.until(agent, session)) is not None:
             raise Resting(resting_text(agent, until), next_step="Only the person can end that: goex rules wake AGENT")
 
     @staticmethod

@@ -17,6 +17,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakValueDictionary
 
 from goex.engine.asking import Asking
 from goex.engine.choosing import as_rules_want
@@ -31,7 +32,7 @@ from goex.journal.chain import JournalFailed
 from goex.journal.states import BEFORE_DECISION, UNDER_WAY, Event, State
 from policies.actions import Action, ApiCalls, Files, Plan, Revert, Sql
 from policies.errors import Denied, ExitStatus, GoexError, InvalidInput
-from policies.grants import PERSON
+from policies.grants import ANONYMOUS, PERSON
 from policies.jsonvalue import parse
 from runtimes.base import Runtime
 from runtimes.files.plans import unseen
@@ -72,6 +73,7 @@ class Engine:
     timeline: Timeline = field(init=False)
     reverting: Reverting = field(init=False)
     draining: bool = False
+    _turns: WeakValueDictionary[str, asyncio.Semaphore] = field(default_factory=WeakValueDictionary)
     _journeys: dict[str, _Journey] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -96,6 +98,7 @@ class Engine:
                 intent=wish.intent,
                 action=action,
                 source=asker.source,
+                process=asker.process,
                 detached=wish.detach,
             )
         self.start(row, self._travel(row, wish))
@@ -103,7 +106,7 @@ class Engine:
 
     def wanted(self, wish: Wish, asker: Asker) -> Action | None:
         """The action that a wish is for; None for one in words. Raises for what can't be wished for."""
-        self.core.rules.counts.refuse_resting(asker.agent)
+        self.core.rules.counts.refuse_resting(asker.agent, asker.session)
         action = self.mapping.proposed(wish.proposal) if wish.proposal else wish.action
         if isinstance(action, ApiCalls) and not action.calls:
             raise InvalidInput("There is no call in this request.", next_step="goex exec --call SERVICE.METHOD …")
@@ -165,14 +168,15 @@ class Engine:
 
     async def _travel(self, row: ActionRow, wish: Wish) -> Arrived:
         self.core.vault.require_open()
-        action = row.action()
-        if action is None:
-            action = await self.mapping.action_for(row, wish)
-            row = self.core.stepped(row, Event.MAP, lasting=False, action=action)
-        if isinstance(action, Files) and row.agent != PERSON:
-            runtime, plan = await self._assess_unseen(row, action)
-        else:
-            runtime, plan = await self.assess(row, action)
+        async with self._turn(row):
+            action = row.action()
+            if action is None:
+                action = await self.mapping.action_for(row, wish)
+                row = self.core.stepped(row, Event.MAP, lasting=False, action=action)
+            if isinstance(action, Files) and row.agent != PERSON:
+                runtime, plan = await self._assess_unseen(row, action)
+            else:
+                runtime, plan = await self.assess(row, action)
         row = self.core.stepped(row, Event.ASSESS, lasting=False, plan=plan)
         self.core.check_consent(plan)  # before the person is asked: what they allow must be able to run
         row = await self.asking.settle(row, plan, lambda: self._plan_again(row, action), wish.ask_seconds)
@@ -219,6 +223,13 @@ class Engine:
         finally:
             if refused:
                 await asyncio.sleep(BEAT - (asyncio.get_running_loop().time() - began) % BEAT)
+
+    def _turn(self, row: ActionRow) -> asyncio.Semaphore:
+        """What an agent asks for is looked at a few at a time, whatever others ask; the person doesn't wait."""
+        if row.agent == PERSON:
+            return asyncio.Semaphore()
+        line = row.session if row.agent == ANONYMOUS else row.agent
+        return self._turns.setdefault(line, asyncio.Semaphore(self.core.settings.quota.at_once))
 
     async def _plan_again(self, row: ActionRow, action: Action) -> Plan:
         return (await self.assess(row, action))[1]

@@ -53,6 +53,8 @@ class Mappings:
     async def map(self, text: str, asker: Asker) -> IntentMapping:
         """Which calls, which least scopes, how sure. Has no effect."""
         mapper = await self._ready()
+        if mapper.model is not None:
+            self.core.quotas.model(asker.agent, asker.session, self.core.settings.model_calls)
         mapping = await mapper.map(
             Intent(text=text),
             connected=self.connected(),
@@ -82,6 +84,8 @@ class Mappings:
 
     async def action_for(self, row: ActionRow, wish: Wish) -> Action:
         """The action for an action's intent: calls, or what the words are said to be about. Every vote is journaled."""
+        if (wish.database or wish.code_services or wish.folder) and self.mapper().model is not None:
+            self.core.quotas.model(row.agent, row.session, self.core.settings.model_calls)
         if wish.database:
             return await self.wording.statements(row, wish)
         if wish.code_services:

@@ -47,6 +47,11 @@ class Peer:
         where = f"the {self.socket} socket"
         return f"user {self.uid}, process {self.pid} ({escape(self.program) or 'gone'}), on {where}"
 
+    @property
+    def process(self) -> str:
+        """What names the process beyond this daemon's life (see `ended`); "" for one that /proc said nothing of."""
+        return f"{self.pid} {self.started} {_boot()}" if self.started else ""
+
 
 def look_up(socket: Literal["agent", "user"], pid: int, uid: int, gid: int, connection: str) -> Peer:
     """What /proc says about a peer. A process that is gone, or lives in another namespace, has no terminal."""
@@ -69,6 +74,23 @@ def look_up(socket: Literal["agent", "user"], pid: int, uid: int, gid: int, conn
         program=program,
         started=started,
     )
+
+
+def ended(process: str) -> bool:
+    """Whether the process that `Peer.process` named is certainly gone; never for ""."""
+    if not process:
+        return False
+    pid, started, boot = process.split(" ")
+    stat = _stat(int(pid)) if boot == _boot() else None
+    return stat is None or stat[1][0] in ("Z", "X") or stat[1][19] != started
+
+
+def _boot() -> str:
+    """Which boot this is: ids and clock ticks begin anew with each."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip() or "-"
+    except OSError:
+        return "-"
 
 
 def _stat(pid: int) -> tuple[str, list[str]] | None:

@@ -1,8 +1,9 @@
 """After a restart: every action that was under way is settled, taken up again, or said to be unknown.
 
 Rules: what hadn't begun never begins by itself, except that a question which is still open, or was answered with yes,
-goes on; what had begun is probed by its runtime, which reads only; a revert finishes what it began, since reverts are
-idempotent. Containers of the earlier daemon are gone before any of this.
+goes on (not when the process that asked is gone, and nobody has answered); what had begun is probed by its runtime,
+which reads only; a revert finishes what it began, since reverts are idempotent. Containers of the earlier daemon are
+gone before any of this.
 """
 
 from __future__ import annotations
@@ -14,14 +15,17 @@ from contextlib import suppress
 from goex.engine.core import Lost
 from goex.engine.engine import Arrived, Engine
 from goex.engine.events import Approval, Finished, Problem
+from goex.engine.peers import ended
 from goex.engine.trust import confirmed
 from goex.journal.actions import ActionRow
 from goex.journal.states import BEFORE_DECISION, UNDER_WAY, Event, State
 from policies.actions import Plan, Revert
 from policies.errors import Conflict, GoexError
+from policies.jsonvalue import parse
 
 log = logging.getLogger("goex.engine")
 
+_LIMIT = 64 * 2**20  # our own rows come back whole
 FOLLOWED_WITHIN = 60.0  # seconds in which a client that isn't detached must be back
 
 
@@ -105,7 +109,8 @@ def _never_began(engine: Engine, row: ActionRow, event: Event) -> None:
 
 
 def _take_up(engine: Engine, row: ActionRow, follow_within: float) -> None:
-    """A question that was open when the daemon stopped is still open; whoever asked has a minute to be back."""
+    """A question that was open when the daemon stopped is still open; whoever asked has a minute to be back, if its
+    process is still there."""
     question = _question(engine, row)
     if question is None or question.state not in ("pending", "approved"):
         _never_began(engine, row, Event.WITHDRAW)
@@ -123,7 +128,14 @@ def _take_up(engine: Engine, row: ActionRow, follow_within: float) -> None:
 
     engine.start(row, journey())
     if not row.detached and question.state == "pending":
-        asyncio.get_running_loop().call_later(follow_within, _unfollowed, engine, row.id)
+        seconds = 0.0 if _asker_ended(engine, row) else follow_within
+        asyncio.get_running_loop().call_later(seconds, _unfollowed, engine, row.id)
+
+
+def _asker_ended(engine: Engine, row: ActionRow) -> bool:
+    """Whether the process that asked is gone, so that it can't be back. False where an older GoEx noted none."""
+    received = engine.core.journal.rows(action_id=row.id, kind="receive", limit=1)
+    return any(ended(str(parse(each.facts, limit=_LIMIT).get("process", ""))) for each in received)
 
 
 def _unfollowed(engine: Engine, id: str) -> None:

@@ -133,7 +133,7 @@ class Rulebook:
 
     def judge(self, request: Request, now: datetime) -> Ruling:
         """See `policies.decisions.Rules`."""
-        if (until := self.counts.until(request.agent)) is not None:
+        if (until := self.counts.until(request.agent, request.session)) is not None:
             return Ruling(forbid=("breaker",), refusal=resting_text(request.agent, until))
         refusal = self.confinement.refusal(
             request.plan, agent=request.agent, situation=request.situation, catalog=self.catalog

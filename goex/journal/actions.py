@@ -21,6 +21,8 @@ from policies.errors import Conflict, InvalidInput
 from policies.jsonvalue import JsonObject, canonical, parse
 
 _MOST_NAMED = 500  # ids in one query
+_KEPT_INTENT, _KEPT_REQUEST, _KEPT_PLAN = 300, 4_000, 20_000  # characters of what never ran
+_NEVER_RAN = frozenset({State.FAILED, State.DENIED, State.WITHDRAWN})
 _LIMIT = 64 * 2**20  # our own texts come back from the database whole
 
 _CREATE = Prepared(insert(actions))
@@ -87,15 +89,23 @@ class Actions:
         action: Action | None,
         source: str,
         detached: bool,
+        process: str = "",
     ) -> ActionRow:
-        """Record an action as received."""
+        """Record an action as received. `process` names who asked, so that a restart can tell whether it is gone."""
         request = _text(action.to_json()) if action else ""
         number = transaction.append(
             "receive",
             action_id=id,
             agent=agent,
             to_state=State.RECEIVED,
-            facts={"intent": intent, "request_sha256": _hash(request), "source": source, "session": session},
+            facts={
+                "intent": intent[:_KEPT_INTENT],
+                "intent_sha256": _hash(intent),
+                "request_sha256": _hash(request),
+                "source": source,
+                "session": session,
+                "process": process,
+            },
         )
         row = ActionRow(
             id=id,
@@ -152,6 +162,8 @@ class Actions:
         if problem is not None:
             changed["problem"] = _text(dict(problem))
             noted["problem"] = dict(problem)
+        if after in _NEVER_RAN and row.state is not State.RUNNING:
+            changed |= _beginnings(row, noted)
         transaction.append(event, action_id=row.id, agent=row.agent, from_state=row.state, to_state=after, facts=noted)
         moved = _STEP.run(transaction.connection, {**changed, "wanted": row.id, "before": row.state})
         if moved.rowcount != 1:
@@ -211,6 +223,21 @@ def action_row(found: Any) -> ActionRow:
 def _row(values: dict[str, Any]) -> ActionRow:
     values["state"], values["detached"] = State(values["state"]), bool(values["detached"])
     return ActionRow(**values)
+
+
+def _beginnings(row: ActionRow, noted: dict[str, Any]) -> dict[str, str]:
+    """What is left of the texts of an action that never ran, which anybody may ask for: short ones whole, of long ones
+    the beginning, whose hash is noted; that of the whole is in an earlier row. A long request or plan isn't kept."""
+    changed: dict[str, str] = {}
+    if len(row.intent) > _KEPT_INTENT:
+        changed["intent"] = f"{row.intent[:_KEPT_INTENT]}…"
+        noted["intent_sha256"] = _hash(changed["intent"])
+    if len(row.request) > _KEPT_REQUEST:
+        changed["request"] = ""
+        noted |= {"request_sha256": _hash(""), "request_begins": row.request[:_KEPT_INTENT]}
+    if len(row.plan) > _KEPT_PLAN:
+        changed["plan"] = ""
+    return changed
 
 
 def _text(value: Any) -> str:

@@ -126,12 +126,12 @@ class Walk:
         if raw[4] == "receive":
             said.number, said.created = raw[0], raw[1]
             said.texts |= {"agent": raw[3], "session": facts["session"], "source": facts["source"]}
-            said.texts["intent"] = _hash(facts["intent"])
+            said.texts["intent"] = _hash(facts["intent"])  # whole, as an older GoEx wrote it
         elif raw[4] == "assess":
             said.digest = facts.get("digest", "")
             said.risk = facts.get("risk")
             said.services = tuple(facts.get("services", ()))
-        for name in ("request", "outcome"):
+        for name in ("intent", "request", "outcome"):
             if f"{name}_sha256" in facts:
                 said.texts[name] = facts[f"{name}_sha256"]
         if "problem" in facts:

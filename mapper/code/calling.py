@@ -22,7 +22,6 @@ from mapper.code.values import (
     Thing,
     Unknown,
     Value,
-    bounded,
     choices,
     joined,
     plain,
@@ -66,6 +65,7 @@ class Calling(Expressions):
             found = self.value(arg, scope)
             if isinstance(arg, ast.Starred):
                 items, further = self.items(found)
+                self.seen.spend(len(items))
                 args.extend(items)
                 more = more or further
             else:
@@ -73,6 +73,7 @@ class Calling(Expressions):
         ways = [Fields(more=more)]
         for keyword in node.keywords:
             found = self.value(keyword.value, scope)
+            self.seen.spend(sum(len(given.items) for given in ways))
             if keyword.arg is not None:
                 ways = [given.merged(Fields(((keyword.arg, found),))) for given in ways]
                 continue
@@ -98,7 +99,9 @@ class Calling(Expressions):
             named = Fields(((keyword.arg, value),)) if keyword.arg else value
             given = given.merged(named if isinstance(named, Fields) else Fields(more=True))
         method = next((one for one in reversed(self.running) if not isinstance(one, ast.Lambda)), None)
-        for made in [value for value in scope.names.values() if isinstance(value, Made)][:1]:
+        there = [value for _, value in scope.names.items()]
+        self.seen.spend(len(there))
+        for made in [value for value in there if isinstance(value, Made)][:1]:
             for one in self._line(made.of):
                 if method not in one.node.body:
                     continue
@@ -111,6 +114,7 @@ class Calling(Expressions):
 
     def _line(self, made_of: Class, depth: int = 0) -> list[Class]:
         """A class, and those that it comes from."""
+        self.seen.spend(1 + len(made_of.node.body) // 8)  # whoever asks goes through it
         found = [made_of]
         for base in made_of.node.bases if depth < 8 else ():
             inherited = self.value(base, made_of.scope)
@@ -162,7 +166,7 @@ class Calling(Expressions):
             changed = libraries.changed(owner, name, args, given)
         if changed is None:
             return None
-        self.assign_back(node.value, bounded(changed), scope)
+        self.assign_back(node.value, self.kept(changed), scope)
         return Lit(None)
 
     def call(self, function: Value, args: list[Value], given: Fields) -> Value:
@@ -221,6 +225,7 @@ class Calling(Expressions):
 
     def _bind(self, wanted: ast.arguments, args: tuple[Value, ...], given: Fields, scope: Scope, unknown: bool) -> None:
         places = [*wanted.posonlyargs, *wanted.args]
+        self.seen.spend(len(places) + len(wanted.kwonlyargs) + len(given.items))
         defaults = dict(
             zip([one.arg for one in places[len(places) - len(wanted.defaults) :]], wanted.defaults, strict=True)
         )
@@ -243,7 +248,8 @@ class Calling(Expressions):
         if wanted.vararg is not None:
             scope.names[wanted.vararg.arg] = Listed(args[len(places) :], unknown or given.more)
         if wanted.kwarg is not None:
-            left = {name: value for name, value in named.items() if name not in {one.arg for one in places}}
+            ours = {one.arg for one in places}
+            left = {name: value for name, value in named.items() if name not in ours}
             scope.names[wanted.kwarg.arg] = Fields.of(left, unknown or given.more)
 
     def _make(self, made_of: Class, args: list[Value], given: Fields) -> Value:
@@ -259,6 +265,7 @@ class Calling(Expressions):
             made.attributes.update(dict(zip(names, args, strict=False)))
             made.attributes.update(dict(given.items))
         # Others may call what this object has, as long as the program names it somewhere.
+        self.seen.spend(len(made_of.node.body))
         for one in made_of.node.body:
             if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name in self.mentioned:
                 self.loose.append(Function(one, made_of.scope, (made,)))
@@ -274,9 +281,10 @@ class Calling(Expressions):
         for one in made_of.node.body:
             if isinstance(one, ast.Assign | ast.AnnAssign):
                 self.statement(one, inner)
-        return {**found, **inner.names}
+        return {**found, **dict(inner.names.items())}
 
     def _of_class(self, made_of: Class, name: str, depth: int = 0) -> Function | None:
+        self.seen.spend(1 + len(made_of.node.body) // 8)
         for one in made_of.node.body:
             if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name == name:
                 return Function(one, made_of.scope)

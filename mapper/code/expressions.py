@@ -6,7 +6,8 @@ import ast
 from collections.abc import Sequence
 
 from mapper.code import libraries, texts
-from mapper.code.following import UNROLLED, Enough, Following, Left, Scope
+from mapper.code.following import UNROLLED, Following, Left, Scope
+from mapper.code.sending import Enough
 from mapper.code.values import (
     UNKNOWN,
     Class,
@@ -29,6 +30,7 @@ from mapper.code.values import (
     parts_of,
     plain,
     text,
+    weight,
 )
 
 MAX_NESTING = 320  # expressions within expressions
@@ -44,9 +46,15 @@ class Expressions(Following):
         if self.nesting > MAX_NESTING:
             raise Enough
         try:
-            return bounded(self._value(node, scope))
+            found = self._value(node, scope)
+            return bounded(found) if isinstance(node, ast.Name) else self.kept(found)
         finally:
             self.nesting -= 1
+
+    def kept(self, made: Value) -> Value:
+        """A value that was made, which took as long as it is large; nothing is known of one that is too large."""
+        self.seen.spend(weight(made) // 8)
+        return bounded(made)
 
     def _value(self, node: ast.expr, scope: Scope) -> Value:
         match node:

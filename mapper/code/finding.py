@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from mapper.catalog import Catalog
+from mapper.code.sending import Seen
 from policies.jsonvalue import JsonObject
 
 Language = Literal["python", "shell"]
@@ -92,9 +93,17 @@ def find(
 
     Never raises for what the program holds. Raises StoreUnreadable.
     """
-    from mapper.code import matching, reading
+    from mapper.code import reading
 
     if len(program) > MAX_PROGRAM:
         return Finding(notes=(f"The program is {len(program)} characters long; at most {MAX_PROGRAM} are read.",))
-    seen = reading.read(language, program)
+    return matched(reading.read(language, program), catalog, services, bases)
+
+
+def matched(
+    seen: Seen, catalog: Catalog, services: Sequence[str], bases: Mapping[str, Sequence[str]] = MappingProxyType({})
+) -> Finding:
+    """The same, of a program that was read already. Raises StoreUnreadable."""
+    from mapper.code import matching
+
     return matching.Matching(catalog, services, bases).finding(seen)

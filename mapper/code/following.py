@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from mapper.code.sending import Seen
+from mapper.code.names import Names
+from mapper.code.sending import Enough, Seen
 from mapper.code.values import (
     UNKNOWN,
     Class,
@@ -23,15 +24,10 @@ from mapper.code.values import (
     Thing,
     Value,
     joined,
-    same,
 )
 
 MAX_STEPS = 60_000
 UNROLLED = 24  # items of a written list that a loop goes through one by one
-
-
-class Enough(Exception):
-    """A bound was reached."""
 
 
 class Left(Exception):
@@ -42,7 +38,7 @@ class Left(Exception):
 class Scope:
     """The variables of a module, a function or a class."""
 
-    names: dict[str, Value] = field(default_factory=dict)
+    names: Names = field(default_factory=Names)
     outer: Scope | None = None
     globals: set[str] = field(default_factory=set)
     returned: list[Value] = field(default_factory=list)
@@ -50,8 +46,9 @@ class Scope:
     def find(self, name: str) -> Value | None:
         scope: Scope | None = self
         while scope is not None:
-            if name in scope.names:
-                return scope.names[name]
+            found = scope.names.get(name)
+            if found is not None:
+                return found
             scope = scope.outer
         return None
 
@@ -159,20 +156,7 @@ class Following(ABC):
         self.seen.note(f"Line {self.line}: {what}.")
 
     def step(self) -> None:
+        self.seen.spend(1)
         self.steps += 1
         if self.steps > MAX_STEPS:
             raise Enough
-
-
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-
-
-def met(ways: Sequence[Mapping[str, Value]]) -> dict[str, Value]:
-    """The variables where several ways meet: what isn't set on one of them is what it is on the others."""
-    if len(ways) == 1:
-        return dict(ways[0])
-    met: dict[str, Value] = {}
-    for name in dict.fromkeys(name for way in ways for name in way):
-        found = [way[name] for way in ways if name in way]
-        met[name] = found[0] if all(same(found[0], other) for other in found[1:]) else joined(found)
-    return met

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -11,14 +12,16 @@ from urllib.parse import urlsplit
 from mapper.catalog import Catalog
 from mapper.code.addresses import Address
 from mapper.code.finding import ANY, Finding, FoundCall, How, Unknown
+from mapper.code.python import TOO_MUCH
 from mapper.code.routes import GAP, Met, Place, Route, Routes, Segment, fixed_of, plain_name
-from mapper.code.sending import Request, Seen, Spoken
-from mapper.code.values import MOST, UNKNOWN, Fields, Lit, Value, choices, parts_of, plain, text
+from mapper.code.sending import Enough, Request, Seen, Spoken
+from mapper.code.values import MOST, UNKNOWN, Fields, Lit, Value, choices, parts_of, plain, text, weight
 from mapper.store.names import part_of
 from policies.catalog import Method, Service
 from policies.text import escape, shorten
 
 MAX_CALLS = 400
+MAX_WORK = 300_000  # names and values that are looked at for one program
 _VERBS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _SLACK = "https://slack.com/api"
 
@@ -36,6 +39,7 @@ class Matching:
         self._unknown: dict[tuple[int, str], Unknown] = {}
         self._hosts: dict[str, None] = {}
         self._notes: list[str] = []
+        self._work = 0
 
     def finding(self, seen: Seen) -> Finding:
         """What was seen, as calls of the catalog's methods."""
@@ -43,10 +47,13 @@ class Matching:
             self._host(address)
         for line, what in seen.unread:
             self._miss(line, what)
-        for request in seen.requests:
-            self._request(request, "sdk" if request.sdk else "url")
-        for spoken in seen.spoken:
-            self._spoken(spoken)
+        with contextlib.suppress(Enough):
+            for request in seen.requests:
+                self._spend(1 + weight(request.query) + weight(request.body))
+                self._request(request, "sdk" if request.sdk else "url")
+            for spoken in seen.spoken:
+                self._spend(1 + weight(spoken.given))
+                self._spoken(spoken)
         calls = sorted(self._calls.values(), key=lambda call: call.line)
         return Finding(
             calls=tuple(call for call in calls if call.service in self._named),
@@ -55,6 +62,12 @@ class Matching:
             hosts=tuple(sorted(self._hosts)),
             notes=(*seen.notes, *self._notes),
         )
+
+    def _spend(self, work: int) -> None:
+        self._work += work
+        if self._work > MAX_WORK:
+            self._note(TOO_MUCH)
+            raise Enough
 
     # ---- requests by their address
 
@@ -291,6 +304,7 @@ class Matching:
         unknown = [name for name, value in met.slots.items() if value is None]
         for asked in _products(query):
             for sent in _products(request.body):
+                self._spend(weight(asked) + weight(sent))
                 if len(self._calls) >= MAX_CALLS:
                     self._note(f"More than {MAX_CALLS} calls were found; the rest isn't listed.")
                     return

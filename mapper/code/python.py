@@ -17,12 +17,17 @@ import contextlib
 from collections.abc import Sequence
 
 from mapper import syntax
-from mapper.code.following import Enough, Left, Scope
-from mapper.code.sending import Seen
+from mapper.code.following import Left, Scope
+from mapper.code.names import Names
+from mapper.code.sending import Enough, Seen
 from mapper.code.statements import Statements
 from mapper.code.values import UNKNOWN, Fields, Lit
 
 LONGEST = 200_000  # characters
+TOO_MUCH = (
+    "The program is larger or more entangled than what is read; its end wasn't. Name what it calls beyond this "
+    "(--method), or make two programs of it."
+)
 
 
 def read_python(program: str, seen: Seen) -> None:
@@ -36,20 +41,22 @@ def read_python(program: str, seen: Seen) -> None:
         return
     reader = Reader(seen, _mentioned(body))
     try:
+        seen.spend(len(program) // 10)
         reader.module(body)
     except (Enough, RecursionError):
-        seen.note("The program is larger or more entangled than what is read; its end wasn't.")
+        seen.note(TOO_MUCH)
 
 
 class Reader(Statements):
     """Follows one program."""
 
     def module(self, body: Sequence[ast.stmt]) -> None:
-        scope = Scope({"__name__": Lit("__main__"), "__file__": UNKNOWN})
+        scope = Scope(Names({"__name__": Lit("__main__"), "__file__": UNKNOWN}))
         with contextlib.suppress(Left):
             self.block(body, scope)
         # What is handed on as a value may be called by anybody; what a class has that is named somewhere, too.
         for _ in range(3):
+            self.seen.spend(len(self.loose))
             waiting = [one for one in self.loose if one.node not in self.followed]
             self.loose.clear()
             for function in waiting:

@@ -7,9 +7,10 @@ from typing import Literal
 from mapper.code.sending import Seen
 
 
-def read(language: Literal["python", "shell"], program: str) -> Seen:
-    """What the program sends, as far as it can be known. Never raises for what the program holds."""
-    seen = Seen()
+def read(language: Literal["python", "shell"], program: str, seen: Seen | None = None) -> Seen:
+    """What the program sends, as far as it can be known: added to `seen`, by default to one that is empty. Never
+    raises for what the program holds."""
+    seen = Seen() if seen is None else seen
     if language == "python":
         from mapper.code.python import read_python
 

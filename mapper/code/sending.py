@@ -8,6 +8,12 @@ from typing import Literal
 from mapper.code.values import Fields, Lit, Value
 
 Kind = Literal["none", "json", "form", "any"]
+MAX_WORK = 300_000  # how much is looked at of one program, with all programs that it holds
+MAX_SENT = 2_000  # places of a program that send something
+
+
+class Enough(Exception):
+    """A bound was reached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +59,14 @@ class Seen:
     unread: list[tuple[int, str]] = field(default_factory=list)  # what sends something that isn't known: line, text
     notes: list[str] = field(default_factory=list)
     addresses: list[str] = field(default_factory=list)  # texts that begin like an address
+    budget: int = MAX_WORK
+    spent: int = 0
+
+    def spend(self, work: int) -> None:
+        """So much was looked at. Raises Enough where it is more than is done for one program."""
+        self.spent += work
+        if self.spent > self.budget or len(self.requests) + len(self.spoken) > MAX_SENT:
+            raise Enough
 
     def note(self, text: str) -> None:
         if text not in self.notes and len(self.notes) < 40:

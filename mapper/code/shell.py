@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 
 from mapper.code import curl
 from mapper.code.libraries import environment
-from mapper.code.sending import Seen
-from mapper.code.values import UNKNOWN, Lit, Text, Value, joined, parts_of, text
+from mapper.code.names import Names, meet
+from mapper.code.python import TOO_MUCH, read_python
+from mapper.code.sending import Enough, Seen
+from mapper.code.values import UNKNOWN, Lit, Text, Value, parts_of, text, weight
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -37,10 +39,6 @@ _BODIES = frozenset({"program", "compound_statement", "do_group", "list", "pipel
                      "else_clause", "elif_clause", "case_item"})  # fmt: skip
 
 
-class _Enough(Exception):
-    """A bound was reached."""
-
-
 def read_shell(program: str, seen: Seen) -> None:
     """Add to `seen` what a shell program sends."""
     import tree_sitter
@@ -54,16 +52,17 @@ def read_shell(program: str, seen: Seen) -> None:
     if tree.root_node.has_error:
         seen.note("A part of the shell program can't be read, so that what it does isn't known.")
     try:
+        seen.spend(len(data) // 10)
         _Shell(seen, data).block(tree.root_node)
-    except (_Enough, RecursionError):
-        seen.note("The program is larger or more entangled than what is read; its end wasn't.")
+    except (Enough, RecursionError):
+        seen.note(TOO_MUCH)
 
 
 @dataclass(slots=True)
 class _Shell:
     seen: Seen
     data: bytes
-    names: dict[str, Value] = field(default_factory=dict)
+    names: Names = field(default_factory=Names)
     functions: dict[str, Node] = field(default_factory=dict)
     files: dict[str, Value] = field(default_factory=dict)
     steps: int = 0
@@ -76,10 +75,11 @@ class _Shell:
             self.statement(child)
 
     def statement(self, node: Node) -> None:
+        self.seen.spend(1)
         self.steps += 1
         self.depth += 1
         if self.steps > MAX_STEPS or self.depth > 150:
-            raise _Enough
+            raise Enough
         try:
             self._statement(node)
         finally:
@@ -109,16 +109,14 @@ class _Shell:
                 if body is not None:
                     self.rounds(body)
             case "if_statement" | "case_statement":
-                before = dict(self.names)
-                after: list[dict[str, Value]] = [before]
+                before = self.names
+                after = [before.layer()]
                 for child in node.named_children:
-                    self.names = dict(before)
+                    self.names = before.layer()
                     self.statement(child)
                     after.append(self.names)
-                self.names = {
-                    name: joined([way[name] for way in after if name in way])
-                    for name in dict.fromkeys(name for way in after for name in way)
-                }
+                self.seen.spend(meet(before, after))
+                self.names = before
             case kind if kind in _BODIES:
                 self.block(node)
             case "command_substitution":
@@ -151,9 +149,13 @@ class _Shell:
 
     def rounds(self, body: Node) -> None:
         """A loop's body, as it begins and with what its rounds may have changed."""
-        before = dict(self.names)
+        before = self.names
+        self.names = before.layer()
         self.block(body)
-        changed = {name for name, value in self.names.items() if before.get(name) != value}
+        since = self.names.since(before)
+        self.seen.spend(len(since))
+        changed = [name for name, value in since.items() if value is not None and before.get(name) != value]
+        self.names = self.names.settle(before)
         if changed:
             self.names.update(dict.fromkeys(changed, UNKNOWN))
             self.block(body)
@@ -205,14 +207,15 @@ class _Shell:
     def command(self, node: Node, to: dict[str, Value], text_in: list[Value]) -> None:
         self.steps += 1
         if self.steps > MAX_STEPS:
-            raise _Enough
-        kept = dict(self.names)
+            raise Enough
+        kept = self.names
         prefixed = False
         words: list[Value] = []
         for child in node.named_children:
             if child.type == "variable_assignment":
+                if not prefixed:  # it is set for this command alone
+                    self.names, prefixed = kept.layer(), True
                 self.assign(child)
-                prefixed = True
             elif child.type == "command_name":
                 words.append(self.word(child.named_children[0]) if child.named_children else self.plain_word(child))
             elif child.type == "herestring_redirect":
@@ -282,7 +285,7 @@ class _Shell:
             self.depth -= 8
             for key, value in kept.items():
                 if value is None:
-                    self.names.pop(key, None)
+                    self.names.drop(key)
                 else:
                     self.names[key] = value
 
@@ -302,8 +305,6 @@ class _Shell:
         if not isinstance(program, Lit):
             self.seen.note(f"Line {line}: runs a Python program of which parts are made while it runs.")
             return
-        from mapper.code.python import read_python
-
         before = (len(self.seen.requests), len(self.seen.spoken))
         read_python(str(program.value), self.seen)
         self.shift(before, line)
@@ -343,6 +344,7 @@ class _Shell:
     # ---- words
 
     def source(self, node: Node) -> str:
+        self.seen.spend((node.end_byte - node.start_byte) // 500)
         return self.data[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
     def plain_word(self, node: Node) -> Value:
@@ -356,9 +358,10 @@ class _Shell:
         return [found]
 
     def word(self, node: Node) -> Value:
+        self.seen.spend(1)
         self.steps += 1
         if self.steps > MAX_STEPS:
-            raise _Enough
+            raise Enough
         match node.type:
             case "word" | "number" | "special_variable_name" | "test_operator":
                 if node.named_children:
@@ -395,9 +398,12 @@ class _Shell:
             made.append(self.word(child))
             place = child.end_byte
         made.append(self._between(place, end, quoted))
-        return text(part for value in made for part in parts_of(value))
+        found = text(part for value in made for part in parts_of(value))
+        self.seen.spend(weight(found) // 8)
+        return found
 
     def _between(self, start: int, end: int, quoted: bool) -> Value:
+        self.seen.spend((end - start) // 100)
         raw = self.data[start:end].decode("utf-8", "replace")
         return Lit(re.sub(r'\\([$`"\\\n])', lambda match: "" if match[1] == "\n" else match[1], raw))
 

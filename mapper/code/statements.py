@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import islice
 
 from mapper.code import libraries
 from mapper.code.calling import Calling
-from mapper.code.following import UNROLLED, Left, Scope, met
+from mapper.code.following import UNROLLED, Left, Scope
+from mapper.code.names import Names, meet, met
 from mapper.code.values import (
     UNKNOWN,
     Class,
@@ -21,9 +23,9 @@ from mapper.code.values import (
     OneOf,
     Thing,
     Value,
-    bounded,
     plain,
     same,
+    weight,
 )
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -36,20 +38,22 @@ class Statements(Calling):
         for statement in body:
             self.statement(statement, scope)
 
-    def _way(self, body: Sequence[ast.stmt], scope: Scope, before: dict[str, Value]) -> dict[str, Value] | None:
+    def _way(self, body: Sequence[ast.stmt], scope: Scope, before: Names) -> Names | None:
         """What the variables are after one of several ways; None when nothing follows it."""
-        scope.names = dict(before)
+        scope.names = before.layer()
         try:
             self.block(body, scope)
         except Left:
             return None
         return scope.names
 
-    def _meet(self, scope: Scope, ways: Iterable[dict[str, Value] | None]) -> None:
+    def _meet(self, scope: Scope, base: Names, ways: Sequence[Names | None]) -> None:
+        """What the variables are where ways meet that parted from `base`."""
         open_ways = [way for way in ways if way is not None]
         if not open_ways:
             raise Left
-        scope.names = met(open_ways)
+        self.seen.spend(meet(base, open_ways))
+        scope.names = base
 
     def statement(self, node: ast.stmt, scope: Scope) -> None:
         self.step()
@@ -66,7 +70,7 @@ class Statements(Calling):
             case ast.AugAssign(target=target, op=op, value=value):
                 load = target
                 old = self.value(load, scope)
-                self.assign(target, self.operate(op, old, self.value(value, scope)), scope)
+                self.assign(target, self.kept(self.operate(op, old, self.value(value, scope))), scope)
             case ast.If(test=test, body=body, orelse=orelse):
                 self._if(test, body, orelse, scope)
             case ast.For() | ast.AsyncFor():
@@ -124,13 +128,13 @@ class Statements(Calling):
             case ast.Match(subject=subject, cases=cases):
                 self.value(subject, scope)
                 before = scope.names
-                ways: list[dict[str, Value] | None] = [dict(before)]
+                ways: list[Names | None] = [before.layer()]
                 for case in cases:
-                    inside = dict(before)
+                    inside = before.layer()
                     for name in _bound_by(case.pattern):
                         inside[name] = UNKNOWN
                     ways.append(self._way(case.body, scope, inside))
-                self._meet(scope, ways)
+                self._meet(scope, before, ways)
 
     def _if(self, test: ast.expr, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt], scope: Scope) -> None:
         known = self.truth(self.value(test, scope))
@@ -138,23 +142,27 @@ class Statements(Calling):
             self.block(body if known else orelse, scope)
             return
         before = scope.names
-        self._meet(scope, [self._way(body, scope, before), self._way(orelse, scope, before)])
+        self._meet(scope, before, [self._way(body, scope, before), self._way(orelse, scope, before)])
 
     def _try(self, node: ast.Try | ast.TryStar, scope: Scope) -> None:
-        before = dict(scope.names)
+        before = scope.names
         whole = self._way([*node.body, *node.orelse], scope, before)
         # A handler may begin anywhere in the body: with what was there before, or what the body left.
-        begun = met([before, whole]) if whole is not None else {**before, **scope.names}
+        begun = before.layer()
+        if whole is not None:
+            begun.update(met(before, [before.layer(), whole])[0])
+        else:
+            begun.update(scope.names.since(before))
         ways = [whole]
         for handler in node.handlers:
-            inside = dict(begun)
+            inside = begun.layer()
             if handler.name:
                 inside[handler.name] = UNKNOWN
             ways.append(self._way(handler.body, scope, inside))
         try:
-            self._meet(scope, ways)
+            self._meet(scope, before, ways)
         except Left:
-            scope.names = begun
+            scope.names = begun.settle(before)
             self.block(node.finalbody, scope)
             raise
         self.block(node.finalbody, scope)
@@ -169,8 +177,10 @@ class Statements(Calling):
         if kept and not more and _is_simple(node.body):
             for item in kept:
                 self.assign(node.target, item, scope)
+                before = scope.names
                 with contextlib.suppress(Left):
                     self.block(node.body, scope)
+                scope.names = scope.names.settle(before)
             self.block(node.orelse, scope)
             return
         self.assign(node.target, self.element(gone_through), scope)
@@ -179,17 +189,22 @@ class Statements(Calling):
 
     def _loop(self, body: Sequence[ast.stmt], scope: Scope, always: bool = False) -> None:
         """Two rounds: as it begins, and with what a round may have changed."""
-        before = dict(scope.names)
+        before = scope.names
         returned = len(scope.returned)
         first = self._way(body, scope, before)
         after = first if first is not None else scope.names
-        changed = {name for name, value in after.items() if name not in before or not same(value, before[name])}
-        moving = {**after, **{name: _widened(before.get(name), after[name]) for name in changed}}
+        set_since = {name: value for name, value in after.since(before).items() if value is not None}
+        self.seen.spend(sum(1 + weight(value) // 8 for value in set_since.values()))
+        moving, changed = after.layer(), False
+        for name, value in set_since.items():
+            old = before.get(name)
+            if old is None or not same(value, old):
+                moving[name], changed = _widened(old, value), True
         if changed:
             second = self._way(body, scope, moving)
             after = second if second is not None else scope.names
-        left = [before] if not always else []
-        scope.names = met([*left, moving, after])
+        left = [before.layer()] if not always else []
+        self._meet(scope, before, [*left, moving, after])
         if always and not _breaks(body) and len(scope.returned) >= returned:
             raise Left
 
@@ -232,7 +247,7 @@ class Statements(Calling):
                         if known and isinstance(key, str)
                         else Fields(holder.items, True)
                     )
-                    self.assign_back(owner, bounded(changed), scope)
+                    self.assign_back(owner, self.kept(changed), scope)
                 elif isinstance(holder, (Listed, OneOf)):
                     self.assign_back(owner, UNKNOWN, scope)
 
@@ -266,7 +281,8 @@ def _widened(before: Value | None, after: Value) -> Value:
 
 def _is_simple(body: Sequence[ast.stmt]) -> bool:
     """Whether a loop's body may be gone through once an item: it is small."""
-    return sum(1 for statement in body for _ in ast.walk(statement)) <= 400
+    most = 400
+    return sum(1 for _ in islice((node for statement in body for node in ast.walk(statement)), most + 1)) <= most
 
 
 def _breaks(body: Sequence[ast.stmt]) -> bool:

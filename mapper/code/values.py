@@ -196,6 +196,8 @@ UNKNOWN = Unknown()
 
 def weight(value: Value) -> int:
     """How much there is to a value."""
+    if isinstance(value, Text):
+        return len(value.parts)
     return value.weight if isinstance(value, Form | Json | Listed | Stream | Fields | OneOf) else 1
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mapper.catalog import Catalog
-from mapper.code.finding import Finding, find
+from mapper.code.finding import Finding, find, matched
+from mapper.code.sending import Seen
 from mapper.scopes import scopes_of_calls
 from mapper.templates import complete
 from policies.actions import Call, Code, Need, Plan, UndoClass
@@ -67,13 +68,16 @@ class Looked:
     permits: tuple[Permit, ...]
 
 
-def look(action: Code, accounts: Accounts, catalog: Catalog) -> Looked:
-    """Read the program. It may take a while, and nothing here is bound to a thread. Raises InvalidInput, Unsupported
-    for methods that were named and can't be called."""
+def look(action: Code, accounts: Accounts, catalog: Catalog, seen: Seen | None = None) -> Looked:
+    """Find the calls of a program that was read (`seen`; else it is read here). It may take a while, and nothing here
+    is bound to a thread. Raises InvalidInput, Unsupported for methods that were named and can't be called."""
     bases: dict[str, list[str]] = {}
     for (service, _), account in accounts.items():
         bases.setdefault(service, []).append(account.base_url)
-    finding = find(action.language, action.program, catalog, action.services, bases)
+    if seen is None:
+        finding = find(action.language, action.program, catalog, action.services, bases)
+    else:
+        finding = matched(seen, catalog, action.services, bases)
     return Looked(finding, permits(finding.calls, action.methods, accounts, catalog))
 
 

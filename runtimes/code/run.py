@@ -101,7 +101,7 @@ class CodeRunner:
         return Run(self, context, watch, job, opening)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Run:
     """A program whose gateway is being opened."""
 
@@ -110,9 +110,11 @@ class Run:
     watch: _Watch
     job: Callable[..., Job]
     opening: asyncio.Future[str]
+    finishing: bool = False
 
     async def finish(self) -> Report:
         """Run it. Raises GoexError only when nothing was sent."""
+        self.finishing = True
         report = self.watch.report
         folder = await self.opening
         try:
@@ -129,9 +131,13 @@ class Run:
         return report
 
     async def abandon(self) -> None:
-        """It isn't run: have its gateway closed."""
-        with suppress(GoexError):
+        """Unless it is run: have its gateway closed, if it was this run that opened it."""
+        if self.finishing:
+            return
+        try:
             await self.opening
+        except GoexError:
+            return
         await closed(self.by.gateway.close(self.context.action_id))
 
 

@@ -23,6 +23,7 @@ from runtimes.code.assessing import accounts_of, assess_code, look
 from runtimes.code.dryrun import dry_run_of, pretended
 from runtimes.code.footprint import footprint
 from runtimes.code.outcomes import outcome
+from runtimes.code.reader import Reader
 from runtimes.code.record import Record
 from runtimes.code.run import CodeRunner, Run
 from runtimes.code.taking_back import assess_undo, reversed_
@@ -52,6 +53,7 @@ class CodeRuntime:
     reversions: ReversionSet = field(default_factory=NoReversions)
     profiles: Callable[[str], Profile] | None = None
     kind: str = "code"
+    _reader: Reader = field(init=False, default_factory=Reader)
     _begun: dict[str, Run] = field(init=False, default_factory=dict)  # by action; until they are run
 
     async def assess(self, action: Action, context: Context) -> Plan:
@@ -67,7 +69,8 @@ class CodeRuntime:
         image = await self.sandbox.image_id(profile)
         self.sandbox.prepare(profile)  # while it is being decided on
         accounts = accounts_of(action, context.accounts)
-        looked = await _aside(len(action.program), look, action, accounts, self.catalog)
+        seen = await self._reader.read(action.language, action.program)
+        looked = await _aside(len(action.program), look, action, accounts, self.catalog, seen)
         return assess_code(action, looked, context, self.catalog, profile, image, self.reversions)
 
     async def dry_run(self, plan: Plan, context: Context) -> DryRun:
@@ -89,8 +92,8 @@ class CodeRuntime:
     async def prepare(self, plan: Plan, context: Context) -> None:
         """No inverse is made beforehand: what undo needs is recorded as each request leaves. The gateway is told to
         open, which it does in a process of its own while `run` is written here."""
-        self._begun[context.action_id] = self._begin(plan, context)
-        context.ending.push_async_callback(self._abandon, context.action_id)
+        run = self._begun[context.action_id] = self._begin(plan, context)
+        context.ending.push_async_callback(self._abandon, context.action_id, run)
         await asyncio.sleep(0)  # so that it is told
 
     async def execute(self, plan: Plan, context: Context) -> Outcome:
@@ -181,9 +184,10 @@ class CodeRuntime:
         accounts = accounts_of(action, context.accounts)
         return self._runner(action).begin(action, record.planned_permits(plan), accounts, context, Record())
 
-    async def _abandon(self, action_id: str) -> None:
-        if (run := self._begun.pop(action_id, None)) is not None:
-            await run.abandon()
+    async def _abandon(self, action_id: str, run: Run) -> None:
+        if self._begun.get(action_id) is run:
+            del self._begun[action_id]
+        await run.abandon()
 
     def _kept(self, plan: Plan, context: Context) -> Record:
         kept = record.load(context.records)

@@ -111,8 +111,9 @@ class Dry:
             result = Result(ended=Ended.KILLED, exit_code=None, stdout=b"", stderr=said, cut=0, seconds=0.0)
         finally:
             guard.cancel()
-            with suppress(asyncio.CancelledError):
-                await guard
+            await asyncio.wait({guard})  # to await it would take a cancellation of this task for its own
+            if not guard.cancelled():
+                guard.result()
         return result, "".join(reasons)
 
     async def undone(self, handed: Manifest) -> tuple[DryLine, ...]:

@@ -3,7 +3,9 @@
 The process gets one end of a socket pair and an empty environment; secrets go through the pair alone. It has a
 session of its own, so a key pressed in the daemon's terminal doesn't end it. When it dies, every request that was
 under way is answered with status 0 (what happened isn't known), `check` fails for its actions, and the next `open`
-starts another, with another authority: read `ca_pem` after `open`.
+starts another, with another authority: read `ca_pem` after `open`. After `stop` nothing starts one but `start`: an
+`open` that was under way fails, or it would begin a process while its event loop ends, and asyncio never ends a task
+that is cancelled in the tick in which it forked.
 """
 
 from __future__ import annotations
@@ -54,10 +56,17 @@ class GatewayClient:
         self._running: _Running | None = None
         self._opened: dict[str, _Opened] = {}
         self._lock = asyncio.Lock()
+        self._stopped = False
 
     async def start(self) -> None:
         """Start the process, if there is none. Raises GatewayFailed."""
+        self._stopped = False
+        await self._started()
+
+    async def _started(self) -> None:
         async with self._lock:
+            if self._stopped:
+                raise GatewayFailed("The gateway was stopped.", next_step="Ask again when the daemon is back.")
             if self._running is not None and self._running.conversation.over:
                 await self._running.over
             if self._running is None:
@@ -91,7 +100,7 @@ class GatewayClient:
         return opened.folder
 
     async def _open(self, opened: _Opened, fields: Message) -> None:
-        await self.start()
+        await self._started()
         running = self._running
         opened.served_by, opened.dead = (None if running is None else running.conversation), False
         reply = await self._call("open", **fields)
@@ -115,6 +124,8 @@ class GatewayClient:
             await self._call("close", action_id=action_id)
 
     async def stop(self) -> None:
+        """End the process. Whatever is being opened fails."""
+        self._stopped = True
         async with self._lock:
             running = self._running
             if running is None:
@@ -158,17 +169,26 @@ class GatewayClient:
         except OSError as error:
             ours.close()
             raise GatewayFailed(f"The gateway process can't be started: {error.strerror}.") from error
+        except BaseException:
+            ours.close()
+            raise
         ours.setblocking(False)
-        reader, writer = await asyncio.open_unix_connection(sock=ours)
+        try:
+            reader, writer = await asyncio.open_unix_connection(sock=ours)
+        except BaseException:
+            ours.close()
+            _kill(process)
+            raise
         conversation = Conversation(reader, writer, self._handle)
         over = asyncio.create_task(self._listen(conversation, process))
         try:
             async with asyncio.timeout(_START_SECONDS):
                 hello = await conversation.call("hello", run_dir=str(self._run_dir.absolute()))
-        except (Ended, TimeoutError) as error:
-            await conversation.close()
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
+        except BaseException as error:
+            writer.close()
+            _kill(process)
+            if not isinstance(error, Ended | TimeoutError):
+                raise
             raise GatewayFailed(
                 "The gateway process ended while it started.", next_step="See `goex doctor`."
             ) from error
@@ -178,8 +198,7 @@ class GatewayClient:
         """Until the process is gone; then tell everyone who depended on it."""
         with contextlib.suppress(BrokenFrame, OSError):
             await conversation.run()
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()  # a process that closed or broke its end is of no use
+        _kill(process)  # one that closed or broke its end is of no use
         await process.wait()
         if self._running is not None and self._running.conversation is conversation:
             self._running = None
@@ -212,6 +231,11 @@ class GatewayClient:
         else:
             raise InvalidInput(f"The daemon doesn't know {op[:20]!r}.")
         return {}
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.kill()
 
 
 async def _begin(observer: Observer, op: str, request: str, message: Message) -> None:

@@ -403,8 +403,7 @@ def _outcome(plan: Plan, known: Ran | None, *, held: bool = True) -> Outcome:
     name, ran = _database(plan), known or Ran(reached=())
     changed = known is None or _defines(plan) or any(one.rows for one in ran.reached)
     if _holds(plan) and held and changed:
-        hours = plan.undo.get("hold_hours")
-        rest = f", for {hours} hours at most" if hours else ""
+        rest = f", for {plan.undo['hold_hours']} hours at most"
         summary = f"Held in {name} until you commit or undo it{rest}: {words.tally(ran)}."
     elif plan.undo.get("policy") == "versioning" and held and changed:
         kept = "Everybody sees it; a copy of the file as it was is kept until you commit or undo it."

@@ -1,7 +1,35 @@
-"""Attacks on limits on time, memory and disk."""
+"""Attacks on limits on time, memory, disk and money."""
 
 from __future__ import annotations
 
-from tests.adversarial.registry import Attack
+from tests.adversarial.registry import Attack, Where
 
-ROWS: tuple[Attack, ...] = ()
+_HERE = "tests/adversarial/test_limits.py::"
+
+
+def _row(name: str, tries: str, refused_by: str, test: str) -> Attack:
+    return Attack(
+        name=name,
+        tries=tries,
+        where=Where.LIMITS,
+        refused_by=(refused_by,),
+        test=f"{_HERE}test_{test}",
+        control=f"{_HERE}test_control_{test}",
+    )
+
+
+ROWS: tuple[Attack, ...] = (
+    _row("request-flood", "ask as fast as it can, each request a row of the journal", "requests a minute", "requests"),
+    _row(
+        "reconnecting", "connect anew for each request, to have a quota anew", "a quota of all unnamed", "reconnecting"
+    ),
+    _row("byte-flood", "fill the disk with long requests", "megabytes an hour", "bytes"),
+    _row("map-flood", "map words as fast as it can, which leaves no action", "requests a minute", "maps"),
+    _row(
+        "resting-neighbour", "be denied until every unnamed agent rests", "a breaker of each connection", "neighbours"
+    ),
+    _row("long-refusals", "have long requests refused, and kept", "beginnings of what never ran", "kept"),
+    _row("thread-hoard", "take every thread, so that no passphrase is checked", "threads of the person's", "threads"),
+    _row("entangled-program", "have a program read that takes hours", "a budget of work", "work"),
+    _row("model-bill", "map words until the model's bill hurts", "model calls an hour", "model"),
+)

@@ -75,3 +75,19 @@ async def test_one_that_cannot_be_opened_says_so_when_the_program_is_to_run(runt
         await runtime.execute(twice, second)
     await second.ending.aclose()
     await before.ending.aclose()
+
+
+async def test_each_that_was_prepared_is_let_go_of(
+    runtime: CodeRuntime, gateway: GatewayClient, tmp_path: Path
+) -> None:
+    """Also the first of two for one action, which the second took the place of."""
+    plan, before = await assessed(runtime)
+    await runtime.prepare(plan, before)
+    first = runtime._begun[before.action_id]
+    _, second = await assessed(runtime)
+    await runtime.prepare(plan, second)
+    await second.ending.aclose()
+    await before.ending.aclose()
+    assert first.opening.done()
+    assert not places(tmp_path)
+    assert not gateway._opened

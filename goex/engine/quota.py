@@ -1,0 +1,144 @@
+"""How much each agent may ask for: requests, bytes of them, and calls to a model, which cost money.
+
+Rules: what is over it is refused before anything is journaled, so that a refusal leaves no row; one row says when an
+agent's first was refused, and the next how many there were in between. The person has no quota. Agents without a name
+have one each, by connection, and all of them together have four times that, since a connection costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from goex.journal.chain import Journal
+from policies.errors import Denied, GoexError
+from policies.grants import ANONYMOUS, PERSON
+from policies.jsonvalue import JsonObject
+from policies.limits import QUOTA, Quota
+
+_TOGETHER = 4  # times a quota for all agents without a name
+_MOST = 2000  # buckets that are kept
+_TOLD_EVERY = timedelta(minutes=10)
+
+
+class Exhausted(Denied):
+    """An agent asked for more than its quota."""
+
+    code = "exhausted"
+
+
+@dataclass(slots=True)
+class _Bucket:
+    """Refills evenly up to `most`."""
+
+    most: float
+    a_second: float
+    left: float
+    at: datetime
+
+    def now(self, now: datetime) -> float:
+        self.left = min(self.most, self.left + max(0.0, (now - self.at).total_seconds()) * self.a_second)
+        self.at = now
+        return self.left
+
+
+@dataclass(slots=True)
+class Quotas:
+    """What each agent has left."""
+
+    journal: Journal
+    clock: Callable[[], datetime]
+    quota: Quota = QUOTA
+    _buckets: dict[tuple[str, str], _Bucket] = field(default_factory=dict)
+    _doing: dict[str, int] = field(default_factory=dict)
+    _told: dict[str, tuple[datetime, int]] = field(default_factory=dict)  # when a row was written; refused since
+
+    def take(self, agent: str, session: str, size: int) -> None:
+        """One more request, of that many bytes. Raises Exhausted."""
+        for line, times in _lines(agent, session):
+            self._check(agent, line, "requests", 1, times)
+            self._check(agent, line, "bytes", size, times)
+        for line, times in _lines(agent, session):
+            self._bucket(line, "requests", times).left -= 1
+            self._bucket(line, "bytes", times).left -= size
+
+    def model(self, agent: str, session: str, calls: int) -> None:
+        """So many calls to a model. Raises Exhausted."""
+        for line, times in _lines(agent, session):
+            self._check(agent, line, "calls to the model", calls, times)
+        for line, times in _lines(agent, session):
+            self._bucket(line, "calls to the model", times).left -= calls
+
+    @contextmanager
+    def doing(self, agent: str, session: str) -> Iterator[None]:
+        """While an agent's words are mapped. Raises Exhausted where too many of its are already."""
+        line = next((line for line, _ in _lines(agent, session)), "")
+        if line and self._doing.get(line, 0) >= self.quota.at_once:
+            raise self._refused(agent, line, "mappings at once", f"{self.quota.at_once} at a time")
+        self._doing[line] = self._doing.get(line, 0) + 1
+        try:
+            yield
+        finally:
+            self._doing[line] -= 1
+            if not self._doing[line]:
+                del self._doing[line]
+
+    def _check(self, agent: str, line: str, what: str, amount: float, times: int) -> None:
+        bucket = self._bucket(line, what, times)
+        if bucket.now(self.clock()) < min(amount, bucket.most):
+            raise self._refused(agent, line, what, _SAID[what](self.quota))
+
+    def _bucket(self, line: str, what: str, times: int) -> _Bucket:
+        found = self._buckets.get((line, what))
+        if found is None:
+            if len(self._buckets) >= _MOST:
+                self._forget()
+            most, seconds = _SIZES[what](self.quota)
+            found = _Bucket(most * times, most * times / seconds, most * times, self.clock())
+            self._buckets[line, what] = found
+        return found
+
+    def _forget(self) -> None:
+        """Forget what is full again; and connections, where that isn't enough: all of them together are still held."""
+        now = self.clock()
+        self._buckets = {key: one for key, one in self._buckets.items() if one.now(now) < one.most}
+        if len(self._buckets) >= _MOST:
+            self._buckets = {key: one for key, one in self._buckets.items() if not key[0].startswith("conn-")}
+
+    def _refused(self, agent: str, line: str, what: str, quota: str) -> Exhausted:
+        now = self.clock()
+        told, since = self._told.pop(line, (None, 0))
+        if len(self._told) >= _MOST:
+            del self._told[next(iter(self._told))]
+        if told is None or now - told > _TOLD_EVERY:
+            self._told[line] = now, 0
+            with suppress(GoexError):  # it is refused all the same
+                facts: JsonObject = {"what": what, "more": since, "by": "goex"}
+                self.journal.append("quota", lasting=False, agent=agent, facts=facts)
+        else:
+            self._told[line] = told, since + 1
+        return Exhausted(
+            f"{agent} asked for more than its quota of {what}: {quota}.",
+            next_step="Ask again later, and more slowly; the person can raise it: [limits] in config.toml",
+        )
+
+
+_SIZES: dict[str, Callable[[Quota], tuple[float, float]]] = {
+    "requests": lambda quota: (quota.requests, 60.0),
+    "bytes": lambda quota: (quota.megabytes * 2**20, 3600.0),
+    "calls to the model": lambda quota: (quota.model_calls, 3600.0),
+}
+_SAID: dict[str, Callable[[Quota], str]] = {
+    "requests": lambda quota: f"{quota.requests} a minute",
+    "bytes": lambda quota: f"{quota.megabytes} MiB an hour",
+    "calls to the model": lambda quota: f"{quota.model_calls} an hour",
+}
+
+
+def _lines(agent: str, session: str) -> tuple[tuple[str, int], ...]:
+    """Whose quota a request is of, and how many times one that is."""
+    if agent == PERSON:
+        return ()
+    return ((session, 1), (ANONYMOUS, _TOGETHER)) if agent == ANONYMOUS else ((agent, 1),)

@@ -1,0 +1,269 @@
+"""Attacks on limits: what an agent may take of time, disk, threads and money. Each has its control.
+
+The daemon is real; TIGHT has small limits, and LOOSE, the control, has them taken away by config.toml.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from goex.daemon.threads import in_thread
+from goex.engine import counting, quota
+from goex.engine.counting import Counts
+from goex.engine.quota import Exhausted, Quotas
+from goex.journal import actions as journal_actions
+from goex.journal.chain import Journal
+from goex.rpc import goex_pb2 as pb
+from mapper.code.reading import read
+from mapper.code.sending import MAX_WORK, Seen
+from policies.grants import ANONYMOUS
+from policies.limits import Breaker, Quota
+from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
+
+TIGHT = "[limits]\nrequests = 10\nmegabytes = 1\n"
+LOOSE = "[limits]\nrequests = 100000\nmegabytes = 100000\n"
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+MARK = "the-end-of-it"
+
+
+def _daemon(config: str) -> Iterator[Daemon]:
+    with Daemon(config=config) as running:
+        running.person(
+            "VaultPut",
+            pb.VaultPutRequest(
+                service="slack", account="work", secret=b"x", format="string", passphrase=APPROVAL_PASSPHRASE
+            ),
+        )
+        yield running
+
+
+@pytest.fixture(scope="module")
+def tight() -> Iterator[Daemon]:
+    yield from _daemon(TIGHT)
+
+
+@pytest.fixture(scope="module")
+def loose() -> Iterator[Daemon]:
+    yield from _daemon(LOOSE)
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    made = Journal(tmp_path / "state.db", tmp_path / "journal.head", lambda: NOW)
+    made.unlock(b"k" * 32)
+    return made
+
+
+def request(size: int = 10) -> pb.ExecuteRequest:
+    arguments = json.dumps({"channel": "#ops", "nonsense": "x" * size + MARK})
+    return pb.ExecuteRequest(
+        calls=pb.Calls(calls=[pb.Call(service="slack", method="chat.postMessage", arguments_json=arguments)])
+    )
+
+
+def execute(daemon: Daemon, token: str, size: int = 10) -> Any:
+    return list(daemon.actions("Execute", request(size), token=token))
+
+
+def times(ask: Callable[[], object], most: int) -> tuple[int, grpc.RpcError | None]:
+    """How often something was taken, and what refused the next."""
+    for number in range(most):
+        try:
+            ask()
+        except grpc.RpcError as error:
+            return number, error
+    return most, None
+
+
+def rows(daemon: Daemon) -> int:
+    with sqlite3.connect(f"file:{daemon.state_dir / 'state.db'}?mode=ro", uri=True) as connection:
+        return int(connection.execute("select count(*) from journal").fetchone()[0])
+
+
+def refused(error: grpc.RpcError | None) -> bool:
+    return error is not None and error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+def test_requests(tight: Daemon) -> None:
+    token = tight.add_agent("flood")
+    taken, error = times(lambda: execute(tight, token), 60)
+    assert refused(error)
+    assert taken < 20
+    before = rows(tight)
+    for _ in range(50):
+        times(lambda: execute(tight, token), 1)
+    assert rows(tight) - before < 50  # a refusal leaves no row: those are of the few that were taken again meanwhile
+    assert tight.person("Approvals", pb.ApprovalsRequest()) is not None  # the person has no quota
+
+
+def test_control_requests(loose: Daemon) -> None:
+    token = loose.add_agent("flood")
+    before = rows(loose)
+    assert times(lambda: execute(loose, token), 60) == (60, None)
+    assert rows(loose) - before >= 120
+
+
+def _connections(quotas: Quotas, number: int) -> int:
+    """How many of so many connections without a name are answered, each asking ten times."""
+    answered = 0
+    for place in range(number):
+        for _ in range(10):
+            try:
+                quotas.take(ANONYMOUS, f"conn-{place}-{ANONYMOUS}-1", 10)
+                answered += 1
+            except Exhausted:
+                break
+    return answered
+
+
+def test_reconnecting(journal: Journal) -> None:
+    quotas = Quotas(journal, lambda: NOW, Quota(requests=10))
+    assert _connections(quotas, 3000) == 40
+    assert len(quotas._buckets) <= 2001
+
+
+def test_control_reconnecting(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quota, "_lines", lambda agent, session: ((session, 1),))
+    assert _connections(Quotas(journal, lambda: NOW, Quota(requests=10)), 300) == 3000
+
+
+def test_bytes(tight: Daemon) -> None:
+    token = tight.add_agent("heavy")
+    taken, error = times(lambda: execute(tight, token, 300_000), 8)
+    assert refused(error)
+    assert taken <= 4
+
+
+def test_control_bytes(loose: Daemon) -> None:
+    token = loose.add_agent("heavy")
+    assert times(lambda: execute(loose, token, 300_000), 8) == (8, None)
+
+
+def _map(daemon: Daemon, token: str) -> object:
+    return daemon.actions("Map", pb.MapRequest(intent="post hi to #ops on slack"), token=token)
+
+
+def test_maps(tight: Daemon) -> None:
+    token = tight.add_agent("asks")
+    taken, error = times(lambda: _map(tight, token), 40)
+    assert refused(error)
+    assert taken < 40
+
+
+def test_control_maps(loose: Daemon) -> None:
+    token = loose.add_agent("asks")
+    assert times(lambda: _map(loose, token), 40) == (40, None)
+
+
+def _rests(journal: Journal) -> tuple[bool, bool]:
+    """Whether a connection that was denied rests, and whether another does."""
+    counts = Counts(journal, lambda: NOW, Breaker(denials=3))
+    for _ in range(4):
+        counts.denied(ANONYMOUS, "conn-a-anonymous-1")
+    return tuple(counts.until(ANONYMOUS, f"conn-{one}-anonymous-1") is not None for one in "ab")  # type: ignore[return-value]
+
+
+def test_neighbours(journal: Journal) -> None:
+    assert _rests(journal) == (True, False)
+
+
+def test_control_neighbours(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "_TOGETHER", 1)
+    assert _rests(journal) == (True, True)
+
+
+def _kept(daemon: Daemon) -> bool:
+    """Whether the end of a long request that was refused is in the state database."""
+    with sqlite3.connect(f"file:{daemon.state_dir / 'state.db'}?mode=ro", uri=True) as connection:
+        found = connection.execute("select request, intent from actions").fetchall()
+    return any(MARK in request and len(request) > 10_000 for request, _ in found)
+
+
+def test_kept(loose: Daemon) -> None:
+    token = loose.add_agent("long")
+    execute(loose, token, 100_000)
+    assert not _kept(loose)
+    done = loose.goex("log", "--verify")
+    assert done.returncode == 0, done.stderr
+
+
+def test_control_kept(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    from goex.journal.states import Event
+    from policies.actions import ApiCalls, Call
+
+    action = ApiCalls(calls=(Call(service="slack", method="x", arguments={"text": "x" * 100_000 + MARK}),))
+
+    def rejected(id: str) -> str:
+        made = journal_actions.Actions(journal)
+        with journal.transaction() as transaction:
+            row = made.create(
+                transaction, id=id, agent="me", session="s", intent="", action=action, source="", detached=False
+            )
+            made.step(transaction, row, Event.REJECT)
+        assert journal.verify().good
+        return made.get(id).request
+
+    assert MARK not in rejected("a-1")
+    monkeypatch.setattr(journal_actions, "_beginnings", lambda row, noted: {})
+    assert MARK in rejected("a-2")
+
+
+async def _waits(work: Callable[[Callable[[], int]], Any]) -> bool:
+    """Whether work of the person's waits while every thread that agents' work has is taken."""
+    free = threading.Event()
+    taken = [asyncio.create_task(asyncio.to_thread(free.wait)) for _ in range(64)]
+    await asyncio.sleep(0)
+    person = asyncio.ensure_future(work(lambda: 1))
+    done, _ = await asyncio.wait({person}, timeout=2.0)
+    free.set()
+    await asyncio.gather(person, *taken)
+    return not done
+
+
+async def test_threads() -> None:
+    assert not await _waits(in_thread)
+
+
+async def test_control_threads() -> None:
+    assert await _waits(asyncio.to_thread)
+
+
+ENTANGLED = "def f0(): pass\n" + "".join(f"def f{i}():\n" + f"  f{i - 1}()\n" * 40 for i in range(1, 6)) + "f5()\n" * 50
+
+
+def test_work() -> None:
+    seen = read("python", ENTANGLED * 4)
+    assert seen.spent <= MAX_WORK + 1000
+    assert any("--method" in note for note in seen.notes)
+
+
+def test_control_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mapper.code.following.MAX_STEPS", 10 * MAX_WORK)
+    assert read("python", ENTANGLED * 4, Seen(budget=MAX_WORK + 20_000)).spent > MAX_WORK + 15_000
+
+
+def _mapped(quotas: Quotas) -> int:
+    for number in range(100):
+        try:
+            quotas.model("scout", "s", 10)
+        except Exhausted:
+            return number
+    return 100
+
+
+def test_model(journal: Journal) -> None:
+    assert _mapped(Quotas(journal, lambda: NOW, Quota(model_calls=50))) == 5
+
+
+def test_control_model(journal: Journal) -> None:
+    assert _mapped(Quotas(journal, lambda: NOW, Quota(model_calls=10**6))) == 100

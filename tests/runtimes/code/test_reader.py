@@ -1,0 +1,92 @@
+"""Programs are read in a process that ends: by its bounds, at its deadline, with whoever waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from mapper.code.reading import read
+from mapper.code.seen_json import BadReading, from_json, to_json
+from mapper.code.sending import Seen
+from policies.errors import InvalidInput
+from runtimes.code.reader import LITTLE, Reader
+
+# The parser of shell programs takes four times as long for twice as many of these.
+SLOW = "cat " + " ".join(f"<<A{i}" for i in range(6_800)) + "\n" + "".join(f"A{i}\n" for i in range(6_800))
+LONG = (
+    "import requests\n" + "requests.post('https://slack.com/api/chat.postMessage', json={'text': 'hi', 'n': 1})\n" * 40
+)
+
+
+def processes() -> list[str]:
+    found = []
+    for task in Path("/proc/self/task").iterdir():
+        found += [
+            child
+            for child in (task / "children").read_text().split()
+            if b"runtimes.code.reader" in Path(f"/proc/{child}/cmdline").read_bytes()
+        ]
+    return found
+
+
+async def gone() -> None:
+    for _ in range(1000):
+        if not processes():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(processes())
+
+
+async def test_a_process_reads_what_is_read_here() -> None:
+    assert len(LONG) > LITTLE
+    seen = await Reader().read("python", LONG)
+    here = read("python", LONG)
+    assert (seen.requests, seen.notes, seen.addresses) == (here.requests, here.notes, here.addresses)
+    assert len(seen.requests) == 40
+
+
+async def test_one_that_takes_too_long_is_refused_and_its_process_is_gone() -> None:
+    with pytest.raises(InvalidInput, match="more time or memory") as caught:
+        await Reader(seconds=1.0).read("shell", SLOW)
+    assert "shorter" in caught.value.next_step
+    await gone()
+
+
+async def test_its_process_goes_with_whoever_waits() -> None:
+    task = asyncio.create_task(Reader().read("shell", SLOW))
+    for _ in range(1000):
+        if processes():
+            break
+        await asyncio.sleep(0.01)
+    task.cancel()
+    await asyncio.wait({task})
+    assert task.cancelled()
+    await gone()
+
+
+async def test_a_short_one_that_takes_much_work_is_read_apart() -> None:
+    program = "".join(f"def {name}():\n" + f"  {below}()\n" * 12 for name, below in ("cd", "bc", "ab")) + "a()\n" * 3
+    assert len(program) < LITTLE
+    assert read("python", program, Seen(budget=10_000)).notes
+    assert not (await Reader().read("python", program)).notes
+
+
+@pytest.mark.parametrize(
+    "said", ["", "[]", "{}", '{"requests":[[1]],"spoken":[],"unread":[],"notes":[],"addresses":[]}', "[" * 100_000]
+)
+def test_what_is_no_reading_is_an_error(said: str) -> None:
+    with pytest.raises(BadReading):
+        from_json(said)
+
+
+def test_all_kinds_of_values_come_through() -> None:
+    program = """
+import requests, os, sys
+kind = "a" if sys.argv[1] else "b"
+url = f"https://x.test/{os.environ['N']}/{kind}"
+requests.post(url, data={"a": b"\\xff", "b": [1, 2.5, None, True]}, json={"q": kind})
+"""
+    seen = read("python", program)
+    assert from_json(to_json(seen)).requests == seen.requests
