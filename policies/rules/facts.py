@@ -17,7 +17,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any, Protocol
 
 from policies.accounts import Origin
-from policies.actions import ANY_VALUE, ApiCalls, Code, Files, Need, Plan, Revert, folders_of
+from policies.actions import ANY_VALUE, ApiCalls, Code, Files, Need, Plan, Revert, folders_of, refers
 from policies.catalog import Method, Risk, Service
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue
@@ -113,7 +113,7 @@ def questions(
         needs = [required[index] for index in part.needs]
         service = catalog.services.get(part.service)
         method = service.methods.get(part.method) if service is not None and part.method else None
-        recipients, later = recipients_of(part.arguments, _marked(method))
+        recipients, later = recipients_of(part.arguments, _marked(method), _holding(method))
         single = _single(part.arguments, method) if later else 0
         risk = max((need.risk for need in needs), default=Risk.DELETE)
         resource, above = _resource(part)
@@ -155,16 +155,24 @@ def hosts_of(plan: Plan) -> frozenset[str]:
     return frozenset(_hosts(plan))
 
 
-def recipients_of(arguments: JsonObject, marked: Collection[str] = ()) -> tuple[frozenset[str], int]:
+def recipients_of(
+    arguments: JsonObject, marked: Collection[str] = (), holding: Collection[str] = ()
+) -> tuple[frozenset[str], int]:
     """Who gets something by these arguments, lower case; and how many places of them an answer fills in later. `marked`
-    names are recipients whatever they are called."""
+    names are recipients whatever they are called; those in `holding` may have objects with recipients in them, so that
+    an answer that fills in some of one may name anybody."""
     found: set[str] = set()
     later = 0
     stack: list[tuple[bool, JsonValue]] = [(n in marked or _is_recipient(n), value) for n, value in arguments.items()]
+    whole = sum(
+        1
+        for name, value in arguments.items()
+        if name in holding and not (name in marked or _is_recipient(name)) and refers(value)
+    )
     while stack:
         named, value = stack.pop()
         if isinstance(value, Mapping):
-            if "$from" in value or "$ref" in value or is_open(value):
+            if _is_reference(value) or is_open(value):
                 later += named
             else:  # as in {"attendees": [{"email": "a@b.c"}]}; where none is called so, any of them may be who gets it
                 known = any(_is_recipient(str(inner)) for inner in value)
@@ -177,7 +185,11 @@ def recipients_of(arguments: JsonObject, marked: Collection[str] = ()) -> tuple[
             found.update(_addresses(value))
         elif isinstance(value, int | float) and not isinstance(value, bool) and named:
             found.add(str(value))  # services number their users
-    return frozenset(found), later
+    return frozenset(found), later + whole
+
+
+def _is_reference(value: Mapping[str, JsonValue]) -> bool:
+    return "$from" in value or "$ref" in value
 
 
 def _single(arguments: JsonObject, method: Method | None) -> int:
@@ -188,7 +200,7 @@ def _single(arguments: JsonObject, method: Method | None) -> int:
         for name, value in arguments.items()
         if _is_recipient(name)
         and isinstance(value, Mapping)
-        and ("$from" in value or "$ref" in value or is_open(value))
+        and (_is_reference(value) or is_open(value))
         and isinstance(properties, Mapping)
         and isinstance(properties.get(name), Mapping)
         and properties[name].get("type") == "string"
@@ -208,6 +220,18 @@ def _marked(method: Method | None) -> frozenset[str]:
         return frozenset()
     return frozenset(
         name for name, schema in properties.items() if isinstance(schema, Mapping) and schema.get("x-recipient") is True
+    )
+
+
+def _holding(method: Method | None) -> frozenset[str]:
+    """The arguments that may be more than one text, number or truth value."""
+    properties = method.parameters.get("properties") if method is not None else None
+    if not isinstance(properties, Mapping):
+        return frozenset()
+    return frozenset(
+        name
+        for name, schema in properties.items()
+        if not isinstance(schema, Mapping) or schema.get("type") not in ("string", "integer", "number", "boolean")
     )
 
 
@@ -380,6 +404,6 @@ def plan_recipients(plan: Plan, catalog: Catalogued = NO_CATALOG) -> tuple[froze
             continue
         service = catalog.services.get(part.service)
         method = service.methods.get(part.method) if service is not None and part.method else None
-        names, hidden = recipients_of(part.arguments, _marked(method))
+        names, hidden = recipients_of(part.arguments, _marked(method), _holding(method))
         found, later = found | names, later + hidden
     return found, later
