@@ -38,6 +38,7 @@ _RECIPIENTS = frozenset(
     }
 )  # fmt: skip
 _BETWEEN = re.compile(r"[\s<>,;\"()\[\]]+")  # what stands around addresses; splitting is linear, whatever is written
+_DEEPEST = 6
 _LISTS = frozenset({"to", "cc", "bcc"})  # one text may hold many addresses
 _TAILS = frozenset({"recipient", "recipients", "email", "emails", "attendees"})  # of names like `share_recipients`
 
@@ -224,15 +225,23 @@ def _marked(method: Method | None) -> frozenset[str]:
 
 
 def _holding(method: Method | None) -> frozenset[str]:
-    """The arguments that may be more than one text, number or truth value."""
+    """The arguments that may have objects with recipients in them, as far as their schemas say."""
     properties = method.parameters.get("properties") if method is not None else None
     if not isinstance(properties, Mapping):
         return frozenset()
-    return frozenset(
-        name
-        for name, schema in properties.items()
-        if not isinstance(schema, Mapping) or schema.get("type") not in ("string", "integer", "number", "boolean")
-    )
+    return frozenset(name for name, schema in properties.items() if _may_hold(schema, 0))
+
+
+def _may_hold(schema: Any, depth: int) -> bool:
+    kind = schema.get("type") if isinstance(schema, Mapping) else None
+    if kind in ("string", "integer", "number", "boolean"):
+        return False
+    if kind == "array":
+        return depth > _DEEPEST or _may_hold(schema.get("items"), depth + 1)
+    properties = schema.get("properties") if kind == "object" else None
+    if not isinstance(properties, Mapping) or schema.get("additionalProperties") is not False or depth > _DEEPEST:
+        return True
+    return any(_is_recipient(str(name)) or _may_hold(one, depth + 1) for name, one in properties.items())
 
 
 def _addresses(text: str) -> Iterator[str]:
