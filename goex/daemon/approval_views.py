@@ -24,6 +24,7 @@ from policies.actions import Plan, refers
 from policies.databases import SERVICE
 from policies.decisions import Ask, Decision
 from policies.grants import Grant, Width
+from policies.lookalikes import right_to_left
 from policies.text import escape, shorten
 from runtimes.code.assessing import PROGRAM
 from runtimes.code.assessing import SERVICE as CODE
@@ -51,9 +52,7 @@ def approval_view(core: Core, approval: Approval, row: ActionRow, plan: Plan, de
         digest=approval.digest,
         lines=plan.lines,
         needs=[
-            need_view(
-                need, core.catalog, not need.unseen and (need.service, need.account, need.scope) in covered
-            )
+            need_view(need, core.catalog, not need.unseen and (need.service, need.account, need.scope) in covered)
             for need in plan.needs
         ],
         undo_class=plan.undo_class,
@@ -61,7 +60,7 @@ def approval_view(core: Core, approval: Approval, row: ActionRow, plan: Plan, de
         risk=plan.risk.word,
         presence=approval.presence,
         widths=offered,
-        reason=approval.reason,
+        reason=" ".join(text for text in (approval.reason, _directions(row, plan)) if text),
         created=approval.created,
         deadline=approval.deadline,
         intent=row.intent,
@@ -78,6 +77,14 @@ def approval_view(core: Core, approval: Approval, row: ActionRow, plan: Plan, de
         kind=row.kind,
     )
     return escaped(say_credentials(made, core.told(row, plan)))
+
+
+def _directions(row: ActionRow, plan: Plan) -> str:
+    """Which letters of it a display may put in another order."""
+    found = right_to_left("\n".join((row.intent, row.agent, plan.undo_text, *plan.lines)))
+    if not found:
+        return ""
+    return f"It holds letters that read from right to left ({', '.join(found)}); each run of them is set apart."
 
 
 def brief_view(core: Core, approval: Approval, row: ActionRow, plan: Plan) -> pb.Approval:
@@ -205,7 +212,10 @@ def _grant_words(core: Core, grant: Grant) -> list[str]:
 def _stale(core: Core, grant: Grant) -> str:
     """Why it doesn't hold for all that it was given for; "": it does."""
     if grant.width is not Width.ONCE and any(refers(value) for value in grant.constraints.values()):
-        return "It was given for values that an answer fills in: what rests on those is asked each time, so it holds for nothing."
+        return (
+            "It was given for values that an answer fills in: what rests on those is asked each time, so it holds for"
+            " nothing."
+        )
     now = core.catalog.generation if core.catalog.trouble is None else -1
     if not grant.entries or grant.revoked is not None:
         return ""
