@@ -1,9 +1,9 @@
 """The decision: a pure function from what is asked to Allow, Ask or Deny.
 
 Order: a rule that forbids wins over everything; a rule may insist on asking, whatever was granted or permitted; then
-every need must be permitted by a rule or covered by a grant, or the person is asked. What an answer fills in nobody has
-seen yet: neither a rule nor a standing grant covers it, and it is asked for each time. Absence denies: an action without
-needs, a plan without a digest, a rule that can't be evaluated. Decisions are values, not exceptions.
+every need must be permitted by a rule or covered by a grant, or the person is asked. What an answer fills in nobody
+has seen yet: neither a rule nor a standing grant covers it, and it is asked for each time. Absence denies: an action
+without needs, a plan without a digest, a rule that can't be evaluated. Decisions are values, not exceptions.
 """
 
 from __future__ import annotations
@@ -148,7 +148,9 @@ def filled_later(needs: Sequence[Need]) -> str:
     named = [f"{', '.join(need.unseen)} of {need.service}.{' or '.join(need.methods)}" for need in needs if need.unseen]
     if not named:
         return ""
-    return f"An answer that nobody has seen yet fills in {' and '.join(dict.fromkeys(named))}, so it is asked each time."
+    return (
+        f"An answer that nobody has seen yet fills in {' and '.join(dict.fromkeys(named))}, so it is asked each time."
+    )
 
 
 def _uncovered(missing: Sequence[Need], agent: str) -> str:

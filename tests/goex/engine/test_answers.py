@@ -365,7 +365,7 @@ async def test_no_standing_yes_where_an_answer_fills_in_an_argument(
             'UPDATE approvals SET widths = \'["arguments","once","permanent","session"]\''
         )
     for choice in (Choice.SESSION, Choice.ARGUMENTS, Choice.PERMANENT):
-        with pytest.raises(InvalidInput, match="nobody has seen yet fills in text of files.run"):
+        with pytest.raises(InvalidInput, match="nobody has seen yet fills in text of files"):
             desk.answer(question, choice=choice)
     assert not desk.core.ledger.grants()
     desk.answer(question)
