@@ -199,6 +199,20 @@ ANY_VALUE: JsonObject = {"$any": True}
 OTHER_ARGUMENTS = "other arguments"  # all those of a call in code that aren't named by themselves
 
 
+def refers(value: JsonValue) -> bool:
+    """Whether an answer fills in some of it: a caller's `{"$from": …}` or a plan's `{"$ref": …}`, at any depth."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Mapping):
+            if "$from" in item or "$ref" in item:
+                return True
+            stack.extend(item.values())
+        elif isinstance(item, list | tuple):
+            stack.extend(item)
+    return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
     """One permission that an action needs: one scope of one account, for named methods."""
@@ -210,6 +224,14 @@ class Need:
     methods: tuple[str, ...]
     arguments: tuple[JsonObject, ...] = ()  # of each such call, for grants with argument constraints
     why: Literal["action", "pre-read", "read-back", "undo", "probe"] = "action"
+
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """The arguments that an answer fills in while it runs: nobody has seen their values, so nothing but a yes to
+        this very action covers it."""
+        return tuple(
+            dict.fromkeys(name for arguments in self.arguments for name, value in arguments.items() if refers(value))
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,6 +262,11 @@ class Plan:
         if isinstance(self.action, Revert):
             return self.needs
         return tuple(need for need in self.needs if need.why not in ("undo", "read-back"))
+
+    @property
+    def unseen(self) -> tuple[Need, ...]:
+        """Of the required needs, those that rest on answers (`Need.unseen`)."""
+        return tuple(need for need in self.required if need.unseen)
 
     @property
     def risk(self) -> Risk:

@@ -1,8 +1,9 @@
 """The decision: a pure function from what is asked to Allow, Ask or Deny.
 
 Order: a rule that forbids wins over everything; a rule may insist on asking, whatever was granted or permitted; then
-every need must be permitted by a rule or covered by a grant, or the person is asked. Absence denies: an action without
-needs, a plan without a digest, a rule that can't be evaluated. Decisions are values, not exceptions.
+every need must be permitted by a rule or covered by a grant, or the person is asked. What an answer fills in nobody
+has seen yet: neither a rule nor a standing grant covers it, and it is asked for each time. Absence denies: an action
+without needs, a plan without a digest, a rule that can't be evaluated. Decisions are values, not exceptions.
 """
 
 from __future__ import annotations
@@ -108,7 +109,8 @@ def decide(request: Request, grants: Iterable[Grant], rules: Rules, now: datetim
     missing: list[Need] = []
     for index, need in enumerate(request.plan.required):
         # An agent without a name gets once-grants only, whatever a rule says of everybody.
-        permitted = said.permits.get(index, ()) if not said.ask and request.agent != ANONYMOUS else ()
+        may_be_permitted = not said.ask and request.agent != ANONYMOUS and not need.unseen
+        permitted = said.permits.get(index, ()) if may_be_permitted else ()
         covering = [
             grant
             for grant in known
@@ -124,13 +126,13 @@ def decide(request: Request, grants: Iterable[Grant], rules: Rules, now: datetim
     if not missing:
         return Allow(tuple({grant.id: grant for grant in used}.values()), said.ask or tuple(permitting))
 
-    once_only = bool(said.ask) or request.agent == ANONYMOUS
+    once_only = bool(said.ask) or request.agent == ANONYMOUS or bool(request.plan.unseen)
     asking = f"{_names(said.ask)} want{'s' if len(said.ask) == 1 else ''} each such action to be asked for."
     return Ask(
         needs=tuple(missing),
         widths=(Width.ONCE,) if once_only else (Width.ONCE, Width.SESSION, Width.PERMANENT),
         presence=request.plan.risk > Risk.READ,
-        reason=(said.reason or asking) if said.ask else _ungranted(missing, request.agent),
+        reason=(said.reason or asking) if said.ask else _uncovered(missing, request.agent),
         rules=said.ask,
     )
 
@@ -139,6 +141,22 @@ def _names(rules: Sequence[str]) -> str:
     """Rules by name, and no more of them: their text is the person's."""
     shown = ", ".join(rules[:3]) + (f" and {len(rules) - 3} more" if len(rules) > 3 else "")
     return f"Rule {shown}" if len(rules) == 1 else f"Rules {shown}"
+
+
+def filled_later(needs: Sequence[Need]) -> str:
+    """What answers fill in of these needs, in words; "" where that is nothing."""
+    named = [f"{', '.join(need.unseen)} of {need.service}.{' or '.join(need.methods)}" for need in needs if need.unseen]
+    if not named:
+        return ""
+    return (
+        f"An answer that nobody has seen yet fills in {' and '.join(dict.fromkeys(named))}, so it is asked each time."
+    )
+
+
+def _uncovered(missing: Sequence[Need], agent: str) -> str:
+    seen = [need for need in missing if not need.unseen]
+    said = (_ungranted(seen, agent) if seen else "", filled_later(missing))
+    return " ".join(text for text in said if text)
 
 
 def _ungranted(missing: Sequence[Need], agent: str) -> str:

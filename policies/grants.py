@@ -2,7 +2,9 @@
 
 *Once* belongs to one digest and is consumed when it is used. *Session* ends with the session it was given in.
 *Permanent* lasts until it expires or is revoked. A grant never covers more than it says: another agent, account,
-scope, or arguments outside its constraints, and it doesn't apply. Matching compares fields, never text.
+scope, or arguments outside its constraints, and it doesn't apply. Matching compares fields, never text. An argument
+that an answer fills in is a reference, which equals itself whatever it comes to stand for: no grant but *once*, which
+is bound to the whole plan, covers it.
 """
 
 from __future__ import annotations
@@ -80,6 +82,8 @@ class Grant:
             case Width.PERMANENT:
                 if agent == ANONYMOUS:
                     return False
+        if self.width is not Width.ONCE and need.unseen:
+            return False
         if self.methods and not set(need.methods) <= set(self.methods):
             return False
         return self._arguments_match(need)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import unicodedata
 
+from policies.lookalikes import END, ISOLATE, alike, bare, isolated
+
 # Cc controls, Cf formats (bidi overrides, zero-width), Cs surrogates, Co private use, Cn unassigned,
 # Zl and Zp line and paragraph separators: none of these has a look of its own that a person could read.
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -23,13 +25,23 @@ _MOST_MARKS = 4
 
 
 def escape(text: str, *, newlines: bool = False) -> str:
-    """Return `text` with everything that can't be seen, or that can command a terminal, as a visible escape.
+    """Return `text` with everything that can't be seen, or that can command a terminal, as a visible escape; so are
+    letters that are taken for others (`lookalikes.alike`). What reads from right to left is isolated.
 
     With `newlines`, line feeds and tabs stay (for code and message bodies shown as a block).
     Spaces other than U+0020 become their escape too: they look alike and are not.
     """
-    if _plain(text.replace("\n", "").replace("\t", "") if newlines else text):
+    if text.isascii() and _plain(text.replace("\n", "").replace("\t", "") if newlines else text):
         return text  # as most are, and a megabyte of them would take a second below
+    text = bare(text)
+    if not _plain(text.replace("\n", "").replace("\t", "") if newlines else text):
+        text = _escaped(text, newlines)
+    if not text.isascii():
+        text = "\n".join(_told_apart(line) for line in text.split("\n"))
+    return isolated(text)
+
+
+def _escaped(text: str, newlines: bool) -> str:
     shown: list[str] = []
     marks = 0
     for char in text:
@@ -38,14 +50,23 @@ def escape(text: str, *, newlines: bool = False) -> str:
         if newlines and char in "\n\t":
             shown.append(char)
         elif category in _HIDDEN or char in _BLANK_LETTERS or (category == "Zs" and char != " ") or marks > _MOST_MARKS:
-            shown.append(f"\\u{{{ord(char):x}}}")
+            shown.append(_code(char))
         else:
             shown.append(char)
     return "".join(shown)
 
 
+def _told_apart(line: str) -> str:
+    places = alike(line)
+    return "".join(_code(char) if place in places else char for place, char in enumerate(line)) if places else line
+
+
+def _code(char: str) -> str:
+    return f"\\u{{{ord(char):x}}}"
+
+
 def _plain(text: str) -> bool:
-    """Whether there is certainly nothing to escape in it."""
+    """Whether there is certainly nothing hidden in it."""
     if not text.isprintable():  # the hidden categories, and every space but U+0020
         return False
     distinct = set(text)
@@ -61,4 +82,6 @@ def shorten(text: str, limit: int) -> tuple[str, int]:
     """
     if len(text) <= limit:
         return text, 0
-    return text[:limit], len(text) - limit
+    kept = text[:limit]
+    # What is written after it isn't to be read as a part of it.
+    return kept + END * (kept.count(ISOLATE) > kept.count(END)), len(text) - limit

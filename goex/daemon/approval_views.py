@@ -15,15 +15,16 @@ from goex.daemon.views import need_view, text
 from goex.daemon.width_words import Asked, widths
 from goex.engine.core import Core
 from goex.engine.events import Approval
-from goex.engine.giving import freeable
+from goex.engine.giving import Choice, freeable
 from goex.engine.holding import entry
 from goex.journal.actions import ActionRow
 from goex.journal.chain import stamp
 from goex.rpc import goex_pb2 as pb
-from policies.actions import Plan
+from policies.actions import Plan, refers
 from policies.databases import SERVICE
 from policies.decisions import Ask, Decision
 from policies.grants import Grant, Width
+from policies.lookalikes import right_to_left
 from policies.text import escape, shorten
 from runtimes.code.assessing import PROGRAM
 from runtimes.code.assessing import SERVICE as CODE
@@ -39,6 +40,8 @@ def approval_view(core: Core, approval: Approval, row: ActionRow, plan: Plan, de
     twins = queue.twins(approval.id)
     missing = decision.needs if isinstance(decision, Ask) else plan.required
     covered = core.ledger.standing(row.agent, row.session)
+    # One that an earlier GoEx asked may have been given more.
+    offered = tuple(one for one in approval.widths if one == Choice.ONCE or not plan.unseen)
     asked = Asked(
         row=row, plan=plan, needs=missing, twins=max(len(twins) - 1, 0), now=core.clock(), unused=core.ledger.lapse
     )
@@ -49,14 +52,15 @@ def approval_view(core: Core, approval: Approval, row: ActionRow, plan: Plan, de
         digest=approval.digest,
         lines=plan.lines,
         needs=[
-            need_view(need, core.catalog, (need.service, need.account, need.scope) in covered) for need in plan.needs
+            need_view(need, core.catalog, not need.unseen and (need.service, need.account, need.scope) in covered)
+            for need in plan.needs
         ],
         undo_class=plan.undo_class,
         undo_text=plan.undo_text,
         risk=plan.risk.word,
         presence=approval.presence,
-        widths=approval.widths,
-        reason=approval.reason,
+        widths=offered,
+        reason=" ".join(text for text in (approval.reason, _directions(row, plan)) if text),
         created=approval.created,
         deadline=approval.deadline,
         intent=row.intent,
@@ -69,10 +73,18 @@ def approval_view(core: Core, approval: Approval, row: ActionRow, plan: Plan, de
         waiting=len(queue),
         count=max(len(twins), 1),
         same_as=[id for id in twins if id != approval.id],
-        choices=widths(asked, approval.widths, core.catalog),
+        choices=widths(asked, offered, core.catalog),
         kind=row.kind,
     )
     return escaped(say_credentials(made, core.told(row, plan)))
+
+
+def _directions(row: ActionRow, plan: Plan) -> str:
+    """Which letters of it a display may put in another order."""
+    found = right_to_left("\n".join((row.intent, row.agent, plan.undo_text, *plan.lines)))
+    if not found:
+        return ""
+    return f"It holds letters that read from right to left ({', '.join(found)}); each run of them is set apart."
 
 
 def brief_view(core: Core, approval: Approval, row: ActionRow, plan: Plan) -> pb.Approval:
@@ -199,6 +211,11 @@ def _grant_words(core: Core, grant: Grant) -> list[str]:
 
 def _stale(core: Core, grant: Grant) -> str:
     """Why it doesn't hold for all that it was given for; "": it does."""
+    if grant.width is not Width.ONCE and any(refers(value) for value in grant.constraints.values()):
+        return (
+            "It was given for values that an answer fills in: what rests on those is asked each time, so it holds for"
+            " nothing."
+        )
     now = core.catalog.generation if core.catalog.trouble is None else -1
     if not grant.entries or grant.revoked is not None:
         return ""

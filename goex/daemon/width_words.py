@@ -23,6 +23,7 @@ from mapper.catalog import Catalog
 from mapper.scopes import opened, risk_of
 from policies.actions import ApiCalls, Code, Need, Plan, Revert
 from policies.catalog import Risk
+from policies.decisions import filled_later
 from policies.grants import PERSON
 from runtimes.code.assessing import PROGRAM
 
@@ -72,6 +73,8 @@ def _once(asked: Asked) -> list[str]:
     if asked.twins:
         more = "another identical one waits" if asked.twins == 1 else f"{asked.twins} identical ones wait"
         said.append(f"Of the identical requests it is for one: {more}, and will be asked for after it.")
+    if why := filled_later(asked.plan.unseen):
+        said.append(why)
     return said
 
 

@@ -1,7 +1,8 @@
 """What a yes gives: the four widths, which of them may be chosen, and the grants that each makes. Pure but for ids.
 
 Rules: a grant is for the needs that weren't covered when the person was asked, and for no other. One that is bound to
-arguments holds for the methods that were shown alone and, unless a value was let go, for no further argument.
+arguments holds for the methods that were shown alone and, unless a value was let go, for no further argument. Where an
+answer fills in an argument there is no width but once: a reference says where a value comes from, not what it is.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 from goex.engine.peers import LONGEST
 from goex.journal.actions import ActionRow
 from policies.actions import Need, Plan
-from policies.decisions import Ask
+from policies.decisions import Ask, filled_later
 from policies.errors import InvalidInput
 from policies.grants import Grant, Width
 from policies.jsonvalue import canonical
@@ -59,13 +60,18 @@ class Yes:
 def choices(plan: Plan, ask: Ask) -> tuple[Choice, ...]:
     """What can be chosen, the narrowest first."""
     offered = [Choice(width.value) for width in ask.widths]
+    if plan.unseen:
+        return tuple(one for one in offered if one is Choice.ONCE)
     if Choice.PERMANENT in offered and bindable(plan):
         offered.insert(offered.index(Choice.PERMANENT), Choice.ARGUMENTS)
     return tuple(offered)
 
 
 def bindable(plan: Plan) -> tuple[str, ...]:
-    """The arguments that a standing grant can be bound to; () unless each need has some with one value."""
+    """The arguments that a standing grant can be bound to; () unless each need has some with one value, and where there
+    can be no standing grant."""
+    if plan.unseen:
+        return ()
     names = [own(need) for need in plan.required]
     return tuple(sorted(set().union(*names))) if names and all(names) else ()
 
@@ -96,7 +102,10 @@ def made(
     now: datetime,
     entries: Callable[[Need], Mapping[str, str]],
 ) -> tuple[Grant, ...]:
-    """The grants of a yes to `row`. Raises InvalidInput for an argument that nothing can be bound to."""
+    """The grants of a yes to `row`. Raises InvalidInput for an argument that nothing can be bound to, and for more than
+    once where an answer fills one in."""
+    if yes.choice is not Choice.ONCE and plan.unseen:
+        raise InvalidInput(filled_later(plan.unseen), next_step="Allow it once.")
     known = bindable(plan)
     for name in yes.bound:
         if name not in known:

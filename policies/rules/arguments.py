@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from policies.actions import ANY_VALUE
+from policies.actions import ANY_VALUE, refers
 from policies.jsonvalue import JsonObject, JsonValue, canonical
 
 STRING: Mapping[str, Any] = {"type": "String"}
@@ -53,20 +53,6 @@ def value_of(kind: Mapping[str, Any], value: JsonValue) -> Any:
 def is_open(value: JsonValue) -> bool:
     """Whether it is a program's to choose while it runs (`ANY_VALUE`)."""
     return isinstance(value, Mapping) and dict(value) == ANY_VALUE
-
-
-def refers(value: JsonValue) -> bool:
-    """Whether an answer fills in some of it."""
-    stack = [value]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, Mapping):
-            if "$from" in item or "$ref" in item:
-                return True
-            stack.extend(item.values())
-        elif isinstance(item, list | tuple):
-            stack.extend(item)
-    return False
 
 
 def _type(schema: Any, root: JsonObject, depth: int) -> Mapping[str, Any]:

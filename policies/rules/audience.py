@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from policies.actions import ANY_VALUE
+from policies.actions import ANY_VALUE, refers
 from policies.catalog import Audience, Method, Risk, Service, believed_risk
 from policies.jsonvalue import JsonObject, JsonValue
 from policies.rules.arguments import is_open
@@ -29,6 +29,7 @@ _RECIPIENTS = frozenset(
 _BETWEEN = re.compile(r"[\s<>,;\"()\[\]]+")  # what stands around addresses; splitting is linear, whatever is written
 _LISTS = frozenset({"to", "cc", "bcc"})  # one text may hold many addresses
 _TAILS = frozenset({"recipient", "recipients", "email", "emails", "attendees"})  # of names like `share_recipients`
+_DEEPEST = 6  # levels of a schema that are looked at
 _SLOT = re.compile(r"\{([^{}]+)\}")
 _ABSENT: Any = object()
 
@@ -51,7 +52,8 @@ class Recipients:
 def recipients_of(service: Service | None, method: Method | None, arguments: JsonObject) -> Recipients:
     """Return who gets something by a call. A method that the catalog doesn't have says nothing."""
     if service is None or method is None or (method.audience is None and believed_risk(service, method) > Risk.READ):
-        return Recipients(*guessed_recipients(arguments), said=False)
+        found, later = guessed_recipients(arguments)
+        return Recipients(found, later + _filled_objects(method, arguments), said=False)
     return _declared(method.audience or (), arguments)
 
 
@@ -123,6 +125,29 @@ def guessed_recipients(arguments: JsonObject) -> tuple[frozenset[str], int]:
     """Return the recipients that the names of these arguments tell, and how many of them an answer fills in later."""
     found, later = _walked([(_is_recipient(name), value) for name, value in arguments.items()])
     return frozenset(found), later
+
+
+def _filled_objects(method: Method | None, arguments: JsonObject) -> int:
+    """How many arguments that are called otherwise may have recipients in them by their schemas, and are filled in by an
+    answer, in whole or in part."""
+    filled = [name for name, value in arguments.items() if not _is_recipient(name) and refers(value)]
+    properties = method.parameters.get("properties") if filled and method is not None else None
+    if not isinstance(properties, Mapping):
+        return 0
+    return sum(1 for name in filled if name in properties and may_hold(properties[name]))
+
+
+def may_hold(schema: Any, depth: int = 0) -> bool:
+    """Tell whether a value of this JSON Schema may have objects with recipients in it."""
+    kind = schema.get("type") if isinstance(schema, Mapping) else None
+    if kind in ("string", "integer", "number", "boolean"):
+        return False
+    if kind == "array":
+        return depth > _DEEPEST or may_hold(schema.get("items"), depth + 1)
+    properties = schema.get("properties") if kind == "object" else None
+    if not isinstance(properties, Mapping) or schema.get("additionalProperties") is not False or depth > _DEEPEST:
+        return True
+    return any(_is_recipient(str(name)) or may_hold(one, depth + 1) for name, one in properties.items())
 
 
 def _walked(stack: list[tuple[bool, JsonValue]]) -> tuple[set[str], int]:

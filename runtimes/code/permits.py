@@ -38,6 +38,13 @@ _HOLE = re.compile(r"\{(?P<several>\+?)(?P<name>[^{}]+)\}(?P<end>[^{}]*)")
 _NEVER = OURS | OVERRIDES | {"authorization"}  # headers that no catalog can let code send
 _PLAIN = re.compile(r"[A-Za-z0-9._~@-]+")
 _WORD = re.compile(r"[A-Za-z0-9_-]+")
+_REFERENCES = 5  # that lead to an argument's schema
+_FORMS_OF_KINDS = {
+    "integer": r"\A-?[0-9]{1,20}\Z",
+    "number": r"\A-?[0-9]{1,20}(?:\.[0-9]{1,20})?\Z",
+    "boolean": r"\A(?:true|false)\Z",
+}
+_UUID = r"\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\Z"
 _UNREAD = frozenset({"GET", "HEAD"})
 _FORMS = ("alt", "$alt")  # parameters of Google's
 _PLAIN_FORM = ("json",)
@@ -364,9 +371,37 @@ def template(method: Method, held: Mapping[str, tuple[JsonValue, ...]]) -> tuple
                 many=bool(hole["several"]),
                 end=hole["end"],
                 verbs=not custom,
+                form="" if hole["several"] else form_of(method, hole["name"]),
             )
         )
     return tuple(made)
+
+
+def form_of(method: Method, name: str) -> str:
+    """A pattern for a segment that is the value of this argument; "" where the catalog doesn't say what it looks like.
+    (An imported document's pattern is in the catalog only where matching it is quick.)"""
+    schema: Any = method.parameters.get("properties", {}).get(name)
+    for _ in range(_REFERENCES):
+        if not isinstance(schema, Mapping) or "$ref" not in schema:
+            break
+        schema = method.parameters.get("$defs", {}).get(str(schema["$ref"]).removeprefix("#/$defs/"))
+    if not isinstance(schema, Mapping):
+        return ""
+    choices = schema.get("enum")
+    if isinstance(choices, list | tuple) and all(isinstance(one, str | int | bool) for one in choices):
+        return rf"\A(?:{'|'.join(re.escape(_text(one)) for one in choices)})\Z"
+    kind = schema.get("type")
+    if isinstance(kind, list | tuple):
+        kinds = [one for one in kind if one != "null"]
+        kind = kinds[0] if len(kinds) == 1 else ""
+    if kind in _FORMS_OF_KINDS:
+        return _FORMS_OF_KINDS[str(kind)]
+    if kind != "string":
+        return ""
+    if isinstance(pattern := schema.get("pattern"), str) and pattern:
+        # As arguments are held to it: `$` is the end, and not also a line's end before it.
+        return pattern[:-1] + r"\Z" if re.search(r"(?<!\\)(?:\\\\)*\$\Z", pattern) else pattern
+    return _UUID if schema.get("format") == "uuid" else ""
 
 
 def shape_of(method: Method, name: str) -> tuple[str, ...]:
@@ -406,12 +441,13 @@ def name_from(shape: Sequence[str], name: str, slots: Mapping[str, str]) -> str:
 
 
 def _less(rule: Rule, method: Method, catalog: Catalog) -> Rule:
-    """The rule without the paths that are another method's: `/files/{id}` isn't `/files/generateIds`."""
+    """The rule without the paths that are another method's, whatever its verb: `/files/{id}` isn't
+    `/files/generateIds`, and what a service takes a POST at is no id that it would take a GET for."""
     if all(isinstance(part, str) for part in rule.path):
         return rule
     others = []
     for other in catalog.service(method.service).methods.values():
-        if other.id != method.id and other.http == method.http:
+        if other.id != method.id:
             path = template(other, {})
             if _meets(path, rule.path) and sum(isinstance(part, Slot) and part.many for part in path) < 2:
                 others.append(path)

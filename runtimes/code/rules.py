@@ -83,10 +83,24 @@ def permits_of(plan: Plan) -> tuple[Permit, ...]:
 def _part(part: str | Slot) -> Any:
     if isinstance(part, str):
         return part
-    return {"name": part.name, "values": list(part.values), "many": part.many, "end": part.end, "verbs": part.verbs}
+    return {
+        "name": part.name,
+        "values": list(part.values),
+        "many": part.many,
+        "end": part.end,
+        "verbs": part.verbs,
+        "form": part.form,
+    }
 
 
 def _from(part: Any) -> str | Slot:
     if isinstance(part, str):
         return part
-    return Slot(part["name"], tuple(part["values"]), many=part["many"], end=part["end"], verbs=part["verbs"])
+    return Slot(
+        part["name"],
+        tuple(part["values"]),
+        many=part["many"],
+        end=part["end"],
+        verbs=part["verbs"],
+        form=part.get("form", ""),  # an older GoEx had none
+    )

@@ -70,6 +70,8 @@ def plan(
         if folder.uid == 0
         else "its group is root's"
         if folder.gid == 0
+        else f"within {profile.runtime} a folder can't be told from another that was put in its place"
+        if profile.runtime != "runc"  # it numbers inodes anew
         else workcopy.special(found)
     )
     uid, gid = folder.uid or _NOBODY, folder.gid or _NOBODY

@@ -149,7 +149,7 @@ class Run:
         if not isinstance(action, Files):
             raise InvalidInput("This isn't an action on files.")
         name, argv = plans.command(action)
-        if self.plan.resolved["mode"] == "direct" and self.profile.runtime == "runc":  # others number inodes anew
+        if self.plan.resolved["mode"] == "direct":
             argv = (*SAME_FOLDER, f"{self.desk.folder.device}:{self.desk.folder.inode}", *argv)
         job = Job(
             action_id=self.desk.action_id,

@@ -98,7 +98,7 @@ def _rule_from_json(raw: Mapping[str, Any]) -> Rule:
 
 def _template_to_json(template: Sequence[str | Slot]) -> list[Any]:
     return [
-        part if isinstance(part, str) else [part.name, list(part.values), part.many, part.end, part.verbs]
+        part if isinstance(part, str) else [part.name, list(part.values), part.many, part.end, part.verbs, part.form]
         for part in template
     ]
 

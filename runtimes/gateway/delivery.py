@@ -27,7 +27,7 @@ from runtimes.gateway.upstream import Answer, BadAnswer, Link, NoAnswer, NotSent
 from runtimes.gateway.values import Kind
 from vault.lease import Lease
 
-_PASSED = frozenset({"content-type", "date", "etag", "last-modified", "link", "retry-after"})
+_PASSED = frozenset({"content-type", "date", "etag", "last-modified", "retry-after"})
 _RATE = re.compile(r"(x-)?ratelimit(-[a-z0-9-]{1,40})?")
 _VISIBLE = re.compile(r"[\x20-\x7e]{0,4096}")
 _TEXT = 2000

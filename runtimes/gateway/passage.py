@@ -241,7 +241,7 @@ class Passage:
             return None
         rule, text = self._admission.rule, flowing.redactor.text
         asked = f"{rule.origin}{self._admission.target.partition('?')[0]}"
-        given, leads = passed_headers(headers, asked, self._way.policy.knows, text)
+        given, leads = passed_headers(headers, asked, self._way.policy.covers, text)
         if leads:
             no = No(f"the answer leads to {leads}, which no rule has", kind="redirect", method_id=rule.method_id)
             await self._way.report(rule.method, asked, no)

@@ -14,8 +14,10 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
 
 from policies.accounts import Origin
+from policies.errors import InvalidInput
 from policies.jsonvalue import JsonValue
 from runtimes.gateway import bodies
 from runtimes.gateway.admission import Admission, Answered, AskedHead, Local, Ready
@@ -96,6 +98,29 @@ class RulePolicy:
     def knows(self, origin: Origin) -> bool:
         """Whether any rule or token endpoint is there."""
         return origin in {*(rule.origin for rule in self._plan.rules), *(token.origin for token in self._plan.tokens)}
+
+    def covers(self, url: str) -> bool:
+        """Whether a rule, of whatever verb, has this address: its origin, its path, and each name of its query."""
+        try:
+            parts = urlsplit(url)
+            origin = Origin.parse(f"{parts.scheme}://{parts.netloc}")
+            segments = decode_path(parts.path or "/")
+            query = decode_query(parts.query, ordered=True)
+        except (BadTarget, InvalidInput, ValueError):
+            return False
+        if parts.fragment or "#" in url:
+            return False
+        for rule in self._plan.rules:
+            if rule.origin != origin:
+                continue
+            try:
+                if routed([rule], self._rivals, rule.method, segments):
+                    _check_query(rule, query)
+                    bodies.check_fields(rule, None, query, ())
+                    return True
+            except NotPassed:
+                continue
+        return False
 
     def admit(self, asked: AskedHead) -> Admission | Local | No:
         """Judge a request by its head. An `Admission` is under way until `settle`."""

@@ -67,13 +67,15 @@ class Slot:
     """A place in a rule's path: exactly one segment, or with `many` one or several. `values` (decoded) are all that it
     may be; () is anything that is plain segments: no slash within one, nothing that decodes a second time. The last of
     its segments ends with `end` (":cancel"), which isn't part of the value; without `verbs` the value doesn't itself
-    end like that (a colon and a word), which would be another method of the same path."""
+    end like that (a colon and a word), which would be another method of the same path. `form` is a pattern that the
+    value has to have, where its type is known: what isn't a number is no issue, and may well be another method."""
 
     name: str
     values: tuple[str, ...] = ()
     many: bool = False
     end: str = ""
     verbs: bool = True
+    form: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +89,8 @@ class Rule:
     isn't among `fields`; `must`: the names of `query` or `fields` that have to. With `body_format` "json" or "form" a
     body is either of them, and is read whole before anything is sent; with "any" it is streamed. `calls`,
     `request_bytes`, `response_bytes` bound all its requests, each request, each answer. `headers`: names that are
-    passed on beside the usual ones. `others`: the paths of other methods at this verb and origin; what fits one of them
-    more exactly is that method's, and this rule doesn't let it pass.
+    passed on beside the usual ones. `others`: the paths of other methods of this origin, whatever their verb; what fits
+    one of them more exactly is that method's, and this rule doesn't let it pass.
     """
 
     id: str  # "rule-0"

@@ -91,7 +91,7 @@ class Rival:
 
 
 def rivals_of(rules: Sequence[Rule]) -> dict[str, tuple[Rival, ...]]:
-    """By a rule's id: the paths of other methods at its verb and origin, as far as they are known."""
+    """By a rule's id: the paths of other methods at its origin, as far as they are known."""
     return {
         rule.id: tuple(
             Rival.of(template)
@@ -154,6 +154,8 @@ def _refused(slot: Slot, took: tuple[str, ...]) -> str:
             check_segment(folded)
         except BadTarget as error:
             return error.message
+    if slot.form and re.search(slot.form, value) is None:
+        return f"{slot.name} isn't of the form that the catalog says it has"
     if not slot.verbs and _VERB.search(value):
         return f"{slot.name} ends like another method of the same path"
     return ""

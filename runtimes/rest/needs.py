@@ -16,7 +16,7 @@ from policies.actions import Call, Need
 from policies.catalog import believed_risk
 from policies.jsonvalue import JsonObject, canonical
 from runtimes.rest.steps import Role, Step
-from runtimes.rest.values import plain
+from runtimes.rest.values import plain, refs_in
 
 Why = Literal["action", "pre-read", "read-back", "undo", "probe"]
 
@@ -72,6 +72,7 @@ def _distinct(arguments: list[JsonObject]) -> tuple[JsonObject, ...]:
 
 
 def _arguments(step: Step, catalog: Catalog) -> JsonObject:
-    """The arguments that a caller gives, so that a standing grant can be bound to their values."""
+    """The arguments that a caller gives, so that a standing grant can be bound to their values; and whatever an answer
+    fills in."""
     own = catalog.method(step.method_id).parameters["properties"]
-    return {name: plain(value) for name, value in step.arguments.items() if name in own}
+    return {name: plain(value) for name, value in step.arguments.items() if name in own or refs_in(value)}

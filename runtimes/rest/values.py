@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from policies.actions import ANY_VALUE
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonValue, find, steps
 from runtimes.gateway.plan import Ref
@@ -63,6 +64,8 @@ def refs_in(value: Any) -> tuple[Ref, ...]:
 def with_refs(value: Any, index: int) -> Any:
     """`value` with each `{"$from": N, "path": …}` as the `Ref` that it means. Raises InvalidInput."""
     if isinstance(value, Mapping):
+        if value == ANY_VALUE:
+            raise InvalidInput('An argument that is {"$any": true} isn\'t taken: it would read as any value at all.')
         if "$from" in value:
             source, path = value["$from"], value.get("path")
             if set(value) != {"$from", "path"} or isinstance(source, bool) or not isinstance(source, int):

@@ -417,6 +417,76 @@ CASES: dict[str, Case] = {
         ),
         answer=lambda seen: (302, {"location": "https://attacker.example/steal"}, b""),
     ),
+    "code_upload_address": Case(
+        "get an upload's address, which is a credential by itself, out of a header",
+        asks("GET", "/api/users/1"),
+        lambda s: "capability-of-an-upload" in told(s),
+        (
+            (
+                "addresses in headers only where a rule has them",
+                sets(answers, "_covered", lambda name, value, base, covers: value),
+            ),
+        ),
+        quiet=True,
+        answer=lambda seen: (
+            200,
+            {"x-goog-upload-url": f"https://{seen.headers['host']}/upload?upload_id=capability-of-an-upload"},
+            b"x",
+        ),
+    ),
+    "code_link_address": Case(
+        "get a signed address out of a Link header, behind one that is allowed",
+        asks("GET", "/api/users/1"),
+        lambda s: "capability-in-a-link" in told(s),
+        (
+            (
+                "addresses in headers only where a rule has them",
+                sets(answers, "_covered", lambda name, value, base, covers: value),
+            ),
+        ),
+        quiet=True,
+        answer=says("x", link='</api/users/2>; rel="next", </api/users/3?sig=capability-in-a-link>; rel="last"'),
+    ),
+    "code_content_location": Case(
+        "get a signed address of another host out of a Content-Location header",
+        asks("GET", "/api/users/1"),
+        lambda s: "capability-elsewhere" in told(s),
+        (
+            (
+                "addresses in headers only where a rule has them",
+                sets(answers, "_covered", lambda name, value, base, covers: value),
+            ),
+        ),
+        quiet=True,
+        answer=says("x", content_location="https://store.example/o?X-Amz-Signature=capability-elsewhere"),
+    ),
+    "code_location_session": Case(
+        "get an upload's session, at the service itself, out of a Location header",
+        asks("GET", "/api/users/1"),
+        lambda s: "capability-of-a-session" in told(s),
+        (
+            (
+                "addresses in headers only where a rule has them",
+                sets(RulePolicy, "covers", lambda self, url: True),
+            ),
+        ),
+        quiet=True,
+        answer=lambda seen: (200, {"location": "/api/users/1?upload_id=capability-of-a-session"}, b"x"),
+    ),
+    "code_typed_slot": Case(
+        "reach another method by a word where a number belongs",
+        asks("GET", "/api/issues/comments"),
+        arrived,
+        (("forms of slots", lambda p, s: s.lose("form")),),
+        rules=(rule(5, "GET", "issues", Slot("number", form=r"\A-?[0-9]{1,20}\Z")),),
+    ),
+    "code_typed_slot_by_line_end": Case(
+        "the same behind a number and a line's end",
+        asks("GET", "/api/issues/7%0A"),
+        arrived,
+        (("forms of slots", lambda p, s: s.lose("form")), ("one plain segment", same_path)),
+        rules=(rule(5, "GET", "issues", Slot("number", form=r"\A-?[0-9]{1,20}\Z")),),
+    ),
     "code_bomb": Case(
         "unpack an answer to more than there is room for",
         asks("GET", "/api/users/1"),

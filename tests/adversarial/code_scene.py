@@ -96,6 +96,15 @@ class CodeScene:
         """Take something away from each of the rules."""
         self.rules = tuple(replace(one, **changes) for one in self.rules)
 
+    def lose(self, part: str) -> None:
+        """Take something away from each slot."""
+        self.rules = tuple(
+            replace(
+                one, path=tuple(replace(each, **{part: ""}) if isinstance(each, Slot) else each for each in one.path)
+            )
+            for one in self.rules
+        )
+
     def forget(self) -> None:
         """Look a name up anew each time, and connect anew."""
         self.forgetful = True

@@ -285,3 +285,53 @@ def test_the_agent_is_in_the_digest() -> None:
 
 def test_a_plan_survives_the_journal_with_its_digest() -> None:
     assert digest(plan_from_json(plan_to_json(PLAN)), agent="bot") == DIGEST
+
+
+# ---- values that answers fill in
+
+ANSWER = {"$from": 0, "path": "$.messages[0].text"}
+PLANNED = {"$ref": ["call-0", "$.messages[0].text"]}
+
+
+def resting(value: Any) -> Plan:
+    return replace(PLAN, needs=(replace(NEED, arguments=({"channel": "#ops", "text": value},)),))
+
+
+@pytest.mark.parametrize("value", [ANSWER, PLANNED, [PLANNED], {"a": {"b": [{"c": PLANNED}]}}, {"a": 1, **PLANNED}])
+@pytest.mark.parametrize("constraints", [{}, {"channel": "#ops"}, "the same"])
+@pytest.mark.parametrize("width", [Width.SESSION, Width.PERMANENT])
+def test_no_standing_grant_and_no_rule_covers_what_an_answer_fills_in(
+    value: Any, constraints: Any, width: Width
+) -> None:
+    plan = resting(value)
+    held = {"channel": "#ops", "text": value} if constraints == "the same" else constraints
+    given = grant(width=width, session="s1" if width is Width.SESSION else "", constraints=held)
+    request = replace(REQUEST, plan=plan, digest=digest(plan, agent="bot"))
+    said = decide(request, [given], Fixed(Ruling(permits={0: ("a rule",)})), NOW)
+    assert isinstance(said, Ask)
+    assert (said.widths, said.needs) == ((Width.ONCE,), plan.required)
+    assert "An answer that nobody has seen yet fills in text of chat.post" in said.reason
+    assert "not granted" not in said.reason
+    # The same grant, the same rule: the value is written out.
+    seen = resting("hi")
+    known = replace(REQUEST, plan=seen, digest=digest(seen, agent="bot"))
+    free = grant(width=width, session=given.session)
+    assert isinstance(decide(known, [free], RULES, NOW), Allow)
+    assert isinstance(decide(known, [], Fixed(Ruling(permits={0: ("a rule",)})), NOW), Allow)
+
+
+def test_a_once_grant_covers_it_since_it_is_bound_to_the_whole_plan() -> None:
+    plan = resting(PLANNED)
+    request = replace(REQUEST, plan=plan, digest=digest(plan, agent="bot"))
+    assert isinstance(decide(request, [grant(width=Width.ONCE, digest=request.digest)], RULES, NOW), Allow)
+    other = replace(request, digest="another plan, whose first call reads something else")
+    assert isinstance(decide(other, [grant(width=Width.ONCE, digest=request.digest)], RULES, NOW), Ask)
+
+
+def test_what_no_answer_fills_in_of_the_same_action_is_named_apart() -> None:
+    read = replace(NEED, scope="read", methods=("history",), risk=Risk.READ)
+    plan = replace(resting(PLANNED), needs=(read, *resting(PLANNED).needs))
+    said = decide(replace(REQUEST, plan=plan), [], RULES, NOW)
+    assert isinstance(said, Ask)
+    assert said.reason.startswith("chat:read is not granted to bot. An answer that nobody has seen yet")
+    assert said.widths == (Width.ONCE,)

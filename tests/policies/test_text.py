@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from policies.lookalikes import END, ISOLATE, bare, right_to_left
 from policies.text import escape, shorten
 
 TRICKS = {
@@ -64,10 +65,69 @@ def test_newlines_stay_only_where_they_are_asked_for() -> None:
 @given(st.text())
 def test_what_is_shown_is_printable_and_escaping_twice_changes_nothing(text: str) -> None:
     shown = escape(text)
-    assert all(char.isprintable() for char in shown)
+    assert all(char.isprintable() for char in bare(shown))
     assert escape(shown) == shown
 
 
 def test_what_was_cut_is_counted() -> None:
     assert shorten("abcdef", 4) == ("abcd", 2)
     assert shorten("abc", 4) == ("abc", 0)
+
+
+ALIKE = {
+    "a Cyrillic letter in a Latin word": ("p\u0430ypal", "p\\u{430}ypal"),
+    "in a host": ("https://\u0440aypal.com/x", "https://\\u{440}aypal.com/x"),
+    "a Cyrillic letter that isn't alike, in a Latin word": ("gi\u0442hub", "gi\\u{442}hub"),
+    "a Greek letter in a Latin word": ("g\u03bfogle", "g\\u{3bf}ogle"),
+    "an Armenian letter in a Latin word": ("g\u0585ogle", "g\\u{585}ogle"),
+    "a word that is wholly Cyrillic, and taken for a Latin one": ("#\u0441\u043e\u0440\u0435 now", None),
+    "a single letter": ("\u0430", "\\u{430}"),
+    "a Cherokee word": ("\u13a0\u13a1", "\\u{13a0}\\u{13a1}"),
+    "full width": ("\uff47it", "\\u{ff47}it"),
+    "full width alone": ("\uff41\uff42", "\\u{ff41}\\u{ff42}"),
+    "mathematical": ("\U0001d5c0it", "\\u{1d5c0}it"),
+    "a Roman numeral": ("\u2170tunes", "\\u{2170}tunes"),
+    "a letter of phonetics": ("\u0261it", "\\u{261}it"),
+    "a Hebrew letter in a Latin word": ("a\u05d0b", "a\\u{5d0}b"),
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_a_letter_that_is_taken_for_another_becomes_its_code_point(name: str) -> None:
+    text, wanted = ALIKE[name]
+    shown = escape(text)
+    assert shown == wanted if wanted else shown.count("\\u{") == 4
+    assert escape(shown) == shown
+    assert "\\u{" in escape(f"first\n{text}\nlast", newlines=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\u041f\u0440\u0438\u0432\u0435\u0442, \u0440\u0435\u0441\u0443\u0440\u0441 ready",
+        "\u039a\u03b1\u03bb\u03b7\u03bc\u03ad\u03c1\u03b1 Anna",
+        "T\u30b7\u30e3\u30c4 \u3068 \uff21\uff22\uff23",
+        "5 \u00b5m, 1\u00aa, 20 \u2103, \u0394t",
+        "na\u00efve \u0142\u00f3d\u017a \u00e5ngstr\u00f6m",
+    ],
+)
+def test_texts_in_an_alphabet_of_their_own_stay_as_they_are(text: str) -> None:
+    assert escape(text) == text
+
+
+def test_what_reads_from_right_to_left_is_isolated() -> None:
+    """The order of what stands around it, digits and dots too, is then nobody's but ours."""
+    name = "\u05d0\u05d1 \u05d2"
+    assert escape(f"rm {name} 12/x.txt") == f"rm {ISOLATE}{name}{END} 12/x.txt"
+    assert escape("\u05d0/\u05d1") == f"{ISOLATE}\u05d0{END}/{ISOLATE}\u05d1{END}"
+    assert right_to_left(f"x {name} \u0627") == ("Hebrew", "Arabic")
+    for theirs in ("\u2068\u05d0", "\u05d0\u2069", "\u2068x\u2069", "\u2068\u05d0 x\u2069", "\u2068\u2068\u05d0\u2069"):
+        shown = escape(theirs)
+        assert "\\u{206" in shown, "isolates that somebody else wrote are shown"
+        assert shown.count(ISOLATE) == shown.count(END)
+    kept, _ = shorten(escape(f"{name}{name}"), 3)
+    assert kept.endswith(END), "what is cut is closed, or what we write after it would be reordered"
+
+
+def test_a_large_text_takes_no_longer_by_its_letters() -> None:
+    escape("\u0440\u0435\u0441 p\u0430y \u05d0 " * 50_000)

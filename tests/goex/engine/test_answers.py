@@ -346,3 +346,40 @@ async def test_a_question_that_ran_out_makes_place_for_its_twin(desk: Desk) -> N
 def _row_and_plan(desk: Desk, question: Approval) -> Any:
     row = desk.core.actions.get(question.action_id)
     return row, row.the_plan()
+
+
+# ---- what answers fill in
+
+
+async def test_no_standing_yes_where_an_answer_fills_in_an_argument(
+    desk: Desk, needing: Callable[[Callable[[Action], tuple[Need, ...]]], None]
+) -> None:
+    """Also not where the question's own row says that it may be: that file can be written by others."""
+    needing(lambda action: (need("/x", {"text": [{"$ref": ["call-0", "$.a"]}]}),))
+    question = await desk.asked()
+    assert question.widths == ("once",)
+    plan = desk.core.actions.get(question.action_id).the_plan()
+    assert bindable(plan) == ()
+    with desk.core.journal.transaction() as transaction:
+        transaction.connection.exec_driver_sql(
+            'UPDATE approvals SET widths = \'["arguments","once","permanent","session"]\''
+        )
+    for choice in (Choice.SESSION, Choice.ARGUMENTS, Choice.PERMANENT):
+        with pytest.raises(InvalidInput, match="nobody has seen yet fills in text of files"):
+            desk.answer(question, choice=choice)
+    assert not desk.core.ledger.grants()
+    desk.answer(question)
+    await desk.until(question.action_id, State.DONE)
+
+
+async def test_actions_whose_references_stand_on_other_calls_are_no_twins(
+    desk: Desk, needing: Callable[[Callable[[Action], tuple[Need, ...]]], None]
+) -> None:
+    """What they need is the same to the letter; what differs is the call before."""
+    needing(lambda action: (need("/x", {"text": {"$ref": ["call-0", "$.a"]}}),))
+    good, bad = await desk.asked(program("good")), await desk.asked(program("bad"))
+    assert desk.core.approvals.queue.twins(good.id) == (good.id,)
+    desk.answer(good)
+    await desk.until(good.action_id, State.DONE)
+    assert states(desk, bad) == ["pending"]
+    assert desk.runtime.ran == [good.action_id]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from mapper.catalog import Catalog
 from policies.decisions import decide
 from policies.errors import InvalidInput
 from policies.limits import Confinement
-from policies.rules.audience import guessed_recipients
+from policies.rules.audience import guessed_recipients, recipients_of
 from policies.rules.book import RuleBook
 from policies.rules.cases import outcome, read
 from policies.rules.facts import Situation
@@ -128,3 +129,31 @@ GARBAGE: dict[str, dict[str, Any]] = {
 def test_a_case_that_says_nothing_clear_is_an_error_and_not_another_case(name: str) -> None:
     with pytest.raises(InvalidInput):
         read(GARBAGE[name], CATALOG)
+
+
+def test_an_answer_that_fills_in_a_whole_object_may_name_anybody() -> None:
+    """Not what fills in text, or a list of it, of which nothing says that it is who gets it."""
+    answer = {"$from": 0, "path": "$.all"}
+    properties: dict[str, Any] = {
+        "event": {"type": "object", "properties": {"title": {"type": "string"}}},
+        "closed": {"type": "object", "additionalProperties": False, "properties": {"title": {"type": "string"}}},
+        "people": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "additionalProperties": False,
+                "properties": {"email": {"type": "string"}},
+            },
+        },
+        "labels": {"type": "array", "items": {"type": "string"}},
+        "text": {"type": "string"},
+        "whatever": {},
+    }
+    for name, hidden in (
+        ("event", 1), ("closed", 0), ("people", 1), ("labels", 0), ("text", 0), ("whatever", 1),
+    ):  # fmt: skip
+        method = replace(CATALOG.method(MAIL), parameters={"properties": properties}, audience=None)
+        for filled in (answer, [answer]):
+            found = recipients_of(CATALOG.service("gmail"), method, {name: filled})
+            assert (found.names, found.later, found.known) == (frozenset(), hidden, False), name
+    assert recipients_of(CATALOG.service("gmail"), method, {"event": {"title": "x"}}).later == 0

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,10 +17,12 @@ from mapper.code.finding import ANY, FoundCall
 from policies.actions import ANY_VALUE, OTHER_ARGUMENTS, UndoClass
 from policies.errors import InvalidInput
 from policies.jsonvalue import canonical
-from runtimes.code.permits import MOST_VALUES, Permit, callable_, permits, template
+from runtimes.code import permits as permits_module
+from runtimes.code.permits import MOST_VALUES, Permit, callable_, form_of, permits, template
 from runtimes.code.record import arguments_of
 from runtimes.code.rules import permits_of, rule_from_json, rule_to_json
 from runtimes.code.run import placeholder
+from runtimes.gateway.codec import plan_from_json, plan_to_json
 from runtimes.gateway.opening_rules import check_rules
 from runtimes.gateway.plan import GatewayPlan, Passed, Slot
 from tests.runtimes.code.support import CATALOG, DRIVE, GITHUB, SECOND, SLACK, plan, rules
@@ -240,3 +245,46 @@ def test_the_gateway_takes_the_rules_of_every_method_that_comes_with_goex(name: 
         )
         check_rules(opened, {(name, "work"): lease})
         assert opened.rules
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        ({"type": "integer"}, ("7", "-1"), ("comments", "7.json", "٧", "", "7\n", "1e3", "0x7")),
+        ({"type": ["integer", "null"]}, ("7",), ("comments",)),
+        ({"type": "number"}, ("7", "7.5"), ("nan", "7.5.1")),
+        ({"type": "boolean"}, ("true",), ("True", "search")),
+        ({"enum": ["open", "closed"]}, ("open",), ("all", "opened", "open.json")),
+        ({"type": "string", "format": "uuid"}, ("123e4567-e89b-12d3-a456-426614174000",), ("batch", "123e4567")),
+        ({"type": "string", "pattern": "^C[0-9A-Z]+$"}, ("C01",), ("archive", "C01\n")),
+        ({"$ref": "#/$defs/number"}, ("7",), ("comments",)),
+        ({"type": "string"}, ("7", "comments"), ()),
+        ({}, ("anything",), ()),
+    ],
+)
+def test_a_slot_is_held_to_its_type(schema: dict[str, Any], good: tuple[str, ...], bad: tuple[str, ...]) -> None:
+    method = replace(
+        CATALOG.method("github.issues.get"),
+        parameters={"properties": {"issue_number": schema}, "$defs": {"number": {"type": "integer"}}},
+    )
+    form = form_of(method, "issue_number")
+    assert [value for value in good if form and not re.search(form, value)] == []
+    assert [value for value in bad if re.search(form, value)] == []
+
+
+def test_the_forms_of_a_rule_reach_the_gateway_as_they_were_shown() -> None:
+    (permit,) = permits((), ("github.issues.get",), {("github", "work"): GITHUB}, CATALOG)
+    (slot,) = [part for part in permit.rule.path if isinstance(part, Slot) and part.name == "issue_number"]
+    assert slot.form
+    assert rule_from_json(rule_to_json(permit.rule)) == permit.rule
+    assert plan_from_json(plan_to_json(GatewayPlan(action_id="a", rules=(permit.rule,)))).rules == (permit.rule,)
+
+
+def test_a_path_that_another_verb_has_is_not_an_id() -> None:
+    service = CATALOG.service("github")
+    get = service.methods["issues.get"]
+    posted = replace(get, name="issues.bulk", http="POST", path="/repos/{owner}/{repo}/issues/bulk")
+    catalog = SimpleNamespace(service=lambda name: SimpleNamespace(methods={"a": get, "b": posted}))
+    (permit,) = permits((), ("github.issues.get",), {("github", "work"): GITHUB}, CATALOG)
+    others = permits_module._less(permit.rule, get, catalog).others  # type: ignore[arg-type]
+    assert [path[-1] for path in others] == ["bulk"]

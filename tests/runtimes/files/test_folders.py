@@ -9,14 +9,16 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from policies.actions import Files, UndoClass
 from policies.catalog import Risk
 from policies.errors import Conflict, InvalidInput, Unavailable
+from runtimes.files.running import SAME_FOLDER
 from runtimes.files.tree import Bounds, TooLarge
-from runtimes.sandbox.contract import SandboxFailed
+from runtimes.sandbox.contract import Job, Profile, Result, SandboxFailed
 from tests.fakes.unsafe_no_sandbox import UnsafeNoSandbox
 from tests.runtimes.files.desk import Way, context, runtime
 from tests.runtimes.files.photo import photo
@@ -184,6 +186,35 @@ async def test_a_folder_swapped_after_it_was_shown_is_a_conflict(state: Path, ow
         with pytest.raises(Conflict, match="isn't the folder any more"):
             await getattr(way.runtime, step)(way.plan, way.context)
         assert not (owned / "new").exists()
+
+
+@root_only
+async def test_a_container_with_a_kernel_of_its_own_gets_a_copy(state: Path, owned: Path, place: Path) -> None:
+    """Whether it got the folder that was meant is compared by inode, and such a kernel numbers those anew: the folder
+    itself could be swapped before the engine finds it by its path, and nobody would see it."""
+    ours, another = owned / "a", place / "another"
+    ours.write_text("mine")
+    another.mkdir()
+
+    class Swapped(UnsafeNoSandbox):
+        async def run(self, job: Job, profile: Profile, output: Any = None) -> Result:
+            owned.rename(place / "aside")
+            another.rename(owned)
+            try:
+                return await super().run(job, profile, output)
+            finally:
+                owned.rename(another)
+                (place / "aside").rename(owned)
+
+    for kind in ("runc", "runsc"):
+        sandbox = Swapped()
+        way = Way(runtime(state / kind, sandbox, profile=Profile(runtime=kind)), owned, "echo x > new")
+        way.plan = await way.runtime.assess(way.action, way.context)
+        assert way.plan.resolved["mode"] == ("direct" if kind == "runc" else "copy")
+        await way.runtime.prepare(way.plan, way.context)
+        await way.runtime.execute(way.plan, way.context)
+        assert not (another / "new").exists(), "what was put in its place wasn't worked on"
+        assert (tuple(sandbox.jobs[0].argv[:3]) == SAME_FOLDER) == (kind == "runc")
 
 
 @pytest.mark.parametrize("which", ["owned", "roots"])

@@ -103,10 +103,11 @@ async def read_body(head: bytes, reader: asyncio.StreamReader) -> bytes:
 def rules(origin: Origin, **changes: Any) -> GatewayPlan:
     """Everything below /api, read and written, one rule a method."""
     common: dict[str, Any] = {"account": SERVICE, "origin": origin, "base_path": ("api",)}
+    common["path"] = (Slot("rest", many=True),)
     live = changes.pop("websocket", False)
     made = tuple(
         Rule(
-            id=f"rule-{number}", method_id=f"demo.{method.lower()}", method=method, path=(Slot("rest", many=True),),
+            id=f"rule-{number}", method_id=f"demo.{method.lower()}", method=method,
             websocket=live and method == "GET", **{**common, **changes},
         )
         for number, method in enumerate(("GET", "POST", "HEAD", "PUT"))

@@ -294,7 +294,7 @@ async def test_where_an_answer_leads(tmp_path: Path) -> None:
         await line.say(head("302 Found", location=places[len(said.heads) - 1], content_length="0"))
         return True
 
-    async with relayed(handler, tmp_path) as (box, watch, said):
+    async with relayed(handler, tmp_path, query={"page": ()}) as (box, watch, said):
         got = [await box.request("GET", f"{said.origin}/api/x", headers=BEARER, keep=True) for _ in places]
     assert got[0].headers["location"] == places[0]
     assert all("location" not in one.headers and "leads to" in one.headers["x-goex-location"] for one in got[1:])
@@ -488,3 +488,39 @@ async def test_a_server_that_another_authority_vouches_for_gets_nothing(tmp_path
         got = await box.request("GET", f"{said.origin}/api/x", headers=BEARER)
         assert got.status == 502
         assert other[2].heads == []
+
+
+async def test_an_address_in_a_header_is_passed_where_a_rule_has_it(tmp_path: Path) -> None:
+    """One may be a credential by itself: an upload's session, a signed address."""
+    cases: list[tuple[str, str, str]] = [
+        ("link", '</api/x?page=2>; rel="next", </api/x?page=9>; rel="last"', "whole"),
+        ("link", '</api/x?page=2>; rel="next", </api/x?sig=S>; rel="last"', '</api/x?page=2>; rel="next"'),
+        ("link", '<https://evil.example/api/x>; rel="next"', ""),
+        ("link", "https://evil.example/api/x", ""),
+        ("content-location", "/api/x", "whole"),
+        ("content-location", "/api/x?upload_id=S", ""),
+        ("content-location", "https://localhost/api/x", ""),
+        ("x-goog-upload-url", "https://evil.example/upload", ""),
+        ("x-goog-upload-control-url", "/api/x?key=S", ""),
+        ("x-github-media", "//evil.example/x", ""),
+        ("x-github-media-type", "github.v3", "whole"),
+        ("location", "/api/x?page=2", "whole"),
+        ("location", "/api/x?page=2#S", ""),
+        ("location", "/admin", ""),
+        ("location", "/api/x?access_token=S", ""),
+        ("location", "/api/../api/x", "whole"),  # as whoever follows it reads it
+        ("location", "//user:pass@localhost/api/x", ""),
+        ("refresh", "0; url=/api/x", ""),
+    ]
+
+    async def handler(asked: bytes, line: Line) -> bool:
+        name, value, _ = cases[len(said.heads) - 1]
+        await line.say(head(content_length="0", **{name.replace("-", "_"): value}))
+        return True
+
+    async with relayed(handler, tmp_path, query={"page": ()}, path=("x",)) as (box, _, said):
+        for name, value, kept in cases:
+            got = await box.request("GET", f"{said.origin}/api/x", headers=BEARER, keep=True)
+            assert got.headers.get(name, "") == (value if kept == "whole" else kept), (name, value)
+            assert kept or name == "refresh" or {"x-goex-withheld", "x-goex-location"} & got.headers.keys(), value
+            assert "sig=S" not in repr(got)

@@ -408,3 +408,11 @@ def test_several_accounts_and_none_named_is_refused() -> None:
         plan_calls(calls(("slack.users.list", {})), two, CATALOG, "a1")
     with pytest.raises(InvalidInput, match="no account of slack"):
         plan_calls(calls(("slack.users.list", {})), {}, CATALOG, "a1")
+
+
+@pytest.mark.parametrize("value", [{"$any": True}, {"a": [{"$any": True}]}])
+def test_an_argument_that_reads_as_any_value_is_not_taken(value: Any) -> None:
+    """GoEx writes it where a program chooses a value; a grant would leave such an argument free."""
+    with pytest.raises(InvalidInput, match=r"\$any"):
+        with_refs({"blocks": value}, 1)
+    assert with_refs({"blocks": {"$any": False}}, 1) == {"blocks": {"$any": False}}

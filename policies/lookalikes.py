@@ -1,0 +1,95 @@
+"""Letters that look like others: those of another alphabet in a Latin word, and right-to-left ones, whose neighbours a
+display would reorder. Pure, and by the standard library's Unicode tables.
+
+Rules: what is alike becomes its code point; what reads from right to left is isolated (U+2068 … U+2069), so that the
+text around it stays in its order. Doing it twice changes nothing. Of texts that are wholly in an alphabet of their own
+nothing is changed: a Russian, Greek or Hebrew sentence stays readable.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+ISOLATE, END = "\u2068", "\u2069"
+
+# By alphabet: the letters that are taken for Latin ones (UTS #39, as far as a common typeface shows them alike).
+_ALIKE = {
+    "CYRILLIC": frozenset(
+        "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u04bb\u0501\u051b\u051d\u04cf\u0475\u04af\u0433"
+        "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u0406\u0408\u0405\u050c\u051a\u051c"
+        "\u0474\u04ae\u04c0\u0417\u0431"
+    ),
+    "GREEK": frozenset(
+        "\u03b1\u03b3\u03b9\u03ba\u03bd\u03bf\u03c1\u03c3\u03c5\u03c4\u03c7\u03f2\u03f3\u03b7\u03c9\u03b5"
+        "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03f9\u037f"
+    ),
+    "ARMENIAN": frozenset("\u0561\u0581\u0570\u0578\u0585\u057d\u0566\u0575\u056c\u054d\u0555\u053c"),
+}
+_ALL_ALIKE = frozenset({"CHEROKEE", "LISU", "COPTIC", "DESERET", "OLD"})  # nearly all of their letters
+_EAST = frozenset({"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "YI", "KATAKANA-HIRAGANA", "IDEOGRAPHIC"})
+_OTHER_LATIN = frozenset("\u0251\u0261\u0269\u01c0\u01c1\u01c3\u2113")  # no orthography's own, and alike: a g i l l! l
+
+_WORD = re.compile(r"[^\W_]+")
+_LETTERS = frozenset({"Lu", "Ll", "Lt", "Lo", "Nl", "Nd"})
+_RIGHT = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff\U0001e800-\U0001efff"
+_RUN = f"[{_RIGHT}]+(?: +[{_RIGHT}]+)*"
+_TO_RIGHT, _ISOLATED = re.compile(f"({_RUN})"), re.compile(f"{ISOLATE}({_RUN}){END}")
+
+
+def isolated(text: str) -> str:
+    """`text` with each run of right-to-left letters isolated."""
+    return _TO_RIGHT.sub(rf"{ISOLATE}\1{END}", text)
+
+
+def bare(text: str) -> str:
+    """`text` without the isolates that `isolated` makes; others stay, for whoever escapes them."""
+    return _ISOLATED.sub(r"\1", text)
+
+
+def alike(line: str) -> frozenset[int]:
+    """The places in a line of letters that are taken for others."""
+    kinds = {char: kind(char) for char in set(line) if not char.isascii()}
+    if not any(kinds.values()):
+        return frozenset()
+    east = not _EAST.isdisjoint(kinds.values())
+    posing = {
+        name
+        for name, letters in _ALIKE.items()
+        if any(found == name for found in kinds.values())
+        and all(char in letters for char, found in kinds.items() if found == name)
+    }
+    found: set[int] = set()
+    for word in _WORD.finditer(line):
+        latin = any((char.isascii() and char.isalpha()) or kinds.get(char) == "LATIN" for char in word[0])
+        for place, char in enumerate(word[0], word.start()):
+            script = kinds.get(char, "")
+            mixed = latin and (char in _ALIKE["GREEK"] if script == "GREEK" else script not in ("", "LATIN", *_EAST))
+            styled = script == "STYLED" and (latin or not east)
+            if (
+                (mixed and script != "STYLED")
+                or styled
+                or script in posing
+                or script in _ALL_ALIKE
+                or char in _OTHER_LATIN
+            ):
+                found.add(place)
+    return frozenset(found)
+
+
+def right_to_left(text: str) -> tuple[str, ...]:
+    """The alphabets of right-to-left letters in it, by name."""
+    return tuple(dict.fromkeys(kind(char).title() for run in _TO_RIGHT.findall(text) for char in run if kind(char)))
+
+
+@lru_cache(maxsize=4096)
+def kind(char: str) -> str:
+    """The alphabet of a letter, as Unicode's names begin; STYLED where it is a Latin letter or a digit in another shape
+    (full width, bold, Roman numerals); "" for what is no letter."""
+    if unicodedata.category(char) not in _LETTERS or char in "\u00aa\u00ba\u00b5":
+        return ""
+    plain = unicodedata.normalize("NFKC", char)
+    if plain != char and plain.isascii():
+        return "STYLED"
+    return unicodedata.name(char, "").partition(" ")[0]
