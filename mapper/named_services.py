@@ -53,7 +53,8 @@ class ServiceNames:
         for service, names in _of_catalog(catalog):
             for name in names:
                 self._phrases.setdefault(name, set()).add(service)
-                if len(name) == 1 and (name[0] in plain or name[0] in products.words or len(name[0]) < 4):
+                ordinary = name[0] in plain or name[0] in products.words or len(name[0]) < 4
+                if len(name) == 1 and ordinary and name[0] not in products.names:
                     self._context.add(name)
         self._about: dict[str, set[str]] = {}
         for service, word in _about(catalog):

@@ -239,7 +239,7 @@ def _method(
     if not isinstance(origin_id, str) or len(origin_id) > MAX_METHOD_NAME or not METHOD_NAME.fullmatch(origin_id):
         raise BadPart(f"{str(origin_id)[:60]!r} isn't a method's id", *keys, "id")
     http = raw.get("httpMethod")
-    if http not in _VERBS:
+    if not isinstance(http, str) or http not in _VERBS:
         raise BadPart(f"{str(http)[:20]!r} isn't an HTTP method that is sent", *keys, "httpMethod")
     path, holes = _path(raw.get("path"), keys)
     properties, required, locations = _parameters(raw.get("parameters", {}), holes, schemas, keys)

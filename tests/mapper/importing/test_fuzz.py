@@ -34,8 +34,7 @@ KENNEL = document(
 CHILD = """
     import json, resource, signal, sys
     from pathlib import Path
-    from mapper.importing.model import BadPart
-    from mapper.importing.readers import READERS
+    from mapper.importing.apart import _answer
     from mapper.importing.sources import Source
     from mapper.store.database import StoreUnreadable
     from mapper.store.writing import Writer
@@ -52,11 +51,8 @@ CHILD = """
         signal.setitimer(signal.ITIMER_PROF, seconds)
         print(number, file=sys.stderr, flush=True)
         source = Source(name, text, "0")
-        try:
-            more = ({}, set()) if kind == "discovery" else ("fuzzed",)
-            _, made, _ = READERS[kind](source, *more)
-        except BadPart:
-            made = None
+        good, found = _answer(kind, source, ({}, set()) if kind == "discovery" else ("fuzzed",))
+        made = found[1] if good else None
         if made is None:
             told["refused"] += 1
             continue
