@@ -207,6 +207,15 @@ class Catalog:
         if method.unsupported:
             raise Unsupported(f"{method.id} can't be called through GoEx: {method.unsupported}")
 
+    def check_connectable(self, name: str) -> None:
+        """Raise Unsupported for an imported service of which nothing can be called: a credential would be of no use.
+        Raises StoreUnreadable."""
+        if name not in self._own and self.store is not None and (why := self.store.uncallable(name)):
+            raise Unsupported(
+                f"No method of {name} can be called through GoEx: {why}",
+                next_step="So it takes no credential for it. What it has: goex catalog show " + name,
+            )
+
     def _checker(self, method: Method) -> Draft202012Validator:
         """The method's compiled schema, as long as it is the same method: an import may have replaced it."""
         from mapper import validation

@@ -13,18 +13,22 @@ import math
 import re
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
 
 from mapper import dates
+from mapper.broad_methods import narrowed
 from mapper.catalog import Catalog
 from mapper.filling import Filler, kinds
 from mapper.hesitating import Rival, doubts
+from mapper.named_services import Named, ServiceNames
 from mapper.ranking.features import TRAITS
 from mapper.ranking.index import Found, Hit, Index
 from mapper.slots import Slots, extract
+from mapper.store.database import ServiceUnreadable
 from policies.actions import Call
 from policies.catalog import Method, Risk
 
@@ -96,6 +100,7 @@ class EmbeddedProposer:
         self._generation = -1 if index is None else self._now()
         self._services_of: dict[str, set[str]] = {}
         self._spellings: dict[str, str] | None = None
+        self._named: tuple[int, ServiceNames] | None = None
         self._lock = threading.Lock()
 
     @property
@@ -126,6 +131,8 @@ class EmbeddedProposer:
         `explain` says of each reading which words spoke for it; `now`, with its time zone, is what "tomorrow" counts
         from (the machine's clock and zone)."""
         readings, signs = self.readings(text, connected=connected, explain=explain, now=now)
+        if not signs and (absent := self.named(self._extracted(text).wish).absent):
+            return Proposed((), False, (_not_here(absent),), 1.0, declined=True)
         nothing = _weighed("nothing", signs) if signs else 1.0
         if nothing >= _GIVES_UP:
             return Proposed((), False, ("Nothing in the catalog does this.",), nothing, declined=True)
@@ -168,13 +175,46 @@ class EmbeddedProposer:
     ) -> tuple[tuple[Reading, ...], dict[str, float]]:
         """The readings before anything is decided, likeliest first, and the `SIGNS` of the first; see `propose`."""
         found = self._extracted(text)
-        ranked = self.index.find(found.wish, connected=connected, limit=_CANDIDATES, explain=explain)
-        return self._read_all(ranked, found, now or datetime.now().astimezone())
+        named = self.named(found.wish)
+        if named.absent:
+            return (), {}
+        ranked = self._within(found.wish, named.here, connected, explain)
+        readings, signs = self._read_all(ranked, found, now or datetime.now().astimezone())
+        return narrowed(readings, found), signs
+
+    def named(self, wish: str) -> Named:
+        """The services that a request's own words name."""
+        with self._lock:
+            generation = self._now()
+            if self._named is None or self._named[0] != generation:
+                self._named = generation, ServiceNames(self._catalog)
+            return self._named[1].of(wish)
+
+    def _within(self, wish: str, here: frozenset[str], connected: frozenset[str], explain: bool) -> Found:
+        """The ranking of a request; of the services alone that it names, where it names some."""
+        if not here:
+            return self.index.find(wish, connected=connected, limit=_CANDIDATES, explain=explain)
+        ranked = self.index.find(
+            wish, connected=connected, limit=_CANDIDATES, explain=explain, chooser=lambda *_: tuple(here)
+        )
+        apis = {
+            (one.provider, one.provider_name or one.name) for name in here if (one := self._catalog.services.get(name))
+        }
+        own = []
+        for hit in ranked.hits:
+            one = self._catalog.services.get(hit.service)
+            if one is not None and (one.provider, one.provider_name or one.name) in apis:
+                own.append(hit)
+        return replace(ranked, hits=tuple(own))
 
     def candidates(self, text: str, *, connected: frozenset[str] = frozenset(), limit: int = 16) -> list[Method]:
         """The methods that `text` may mean: what a model chooses among."""
         hits = self.index.candidates(text, connected=connected, limit=limit)
-        return [self._catalog.method(hit.method_id) for hit in hits]
+        found = []
+        for hit in hits:
+            with suppress(ServiceUnreadable):
+                found.append(self._catalog.method(hit.method_id))
+        return found
 
     def explain(self, text: str, *, connected: frozenset[str] = frozenset()) -> tuple[str, ...]:
         """Lines that say which services and methods the request's words point to, likeliest first, and why."""
@@ -228,7 +268,11 @@ class EmbeddedProposer:
         hinted = {service for slot in found.slots for service in self._services_of.get(slot.kind, ())}
         moments = dates.find(found.wish, now)
         floor = ranked.hits[0].score - _GAP if ranked.hits else 0.0
-        made = [self._read(hit, found, moments, hinted) for hit in ranked.hits if hit.score >= floor]
+        made = []
+        for hit in ranked.hits:
+            if hit.score >= floor:
+                with suppress(ServiceUnreadable):  # its service alone is out of order
+                    made.append(self._read(hit, found, moments, hinted))
         if not made:
             return (), {}
         made.sort(key=lambda each: (-each[0].score, each[0].method.id))
@@ -237,7 +281,8 @@ class EmbeddedProposer:
         best, filled = made[0]
         words = set(re.findall(r"[a-z0-9]+", found.wish.lower()))
         named = {service for spelling, service in (self._spellings or {}).items() if spelling in words}
-        worded = self._catalog.method(ranked.hits[0].method_id)
+        by_id = {reading.method.id: reading.method for reading, _ in made}
+        worded = next((by_id[hit.method_id] for hit in ranked.hits if hit.method_id in by_id), best.method)
         riskier = best.method.risk > worded.risk
         signs = {
             "bias": 1.0,
@@ -275,6 +320,14 @@ class EmbeddedProposer:
         if method.service in hinted:
             score += _KIND
         return Reading(calls, method, score, 0.0, missing, unused, hit.why), filler.named
+
+
+def _not_here(names: tuple[str, ...]) -> str:
+    listed = " and ".join(names[:3])
+    return (
+        f"{listed} {'is' if len(names) == 1 else 'are'} not in the catalog, and no other service is taken for it. "
+        "Import its OpenAPI document: goex catalog import openapi FILE"
+    )
 
 
 @cache

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from mapper.catalog import Catalog
 from mapper.schemas import loosened, problem
-from mapper.store.reading import Store
+from mapper.store.reading import ServiceUnreadable, Store
 from mapper.store.tools import tool_name
 from policies.catalog import Risk, Service
 
 KINDS = {
+    "unreadable": "services that can't be read",
     "hidden": "services that can't be reached, since one that comes with GoEx has their name",
     "no-methods": "services without methods",
     "no-scope-description": "scopes without a description",
@@ -74,15 +76,21 @@ def lint(catalog: Catalog, service: str = "") -> Iterator[Finding]:
         rows += [_Row(e.service, e.name, e.description, e.http, e.path, e.risk, e.unsupported) for e in entries]
     yield from _methods(rows)
     if store is not None and (not service or service not in own):
-        for name, schema_name, schema, known in store.schemas(service):
-            wrong = problem(schema, defs=known)
-            if wrong:
-                yield Finding(kind="schema", name=f"{name}: {schema_name}", what=wrong)
-            for where, what in loosened(schema):
-                yield Finding(kind="loosened", name=f"{name}: {schema_name}{where}", what=what)
-        for name, method, argument, schema in store.arguments(service):
-            for where, what in loosened(schema):
-                yield Finding(kind="loosened", name=f"{name}.{method}: {argument}{where}", what=what)
+        for each in (service,) if service else store.names():
+            with suppress(ServiceUnreadable):  # said already
+                yield from _schemas(store, each)
+
+
+def _schemas(store: Store, service: str) -> Iterator[Finding]:
+    for name, schema_name, schema, known in store.schemas(service):
+        wrong = problem(schema, defs=known)
+        if wrong:
+            yield Finding(kind="schema", name=f"{name}: {schema_name}", what=wrong)
+        for where, what in loosened(schema):
+            yield Finding(kind="loosened", name=f"{name}: {schema_name}{where}", what=what)
+    for name, method, argument, schema in store.arguments(service):
+        for where, what in loosened(schema):
+            yield Finding(kind="loosened", name=f"{name}.{method}: {argument}{where}", what=what)
 
 
 def _service(service: Service) -> Iterator[Finding]:
@@ -99,9 +107,14 @@ def _stored(store: Store, only: str, own: Container[str]) -> Iterator[Finding]:
             continue
         if fact.name in own:
             yield Finding(kind="hidden", name=fact.name, what="comes with GoEx, too; import it anew, and it is renamed")
-        service = store.service(fact.name)
-        if service is not None:
-            yield from _service(service)
+        try:
+            service = store.service(fact.name)
+            if service is not None:
+                yield from _service(service)
+            for name in store.method_names(only):
+                store.method(only, name)
+        except ServiceUnreadable as error:
+            yield Finding(kind="unreadable", name=fact.name, what=f"{error.message} {error.next_step}")
     for name, scope in store.idle_scopes():
         if not only or name == only:
             yield Finding(kind="idle-scope", name=f"{name}: {scope}", what="unlocks no method")

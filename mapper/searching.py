@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 
 from mapper.catalog import Catalog
-from policies.catalog import Risk
+from mapper.store.database import ServiceUnreadable
+from policies.catalog import Method, Risk
 from policies.errors import InvalidInput
 
 MAX_TEXT = 1000  # characters that are looked at
@@ -42,8 +44,15 @@ def search(catalog: Catalog, text: str, *, limit: int = 20) -> tuple[Found, ...]
     if len(found) < limit:
         found += _behind_the_best(list(_ranked(catalog, text, limit)), _made_of(catalog, text))
     found = list(dict.fromkeys(found))[:limit]
-    methods = (catalog.method(method_id) for method_id in found)
+    methods = list(_readable(catalog, found))
     return tuple(Found(id=m.id, description=m.description, risk=m.risk, unsupported=m.unsupported) for m in methods)
+
+
+def _readable(catalog: Catalog, names: list[str]) -> Iterator[Method]:
+    """The methods of these names; those of a service that can't be read aren't found."""
+    for name in names:
+        with suppress(ServiceUnreadable):
+            yield catalog.method(name)
 
 
 def _named(catalog: Catalog, text: str) -> tuple[str, ...]:

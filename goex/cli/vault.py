@@ -173,6 +173,7 @@ def put(
     )
     if (file_name or variable) and file is None:
         raise InvalidInput("--file-name and --variable are for a credential that is a file.", next_step="Add --file F.")
+    _check_connectable(service)
     with connect(out) as client:
         if file is not None:
             request.secret = _file(file)
@@ -267,6 +268,14 @@ def say_where(out: Output, service: str) -> str:
         return ""
     out.progress(f"{found.title} was imported. The credential will be sent to {found.base_url} and nowhere else.")
     return found.base_url
+
+
+def _check_connectable(service: str) -> None:
+    """Raise Unsupported before a secret is asked for that could never be used."""
+    from goex.cli.connect import paths
+    from mapper.catalog import Catalog
+
+    Catalog.open(paths().catalog).check_connectable(service)
 
 
 def _file(path: Path) -> bytes:

@@ -84,6 +84,7 @@ class VaultCalls(DeskCalls):
     def _account(self, request: pb.VaultPutRequest) -> Account:
         if request.format not in ("", "string", "file"):
             raise InvalidInput("That isn't a secret's format.", next_step="It is `string` or `file`.")
+        self._desk.engine.core.catalog.check_connectable(request.service)
         place = Place(
             base_url=request.base_url,
             origins=tuple(request.origins),

@@ -8,23 +8,20 @@ of another one, and leads elsewhere, is refused, so that no account's permission
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from mapper.catalog import Catalog
 from mapper.importing import functions, openapi
+from mapper.importing.apart import Apart
 from mapper.importing.install import Installer, Nothing
 from mapper.importing.model import BadPart, Problem, Progress, Report
 from mapper.importing.sources import Broken, Source
-from mapper.importing.trees import Tree, read
 from mapper.store import names
 from mapper.store.reading import Store
 from mapper.store.rows import Document, ServiceFacts
 from policies.accounts import Origin
 from policies.errors import Conflict, InvalidInput
-
-MAX_PROBLEMS = 200  # that are told one by one
 
 _FILLERS = frozenset({"api", "apis", "rest", "the", "openapi", "swagger", "http", "web", "service", "specification"})
 
@@ -36,19 +33,7 @@ def import_openapi(path: Path, file: Path, name: str = "", progress: Progress = 
     name is at another address, StoreUnreadable.
     """
 
-    def take(called: Callable[[str], str]) -> tuple[Document, list[Problem]]:
-        tree = read(source)
-        try:
-            said = openapi.about(tree.value)
-            document, bad = openapi.read_document(tree.value, called(said.title), source.name, source.sha256, progress)
-        except BadPart as part:
-            document, bad = None, [part]
-        if document is None:
-            raise Nothing(_NOTHING, _placed(bad, tree, source), next_step=_MEND)
-        return document, _placed(bad, tree, source)
-
-    source = _source(file)
-    return _install(path, source, openapi.PROVIDER, name, take, progress)
+    return _install(path, _source(file), openapi.PROVIDER, name, progress)
 
 
 def import_functions(path: Path, file: Path, name: str = "", progress: Progress = lambda *_: None) -> Report:
@@ -57,19 +42,11 @@ def import_functions(path: Path, file: Path, name: str = "", progress: Progress 
     Raises as `import_openapi`.
     """
 
-    def take(called: Callable[[str], str]) -> tuple[Document, list[Problem]]:
-        found, problems = functions.find(source)
-        document, more = functions.read_functions(found, called(""), source)
-        return document, [*problems, *more]
-
-    source = _source(file)
-    return _install(path, source, functions.PROVIDER, name, take, progress)
+    return _install(path, _source(file), functions.PROVIDER, name, progress)
 
 
 _NOTHING = "Nothing could be imported."
 _MEND = "Mend what is said below, then try again."
-
-_Take = Callable[[Callable[[str], str]], tuple[Document, list[Problem]]]
 
 
 def _source(file: Path) -> Source:
@@ -80,7 +57,7 @@ def _source(file: Path) -> Source:
         raise Nothing(_NOTHING, [problem], next_step="Name a readable file.") from bad
 
 
-def _install(path: Path, source: Source, provider: str, name: str, take: _Take, progress: Progress) -> Report:
+def _install(path: Path, source: Source, provider: str, name: str, progress: Progress) -> Report:
     if name and not names.SERVICE_NAME.fullmatch(name):
         raise InvalidInput(
             f"{name[:60]!r} can't be a service's name.", next_step="Letters, digits, _ and -, like --name petstore."
@@ -88,11 +65,14 @@ def _install(path: Path, source: Source, provider: str, name: str, take: _Take, 
     with Installer(path, provider) as installer:
         known = {fact.name: fact for fact in Store(path).facts()}
 
-        def called(title: str) -> str:
-            return _called(name, title, source.name, provider, known)
-
+        progress(0, 1, source.name)
         try:
-            document, problems = take(called)
+            with Apart() as apart:
+                title, read, problems = apart.read(provider, source, name or _slug(source.name.partition(".")[0]))
+            if read is None:
+                raise Nothing(_NOTHING, problems, next_step=_MEND)
+            called = _called(name, title, source.name, provider, known)
+            document = replace(read, provider_name=called, title=title or called)
         except Broken as bad:
             problem = Problem(file=source.name, line=bad.line, where="", what=bad.what)
             raise Nothing(_NOTHING, [problem], next_step=_MEND) from bad
@@ -147,19 +127,3 @@ def _identity(document: Document) -> tuple[str, str]:
 
 def _origin(url: str) -> str:
     return str(Origin.parse(url)) if url else ""
-
-
-def _placed(bad: list[BadPart], tree: Tree, source: Source) -> list[Problem]:
-    """The problems with their lines, in the order of the file."""
-    shown = bad[:MAX_PROBLEMS]
-    lines = tree.lines([part.keys for part in shown])
-    problems = [
-        Problem(file=source.name, line=line, where=".".join(part.keys), what=part.what)
-        for part, line in zip(shown, lines, strict=True)
-    ]
-    problems += [Problem(file=source.name, line=line, where="", what=what) for line, what in tree.odd[:MAX_PROBLEMS]]
-    problems.sort(key=lambda problem: problem.line)
-    rest = len(bad) - len(shown) + max(0, len(tree.odd) - MAX_PROBLEMS)
-    if rest:
-        problems.append(Problem(file=source.name, line=0, where="", what=f"and {rest:,} problems more"))
-    return problems

@@ -16,7 +16,7 @@ from typing import Any
 
 from mapper.importing.model import BadPart
 from mapper.importing.refusals import refused_scopes
-from mapper.importing.risks import risk_of
+from mapper.importing.safe_methods import risk as risk_in
 from mapper.importing.schemas import converted
 from mapper.importing.shaping import Shapes, ways_back
 from mapper.importing.sources import MAX_PROBLEMS, Source, plain
@@ -179,10 +179,15 @@ def _schemas(raw: dict[str, Any], problems: list[BadPart]) -> dict[str, Any]:
             problems.append(bad)
             made.pop(name, None)
     if len(made) < len(found):
-        references = {name: referred(schema) for name, schema in made.items()}
-        while lost := [name for name, wanted in references.items() if not wanted <= references.keys()]:
-            for name in lost:
-                del references[name], made[name]
+        users: dict[str, list[str]] = {}
+        for name, schema in made.items():
+            for wanted in referred(schema):
+                users.setdefault(wanted, []).append(name)
+        lost = [name for name in users if name not in made]
+        while lost:
+            for name in users.get(lost.pop(), ()):
+                if made.pop(name, None) is not None:
+                    lost.append(name)
     return made
 
 
@@ -234,7 +239,7 @@ def _method(
     if not isinstance(origin_id, str) or len(origin_id) > MAX_METHOD_NAME or not METHOD_NAME.fullmatch(origin_id):
         raise BadPart(f"{str(origin_id)[:60]!r} isn't a method's id", *keys, "id")
     http = raw.get("httpMethod")
-    if http not in _VERBS:
+    if not isinstance(http, str) or http not in _VERBS:
         raise BadPart(f"{str(http)[:20]!r} isn't an HTTP method that is sent", *keys, "httpMethod")
     path, holes = _path(raw.get("path"), keys)
     properties, required, locations = _parameters(raw.get("parameters", {}), holes, schemas, keys)
@@ -251,7 +256,9 @@ def _method(
     if unknown:
         raise BadPart(f"{unknown[0][:100]!r} isn't among the document's scopes", *keys, "scopes")
     name = origin_id.removeprefix(f"{api}.")
-    risk = risk_of(http, name, scopes=allowed, path=path)
+    asked = [(wire, schema) for wire, schema in properties.items() if locations[wire] in ("query", "repeat")]
+    said = str(raw.get("description", ""))[:2000]
+    risk = risk_in(http, name, scopes=allowed, path=path, said=(said,), parameters=asked)
     return DocumentMethod(
         origin_id=origin_id,
         name=name,

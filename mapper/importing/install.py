@@ -13,6 +13,7 @@ from pathlib import Path
 
 from mapper.catalog import Catalog
 from mapper.importing import google
+from mapper.importing.apart import Apart
 from mapper.importing.model import BadPart, Imported, Problem, Progress, Report, Skipped
 from mapper.importing.sources import Source
 from mapper.store.rows import Document
@@ -58,11 +59,11 @@ def import_google(
                 problems.append(source.problem(bad))
         except BadPart as bad:
             problems.append(Problem(file="index.json", line=0, where="", what=bad.what))
-    with Installer(path, google.PROVIDER, alone=alone) as installer:
+    with Installer(path, google.PROVIDER, alone=alone) as installer, Apart() as apart:
         seen: dict[tuple[str, str], tuple[str, str]] = {}
         for number, file in enumerate(files):
             progress(number, len(files), file.name)
-            document = _google(installer, file, preferred, seen, follow=follow)
+            document = _google(installer, apart, file, preferred, seen, follow=follow)
             if document is not None:
                 installer.put(document)
         progress(len(files), len(files), "")
@@ -93,17 +94,21 @@ class Installer:
         """Take in a document; one that can't be becomes a problem."""
         earlier = self._writer.base_url(document)
         try:
-            self._writer.put(document)
+            left_out = self._writer.put(document)
         except InvalidInput as error:
             self.problems.append(Problem(file=document.file, line=0, where="", what=error.message))
             return
+        self.problems += [
+            Problem(file=document.file, line=0, where=name, what=f"left out, since it couldn't be read back: {why}")
+            for name, why in left_out
+        ]
         key = (document.provider_name, document.version)
         self._put[key] = Imported(
             file=document.file,
             service="",
             version=document.version,
             main=False,
-            methods=len(document.methods),
+            methods=len(document.methods) - len(left_out),
             scopes=sum(not scope.virtual for scope in document.scopes),
             moved=earlier if earlier != document.base_url else "",
         )
@@ -170,6 +175,7 @@ def rebuild(path: Path, progress: Progress = lambda *_: None) -> None:
 
 def _google(
     installer: Installer,
+    apart: Apart,
     file: Path,
     preferred: dict[tuple[str, str], bool],
     seen: dict[tuple[str, str], tuple[str, str]],
@@ -183,21 +189,21 @@ def _google(
         installer.problems.append(Problem(file=file.name, line=0, where="", what=bad.what))
         return None
     try:
-        raw = source.json()
-        key = google.identity(raw)
+        key, document, problems = apart.read("discovery", source, preferred, set(seen))
         if key in seen:
             twin, content = seen[key]
             if content != source.sha256:
                 raise BadPart(f"{twin} is {key[0]} {key[1]} already, and says something else", "version")
             installer.skipped.append(Skipped(file=file.name, why=f"the same document as {twin}"))
             return None
-        document, parts = google.read_document(source, raw, preferred.get(key))
     except BadPart as bad:
         installer.problems.append(source.problem(bad))
         return None
-    seen[key] = file.name, source.sha256
-    installer.problems.extend(source.problem(bad) for bad in parts)
-    return document
+    installer.problems += problems
+    if document is not None:
+        seen[key] = file.name, source.sha256
+    made: Document | None = document
+    return made
 
 
 def _files(folder: Path) -> list[Path]:

@@ -47,6 +47,20 @@ def joined(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
             made = loosened(made, value)
         elif key not in ("title", "format", "default", "readOnly", "deprecated"):
             made = loosened(made, f"{key} of several parts")
+    return _listing(made)
+
+
+def _listing(made: dict[str, Any]) -> dict[str, Any]:
+    """The schema with each property that it needs among those that it lists: another part may need what this one has.
+    One that only answers have can't be needed in what is sent."""
+    needed, properties = made.get("required"), made.get("properties")
+    if not needed or properties is None:
+        return made
+    kept = [name for name in needed if not properties.get(name, {}).get("readOnly")]
+    missing: dict[str, Any] = {name: {} for name in kept if name not in properties}
+    made = {**made, "required": kept, "properties": {**properties, **missing}}
+    if not kept:
+        del made["required"]
     return made
 
 

@@ -15,11 +15,11 @@ from typing import Any
 
 from mapper.importing import shaping as forms
 from mapper.importing.logins import chosen
-from mapper.importing.model import BadPart, Progress
+from mapper.importing.model import BadPart
 from mapper.importing.parameters import Arguments, Parameters
-from mapper.importing.pointers import Keys, Pointers
-from mapper.importing.risks import risk_of
-from mapper.importing.security import Security, Ways, placement_of, settle
+from mapper.importing.pointers import MAX_STEPS, Keys, Pointers, TooMuch
+from mapper.importing.safe_methods import risk
+from mapper.importing.security import Security, Ways, placement_of, settle, signed
 from mapper.importing.servers import base_url, same_place
 from mapper.importing.shapes import Shapes
 from mapper.importing.shaping import ways_back
@@ -33,9 +33,9 @@ MAX_METHODS = 100_000
 
 _VERBS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _SENT = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
-_FIXED = r"[A-Za-z0-9._~:@!$&'()*+,=-]+"
-_SEGMENT = re.compile(rf"\{{([^{{}}/]{{1,100}})\}}((?:{_FIXED})?)|{_FIXED}")
-_STEP = 500  # operations between two signs of progress
+_LETTER = r"[A-Za-z0-9._~:@!$&'()*+,=-]"
+_SEGMENT = re.compile(rf"\{{([^{{}}/]{{1,100}})\}}({_LETTER}*)|{_LETTER}+")
+_MIXED = re.compile(rf"(?:{_LETTER}|\{{[^{{}}/]{{1,100}}\}})+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +76,7 @@ def about(raw: Any) -> About:
     return About(plain(info.get("title"), 100), own or "1", swagger)
 
 
-def read_document(
-    raw: dict[str, Any], name: str, file: str, sha256: str, progress: Progress = lambda *_: None
-) -> tuple[Document | None, list[BadPart]]:
+def read_document(raw: dict[str, Any], name: str, file: str, sha256: str) -> tuple[Document | None, list[BadPart]]:
     """A document as the service `name`, and the parts of it that couldn't be taken; None when nothing could.
 
     Raises BadPart when it is no such document.
@@ -86,7 +84,11 @@ def read_document(
     said = about(raw)
     reader = _Reader(raw, said)
     url = base_url(raw, said.swagger, reader.problems)
-    methods, placement, scopes, oauth = reader.methods(url, said.title or name, progress)
+    try:
+        methods, placement, scopes, oauth = reader.methods(url, said.title or name)
+        schemas = reader.shapes.finish()
+    except TooMuch:
+        raise BadPart(f"makes more work than a document may ({MAX_STEPS:,} steps)", "paths") from None
     if not methods:
         return None, reader.problems or [BadPart("has no operation", "paths")]
     info = raw.get("info")
@@ -104,7 +106,7 @@ def read_document(
         sha256=sha256,
         scopes=scopes,
         methods=tuple(methods),
-        schemas=reader.shapes.finish(),
+        schemas=schemas,
         placement=placement,
         oauth=oauth,
         undos=reader.undos,
@@ -129,7 +131,7 @@ class _Reader:
             self._security.read_schemes(components.get("securitySchemes"), ("components", "securitySchemes"))
 
     def methods(
-        self, url: str, title: str, progress: Progress
+        self, url: str, title: str
     ) -> tuple[list[DocumentMethod], Placement, tuple[DocumentScope, ...], OAuth | None]:
         """Every operation that can be taken, where the credential goes, the scopes, and how a login goes."""
         operations = list(self._operations())
@@ -140,9 +142,7 @@ class _Reader:
         )  # fmt: skip
         taken: set[str] = set()
         made: list[tuple[_Operation, str, str, Risk, Arguments, str]] = []
-        for number, each in enumerate(operations):
-            if number % _STEP == 0:
-                progress(number, len(operations), title)
+        for each in operations:
             try:
                 path, holes, why = _path(each.path, each.keys)
                 arguments = reading.read(
@@ -153,7 +153,7 @@ class _Reader:
                 continue
             why = why or self._elsewhere(each, url) or arguments.unsupported
             name, asked = self._name(each, taken)
-            made.append((each, name, path, risk_of(each.verb, asked, path=_fixed_path(path)), arguments, why))
+            made.append((each, name, path, self._risk(each, asked, path, arguments), arguments, why))
         granted, scopes, together = settle(
             [(each.ways, risk) for each, _, _, risk, _, _ in made], placement, self._security.declared, title
         )
@@ -177,6 +177,22 @@ class _Reader:
         self._derive(made, methods, scopes)
         oauth = chosen(self._security.logins) if placement == Placement() else None
         return methods, placement, scopes, replace(oauth, spelled=together) if oauth is not None else None
+
+    def _risk(self, each: _Operation, asked: str, path: str, arguments: Arguments) -> Risk:
+        """What an operation can do, by all that the document says of it."""
+        tags = each.raw.get("tags")
+        return risk(
+            each.verb,
+            asked,
+            path=_fixed_path(path),
+            said=(_text(each.raw.get("summary")), _text(each.raw.get("description"))),
+            tags=[tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else (),
+            parameters=[
+                (name, self.shapes.followed(schema))
+                for name, schema in arguments.properties.items()
+                if arguments.locations[name] in ("query", "repeat")
+            ],
+        )
 
     def _derive(
         self,
@@ -260,6 +276,8 @@ class _Reader:
                     ways = common
                     if "security" in operation:
                         ways = self._security.ways(operation["security"], (*here, "security"))
+                    if why := _signed(operation, item, self._raw):
+                        ways = Ways(why=why)
                 except BadPart as bad:
                     self.problems.append(bad)
                     if count > MAX_METHODS:
@@ -309,6 +327,19 @@ def _method_name(text: str) -> str:
     return name if METHOD_NAME.fullmatch(name) else ""
 
 
+def _signed(*holders: Mapping[str, Any]) -> str:
+    """Why an operation's requests must be signed, as AWS's gateway says it beside `security`; "" when they needn't."""
+    for holder in holders:
+        said = holder.get("x-amazon-apigateway-auth")
+        if isinstance(said, dict) and "type" in said:
+            return signed({"x-amazon-apigateway-auth": said["type"]})
+    return ""
+
+
+def _text(value: Any) -> str:
+    return value[:2000] if isinstance(value, str) else ""
+
+
 def _fixed(path: str) -> list[str]:
     return [segment for segment in path.split("/") if segment and "{" not in segment]
 
@@ -329,7 +360,7 @@ def _path(path: str, keys: Keys) -> tuple[str, tuple[str, ...], str]:
         if not segment and place == len(segments) - 1:
             continue  # a slash at the end, or the root
         match = _SEGMENT.fullmatch(segment)
-        if match is None and re.fullmatch(rf"(?:{_FIXED}|\{{[^{{}}/]{{1,100}}\}})+", segment):
+        if match is None and _MIXED.fullmatch(segment):
             why = "a part of its path holds more than one name, or one behind other text."
             holes += re.findall(r"\{([^{}]+)\}", segment)
             continue

@@ -12,6 +12,11 @@ from urllib.parse import unquote
 from mapper.importing.model import BadPart
 
 Keys = tuple[str, ...]
+MAX_STEPS = 2_000_000  # places of one document that are looked at
+
+
+class TooMuch(Exception):
+    """A document makes more work than any should: nothing of it is taken."""
 
 
 class Pointers:
@@ -20,6 +25,13 @@ class Pointers:
     def __init__(self, root: Any) -> None:
         self._root = root
         self._ends: dict[str, tuple[Any, str]] = {}
+        self._left = MAX_STEPS
+
+    def spend(self, steps: int = 1) -> None:
+        """Count work that a document makes. Raises TooMuch."""
+        self._left -= steps
+        if self._left < 0:
+            raise TooMuch
 
     def end(self, reference: Any, keys: Keys) -> tuple[Any, str]:
         """What a reference leads to in the end, and the pointer to it. `keys` lead to who refers. Raises BadPart."""
@@ -46,9 +58,11 @@ class Pointers:
 
     def object(self, value: Any, keys: Keys) -> tuple[dict[str, Any], Keys]:
         """The object that stands here, or that is referred to here, and the keys that lead to it. Raises BadPart."""
+        self.spend()
         if isinstance(value, dict) and "$ref" in value:
             value, pointer = self.end(value["$ref"], keys)
             keys = parts(pointer)
+            self.spend(len(keys))
         if not isinstance(value, dict):
             raise BadPart("must be an object", *keys)
         return value, keys
@@ -62,6 +76,7 @@ class Pointers:
             )
         value = self._root
         for part in parts(pointer):
+            self.spend()
             if isinstance(value, dict) and part in value:
                 value = value[part]
             elif isinstance(value, list) and part.isdecimal() and len(part) < 8 and int(part) < len(value):

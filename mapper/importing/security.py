@@ -37,6 +37,13 @@ HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,60}")
 MAX_TOGETHER = 12  # scopes that one alternative may need at once
 MAX_SETS = 100  # different such sets in one document
 
+_AWS = frozenset({"x-amazon-apigateway-authtype", "x-amazon-apigateway-auth"})
+# What a signature is called where it is described as a key. Words alone: "signature" also in a header's name.
+_SIGNATURE = re.compile(
+    r"(?i)sig(?:nature)?[ -]?v[24]\b|\bawsv?4?\b|\baws4|\bx-amz-|(?<![a-z])hmac|signature|\bdigest\b|"
+    r"\bsign(?:s|ed|ing)?\s+(?:\w+\s+){0,2}requests?|"
+    r"\boauth[ _-]?1|\bhawk\b|\bntlm\b|\bnegotiate\b|\bkerberos\b|edgegrid|\bsharedkey|\bnonce\b|\bx-mac\b|\bmac auth"
+)
 _SCOPE = re.compile(r"[!-~]{1,200}")
 _BEARER = Placement()
 _CUTS = "Its document has no permission for it, so GoEx cuts one and holds to it."
@@ -140,6 +147,9 @@ class Security:
 
     def _scheme(self, raw: dict[str, Any], keys: Keys) -> _Scheme:
         kind = raw.get("type")
+        if why := signed(raw):
+            self.problems.append(BadPart(f"{why}: what needs it can't be called", *keys))
+            return _Scheme(None, why)
         if kind in ("oauth2", "openIdConnect"):
             self._oauth(raw, keys)
             if (login := login_of(raw, keys, self.problems)) is not None:
@@ -180,6 +190,23 @@ class Security:
                     self.problems.append(BadPart("isn't a scope", *here, "scopes", scope[:60]))
                     continue
                 self.declared[scope] = self.declared.get(scope) or plain(described, 300)
+
+
+def signed(scheme: Mapping[str, Any]) -> str:
+    """Why a scheme's secret can't be sent as it is: the service wants each request signed with it. "": it can.
+
+    Documents write signatures as a key in a header, since OpenAPI has no other word for them. The secret must not
+    leave as that key, so that any sign of one counts.
+    """
+    for key, value in scheme.items():
+        if key.lower() in _AWS and str(value).lower() not in ("custom", "none"):
+            return f"it wants each request signed ({str(value)[:20]!r} of AWS), which GoEx doesn't do"
+    if scheme.get("type") != "apiKey":
+        return ""
+    told = f"{scheme.get('name', '')} {scheme.get('description', '')}"[:2000]
+    told = f"{told} {' '.join(key for key in scheme if key.startswith('x-'))[:500]}"
+    found = _SIGNATURE.search(told)
+    return f"it wants each request signed ({found[0][:20]!r}), which GoEx doesn't do" if found else ""
 
 
 @dataclass(frozen=True, slots=True)

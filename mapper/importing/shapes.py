@@ -95,6 +95,11 @@ class Shapes:
                 todo.append(self._made(target.removeprefix(REF)))
         return found
 
+    def followed(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A schema made here with what it refers to, where it is a reference: its own words stay."""
+        target = schema.get("$ref", "")
+        return {**self._made(target.removeprefix(REF)), **schema} if target else schema
+
     def _made(self, name: str) -> dict[str, Any]:
         """The schema of that name, read now if it wasn't yet."""
         if name not in self.named:

@@ -17,6 +17,7 @@ from policies.reversions import undo_to_json
 
 MAX_OPS = 20_000  # of one document: beyond it nothing is derived
 _DEEP = 12
+_MOST = 2_000_000  # fields of one document that are put together; beyond it nothing has a shape
 _HOLE = re.compile(r"\{\+?([^{}]+)\}")
 _OUTPUT = re.compile(r"\s*\[?output[ -]only\b", re.IGNORECASE)
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*")
@@ -32,6 +33,7 @@ class Shapes:
     def __init__(self, resolve: Resolve) -> None:
         self._resolve = resolve
         self._known: dict[str, Shape | None] = {}
+        self._left = _MOST
 
     def of(self, schema: Any) -> Shape | None:
         """The object that a schema describes; None where it isn't plainly one."""
@@ -55,7 +57,7 @@ class Shapes:
         return f"$.{lists[0]}" if len(lists) == 1 and _PLAIN.fullmatch(lists[0]) else ""
 
     def _of(self, schema: Any, depth: int) -> Shape | None:
-        if not isinstance(schema, Mapping) or depth > _DEEP:
+        if not isinstance(schema, Mapping) or depth > _DEEP or self._left < 0:
             return None
         if isinstance(schema.get("$ref"), str):
             reference = schema["$ref"]
@@ -74,12 +76,14 @@ class Shapes:
             if inner is None:
                 return None
             fields.update(inner.fields)
+            self._left -= 1 + len(inner.fields)
             needed |= inner.needed
         kind = schema.get("type", "object" if "properties" in schema or fields else "")
         if kind != "object" and not (isinstance(kind, list) and "object" in kind):
             return None
         for name, about in schema.get("properties", {}).items():
             fields[name] = self._field(about, depth)
+        self._left -= 1 + len(fields)
         needed |= {str(name) for name in schema.get("required", ()) if isinstance(schema.get("required"), list)}
         return Shape(name="", fields=fields, needed=frozenset(needed)) if fields else None
 

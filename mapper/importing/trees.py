@@ -39,7 +39,7 @@ class Tree:
     def lines(self, wanted: Sequence[tuple[str, ...]]) -> list[int]:
         """For each list of keys the line (1-based) of the last one, or of the longest beginning that is there."""
         if self.marks is None:
-            return _json_lines(self.text, wanted)
+            return json_lines(self.text, wanted)
         return [self._marked(keys) for keys in wanted]
 
     def _marked(self, keys: tuple[str, ...]) -> int:
@@ -176,7 +176,7 @@ class _Wanted:
     line: int = 0
 
 
-def _json_lines(text: str, wanted: Sequence[tuple[str, ...]]) -> list[int]:
+def json_lines(text: str, wanted: Sequence[tuple[str, ...]]) -> list[int]:
     """One pass over the text for all of them."""
     root = _Wanted(line=1)
     for keys in wanted:

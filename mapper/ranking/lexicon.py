@@ -46,6 +46,21 @@ class GeneralLexicon:
     worlds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # what isn't here -> requests about it
 
 
+@dataclass(frozen=True, slots=True)
+class Products:
+    """Names of products: those that are nothing else, and those that are ordinary words, too."""
+
+    names: frozenset[str]
+    words: frozenset[str]
+
+
+@cache
+def products() -> Products:
+    """The products that people name. Raises InvalidInput for a broken file."""
+    found = _read("products")
+    return Products(frozenset(found.get("names", ())), frozenset(found.get("words", ())))
+
+
 def of_service(provider: str, name: str) -> ServiceLexicon:
     """The lexicon of a provider's service; empty when there is none. Raises InvalidInput for a broken file."""
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,60}", provider) or not re.fullmatch(r"[A-Za-z0-9_-]{1,60}", name):

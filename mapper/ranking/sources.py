@@ -16,7 +16,7 @@ from mapper.catalog import Catalog
 from mapper.ranking import lexicon
 from mapper.ranking.lexicon import ServiceLexicon
 from mapper.store import names
-from mapper.store.reading import Store
+from mapper.store.reading import ServiceUnreadable, Store
 from policies.catalog import Risk, Scope, Service
 
 ELSEWHERE = ""
@@ -131,7 +131,9 @@ def _imported(store: Store) -> Iterator[tuple[Family, Mapping[str, str], list[Ra
     facts = {fact.name: fact for fact in store.facts()}
     of_service: dict[str, list[Ranked]] = {}
     for entry in store.entries(main=False):
-        fact = facts[entry.service]
+        fact = facts.get(entry.service)
+        if fact is None:
+            continue  # its service can't be read
         of_service.setdefault(entry.service, []).append(
             Ranked(
                 service=entry.service, name=entry.name, origin_id=entry.origin_id, family=0,
@@ -160,7 +162,10 @@ def _imported(store: Store) -> Iterator[tuple[Family, Mapping[str, str], list[Ra
 
 
 def _scopes(store: Store, name: str) -> Iterable[Scope]:
-    service = store.service(name)
+    try:
+        service = store.service(name)
+    except ServiceUnreadable:
+        return ()
     return service.scopes.values() if service is not None else ()
 
 

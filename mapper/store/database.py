@@ -111,6 +111,32 @@ class StoreUnreadable(Unavailable):
     code = "catalog-unreadable"
 
 
+class ServiceUnreadable(StoreUnreadable):
+    """One imported service can't be read; the others can. `service` is its name."""
+
+    code = "service-unreadable"
+
+    def __init__(self, service: str, why: str) -> None:
+        super().__init__(
+            f"The imported service {service} can't be read: {why}.",
+            next_step=f"Remove it, then import it anew: goex catalog remove {service}",
+        )
+        self.service = service
+
+
+@contextmanager
+def of_service(name: str) -> Iterator[None]:
+    """What a service's rows hold that no import writes becomes ServiceUnreadable; SQLite's own errors pass."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", None) is not None:
+            raise  # the file, or the machine
+        raise ServiceUnreadable(name, str(error)[:200]) from error
+    except (KeyError, ValueError, TypeError, AttributeError, IndexError, RecursionError) as error:
+        raise ServiceUnreadable(name, f"it holds something that no import writes ({error!r:.100})") from error
+
+
 def open_reading(path: Path) -> sqlite3.Connection:
     """A connection that can't write. Raises FileNotFoundError where there is no file yet, else StoreUnreadable."""
     check_file(path)

@@ -11,7 +11,7 @@ from typing import Any
 
 from mapper.schemas import REF
 from mapper.store.blobs import unpack
-from mapper.store.database import translated
+from mapper.store.database import ServiceUnreadable, of_service
 from mapper.store.rows import Entry
 from mapper.store.session import Session
 from policies.catalog import Risk
@@ -43,26 +43,28 @@ class Listing(Session):
             )
 
     def entries(self, *, main: bool = True) -> Iterator[Entry]:
-        """Every method in short (of main versions alone, unless said otherwise), by number. Raises StoreUnreadable.
+        """Every method in short (of main versions alone, unless said otherwise), by number; without those that can't
+        be read. Raises StoreUnreadable.
 
         One state of the file only as long as nobody writes it: whoever keeps what this gives compares `generation`.
         """
         after = 0
         while True:
+            where = "m.id > ? AND s.main >= ? ORDER BY m.id LIMIT ?"
             with self._reading() as db:
-                found = self._entries(db, after, main) if db is not None else []
+                found = list(self._rows(db, where, (after, int(main), _CHUNK))) if db is not None else []
             if not found:
                 return
-            yield from found
-            after = found[-1].number
+            yield from (entry for _, entry in found if entry is not None)
+            after = found[-1][0]
 
     def entries_of(self, service: str) -> tuple[Entry, ...]:
         """Every method of one service in short, by name. Raises StoreUnreadable."""
         with self._reading() as db:
             if db is None:
                 return ()
-            found = self._rows(db, "s.name = ? ORDER BY m.name", (service,))
-        return tuple(found)
+            rows = list(self._rows(db, "s.name = ? ORDER BY m.name", (service,)))
+        return tuple(entry for _, entry in rows if entry is not None)
 
     def routes_of(self, service: str) -> tuple[tuple[str, str, str, str], ...]:
         """(name, provider's id, HTTP method, path) of each method that can be called. Raises StoreUnreadable."""
@@ -115,9 +117,10 @@ class Listing(Session):
             for document, schema, _ in rows:
                 known.setdefault(document, set()).add(schema)
             names = {document: frozenset(found) for document, found in known.items()}
-            with translated(self.path):
-                for document, schema, blob in rows:
-                    yield name, schema, unpacked(blob), names[document]
+            for document, schema, blob in rows:
+                with of_service(name):
+                    found = unpacked(blob)
+                yield name, schema, found, names[document]
 
     def arguments(self, service: str = "") -> Iterator[tuple[str, str, str, Any]]:
         """(service, method, argument, schema) of one service, or of all; what schemas refer to isn't followed.
@@ -133,43 +136,47 @@ class Listing(Session):
                     " JOIN service s ON s.id = d.service_id LEFT JOIN blob b ON b.id = m.detail WHERE s.name = ?",
                     (name,),
                 ).fetchall()
-            with translated(self.path):
-                for method, blob in rows:
-                    for argument, schema in unpacked(blob)["properties"].items():
-                        yield name, method, argument, schema
+            for method, blob in rows:
+                with of_service(name):
+                    properties = unpacked(blob)["properties"]
+                    pairs = list(properties.items())
+                for argument, schema in pairs:
+                    yield name, method, argument, schema
 
     # ---- inside
 
-    def _entries(self, db: sqlite3.Connection, after: int, main: bool) -> list[Entry]:
-        return self._rows(db, "m.id > ? AND s.main >= ? ORDER BY m.id LIMIT ?", (after, int(main), _CHUNK))
-
-    def _rows(self, db: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> list[Entry]:
+    def _rows(self, db: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> Iterator[tuple[int, Entry | None]]:
+        """Methods in short by their numbers; None for one that can't be read, which others don't suffer for."""
         scopes: dict[int, dict[int, str]] = {}
-        found = []
         for row in db.execute(_ENTRY + where, values).fetchall():
-            document, numbers, blob = row[8:11]
-            if document not in scopes:
-                scopes[document] = dict(
-                    db.execute("SELECT id, name FROM scope WHERE document_id = ?", (document,)).fetchall()
-                )
-            properties = unpacked(blob)["properties"]
-            found.append(
-                Entry(
-                    number=row[0],
-                    service=row[1],
-                    name=row[2],
-                    origin_id=row[3],
-                    description=row[4],
-                    http=row[5],
-                    path=row[6],
-                    risk=risk_of(row[7], row[5]),
-                    scopes=tuple(sorted(scopes[document][int(each)] for each in numbers.split())),
-                    parameters=tuple(properties),
-                    fields=self._fields(db, document, properties.get("body")),
-                    unsupported=row[11],
-                )
-            )
-        return found
+            try:
+                with of_service(str(row[1])):
+                    yield row[0], self._entry(db, row, scopes)
+            except ServiceUnreadable:
+                yield row[0], None
+
+    def _entry(self, db: sqlite3.Connection, row: Any, scopes: dict[int, dict[int, str]]) -> Entry:
+        document, numbers, blob = row[8:11]
+        if document not in scopes:
+            found = db.execute("SELECT id, name FROM scope WHERE document_id = ?", (document,)).fetchall()
+            scopes[document] = dict(found)
+        properties = unpacked(blob)["properties"]
+        if not all(isinstance(text, str) for text in (*row[1:7], row[11], *scopes[document].values())):
+            raise sqlite3.DatabaseError("it holds bytes where text belongs")
+        return Entry(
+            number=row[0],
+            service=row[1],
+            name=row[2],
+            origin_id=row[3],
+            description=row[4],
+            http=row[5],
+            path=row[6],
+            risk=risk_of(row[7], row[5]),
+            scopes=tuple(sorted(scopes[document][int(each)] for each in numbers.split())),
+            parameters=tuple(properties),
+            fields=self._fields(db, document, properties.get("body")),
+            unsupported=row[11],
+        )
 
     def _fields(self, db: sqlite3.Connection, document: int, body: Any) -> tuple[str, ...]:
         if not isinstance(body, dict):

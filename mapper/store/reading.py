@@ -2,41 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import re
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
-from typing import Any, get_args
 
 from mapper.reach import Reach
-from mapper.schemas import problem, referred
-from mapper.store import logins, reaches, waysback
-from mapper.store.blobs import unpack
-from mapper.store.database import StoreUnreadable
-from mapper.store.listing import Listing, possible, risk_of, unpacked
+from mapper.store import reaches, records, waysback
+from mapper.store.database import ServiceUnreadable, StoreUnreadable, of_service
+from mapper.store.listing import Listing, possible, risk_of
 from mapper.store.rows import ServiceFacts
 from mapper.store.session import LEAST
 from mapper.store.tools import tool_name, tool_number
-from policies.catalog import BodyFormat, CodeFacts, Location, Method, OAuth, Placement, Risk, Scope, Service
+from policies.catalog import Method, Risk, Scope, Service
 
-_METHOD = (
-    "SELECT m.name, m.origin_id, m.description, m.http, m.path, m.risk, m.body, m.unsupported, m.scopes,"
-    " m.document_id, b.data FROM method m JOIN document d ON d.id = m.document_id"
-    " JOIN service s ON s.id = d.service_id LEFT JOIN blob b ON b.id = m.detail"
-)
-_VERBS = frozenset({"", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
-_BODIES, _LOCATIONS = frozenset(get_args(BodyFormat)), frozenset(get_args(Location))
-_KEYS = frozenset({"idempotency-key", "x-idempotency-key"})  # headers that make a repetition harmless
-_PLACE = re.compile(r"[A-Za-z0-9_-]{1,100}")
-# Google's documents name their scopes alone; where its tokens come from is known without them.
-_GOOGLE = OAuth(
-    issuer="https://accounts.google.com",
-    client="confidential",
-    parameters=MappingProxyType({"access_type": "offline", "prompt": "consent"}),
-)
-# Google's own library adds these, and its documents leave them out of each method's arguments.
-_GOOGLE_QUERY = ("alt", "prettyPrint", "quotaUser", "fields", "uploadType", "$alt")
 _IDS = (
     "SELECT s.name, m.name FROM method m JOIN document d ON d.id = m.document_id JOIN service s ON s.id = d.service_id"
     " WHERE m.{} = ? ORDER BY s.main DESC, s.name LIMIT 50"
@@ -82,6 +58,7 @@ class Store(Listing):
                     imported=max((at for _, at in files.get(row[0], ())), default=""),
                 )
                 for row in rows
+                if all(isinstance(text, str) for text in (*row[1:5], *row[6:9]))
             )
 
     def service(self, name: str) -> Service | None:
@@ -89,7 +66,7 @@ class Store(Listing):
         with self._reading() as db:
             if db is None or not possible(name):
                 return None
-            return self._keep(("service", name), lambda: self._service(db, name))
+            return self._keep(("service", name), lambda: records.service_of(db, name, StoredMethods(self, name)))
 
     def method(self, service: str, name: str) -> Method | None:
         """One method, its arguments' schemas complete. Raises StoreUnreadable."""
@@ -99,10 +76,11 @@ class Store(Listing):
             key = ("method", service, name)
             kept = self._kept(key)
             if kept is None:
-                row = db.execute(f"{_METHOD} WHERE s.name = ? AND m.name = ?", (service, name)).fetchone()
-                if row is None:
-                    return None
-                kept, cost = self._method(db, service, row)
+                with of_service(service):
+                    row = db.execute(f"{records.METHOD} WHERE s.name = ? AND m.name = ?", (service, name)).fetchone()
+                    if row is None:
+                        return None
+                    kept, cost = records.method_of(records.Schemas(db, row[9]), service, row)
                 self._put(key, kept, cost)
             made: Method = kept
             return made
@@ -132,6 +110,18 @@ class Store(Listing):
                 return 0
             row = db.execute("SELECT methods FROM service WHERE name = ?", (service,)).fetchone()
             return int(row[0]) if row else 0
+
+    def uncallable(self, service: str) -> str:
+        """Why no method of a service can be called; "" when one can, or there is none. Raises StoreUnreadable."""
+        with self._reading() as db:
+            if db is None or not possible(service):
+                return ""
+            rows = db.execute(
+                "SELECT m.unsupported, count(*) FROM method m JOIN document d ON d.id = m.document_id"
+                " JOIN service s ON s.id = d.service_id WHERE s.name = ? GROUP BY 1 ORDER BY 2 DESC",
+                (service,),
+            ).fetchall()
+        return "" if not rows or any(not why for why, _ in rows) else str(rows[0][0])
 
     def named(self, method: str) -> tuple[str, ...]:
         """The full names of methods that have this name in some service. Raises StoreUnreadable."""
@@ -179,7 +169,9 @@ class Store(Listing):
         with self._reading() as db:
             if db is None:
                 return {}
-            known = self._keep(("service", service), lambda: self._service(db, service))
+            known = self._keep(
+                ("service", service), lambda: records.service_of(db, service, StoredMethods(self, service))
+            )
             if known is None:
                 return {}
             found: dict[str, Reach] = {}
@@ -226,127 +218,6 @@ class Store(Listing):
             rows = db.execute(query, (value,)).fetchall()
         return tuple(f"{service}.{method}" for service, method in rows)
 
-    def _service(self, db: sqlite3.Connection, name: str) -> Service | None:
-        row = db.execute(
-            "SELECT id, title, description, base_url, placement, provider, provider_name, version, main"
-            " FROM service WHERE name = ?",
-            (name,),
-        ).fetchone()
-        if row is None:
-            return None
-        scopes: dict[str, Scope] = {}
-        for scope, described, risk, virtual in db.execute(
-            "SELECT c.name, c.description, c.risk, c.virtual FROM scope c JOIN document d ON d.id = c.document_id"
-            " WHERE d.service_id = ? ORDER BY c.name",
-            (row[0],),
-        ).fetchall():
-            worst = max(risk_of(risk), scopes[scope].risk) if scope in scopes else risk_of(risk)
-            scopes[scope] = Scope(service=name, name=scope, description=described, risk=worst, virtual=bool(virtual))
-        placement = Placement(**json.loads(row[4]))
-        if not _PLACE.fullmatch(placement.header) or placement.format.count("{secret}") != 1:
-            raise sqlite3.DatabaseError(f"{name} has no place for its credential")
-        if not all(isinstance(text, str) for text in (*row[1:4], *row[5:8], *scopes)):
-            raise sqlite3.DatabaseError(f"{name} holds bytes where text belongs")
-        return Service(
-            name=name,
-            title=row[1],
-            description=row[2],
-            base_url=row[3],
-            methods=StoredMethods(self, name),
-            scopes=MappingProxyType(scopes),
-            placement=placement,
-            source="imported",
-            provider=row[5],
-            provider_name=row[6],
-            version=row[7],
-            main=bool(row[8]),
-            oauth=_GOOGLE if row[5] == "google" else logins.of_service(db, row[0]),
-            code=CodeFacts(query=_GOOGLE_QUERY) if row[5] == "google" else CodeFacts(),
-        )
-
-    def _method(self, db: sqlite3.Connection, service: str, row: Any) -> tuple[Method, int]:
-        """The method of a row of `_METHOD`, and what keeping it counts for."""
-        (name, origin_id, description, http, path, risk, body, unsupported, scopes, document, blob) = row
-        detail = unpacked(blob)
-        properties, required, locations = detail["properties"], detail["required"], detail["locations"]
-        definitions, cost = self._definitions(db, document, referred(properties))
-        wrong = _odd(row[:8], locations, required) or next(
-            (
-                found
-                for schema in (*properties.values(), *definitions.values())
-                if (found := problem(schema, defs=definitions))
-            ),
-            "",
-        )
-        if wrong:
-            raise sqlite3.DatabaseError(f"{service}.{name}: {wrong}")
-        parameters: dict[str, Any] = {
-            "type": "object",
-            "properties": properties,
-            "required": required,
-            "additionalProperties": False,
-        }
-        if definitions:
-            parameters["$defs"] = definitions
-        numbers = [int(number) for number in scopes.split()]
-        key = next((one for one, place in locations.items() if place == "header" and one.lower() in _KEYS), "")
-        named = dict(db.execute("SELECT id, name FROM scope WHERE document_id = ?", (document,)).fetchall())
-        method = Method(
-            service=service,
-            name=name,
-            description=description,
-            http=http,
-            path=path,
-            parameters=parameters,
-            locations=MappingProxyType(locations),
-            scopes=tuple(sorted(named[number] for number in numbers)),
-            risk=risk_of(risk, http),
-            body=body,
-            origin_id=origin_id,
-            unsupported=unsupported,
-            undo=waysback.of_method(db, document, origin_id),
-            defaults={key: "$action.key"} if key else {},
-            idempotency=key,
-        )
-        return method, cost + 20 * len(blob)
-
-    def _definitions(self, db: sqlite3.Connection, document: int, wanted: set[str]) -> tuple[dict[str, Any], int]:
-        """The schemas named, and all that they refer to."""
-        found: dict[str, Any] = {}
-        cost = 0
-        todo = sorted(wanted)
-        while todo:
-            name = todo.pop()
-            if name in found:
-                continue
-            row = db.execute(
-                "SELECT b.data FROM schema c JOIN blob b ON b.id = c.blob_id WHERE c.document_id = ? AND c.name = ?",
-                (document, name),
-            ).fetchone()
-            if row is None:
-                raise sqlite3.DatabaseError(f"the schema {name!r} is missing")
-            found[name] = unpack(row[0])
-            cost += 8 * len(row[0])
-            todo.extend(referred(found[name]) - found.keys())
-        return found, cost
-
-
-def _odd(row: Any, locations: Mapping[str, Any], required: Any) -> str:
-    """What about a method isn't as every importer writes it; "" when nothing is."""
-    texts = (*row[:5], row[6], row[7])
-    http, path, body, unsupported = row[3], row[4], row[6], row[7]
-    if not all(isinstance(text, str) for text in texts):
-        return "it holds bytes where text belongs"
-    if http not in _VERBS and not unsupported:
-        return f"{http[:20]!r} isn't an HTTP method that is sent"
-    if http and (not path.startswith("/") or {".", ".."} & set(path.split("/"))):
-        return f"{path[:60]!r} isn't a path"
-    if body not in _BODIES or not set(locations.values()) <= _LOCATIONS:
-        return "an argument has no place"
-    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
-        return "what it needs isn't a list of names"
-    return ""
-
 
 class StoredMethods(Mapping[str, Method]):
     """The methods of one stored service by name: each is read when it is looked at, and names alone cost little."""
@@ -371,4 +242,4 @@ class StoredMethods(Mapping[str, Method]):
         return name in self._store.method_names(self._service)
 
 
-__all__ = ("Store", "StoreUnreadable", "StoredMethods")
+__all__ = ("ServiceUnreadable", "Store", "StoreUnreadable", "StoredMethods")

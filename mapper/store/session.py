@@ -92,6 +92,7 @@ class Session:
                 self._db = open_reading(self.path)
             except FileNotFoundError:
                 return None
+            self._db.text_factory = _text
             self._db.set_progress_handler(lambda: time.monotonic() > self._until, _STEPS)
             self._file = (found.st_dev, found.st_ino)
             self._version = -1
@@ -125,3 +126,11 @@ class Session:
     def _forget(self) -> None:
         self._cache.clear()
         self._cached = 0
+
+
+def _text(raw: bytes) -> str | bytes:
+    """A cell's text; its bytes where they are none, so that one such row doesn't hide the others."""
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return raw

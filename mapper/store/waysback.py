@@ -43,6 +43,17 @@ def remove(db: sqlite3.Connection, document: int) -> None:
     db.execute("DELETE FROM way_back WHERE document_id = ?", (document,))
 
 
+def origins(db: sqlite3.Connection, document: int) -> tuple[str, ...]:
+    """The provider's ids of a document's methods that have a way back."""
+    rows = db.execute("SELECT origin_id FROM way_back WHERE document_id = ?", (document,)).fetchall()
+    return tuple(str(origin) for (origin,) in rows)
+
+
+def forget(db: sqlite3.Connection, document: int, origin_id: str) -> None:
+    """Forget what was derived for one method."""
+    db.execute("DELETE FROM way_back WHERE document_id = ? AND origin_id = ?", (document, origin_id))
+
+
 def of_method(db: sqlite3.Connection, document: int, origin_id: str) -> UndoTemplate | None:
     """What was derived for a method; None where nothing was. Raises sqlite3.DatabaseError for what no import writes."""
     try:

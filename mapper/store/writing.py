@@ -20,9 +20,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from mapper.store import logins, names, reaches, waysback
+from mapper.store import logins, names, reaches, records, waysback
 from mapper.store.blobs import pack
-from mapper.store.database import open_writing, translated
+from mapper.store.database import ServiceUnreadable, of_service, open_writing, translated
 from mapper.store.rows import Document, DocumentMethod, Kept
 from mapper.store.tools import tool_name, tool_number
 from policies.catalog import Risk
@@ -35,6 +35,7 @@ CREATE TABLE IF NOT EXISTS owner (
     provider_name TEXT NOT NULL
 ) WITHOUT ROWID
 """
+_UNWRITABLE = (sqlite3.DataError, sqlite3.InterfaceError, sqlite3.ProgrammingError)  # a value, not the file
 _SPARE_PAGES = 0.2  # the part of the file that may lie idle before it is written anew
 
 
@@ -72,12 +73,16 @@ class Writer:
 
     # ---- documents
 
-    def put(self, document: Document) -> None:
-        """Take in a document, in place of its earlier self. Raises InvalidInput, and then nothing of it is kept."""
+    def put(self, document: Document) -> list[tuple[str, str]]:
+        """Take in a document, in place of its earlier self; returns the methods that were left out since they couldn't
+        be read back, and why. Raises InvalidInput, and then nothing of it is kept."""
         with translated(self.path):
             self._db.execute("SAVEPOINT document")
             try:
-                self._put(document)
+                return self._put(document)
+            except (UnicodeError, RecursionError, OverflowError, ValueError, TypeError, *_UNWRITABLE) as error:
+                self._db.execute("ROLLBACK TO document")
+                raise InvalidInput(f"{document.file} holds what can't be written: {str(error)[:100]}.") from error
             except BaseException:
                 self._db.execute("ROLLBACK TO document")
                 raise
@@ -144,6 +149,7 @@ class Writer:
         """Make it so; what was put is named first. Returns the new generation."""
         self.name_services()
         with translated(self.path):
+            self._check_services()
             self._db.execute(
                 "DELETE FROM blob WHERE id NOT IN (SELECT blob_id FROM schema UNION ALL SELECT detail FROM method)"
             )
@@ -156,7 +162,18 @@ class Writer:
 
     # ---- inside
 
-    def _put(self, document: Document) -> None:
+    def _check_services(self) -> None:
+        """Raise InvalidInput where what was put couldn't be read back as a service."""
+        for (name,) in self._db.execute(
+            "SELECT DISTINCT s.name FROM service s JOIN document d ON d.service_id = s.id WHERE d.imported = ?",
+            (self._now,),
+        ).fetchall():
+            try:
+                records.service_of(self._db, name, {})
+            except ServiceUnreadable as error:
+                raise InvalidInput(f"{name} can't be imported: {error.__cause__}.") from error
+
+    def _put(self, document: Document) -> list[tuple[str, str]]:
         key = _key(document)
         service: int | None = None
         earlier = self._db.execute(
@@ -181,6 +198,33 @@ class Writer:
             self._method(document, document_id, method, scopes)
         self._touched.add(key[:2])
         self._preferred[key] = document.preferred
+        return self._left_out(document_id or 0)
+
+    def _left_out(self, document: int) -> list[tuple[str, str]]:
+        """Remove the methods of a document that a reader would refuse: their names, and why."""
+        schemas = records.Schemas(self._db, document)
+        wrong: dict[int, tuple[str, str]] = {}
+        with_undo = waysback.origins(self._db, document)
+        rows = self._db.execute(f"{records.METHOD} WHERE m.document_id = ?", (document,)).fetchall()
+        ids = dict(self._db.execute("SELECT name, id FROM method WHERE document_id = ?", (document,)).fetchall())
+        for row in rows:
+            try:
+                with of_service(""):
+                    why = records.wrong_with(schemas, row)
+            except ServiceUnreadable as error:
+                why = str(error.__cause__)[:200]
+            if why:
+                wrong[ids[row[0]]] = row[0], why
+        for number in wrong:
+            self._db.execute("DELETE FROM unlocks WHERE method_id = ?", (number,))
+            self._db.execute("DELETE FROM method WHERE id = ?", (number,))
+        for origin in with_undo:
+            try:
+                with of_service(""):
+                    waysback.of_method(self._db, document, origin)
+            except ServiceUnreadable:
+                waysback.forget(self._db, document, origin)
+        return list(wrong.values())
 
     def _scopes(self, document: Document, document_id: int | None) -> dict[str, int]:
         risks: dict[str, Risk] = {}

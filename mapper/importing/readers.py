@@ -1,0 +1,79 @@
+"""What reads a document of each kind: its text in, the parsed document and its problems out. Run by `apart`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mapper.importing import functions, google, openapi
+from mapper.importing.model import BadPart, Problem
+from mapper.importing.sources import Source
+from mapper.importing.trees import Tree, json_lines, read
+from mapper.store.rows import Document
+
+MAX_PROBLEMS = 200  # that are told one by one
+
+Made = tuple[str, Document | None, list[Problem]]  # its title, what was made, what couldn't be taken
+
+
+def read_openapi(source: Source, name: str) -> Made:
+    """An OpenAPI document, as the service `name` unless it has a title. Raises Broken."""
+    tree = read(source)
+    try:
+        title = openapi.about(tree.value).title
+        document, bad = openapi.read_document(tree.value, name, source.name, source.sha256)
+    except BadPart as part:
+        return "", None, _placed([part], tree, source)
+    return title, document, _placed(bad, tree, source)
+
+
+def read_functions(source: Source, name: str) -> Made:
+    """A set of functions, as the service `name`. Raises BadPart."""
+    found, problems = functions.find(source)
+    document, more = functions.read_functions(found, name, source)
+    return "", document, [*problems, *more]
+
+
+def read_discovery(source: Source, preferred: Mapping[tuple[str, str], bool], seen: set[tuple[str, str]]) -> Any:
+    """The (name, version) of a discovery document with what was made of it and its problems; without these where it
+    is `seen`. Raises BadPart."""
+    raw = source.json()
+    key = google.identity(raw)
+    if key in seen:
+        return key, None, []
+    try:
+        document, parts = google.read_document(source, raw, preferred.get(key))
+    except BadPart as bad:
+        return key, None, [source.problem(bad)]
+    lines = json_lines(source.text, [part.keys for part in parts])  # one pass, however many there are
+    return (
+        key,
+        document,
+        [
+            Problem(file=source.name, line=line, where=".".join(part.keys), what=part.what)
+            for part, line in zip(parts, lines, strict=True)
+        ],
+    )
+
+
+READERS: Mapping[str, Callable[..., Any]] = {
+    "openapi": read_openapi,
+    "functions": read_functions,
+    "discovery": read_discovery,
+}
+
+
+def _placed(bad: list[BadPart], tree: Tree, source: Source) -> list[Problem]:
+    """The problems with their lines, in the order of the file."""
+    shown = bad[:MAX_PROBLEMS]
+    lines = tree.lines([part.keys for part in shown])
+    problems = [
+        Problem(file=source.name, line=line, where=".".join(part.keys), what=part.what)
+        for part, line in zip(shown, lines, strict=True)
+    ]
+    problems += [Problem(file=source.name, line=line, where="", what=what) for line, what in tree.odd[:MAX_PROBLEMS]]
+    problems.sort(key=lambda problem: problem.line)
+    rest = len(bad) - len(shown) + max(0, len(tree.odd) - MAX_PROBLEMS)
+    if rest:
+        problems.append(Problem(file=source.name, line=0, where="", what=f"and {rest:,} problems more"))
+    return problems

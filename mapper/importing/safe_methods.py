@@ -1,0 +1,244 @@
+"""Whether a GET, HEAD or QUERY of an imported document only reads: what its own words, path and parameters say. Pure.
+
+Rules: HTTP calls these methods safe, and documents of real services have `GET /apps.uninstall`, so that the method
+alone proves nothing. A verb of change where a verb stands (a name's first or last word, a path's last segment, a
+sentence's first word, a clause that goes on with "and", "then" or "will", a flag among the parameters) makes it a
+change, unless what stands there is plainly read as a noun. A mistake here asks once too often, which is the
+cheaper one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from mapper.importing.risks import risk_of, words
+from policies.catalog import Risk
+
+SAFE = frozenset({"GET", "HEAD", "QUERY"})
+
+
+def _set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_DELETES = _set(
+    """
+    delete remove destroy purge wipe erase clear empty uninstall terminate unregister deregister discard expunge
+    truncate drop deprovision undeploy forget abandon unpublish flush kill
+    """
+)
+_ADMINS = _set("revoke grant impersonate promote demote")
+_WRITES = _set(
+    """
+    create add insert update modify edit rename move send resend publish subscribe unsubscribe start restart reboot
+    reset stop pause resume shutdown suspend mute unmute enable disable activate deactivate reactivate lock unlock
+    archive unarchive approve reject accept decline confirm register enroll invite kick ban unban unblock trigger
+    submit upload sync synchronize resync rotate regenerate renew restore rollback undelete untrash mark unmark
+    unlike upvote downvote unfollow assign unassign attach detach associate disassociate allocate deallocate reserve
+    unreserve purchase redeem refund withdraw deposit install reinstall upgrade provision migrate reopen complete
+    finish commit abort cancel retry requeue snooze acknowledge ack dismiss reindex rebuild recheck invalidate
+    logout signout deploy redeploy reschedule pin unpin star unstar hide unhide replace overwrite save store write
+    enqueue dequeue apply toggle wake reload reply share unshare append link unlink disassociate dissociate push
+    initiate recover clean zap disconnect halt duplicate ignore
+    """
+)
+# What is as often a noun: counts where a sentence begins with it, not in a name or a path.
+_SENTENCES = _set(
+    """
+    set post put open close block release import merge run execute follow vote like book buy pay charge transfer
+    launch issue make change log sign join leave switch turn force refresh schedule clone fork copy trash ship burn
+    mint claim exchange expire scale resize queue
+    """
+)
+_CHANGES = _DELETES | _ADMINS | _WRITES
+_ASKS = _set(
+    """
+    get list search query lookup fetch count find read retrieve browse describe inspect preview validate verify
+    check estimate summarize autocomplete diff compare show view return see display lookup download export is has
+    are test calculate compute translate convert determine discover resolve explore head tell enumerate load obtain
+    provide
+    """
+)
+# Of these a name or a path makes nouns as well ("/posts/{id}/archive", "update history").
+_NOUNS = _SENTENCES | _set(
+    """
+    start stop update upload mark share commit save store reply invite refund deposit reserve purchase archive
+    upgrade install insert reset register deploy pause restore sync trigger star pin reload empty discard drop abort
+    renew confirm submit complete finish grant delegate write modify retry replace link push ignore
+    """
+)
+_OPENERS = re.compile(
+    r"(?:deprecated\W+|beta\W+|admin\W+|(?:this|the|an?)\s+(?:\w+\s+)?(?:method|endpoint|end\s?point|api|api\s+call|operation|call|"
+    r"request|resource|function|route|action|command|service)\s+|it\s+|api\s+|endpoint\s+|method\s+|please\s+|simply\s+|"
+    r"used?\s+(?:this\s+)?(?:\w+\s+){0,2}(?=to\s|for\s)|is\s+used\s+|can\s+be\s+used\s+|will\s+|to\s+|for\s+|"
+    r"(?:allows?|lets?|enables?)\s+(?:[\w'-]+\s+){0,6}?(?=to\s)|"
+    r"(?:allows?|lets?|enables?)\s+(?:you|users?|one)\s+|attempts?\s+|tries\s+|immediately\s+|permanently\s+|"
+    r"automatically\s+|manually\s+|temporarily\s+|bulk\s+|batch\s+)",
+    re.IGNORECASE,
+)
+_DETERMINERS = (
+    r"(?:the|a|an|all|any|it|its|them|this|that|these|those|your|my|his|their|one|every|each|new|existing|specified|"
+    r"given|multiple|selected|current|up|out|off|on|in|user|users|own|certain|specific)\b"
+)
+_FIRST = re.compile(rf"\W*([A-Za-z]+(?:-[a-z]+)?)\b(\s+{_DETERMINERS})?", re.IGNORECASE)
+_CLAUSE = re.compile(
+    rf"(?:,|;|\band|\bthen|\balso|\bwill)\s+(?:also\s+|then\s+|automatically\s+|optionally\s+|permanently\s+|will\s+)*"
+    rf"([a-z]+(?:-[a-z]+)?)(\s+{_DETERMINERS})?",
+    re.IGNORECASE,
+)
+_CONDITION = re.compile(r"\W*(?:to|if|when|for|you|in order)\b", re.IGNORECASE)  # what follows is advice
+_OTHERS = re.compile(r"\b(?:who|which|whom|that|whether|can|may|could)\b", re.IGNORECASE)
+_REQUEST = re.compile(r"\s+(?:a|an|this|the|your|any)\s+(?:\S+\s+)?(?:request|call|api)s?\b", re.IGNORECASE)
+_MARKS = re.compile(r"\bmark(?:s|ing)?\b[^.]{0,60}\bas\s+(?:read|seen|viewed|delivered|done|complete)", re.IGNORECASE)
+_FLAG = re.compile(
+    r"(?:\bwill\s+(?:also\s+)?|\btrue\W+(?:will\s+|to\s+|then\s+)*|^\W*(?:whether\s+(?:or\s+not\s+)?to\s+|set\s+(?:this\s+)?to\s+)?)"
+    r"([a-z]+(?:-[a-z]+)?)\b",
+    re.IGNORECASE,
+)
+# What a flag may do besides, where a read has it; "enable", "add" and the like choose what is shown.
+_FLAGS = _set(
+    """
+    delete remove destroy purge wipe erase clear revoke reset mark mute unmute recheck archive unarchive ack
+    acknowledge dismiss subscribe unsubscribe cancel restart regenerate rotate recreate reindex create update save
+    terminate
+    """
+)
+# Before a noun without an article these are verbs all the same.
+_PLAIN = _set("set mute unmute delete revoke uninstall cancel disable enable unsubscribe recheck")
+_BEGINS = _set("start stop reset sync reload update upload restore")  # of a name in camel case, nouns elsewhere
+_ACTIONS = frozenset({"action", "actions", "cmd", "command", "op", "operation", "method", "do", "act", "verb"})
+_MOST = 40  # parameters that are looked at
+
+
+def risk(
+    http: str,
+    name: str,
+    *,
+    path: str = "",
+    scopes: Iterable[str] = (),
+    said: Iterable[str] = (),
+    tags: Iterable[str] = (),
+    parameters: Iterable[tuple[str, Mapping[str, Any]]] = (),
+) -> Risk:
+    """The risk of an operation called `name`, with what its document says of it: `said` are its summary and
+    description, `parameters` the names and schemas of its query."""
+    known = risk_of(http, name, scopes=scopes, path=path)
+    return max(known, change_in(name, path, said, tags, parameters)) if http.upper() in SAFE else known
+
+
+def change_in(
+    name: str,
+    path: str,
+    said: Iterable[str] = (),
+    tags: Iterable[str] = (),
+    parameters: Iterable[tuple[str, Mapping[str, Any]]] = (),
+) -> Risk:
+    """The risk that the words of a GET speak of; `Risk.READ` where nothing says that it changes something."""
+    texts = [text for text in said if text]
+    reads = any(_first_of(text)[0] in _ASKS for text in texts)
+    found = [verb for text in texts for verb in _in_text(text, reads)]
+    found += [verb for verb in (*_in_name(name), *_in_path(path, reads)) if not (reads and verb in _WRITES)]
+    found += [verb for tag in tags if not reads and (verb := _base(tag)) in _CHANGES - _NOUNS]
+    item = path.rstrip("/").endswith("}")
+    for wire, schema in list(parameters)[:_MOST]:
+        found += _in_parameter(wire, schema, item)
+    return max((_risk(verb) for verb in found), default=Risk.READ)
+
+
+def _risk(verb: str) -> Risk:
+    if verb in _ADMINS:
+        return Risk.ADMIN
+    return Risk.DELETE if verb in _DELETES else Risk.WRITE
+
+
+def _base(word: str) -> str:
+    """A verb as it is in a list here, from its third person or a spelling with a dash."""
+    word = word.lower().replace("-", "")
+    for end, instead in (("ies", "y"), ("es", ""), ("s", "")):
+        if word.endswith(end) and (short := word[: -len(end)] + instead) in _CHANGES | _SENTENCES | _ASKS:
+            return short
+    return word
+
+
+def _in_name(name: str) -> list[str]:
+    """The verb of a name: its first word, or the last part of one that is put together."""
+    parts = [part for part in re.split(r"[^A-Za-z0-9]+", name) if part]
+    if len(parts) > 1 and parts[0].lower() in ("get", "head", "query"):
+        parts = parts[1:]
+    first, last = (words(parts[0]), words(parts[-1])) if parts else ([], [])
+    if not first or first[0] in _ASKS:
+        return []
+    found = [said[0] for said in (first, last) if said and said[0] in _CHANGES - _NOUNS]
+    if last and last[0] not in _ASKS and last[-1] in _CHANGES - _NOUNS:
+        found.append(last[-1])
+    return found
+
+
+def _in_path(path: str, reads: bool) -> list[str]:
+    """The verb of a path's last segment that is fixed, or of one that is nothing but a verb."""
+    fixed = [segment for segment in path.split("/") if segment and "{" not in segment]
+    found = []
+    for segment in fixed:
+        last = segment is fixed[-1]
+        for part in re.split(r"[.:]", segment):
+            verb, *more = words(part) or [""]
+            told = verb in _CHANGES - _NOUNS and (last or not more)
+            if told or (verb in _BEGINS and last and more and not reads):
+                found.append(verb)
+    if fixed and not reads and fixed[-1].lower() in _CHANGES:
+        found.append(fixed[-1].lower())
+    return found
+
+
+def _first_of(text: str) -> tuple[str, bool]:
+    """The verb that a sentence begins with, and whether an article or the like follows."""
+    while (opener := _OPENERS.match(text)) and opener.end():
+        text = text[opener.end() :]
+    match = _FIRST.match(text)
+    return (_base(match[1]), bool(match[2])) if match else ("", False)
+
+
+def _in_text(text: str, reads: bool) -> list[str]:
+    """The verbs of change that a description's first sentences begin or go on with."""
+    found = []
+    for sentence in re.split(r"(?<=[.!?])\s+|\n+|<[^>]{1,40}>", text[:400])[:2]:
+        verb, followed = _first_of(sentence)
+        if verb in (_DELETES | _ADMINS if reads else _CHANGES | _SENTENCES) and (followed or verb not in _NOUNS):
+            found.append(verb)
+        if (verb in _ASKS or verb in _CHANGES) and not _CONDITION.match(sentence):
+            found += _in_clauses(sentence)
+    if _MARKS.search(text[:400]):
+        found.append("mark")
+    return found
+
+
+def _in_clauses(sentence: str) -> list[str]:
+    """The verbs of change that a sentence goes on with; what others may do is no such clause."""
+    found = []
+    for clause in _CLAUSE.finditer(sentence):
+        base, plain = _base(clause[1]), clause[1].lower() in _PLAIN
+        if base not in _CHANGES | _SENTENCES or not (clause[2] or plain) or _REQUEST.match(sentence, clause.end(1)):
+            continue
+        if not _OTHERS.search(sentence[: clause.start()]):
+            found.append(base)
+    return found
+
+
+def _in_parameter(wire: str, schema: Mapping[str, Any], item: bool) -> list[str]:
+    """What a flag or a choice among the parameters says that the operation does besides; for one `item`, a choice of
+    its states filters nothing, and so sets one."""
+    verb, *more = words(wire) or [""]
+    described = str(schema.get("description", ""))[:200]
+    choices = [str(one) for one in schema.get("enum", ()) or ()]
+    if verb in _ACTIONS and not more:
+        return [base for one in choices for word in words(one)[:1] if (base := _base(word)) in _CHANGES]
+    flag = schema.get("type") == "boolean" or bool({one.lower() for one in choices} & {"true", "1", "yes"})
+    flag = flag or "set to 1" in described.lower()
+    found = [verb] if flag and verb in _FLAGS else []
+    if item and any(f"un{one}" in choices for one in choices):
+        found.append("set")
+    if flag or choices or "true" in described.lower():
+        found += [base for word in _FLAG.findall(described) if (base := _base(word)) in _FLAGS - {"remove", "clear"}]
+    return found

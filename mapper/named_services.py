@@ -1,0 +1,171 @@
+"""Which services a request names: those that are here, and products that nothing here serves.
+
+Rules: a service that the words name is never another one, whatever its words are like. A name is one of the catalog's
+(its name, its title, its host), one of `lexicon/products.toml`, or whatever stands before "API"; an ordinary word is a
+name only where a name stands ("in linear", "the linear API").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from mapper.catalog import Catalog
+from mapper.ranking import lexicon
+from policies.catalog import Service
+
+_FILLER_WORDS = """
+    api apis rest the openapi swagger http https web service services v1 v2 v3 public platform cloud and for of www app
+    com org net io dev co local example developer developers docs server gateway data core main client admin
+"""
+_FILLERS = frozenset(_FILLER_WORDS.split())
+_WORD = re.compile(r"[a-z0-9](?:[a-z0-9.'+-]*[a-z0-9])?")
+_BEFORE = frozenset(
+    ("in", "on", "via", "using", "through", "from", "to", "at", "with", "into", "onto", "inside", "within")
+)
+_AFTER = frozenset(("api", "apis", "account", "workspace"))
+_ANY_API = re.compile(
+    r"\b(?:the|our|my)\s+([A-Za-z][A-Za-z0-9.-]{2,30}(?:\s[A-Z][A-Za-z0-9.-]{1,30})?)\s+(?:rest\s+)?api\b",
+    re.IGNORECASE,
+)
+_NO_NAME = frozenset(("same", "new", "old", "right", "other", "public", "private", "following", "rest", "http", "web"))
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """`here`: the catalog's services that are named, and those that its words may be about besides where some are;
+    `absent`: names of what isn't here, where nothing that is here is meant."""
+
+    here: frozenset[str] = frozenset()
+    absent: tuple[str, ...] = ()
+
+
+class ServiceNames:
+    """The names of one state of the catalog."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._phrases: dict[tuple[str, ...], set[str]] = {}
+        self._context: set[tuple[str, ...]] = set()  # ordinary words: names where one stands
+        products = lexicon.products()
+        plain = vocabulary()
+        for service, names in _of_catalog(catalog):
+            for name in names:
+                self._phrases.setdefault(name, set()).add(service)
+                ordinary = name[0] in plain or name[0] in products.words or len(name[0]) < 4
+                if len(name) == 1 and ordinary and name[0] not in products.names:
+                    self._context.add(name)
+        self._about: dict[str, set[str]] = {}
+        for service, word in _about(catalog):
+            self._about.setdefault(word, set()).add(service)
+        known = {word for phrase in self._phrases for word in phrase}
+        for text in (*products.names, *products.words):
+            phrase = tuple(_WORD.findall(text))
+            if phrase and not (len(phrase) == 1 and phrase[0] in known):
+                self._phrases.setdefault(phrase, set())
+                if text in products.words:
+                    self._context.add(phrase)
+        self._longest = max(map(len, self._phrases), default=1)
+
+    def of(self, text: str) -> Named:
+        """What `text` names."""
+        words = [(each[0].removesuffix("'s"), each.start()) for each in _WORD.finditer(text.lower())]
+        words = [each for each in words if "@" not in text[max(each[1] - 1, 0) : each[1] + len(each[0]) + 1]]
+        here: set[str] = set()
+        absent: dict[str, None] = {}
+        at = 0
+        while at < len(words):
+            size = next((n for n in range(self._longest, 0, -1) if self._stands(words[at : at + n], words, at)), 0)
+            if size:
+                found = self._phrases[tuple(word for word, _ in words[at : at + size])]
+                here |= found
+                if not found:
+                    absent[" ".join(word for word, _ in words[at : at + size])] = None
+            at += size or 1
+        for match in _ANY_API.finditer(text):
+            phrase = tuple(_WORD.findall(match[1].lower()))
+            if phrase and not set(phrase) & _NO_NAME and not any(self._knows(word) for word in phrase) and not here:
+                absent[" ".join(phrase)] = None
+        about = {service for word, _ in words for service in self._about.get(word, ())}
+        if here:
+            return Named(frozenset(here | about))
+        return Named(absent=() if about else tuple(absent))
+
+    def _knows(self, word: str) -> bool:
+        return any(word in phrase for phrase, services in self._phrases.items() if services)
+
+    def _stands(self, found: list[tuple[str, int]], words: list[tuple[str, int]], at: int) -> bool:
+        phrase = tuple(word for word, _ in found)
+        if phrase not in self._phrases:
+            return False
+        if phrase not in self._context:
+            return True
+        before = words[at - 1][0] if at else ""
+        after = words[at + len(phrase)][0] if at + len(phrase) < len(words) else ""
+        return after in _AFTER or (before in _BEFORE and (not after or after in _BEFORE or after in ("and", "then")))
+
+
+def _bundled(catalog: Catalog) -> list[Service]:
+    """The services of a catalog that come with GoEx."""
+    found = [catalog.services[name] for name in Catalog.bundled().services if name in catalog.services]
+    return [service for service in found if service.source == "bundled"]
+
+
+def _of_catalog(catalog: Catalog) -> Iterator[tuple[str, set[tuple[str, ...]]]]:
+    """Every service with its names; Google's, which are ordinary words, by their whole titles alone."""
+    facts = catalog.store.facts() if catalog.store is not None and catalog.trouble is None else ()
+    own = {service.name: service for service in _bundled(catalog)}
+    for name, service in own.items():
+        yield name, set(_names(name, service.title, ""))
+    for fact in facts:
+        if fact.name not in own and fact.main:
+            title = fact.title if fact.provider != "google" or fact.title.lower().startswith("google ") else ""
+            own_name = fact.name if fact.provider != "google" else ""
+            yield fact.name, set(_names(own_name, title, fact.base_url if fact.provider == "openapi" else ""))
+
+
+# What people call the services that everybody has: said beside another's name, they are meant, too.
+_USUAL = {
+    "gmail": "gmail email emails mail mails inbox e-mail",
+    "google_calendar": "calendar calendars meeting meetings event events appointment",
+    "google_drive": "drive doc docs document documents",
+}
+
+
+def _about(catalog: Catalog) -> Iterator[tuple[str, str]]:
+    """(service, word) of the services that are called by ordinary words."""
+    for service in _bundled(catalog):
+        yield from ((service.name, word) for word in _USUAL.get(service.name, "").split())
+    for fact in catalog.store.facts() if catalog.store is not None and catalog.trouble is None else ():
+        if fact.provider == "google" and fact.main:
+            told = [word for word in _WORD.findall(fact.title.lower()) if word not in _FILLERS and word != "google"]
+            if len(told) == 1:
+                yield from ((fact.name, form) for form in (told[0], told[0].removesuffix("s"), f"spread{told[0]}"))
+
+
+def _names(name: str, title: str, url: str) -> Iterator[tuple[str, ...]]:
+    for text in (name.replace("_", " ").replace("-", " "), title):
+        words = tuple(word for word in _WORD.findall(text.lower()) if word not in _FILLERS)
+        if 0 < len(words) <= 4 and not all(word.isdigit() for word in words):
+            yield words
+    host = re.match(r"https?://([^/:]+)", url)
+    if host and not re.fullmatch(r"[0-9.]+|localhost", host[1]):
+        labels = [label for label in host[1].lower().split(".") if label not in _FILLERS]
+        if labels and len(labels[-1]) <= 2 and len(labels) > 1:
+            labels.pop()
+        if labels:
+            yield (labels[-1],)
+
+
+@cache
+def vocabulary() -> Collection[str]:
+    """The ordinary words that the lexicon's own examples are made of."""
+    general = lexicon.general()
+    texts: Iterable[str] = (*general.elsewhere, *(ask for asks in general.worlds.values() for ask in asks))
+    return frozenset(word for text in texts for word in _WORD.findall(text.lower())) | frozenset(
+        word for words in general.verbs.values() for text in words for word in _WORD.findall(text.lower())
+    )
+
+
+__all__ = ("Named", "ServiceNames")

@@ -1,0 +1,202 @@
+"""Rows of the catalog's file as services and methods, judged alike when they are written and when they are read.
+
+Rules: `wrong_with` is all that decides whether a method can be read, so that an import leaves out what a reader would
+refuse; what is wrong with a row is wrong with its service alone (`mapper.store.database.of_service`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, get_args
+
+from mapper.schemas import problem, referred
+from mapper.store import logins, waysback
+from mapper.store.blobs import unpack
+from mapper.store.database import of_service
+from mapper.store.listing import risk_of, unpacked
+from policies.catalog import BodyFormat, CodeFacts, Location, Method, OAuth, Placement, Scope, Service
+
+METHOD = (
+    "SELECT m.name, m.origin_id, m.description, m.http, m.path, m.risk, m.body, m.unsupported, m.scopes,"
+    " m.document_id, b.data FROM method m JOIN document d ON d.id = m.document_id"
+    " LEFT JOIN service s ON s.id = d.service_id LEFT JOIN blob b ON b.id = m.detail"
+)
+_VERBS = frozenset({"", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
+_BODIES, _LOCATIONS = frozenset(get_args(BodyFormat)), frozenset(get_args(Location))
+_KEYS = frozenset({"idempotency-key", "x-idempotency-key"})  # headers that make a repetition harmless
+_PLACE = re.compile(r"[A-Za-z0-9_-]{1,100}")
+# Google's documents name their scopes alone; where its tokens come from is known without them.
+_GOOGLE = OAuth(
+    issuer="https://accounts.google.com",
+    client="confidential",
+    parameters=MappingProxyType({"access_type": "offline", "prompt": "consent"}),
+)
+# Google's own library adds these, and its documents leave them out of each method's arguments.
+_GOOGLE_QUERY = ("alt", "prettyPrint", "quotaUser", "fields", "uploadType", "$alt")
+
+
+class Schemas:
+    """The schemas of one document, each read and judged once."""
+
+    def __init__(self, db: sqlite3.Connection, document: int) -> None:
+        self.db = db
+        self.document = document
+        self._found: dict[str, tuple[Any, int]] = {}
+        self._good: set[str] = set()
+        rows = db.execute("SELECT id, name FROM scope WHERE document_id = ?", (document,)).fetchall()
+        self.scopes: dict[int, str] = dict(rows)
+
+    def closed(self, wanted: Iterable[str]) -> tuple[dict[str, Any], int]:
+        """The schemas named with all that they refer to, and what keeping them counts for."""
+        found: dict[str, Any] = {}
+        cost = 0
+        todo = sorted(wanted)
+        while todo:
+            name = todo.pop()
+            if name in found:
+                continue
+            found[name], size = self._read(name)
+            cost += 8 * size
+            todo.extend(referred(found[name]) - found.keys())
+        return found, cost
+
+    def wrong(self, wanted: Iterable[str]) -> str:
+        """What is wrong with the schemas named, or with one that they refer to; "" when nothing is."""
+        todo = sorted(wanted)
+        passed: set[str] = set()
+        while todo:
+            name = todo.pop()
+            if name in self._good or name in passed:
+                continue
+            passed.add(name)
+            schema, _ = self._read(name)
+            below = referred(schema)
+            for each in below:
+                self._read(each)
+            if found := problem(schema, defs=below):
+                return found
+            todo.extend(below - passed)
+        self._good |= passed
+        return ""
+
+    def _read(self, name: str) -> tuple[Any, int]:
+        if name not in self._found:
+            row = self.db.execute(
+                "SELECT b.data FROM schema c JOIN blob b ON b.id = c.blob_id WHERE c.document_id = ? AND c.name = ?",
+                (self.document, name),
+            ).fetchone()
+            if row is None:
+                raise sqlite3.DatabaseError(f"the schema {name!r} is missing")
+            self._found[name] = unpack(row[0]), len(row[0])
+        return self._found[name]
+
+
+def wrong_with(schemas: Schemas, row: Any) -> str:
+    """What makes a row of `METHOD` unreadable; "" when nothing does. Raises sqlite3.DatabaseError, or what values of
+    another form than an import writes raise."""
+    detail = unpacked(row[10])
+    properties = detail["properties"]
+    found = _odd(row[:8], detail["locations"], detail["required"]) or schemas.wrong(referred(properties))
+    if found:
+        return found
+    known = referred(properties)
+    return next((wrong for schema in properties.values() if (wrong := problem(schema, defs=known))), "")
+
+
+def method_of(schemas: Schemas, service: str, row: Any) -> tuple[Method, int]:
+    """The method of a row of `METHOD`, and what keeping it counts for. Raises as `wrong_with`."""
+    (name, origin_id, description, http, path, risk, body, unsupported, scopes, document, blob) = row
+    if wrong := wrong_with(schemas, row):
+        raise sqlite3.DatabaseError(f"{name}: {wrong}")
+    detail = unpacked(blob)
+    properties, required, locations = detail["properties"], detail["required"], detail["locations"]
+    definitions, cost = schemas.closed(referred(properties))
+    parameters: dict[str, Any] = {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
+    if definitions:
+        parameters["$defs"] = definitions
+    key = next((one for one, place in locations.items() if place == "header" and one.lower() in _KEYS), "")
+    method = Method(
+        service=service,
+        name=name,
+        description=description,
+        http=http,
+        path=path,
+        parameters=parameters,
+        locations=MappingProxyType(locations),
+        scopes=tuple(sorted(schemas.scopes[int(number)] for number in scopes.split())),
+        risk=risk_of(risk, http),
+        body=body,
+        origin_id=origin_id,
+        unsupported=unsupported,
+        undo=waysback.of_method(schemas.db, document, origin_id),
+        defaults={key: "$action.key"} if key else {},
+        idempotency=key,
+    )
+    return method, cost + 20 * len(blob)
+
+
+def service_of(db: sqlite3.Connection, name: str, methods: Mapping[str, Method]) -> Service | None:
+    """The service of that name; None where there is none. Raises ServiceUnreadable."""
+    with of_service(name):
+        row = db.execute(
+            "SELECT id, title, description, base_url, placement, provider, provider_name, version, main"
+            " FROM service WHERE name = ?",
+            (name,),
+        ).fetchone()
+        if row is None:
+            return None
+        scopes: dict[str, Scope] = {}
+        for scope, described, risk, virtual in db.execute(
+            "SELECT c.name, c.description, c.risk, c.virtual FROM scope c JOIN document d ON d.id = c.document_id"
+            " WHERE d.service_id = ? ORDER BY c.name",
+            (row[0],),
+        ).fetchall():
+            worst = max(risk_of(risk), scopes[scope].risk) if scope in scopes else risk_of(risk)
+            scopes[scope] = Scope(service=name, name=scope, description=described, risk=worst, virtual=bool(virtual))
+        placement = Placement(**json.loads(row[4]))
+        if not _PLACE.fullmatch(placement.header) or placement.format.count("{secret}") != 1:
+            raise sqlite3.DatabaseError("it has no place for its credential")
+        if not all(isinstance(text, str) for text in (*row[1:4], *row[5:8], *scopes)):
+            raise sqlite3.DatabaseError("it holds bytes where text belongs")
+        return Service(
+            name=name,
+            title=row[1],
+            description=row[2],
+            base_url=row[3],
+            methods=methods,
+            scopes=MappingProxyType(scopes),
+            placement=placement,
+            source="imported",
+            provider=row[5],
+            provider_name=row[6],
+            version=row[7],
+            main=bool(row[8]),
+            oauth=_GOOGLE if row[5] == "google" else logins.of_service(db, row[0]),
+            code=CodeFacts(query=_GOOGLE_QUERY) if row[5] == "google" else CodeFacts(),
+        )
+
+
+def _odd(row: Any, locations: Mapping[str, Any], required: Any) -> str:
+    """What about a method isn't as every importer writes it; "" when nothing is."""
+    texts = (*row[:5], row[6], row[7])
+    http, path, body, unsupported = row[3], row[4], row[6], row[7]
+    if not all(isinstance(text, str) for text in texts):
+        return "it holds bytes where text belongs"
+    if http not in _VERBS and not unsupported:
+        return f"{http[:20]!r} isn't an HTTP method that is sent"
+    if http and (not path.startswith("/") or {".", ".."} & set(path.split("/"))):
+        return f"{path[:60]!r} isn't a path"
+    if body not in _BODIES or not set(locations.values()) <= _LOCATIONS:
+        return "an argument has no place"
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+        return "what it needs isn't a list of names"
+    return ""

@@ -1,0 +1,96 @@
+"""A GET that changes something is asked for as a change; one that only reads stays a read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mapper.catalog import Catalog
+from mapper.importing import install
+from mapper.importing.files import import_openapi
+from mapper.importing.safe_methods import change_in
+from policies.catalog import Risk
+from tests.mapper.importing.openapi_documents import document
+
+CHANGES: list[tuple[str, str, str, dict[str, Any], Risk]] = [
+    ("apps_uninstall", "/apps.uninstall", "Uninstalls your app from a workspace.", {}, Risk.DELETE),
+    ("auth_revoke", "/auth.revoke", "Revokes a token.", {}, Risk.ADMIN),
+    ("views_publish", "/views.publish", "Publish a static view for a User.", {}, Risk.WRITE),
+    ("dialog_open", "/dialog.open", "Open a dialog with a user", {}, Risk.WRITE),
+    ("", "/remove/lock/{lock}", "", {}, Risk.DELETE),
+    ("", "/rides/{id}/cancel", "", {}, Risk.WRITE),
+    ("startScan", "/scans/startScan", "", {}, Risk.WRITE),
+    ("getThing", "/servers/{id}/restart", "", {}, Risk.WRITE),
+    ("GET_TerminateInstances", "/", "", {}, Risk.DELETE),
+    ("doIt", "/it", "This endpoint allows you to delete the account.", {}, Risk.DELETE),
+    ("readMail", "/mail/{id}", "Returns a message and marks it as read.", {}, Risk.WRITE),
+    ("getJob", "/jobs/{id}", "Get a job", {"delete": {"type": "boolean"}}, Risk.DELETE),
+    ("getTag", "/tag/{id}", "Retrieve tag information, set muted status, recheck all in tag.", {}, Risk.WRITE),
+    ("getTag", "/tag/{id}", "Get single tag", {"muted": {"enum": ["muted", "unmuted"]}}, Risk.WRITE),
+    ("listWatches", "/watch", "List all", {"recheck_all": {"type": "string", "enum": ["1"]}}, Risk.WRITE),
+    ("getBox", "/box", "Get", {"action": {"type": "string", "enum": ["purge", "show"]}}, Risk.DELETE),
+    ("getMail", "/mail/{id}", "Get", {"peek": {"type": "boolean", "description": "If true, will mark it"}}, Risk.WRITE),
+]  # fmt: skip
+READS: list[tuple[str, str, str, dict[str, Any]]] = [
+    ("getPost", "/posts/{id}", "Get a post.", {}),
+    ("listUpdates", "/updates", "List updates, with what was added, deleted, or updated.", {}),
+    ("pulls.checkMerged", "/pulls/{n}/merge", "Check if a pull request has been merged", {}),
+    ("deployKeys", "/deploy_keys/{id}", "A deploy key", {}),
+    ("", "/archive", "Returns the archive of the day.", {}),
+    ("acl.list", "/calendars/{id}/acl", "List who may see and change a calendar.", {}),
+    ("find", "/things", "To retrieve things, send a GET request to this address.", {"deleted": {"type": "boolean"}}),
+    ("listMail", "/mail", "List mail", {"status": {"enum": ["read", "unread"]}}),
+    ("getOrder", "/orders/{id}", "Order details", {"include_deleted": {"type": "boolean"}}),
+    ("listStarted", "/runs", "Lists the runs.", {"start": {"type": "integer"}, "stop": {"type": "integer"}}),
+    ("getDroplet", "/droplets/{id}", "Enables an authenticated app to find an installation.", {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "said", "parameters", "least"), CHANGES, ids=[each[1] + each[0] for each in CHANGES]
+)
+def test_what_says_that_it_changes_something_is_a_change(
+    name: str, path: str, said: str, parameters: dict[str, Any], least: Risk
+) -> None:
+    assert change_in(name, path, (said,), (), parameters.items()) is least
+
+
+@pytest.mark.parametrize(("name", "path", "said", "parameters"), READS)
+def test_what_only_reads_stays_a_read(name: str, path: str, said: str, parameters: dict[str, Any]) -> None:
+    assert change_in(name, path, (said,), (), parameters.items()) is Risk.READ
+
+
+def test_a_tag_counts_where_nothing_says_that_it_reads() -> None:
+    assert change_in("x", "/x", (), ("Delete",)) is Risk.DELETE
+    assert change_in("x", "/x", ("Get the thing",), ("Delete",)) is Risk.READ
+
+
+def test_the_bundled_gets_say_what_they_do() -> None:
+    for method in Catalog.bundled().methods():
+        if method.http in ("GET", "HEAD"):
+            places = method.locations
+            asked = [(n, s) for n, s in method.parameters["properties"].items() if places[n] in ("query", "repeat")]
+            assert change_in(method.name, method.path, (method.description,), (), asked) <= method.risk, method.id
+
+
+def test_an_imported_get_is_asked_for_as_what_it_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(install, "rebuild", lambda *_: None)
+    get = {"responses": {"200": {"description": "ok"}}}
+    muted = {"name": "muted", "in": "query", "schema": {"$ref": "#/components/schemas/Muted"}}
+    uuid = {"name": "uuid", "in": "path", "required": True, "schema": {"type": "string"}}
+    made = document(
+        {
+            "/apps.uninstall": {"get": {**get, "description": "Uninstalls your app from a workspace."}},
+            "/tags/{uuid}": {"get": {**get, "operationId": "getTag", "parameters": [uuid, muted]}},
+            "/tags": {"get": {**get, "operationId": "listTags", "summary": "List the tags"}},
+            "/x": {"head": {**get, "operationId": "revokeKey"}},
+        },
+        components={"schemas": {"Muted": {"type": "string", "enum": ["muted", "unmuted"]}}},
+    )
+    (tmp_path / "svc.json").write_text(json.dumps(made))
+    import_openapi(tmp_path / "catalog.db", tmp_path / "svc.json", "svc")
+    risks = {name: risk.word for name, _, risk in Catalog.open(tmp_path / "catalog.db").outlines("svc")}
+    assert risks == {"apps.uninstall.get": "delete", "getTag": "write", "listTags": "read", "revokeKey": "admin"}

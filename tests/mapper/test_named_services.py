@@ -1,0 +1,123 @@
+"""A service that a request's words name is never another one, whether it is here or not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from mapper.broad_methods import is_broad
+from mapper.catalog import Catalog
+from mapper.embedded import EmbeddedProposer
+from mapper.importing import install
+from mapper.importing.files import import_openapi
+from mapper.importing.install import rebuild
+from mapper.named_services import ServiceNames
+from tests.mapper.importing.openapi_documents import document
+
+HERE = (
+    "Gitea", "GitLab", "OpenAI", "Stripe", "Linear", "Notion", "Jira", "Zendesk", "PagerDuty", "Twilio", "Mailgun",
+    "DigitalOcean", "Hetzner Cloud", "Bitbucket", "Asana", "Trello", "Airtable", "Zoom", "Sentry", "Vercel", "Netlify",
+    "Shopify", "HubSpot", "Telegram Bot", "Kestrelbase", "Quillmark", "Vexport", "Ombrafile", "Tarnsy", "Plinthworks",
+    "Petshop",
+)  # fmt: skip
+ABSENT = (
+    "mattermost", "gerrit", "codeberg", "forgejo", "anthropic", "mistral", "paypal", "adyen", "clickup", "basecamp",
+    "freshdesk", "intercom", "opsgenie", "vonage", "sendgrid", "linode", "vultr", "phabricator", "todoist", "wrike",
+    "nocodb", "webex", "bugsnag", "heroku", "cloudflare", "woocommerce", "salesforce", "whatsapp", "supabase", "zulip",
+    "rocket.chat",
+)  # fmt: skip
+ASKED = (
+    "delete the {} file file-abc123",
+    "file a {} issue about the login page",
+    "send a message on {}",
+    "list my {} files",
+    "create a repository in {}",
+)
+
+
+@pytest.fixture(scope="module")
+def proposer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedProposer]:
+    folder = tmp_path_factory.mktemp("named")
+    folder.chmod(0o700)
+    item = [{"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}]
+    text = {"requestBody": {"content": {"application/json": {"schema": {"properties": {"text": {"type": "string"}}}}}}}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(install, "rebuild", lambda *_: None)
+        for title in HERE:
+            paths = {
+                "/files": {"get": {"operationId": "listFiles", "summary": "List files"}},
+                "/files/{id}": {
+                    "parameters": item, "delete": {"operationId": "deleteFile", "summary": "Delete a file"}
+                },
+                "/issues": {"post": {"operationId": "createIssue", "summary": "File an issue", **text}},
+                "/messages": {"post": {"operationId": "sendMessage", "summary": "Send a message", **text}},
+                "/repositories": {"post": {"operationId": "createRepository", "summary": "Create a repository"}},
+            }  # fmt: skip
+            file = folder / f"{title}.json"
+            file.write_text(json.dumps(document(paths, info={"title": f"{title} API", "version": "1"}, servers=[])))
+            import_openapi(folder / "catalog.db", file)
+    rebuild(folder / "catalog.db")
+    yield EmbeddedProposer(Catalog.open(folder / "catalog.db"))
+
+
+@pytest.mark.parametrize("title", HERE)
+def test_a_service_that_is_here_is_the_one(proposer: EmbeddedProposer, title: str) -> None:
+    wanted = title.lower().replace(" ", "_")
+    for words in ASKED:
+        if title in ("Linear", "Notion", "Zoom", "Telegram Bot") and not words.endswith("{}"):
+            continue  # ordinary words, which name a service only where a name stands
+        proposed = proposer.propose(words.format(title.lower()))
+        services = {reading.method.service for reading in proposed.readings}
+        assert services <= {wanted}, (words, services)
+        assert services or not proposed.sure
+
+
+@pytest.mark.parametrize("name", ABSENT)
+def test_a_service_that_isnt_here_is_said_to_be_missing(proposer: EmbeddedProposer, name: str) -> None:
+    for words in ASKED:
+        proposed = proposer.propose(words.format(name))
+        assert proposed.declined and not proposed.sure and proposed.readings == ()
+        assert name in proposed.notes[0] and "goex catalog import openapi" in proposed.notes[0]
+
+
+def test_the_api_of_anything_is_a_name(proposer: EmbeddedProposer) -> None:
+    proposed = proposer.propose("use the Frobnicator API to delete file 7")
+    assert proposed.declined and "frobnicator" in proposed.notes[0]
+
+
+@pytest.mark.parametrize("words", ["wipe the openai file file-abc", "file a gitea issue", "delete the jira file f-1"])
+def test_what_comes_with_goex_is_not_taken_for_it(words: str) -> None:
+    proposed = EmbeddedProposer(Catalog.bundled()).propose(words)
+    assert proposed.readings == () and proposed.declined and "not in the catalog" in proposed.notes[0]
+
+
+def test_two_services_may_be_named() -> None:
+    named = ServiceNames(Catalog.bundled())
+    assert named.of("post the github issue to slack").here == {"github", "slack"}
+    assert named.of("email the stripe invoice to bob").absent == ()  # the mail is meant
+    assert named.of("write to bob@stripe.com").absent == ()
+    assert named.of("send msg to #ops") == named.of("")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "delete my file report.pdf from drive",
+        "remove report.pdf in google drive",
+        "delete file 1AbCdEfGhIjKlMnOpQrSt from google drive",
+        "trash the file budget-2026 in google drive",
+    ],
+)
+def test_one_file_isnt_the_whole_trash(words: str) -> None:
+    readings = EmbeddedProposer(Catalog.bundled()).propose(words).readings
+    assert readings and not is_broad(readings[0].method)
+    broad = [place for place, reading in enumerate(readings) if is_broad(reading.method)]
+    narrow = [place for place, reading in enumerate(readings) if not is_broad(reading.method)]
+    assert not broad or min(broad) > max(narrow)
+
+
+def test_who_wants_the_trash_emptied_gets_it() -> None:
+    readings = EmbeddedProposer(Catalog.bundled()).propose("empty the trash in google drive").readings
+    assert readings[0].method.id == "google_drive.files.emptyTrash"
