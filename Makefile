@@ -49,6 +49,15 @@ format: setup ## Rewrite the code in the one style
 protos: setup ## Generate goex/rpc/ from protos/
 	@$(BIN)/python protos/generate.py
 
+.PHONY: reference
+reference: setup ## Write the generated pages of docs/ anew
+	@$(BIN)/python -m tools.reference
+	@$(BIN)/python -m tools.assurance
+
+.PHONY: docs
+docs: reference ## Build the site of docs/ into .cache/site
+	@.ci/docs
+
 .PHONY: check-protos
 check-protos: setup ## See whether goex/rpc/ is what protos/ says
 	@$(BIN)/python protos/generate.py --check

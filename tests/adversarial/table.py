@@ -1,4 +1,4 @@
-"""`python -m tests.adversarial.table`: the attacks as SECURITY.md has them; with `--write` it is put there."""
+"""`python -m tests.adversarial.table`: the attacks as docs/attacks.md has them; with `--write` it is put there."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.adversarial import (
 from tests.adversarial.registry import Attack, Where
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "SECURITY.md"
+PAGE = ROOT / "docs" / "attacks.md"
 BEGIN = "<!-- attacks: `python -m tests.adversarial.table --write` -->"
 END = "<!-- end of the attacks -->"
 
