@@ -49,6 +49,10 @@ format: setup ## Rewrite the code in the one style
 protos: setup ## Generate goex/rpc/ from protos/
 	@$(BIN)/python protos/generate.py
 
+.PHONY: trace
+trace: services ## Count the files and functions that run for one action; writes trace.json
+	@$(BIN)/python -m tools.trace $(ARGS)
+
 .PHONY: reference
 reference: setup ## Write the generated pages of docs/ anew
 	@$(BIN)/python -m tools.reference
