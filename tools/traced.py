@@ -29,7 +29,7 @@ def _note(frame: FrameType, event: str, _: Any) -> None:
 
 
 def _functions() -> list[str]:
-    """`file:qualified name` of each function that ran; comprehensions and the bodies of modules and classes aren't functions."""
+    """`file:qualified name` of each function that ran, without comprehensions and bodies of modules and classes."""
     return sorted(
         f"{code.co_filename.removeprefix(f'{ROOT}/')}:{code.co_qualname}"
         for code in list(_ran)
