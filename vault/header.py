@@ -120,11 +120,29 @@ class Restored:
         return cls(at=datetime.fromisoformat(value["at"]), by=str(value["by"]), generation=int(value["generation"]))
 
 
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How far a log outside the vault had come: it has `rows` at least, and the hash of that row is `hash`."""
+
+    rows: int
+    hash: bytes
+
+    def to_json(self) -> JsonValue:
+        return [self.rows, self.hash.hex()]
+
+    @classmethod
+    def from_json(cls, value: JsonValue) -> Reached:
+        """Raises TypeError or ValueError for anything else than `to_json` made."""
+        rows, text = value
+        return cls(int(rows), bytes.fromhex(text))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
     """The sealed state of a vault: the root secret, the approval passphrase's verifier, and every record's entry.
 
-    `payload` are the keys of payloads, newest first; while there is none, it is the root secret's work.
+    `payload` are the keys of payloads, newest first; while there is none, it is the root secret's work. `reached` is
+    how far the log had come when it was noted last; None in a vault that was never told.
     """
 
     root: Secret
@@ -132,6 +150,7 @@ class Ledger:
     entries: Mapping[str, Entry] = field(default_factory=dict)  # by record id
     payload: tuple[Secret, ...] = ()
     restored: Restored | None = None
+    reached: Reached | None = None
 
     @property
     def payload_keys(self) -> tuple[Secret, ...]:
@@ -160,6 +179,7 @@ class Ledger:
             canonical(
                 {
                     **({"payload": [key.reveal().hex() for key in self.payload]} if self.payload else {}),
+                    **({"reached": self.reached.to_json()} if self.reached else {}),
                     **({"restored": self.restored.to_json()} if self.restored else {}),
                     "root": self.root.reveal().hex(),
                     "approval": self.approval.to_json(),
@@ -188,6 +208,7 @@ class Ledger:
             root=root,
             payload=payload,
             restored=Restored.from_json(read["restored"]) if "restored" in read else None,
+            reached=Reached.from_json(read["reached"]) if "reached" in read else None,
             approval=Approval.from_json(read["approval"]),
             entries={
                 record_id: Entry(

@@ -18,7 +18,7 @@ from vault import errors
 from vault.approval import Approval
 from vault.backup import Kept, keep, seal_backup
 from vault.errors import ApprovalBackoff, PayloadAltered, VaultSealed, WrongPassphrase
-from vault.header import Header, Ledger, Restored
+from vault.header import Header, Ledger, Reached, Restored
 from vault.keys import Cost, Protector, check_passphrase, same_passphrase
 from vault.sealing import Random, Unopened, derive, open_payload, seal_payload
 from vault.secret import Secret
@@ -139,6 +139,20 @@ class Keeping:
         """How this vault came back from a backup, if it did. Raises VaultSealed."""
         with self._lock:
             return self._need().ledger.restored
+
+    # ---- the log ----
+
+    @property
+    def reached(self) -> Reached | None:
+        """How far the log had come when it was noted last. Raises VaultSealed."""
+        with self._lock:
+            return self._need().ledger.reached
+
+    def note_reached(self, reached: Reached) -> None:
+        """Note how far the log has come. On disk when it returns. Raises VaultUnwritable, VaultSealed, VaultChanged."""
+        with self._lock:
+            now = self._need()
+            self._write(now, dataclasses.replace(now.ledger, reached=reached))
 
     # ---- the approval passphrase ----
 

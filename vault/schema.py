@@ -43,9 +43,10 @@ from vault.errors import (
     VaultUnwritable,
 )
 
-# 2: the ledger may hold payload keys and the note of a restore; records may be of more formats. A file of 1 opens as it
-# is, and the first write makes it one of 2, so that an older GoEx doesn't write away what it can't read.
-SCHEMA_VERSION = 2
+# 2: the ledger may hold payload keys and the note of a restore; records may be of more formats. 3: the ledger may hold
+# how far the log had come. An older file opens as it is, and the first write makes it one of the newest, so that an
+# older GoEx doesn't write away what it can't read.
+SCHEMA_VERSION = 3
 APPLICATION_ID = 0x476F4578
 
 # Fixed text: SQLite keeps it as written, and it is compared on every opening.

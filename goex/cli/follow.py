@@ -288,7 +288,7 @@ def _show_refused(out: Output, id: str, outcome: dict[str, Any]) -> None:
         call = f" [{shown(str(one['call']))}]" if one.get("call") else ""
         out.say(f"  refused{times}: {shown(str(one.get('request')))}{call}")
         out.block(shown(str(one.get("reason"))), indent=4)
-    wider = dict.fromkeys(str(one["call"]) for one in refused if one.get("call"))
+    wider = dict.fromkeys(str(one["call"]) for one in refused if one.get("call") and not one.get("held"))
     if wider:
         methods = " ".join(f"--method {shown(name)}" for name in wider)
         out.say(f"  To let the program do that, too, ask anew: goex exec --again {id} {methods}")

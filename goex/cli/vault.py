@@ -79,20 +79,37 @@ def init(
 
 
 @app.command("unlock")
-def unlock(passphrase_fd: PassphraseFd = -1, as_json: Json = False) -> None:
+def unlock(
+    passphrase_fd: PassphraseFd = -1,
+    accept_log: Annotated[
+        bool,
+        typer.Option(
+            "--accept-log",
+            help="Go on with a log that is older than the vault knows it, or another one. No grant, agent or rule of "
+            "before holds then. Asks for the approval passphrase.",
+        ),
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Unseal the vault for the running daemon."""
     out = Output(as_json)
     from goex.cli.connect import connect
+    from goex.cli.prompt import with_presence
     from goex.cli.secretinput import read_passphrase
     from goex.rpc import goex_pb2 as pb
 
     with connect(out) as client:
-        request = pb.VaultUnlockRequest()
+        request = pb.VaultUnlockRequest(accept_log=accept_log)
         if client.status().keyed_by == "passphrase":
             request.passphrase = read_passphrase(
                 "Vault passphrase: ", what="The vault's passphrase", descriptor=passphrase_fd
             )
-        reply = client.call("Person/VaultUnlock", request, pb.VaultStatus)
+
+        def call(approval_passphrase: str) -> pb.VaultStatus:
+            request.approval_passphrase = approval_passphrase
+            return client.call("Person/VaultUnlock", request, pb.VaultStatus)
+
+        reply = with_presence(call)
     say_status(out, reply)
 
 

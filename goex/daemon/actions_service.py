@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from goex import __version__
@@ -210,7 +210,16 @@ def owned(engine: Engine, id: str, asker: Asker) -> ActionRow:
     return row
 
 
-def earlier_program(engine: Engine, request: pb.ExecuteRequest, asker: Asker) -> Code | None:
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """A program that is asked for once more, and the methods that were found in it: it is held to what it writes out
+    in their calls, so naming one of them again doesn't free its arguments."""
+
+    action: Code
+    found: frozenset[str] = frozenset()
+
+
+def earlier_program(engine: Engine, request: pb.ExecuteRequest, asker: Asker) -> Earlier | None:
     """The program that is asked for once more, as it was; None where none is. Raises InvalidInput."""
     if not request.code.again:
         return None
@@ -220,10 +229,17 @@ def earlier_program(engine: Engine, request: pb.ExecuteRequest, asker: Asker) ->
             "A program that is run again is as it was.", next_step="Leave out its text, language and profile."
         )
     row = owned(engine, request.code.again, asker)
-    earlier = row.the_plan().action if row.plan else row.action()
+    plan = row.the_plan() if row.plan else None
+    earlier = plan.action if plan else row.action()
     if not isinstance(earlier, Code):
         raise InvalidInput(f"{row.id} isn't a program.", next_step="goex log --kind code lists those that are.")
-    return earlier
+    if plan is None and request.code.methods:
+        raise InvalidInput(
+            f"What {row.id} calls was never found out, so nothing can be named beside it.",
+            next_step="Ask for the program itself: goex exec --code FILE",
+        )
+    permits = plan.resolved["permits"] if plan else ()
+    return Earlier(earlier, frozenset(f"{each['service']}.{each['method']}" for each in permits if each["lines"]))
 
 
 def _intent(text: str) -> str:
@@ -255,7 +271,7 @@ def revert_wish(request: pb.RevertRequest) -> Wish:
     return Wish(action=action, detach=request.detach, ask_seconds=request.ask_seconds)
 
 
-def wish(request: pb.ExecuteRequest, earlier: Code | None = None) -> Wish:
+def wish(request: pb.ExecuteRequest, earlier: Earlier | None = None) -> Wish:
     """Parse what is asked for; sizes first. `earlier` is the program that it asks for again. Raises InvalidInput."""
     action: Action | None = None
     intent = proposal = ""
@@ -366,7 +382,7 @@ def _files(files: pb.FilesProgram) -> Action:
     return action_from_json({**made, "more": list(files.more)})
 
 
-def _code(code: pb.CodeProgram, earlier: Code | None) -> Action:
+def _code(code: pb.CodeProgram, earlier: Earlier | None) -> Action:
     """A program for services; or an earlier one once more, with its services and methods and those named beside."""
     if len(code.services) > MOST_SERVICES or len(code.methods) > MOST_METHODS:
         raise InvalidInput(
@@ -374,10 +390,12 @@ def _code(code: pb.CodeProgram, earlier: Code | None) -> Action:
         )
     _short(code.language, code.profile, code.again, *code.services, *code.methods)
     if earlier is not None:
+        action = earlier.action
+        added = [name for name in code.methods if name not in earlier.found]
         return replace(
-            earlier,
-            services=tuple(dict.fromkeys((*earlier.services, *code.services))),
-            methods=tuple(dict.fromkeys((*earlier.methods, *code.methods))),
+            action,
+            services=tuple(dict.fromkeys((*action.services, *code.services))),
+            methods=tuple(dict.fromkeys((*action.methods, *added))),
         )
     if len(code.program) > LONGEST_PROGRAM:
         raise InvalidInput(

@@ -24,10 +24,10 @@ from grpc_reflection.v1alpha import reflection
 
 from goex import __version__
 from goex.config import Config
-from goex.daemon import rollback
 from goex.daemon.acceptor import Acceptor, Registry, private
 from goex.daemon.accounts_service import AccountsService
 from goex.daemon.actions_service import ActionsService
+from goex.daemon.anchor import Anchor
 from goex.daemon.audit_service import AuditService
 from goex.daemon.autoseal import WORDS, AutoSeal, Why
 from goex.daemon.calls import Callers, Readable
@@ -35,7 +35,7 @@ from goex.daemon.custody import Custody
 from goex.daemon.databases_service import DatabasesService
 from goex.daemon.desk import Daemon, Desk
 from goex.daemon.lending import Lending
-from goex.daemon.opening import open_at_start
+from goex.daemon.opening import Opening, open_at_start
 from goex.daemon.person_service import PersonService
 from goex.daemon.polkit import Polkit
 from goex.daemon.reversions_service import ReversionsService
@@ -44,10 +44,9 @@ from goex.daemon.vault_service import VaultService
 from goex.engine.core import Core, Settings
 from goex.engine.engine import Engine
 from goex.engine.holds import Holds
-from goex.engine.ledger import Ledger, LedgerAltered
+from goex.engine.ledger import Ledger
 from goex.engine.mapping import Mappings
 from goex.engine.peers import Presence, Sessions
-from goex.engine.recovery import recover
 from goex.engine.retention import Retention
 from goex.engine.reversions import Reversions
 from goex.journal.chain import Journal, utc_now
@@ -99,6 +98,7 @@ class App:
     journal: Journal = field(init=False)
     ledger: Ledger = field(init=False)
     custody: Custody = field(init=False)
+    anchor: Anchor = field(init=False)
     lending: Lending = field(init=False)
     catalog: Catalog = field(init=False)
     sandbox: DockerSandbox = field(init=False)
@@ -122,7 +122,7 @@ class App:
         unused = self.config.grants.unused_days
         self.ledger = Ledger(self.journal, self.clock, timedelta(days=unused) if unused else None)
         self.custody = Custody(self.paths.vault_db)
-        self.custody.opened = self._opened
+        self.anchor = Anchor(self.journal, self.custody)
         self.lending = Lending(self.custody)
         self.catalog = Catalog.open(self.paths.catalog)
         self.presence = Presence(self.config.ask.presence_seconds, self.clock)
@@ -190,6 +190,7 @@ class App:
             clock=self.clock,
         )
         self.engine = Engine(core, Mappings(core, self._the_mapper, self.custody.connected))
+        self.custody.opened = Opening(self.journal, self.custody, self.anchor, self.reversions, self.engine).opened
         self.holds = Holds(self.engine)
         self.retention = Retention(self.engine)
 
@@ -209,6 +210,7 @@ class App:
             await self._listen()
         await open_at_start(self.custody, os.environ)
         self.autoseal.start()
+        self.anchor.start()
         self._sweeping = asyncio.create_task(self._sweep())
         if self.config.model.configured:  # its client takes seconds to load, in which nobody else would be answered
             self._warming = asyncio.create_task(asyncio.to_thread(importlib.import_module, "openai"))
@@ -217,6 +219,7 @@ class App:
         """Take nothing new, let what runs end, and leave nothing behind."""
         if self._sweeping is not None:
             self._sweeping.cancel()
+        await self.anchor.close()
         await self.autoseal.close()
         await self.engine.drain(DRAIN_SECONDS)
         for acceptor in self._acceptors:
@@ -232,6 +235,7 @@ class App:
                 self.custody.flush_uses()
                 stopped: dict[str, object] = {"pid": os.getpid(), **self.custody.noted()}
                 self.journal.append("daemon-stop", facts=stopped)
+                await self.anchor.write()
         self.custody.seal()
         self.journal.close()
 
@@ -245,6 +249,7 @@ class App:
             self.custody.flush_uses()
             if self.journal.unlocked:
                 self.journal.append("vault-seal", facts={**self.custody.noted(), "why": why, "by": by})
+                await self.anchor.write()
         except GoexError as error:
             log.error("sealing goes on, though not all of it could be written: %s", error)
         finally:
@@ -255,44 +260,6 @@ class App:
     async def _end_acting(self) -> None:
         for row in self.engine.core.actions.in_states((State.ALLOWED, State.PREPARED, State.RUNNING)):
             await self.engine.cancel(row.id, why="the vault was sealed")
-
-    async def _opened(self) -> None:
-        """The vault is open: now the journal can be written, grants believed, and the past settled."""
-        vault = self.custody.vault
-        first = not self.journal.unlocked
-        try:
-            if first:
-                self.journal.unlock(vault.derive("journal"))
-            rollback.check(self.journal, vault)
-        except GoexError:
-            self.custody.seal()
-            raise
-        for damage in vault.damage():
-            log.error("account %s/%s was altered: %s", damage.service, damage.name, damage.what)
-            facts = {"account": f"{damage.service}/{damage.name}", "what": damage.what}
-            self.journal.append("account-altered", facts=facts)
-        if not first:
-            self.journal.append("vault-unlock", facts=rollback.noted(vault))
-            return
-        started = {"pid": os.getpid(), "version": __version__, **rollback.noted(vault)}
-        self.journal.append("daemon-start", facts=started)
-        try:
-            self.ledger.load(vault.derive("ledger"))
-        except LedgerAltered as error:
-            log.error("no grant is believed: %s", error)
-            self.journal.append("ledger-altered", facts={"problem": error.message})
-            self.ledger.distrust(vault.derive("ledger"))
-        self.reversions.load(vault.derive("reversions"))
-        if self.reversions.trouble:
-            log.error("no added undo pair is believed: %s", self.reversions.trouble)
-        self.engine.core.rules.load(vault.derive("rules"))
-        if self.engine.core.rules.trouble:
-            log.error("no rule permits anything: %s", self.engine.core.rules.trouble)
-        for session in self.ledger.sessions():
-            if session.startswith("conn-"):  # that connection is gone; a terminal may still be there
-                self.ledger.end_session(session)
-        self.ledger.forget_unused()
-        await recover(self.engine)
 
     # ---- parts
 
@@ -307,6 +274,7 @@ class App:
             polkit=Polkit(self.config.ask.polkit),
             actions=actions,
             daemon=Daemon(status=self._status, seal=lambda by: self.seal("asked", by), stop=self.stop),
+            acknowledge=self.anchor.acknowledge,
         )
         agent_backend = await self._serve("agent", actions, {})
         user_backend = await self._serve(

@@ -149,14 +149,21 @@ def _read(request: Any) -> None:
         )
 
 
+async def _before_reply(service: Any) -> None:
+    if (last := getattr(service, "before_reply", None)) is not None:
+        await last()
+
+
 def unary(function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    """A unary call whose errors travel."""
+    """A unary call whose errors travel. A service with `before_reply` has it awaited before it answers."""
 
     @functools.wraps(function)
     async def wrapped(self: Any, request: Any, context: Any) -> Any:
         try:
             _read(request)
-            return await function(self, request, context)
+            reply = await function(self, request, context)
+            await _before_reply(self)
+            return reply
         except GoexError as error:
             await abort(context, error)
         except Exception:
@@ -167,7 +174,7 @@ def unary(function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[An
 
 
 def streaming(function: Callable[..., AsyncIterator[Any]]) -> Callable[..., AsyncIterator[Any]]:
-    """A streaming call whose errors travel."""
+    """A streaming call whose errors travel. A service with `before_reply` has it awaited before the stream ends."""
 
     @functools.wraps(function)
     async def wrapped(self: Any, request: Any, context: Any) -> AsyncIterator[Any]:
@@ -175,6 +182,7 @@ def streaming(function: Callable[..., AsyncIterator[Any]]) -> Callable[..., Asyn
             _read(request)
             async for item in function(self, request, context):
                 yield item
+            await _before_reply(self)
         except GoexError as error:
             await abort(context, error)
         except Exception:

@@ -31,7 +31,7 @@ from vault.unsealed import LiveLease, discard
 
 log = logging.getLogger("goex.daemon")
 
-Opened = Callable[[], Awaitable[None]]
+Opened = Callable[[str], Awaitable[None]]  # with who accepts whatever log is there; "": nobody
 
 
 class WrongApproval(Denied):
@@ -129,12 +129,20 @@ class Custody:
         except OSError:
             return "it was sealed"
 
-    async def unlock(self, passphrase: Secret) -> None:
-        """Unseal. Raises WrongPassphrase, KeyringError, VaultAbsent."""
+    async def unlock(self, passphrase: Secret, present: Callable[[], Awaitable[str]] | None = None) -> None:
+        """Unseal. With `present`, which proves that the person is there and returns who that is, a log that isn't the
+        one that the vault knows is accepted. Raises WrongPassphrase, KeyringError, VaultAbsent."""
         async with self._changing:
             vault = self.vault
+            was = vault.state
             await asyncio.to_thread(vault.unlock, _protector(vault.keyed_by, passphrase))
-            await self._tell()
+            try:
+                by = await present() if present is not None else ""
+            except BaseException:
+                if was == "sealed":
+                    vault.seal()
+                raise
+            await self._tell(by)
 
     async def rotate(
         self,
@@ -258,10 +266,10 @@ class Custody:
         if self._vault is not None and self._vault.state == "unsealed":
             self._vault.flush_uses()
 
-    async def _tell(self) -> None:
+    async def _tell(self, by: str = "") -> None:
         self._believed = False
         if self.opened is not None:
-            await self.opened()
+            await self.opened(by)
         self._believed = True
         self.used()
         with suppress(OSError):

@@ -54,6 +54,7 @@ class Desk:
     polkit: Polkit
     actions: ActionsService
     daemon: Daemon
+    acknowledge: Callable[[], Awaitable[None]]  # waits until what was changed can't be undone by an older file
 
     async def present(self, context: Any, passphrase: str, what: str) -> Peer:
         """Raises PresenceDue unless the person showed themselves here, now or lately."""
@@ -83,3 +84,7 @@ class DeskCalls:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
+
+    async def before_reply(self) -> None:
+        """See `unary`."""
+        await self._desk.acknowledge()

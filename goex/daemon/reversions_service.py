@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
 from goex.daemon.calls import unary
-from goex.daemon.desk import Desk
+from goex.daemon.desk import Desk, DeskCalls
 from goex.engine.reversions import Added, Reversions
 from goex.rpc import reversions_pb2 as pb
 from goex.rpc import reversions_pb2_grpc as rpc
@@ -27,7 +27,7 @@ MAX_PROPOSALS = 100  # that are remembered
 MAX_SHOWN = 5000
 
 
-class ReversionsService(rpc.ReversionsServicer):
+class ReversionsService(DeskCalls, rpc.ReversionsServicer):
     """Everything about undo pairs."""
 
     def __init__(
@@ -37,7 +37,7 @@ class ReversionsService(rpc.ReversionsServicer):
         complete: Callable[[list[dict[str, str]]], Awaitable[str]],
         confinement: Confinement,
     ) -> None:
-        self._desk = desk
+        super().__init__(desk)
         self._reversions = reversions
         self._complete = complete
         self._confinement = confinement

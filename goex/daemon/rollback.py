@@ -1,4 +1,5 @@
-"""Whether the vault's file is the one that the journal knows, or was put back from a copy.
+"""Whether the vault's file is the one that the journal knows, or was put back from a copy. `goex.daemon.anchor` is the
+other direction.
 
 Rules: the journal notes the vault's id and generation whenever it is opened, sealed or changed by the person. A file
 whose generation is smaller was put back. So was one with another id: a vault gets a new id only when it is restored
@@ -14,6 +15,7 @@ from policies.jsonvalue import JsonObject, parse
 from vault.store import Vault
 
 RESTORED = "vault-restore"
+ACCEPTED = "journal-accept"
 _KINDS = (
     "daemon-start",
     "daemon-stop",
@@ -25,6 +27,7 @@ _KINDS = (
     "vault-unlock",
     "vault-seal",
     RESTORED,
+    ACCEPTED,
 )
 
 

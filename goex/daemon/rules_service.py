@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from goex.daemon.calls import unary
-from goex.daemon.desk import Desk
+from goex.daemon.desk import Desk, DeskCalls
 from goex.engine.holding import standing
 from goex.engine.rulebook import Rulebook
 from goex.journal.chain import stamp
@@ -37,11 +37,11 @@ MAX_CASES = 8_000_000  # bytes of a table
 MAX_SHOWN = 5000  # rules in one answer
 
 
-class RulesService(rpc.RulesServicer):
+class RulesService(DeskCalls, rpc.RulesServicer):
     """Everything about rules."""
 
     def __init__(self, desk: Desk, folder: Path) -> None:
-        self._desk = desk
+        super().__init__(desk)
         self._folder = folder
 
     @property

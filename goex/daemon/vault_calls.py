@@ -28,8 +28,13 @@ class VaultCalls(DeskCalls):
 
     @unary
     async def VaultUnlock(self, request: pb.VaultUnlockRequest, context: Any) -> pb.VaultStatus:
-        self._desk.callers.peer(context)
-        await self._desk.custody.unlock(Secret(request.passphrase))
+        peer = self._desk.callers.peer(context)
+
+        async def present() -> str:
+            await self._desk.present(context, request.approval_passphrase, "Accepting the log")
+            return peer.describe()
+
+        await self._desk.custody.unlock(Secret(request.passphrase), present if request.accept_log else None)
         return vault_status(self._desk.custody.vault)
 
     @unary

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from goex.engine.engine import Engine
+from goex.engine.timeline import untouched
 from goex.engine.trust import confirmed
 from goex.journal.actions import ActionRow
 from goex.journal.chain import moment
@@ -26,11 +27,13 @@ IN_EFFECT = (State.DONE, State.PARTIAL, State.UNKNOWN)
 
 
 def hold_ends(row: ActionRow) -> datetime | None:
-    """When a held transaction has been held long enough; None for what isn't held, and for a row that was altered:
-    that is verifying's to tell."""
+    """When a held transaction has been held long enough; None for what isn't held (one that changed nothing never is),
+    and for a row that was altered: that is verifying's to tell."""
     if row.kind != "sql" or row.state not in IN_EFFECT or '"hold_hours"' not in row.plan:
         return None
     try:
+        if untouched(row):
+            return None
         hours = row.the_plan().undo.get("hold_hours")
         return moment(row.updated) + timedelta(hours=hours) if isinstance(hours, int) else None
     except (GoexError, ValueError):

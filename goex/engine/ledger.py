@@ -220,6 +220,7 @@ class Ledger:
             action_id=added[0].why if added else "",
             agent=added[0].agent if added else "",
             facts={"grants": [grant_rows.facts(grant) for grant in added], "by": by, "ledger": self._root()},
+            anchored=any(grant.width is not Width.ONCE for grant in added),
         )
         return added
 
@@ -255,6 +256,7 @@ class Ledger:
                 "revoke",
                 agent=done[0].agent,
                 facts={"grants": [grant.id for grant in done], "by": by, "why": why, "ledger": self._root()},
+                anchored=True,
             )
         return done
 
@@ -285,7 +287,7 @@ class Ledger:
             )
             self._agents[name] = agent
             self._seal(f"agent/{name}", mac)
-            transaction.append("agent-add", agent=name, facts={"by": by, "ledger": self._root()})
+            transaction.append("agent-add", agent=name, facts={"by": by, "ledger": self._root()}, anchored=True)
         return token
 
     def remove_agent(self, name: str, *, by: str) -> None:
@@ -297,7 +299,7 @@ class Ledger:
             transaction.connection.execute(delete(agents).where(agents.c.name == name))
             del self._agents[name]
             self._unseal(f"agent/{name}")
-            transaction.append("agent-remove", agent=name, facts={"by": by, "ledger": self._root()})
+            transaction.append("agent-remove", agent=name, facts={"by": by, "ledger": self._root()}, anchored=True)
 
     def changing(self, *, lasting: bool = True) -> _Changing:
         """A journal transaction after whose failure memory is what it was before."""

@@ -25,8 +25,9 @@ log = logging.getLogger("goex.engine")
 FOLLOWED_WITHIN = 60.0  # seconds in which a client that isn't detached must be back
 
 
-async def recover(engine: Engine, follow_within: float = FOLLOWED_WITHIN) -> None:
-    """Settle what an earlier daemon left. Call it once the vault is unlocked and the ledger is loaded."""
+async def recover(engine: Engine, follow_within: float = FOLLOWED_WITHIN, *, distrust: bool = False) -> None:
+    """Settle what an earlier daemon left. Call it once the vault is unlocked and the ledger is loaded. With `distrust`
+    no question is taken up and no revert finished: the journal is not the one that was written last."""
     rows = engine.core.actions.in_states({*UNDER_WAY, State.UNKNOWN})
     believed = confirmed(engine.core.journal, rows)
     for row in rows:
@@ -37,13 +38,13 @@ async def recover(engine: Engine, follow_within: float = FOLLOWED_WITHIN) -> Non
             engine.core.journal.append("action-altered", action_id=row.id, facts={"state": row.state})
             continue
         try:
-            await _one(engine, row, follow_within)
+            await _one(engine, row, follow_within, distrust=distrust)
         except GoexError as error:
             log.error("action %s stays %s: %s", row.id, row.state, error)
 
 
-async def _one(engine: Engine, row: ActionRow, follow_within: float) -> None:
-    if row.state in BEFORE_DECISION:
+async def _one(engine: Engine, row: ActionRow, follow_within: float, *, distrust: bool) -> None:
+    if row.state in BEFORE_DECISION or (row.state is State.ASKING and distrust):
         _never_began(engine, row, Event.WITHDRAW)
     elif row.state is State.ASKING:
         _take_up(engine, row, follow_within)
@@ -56,7 +57,10 @@ async def _one(engine: Engine, row: ActionRow, follow_within: float) -> None:
     else:
         plan = row.the_plan()
         if isinstance(plan.action, Revert):
-            if row.state is State.RUNNING:
+            if row.state is State.RUNNING and distrust:
+                evidence = ("It was running in an older log, and may have ended since.",)
+                engine.end(row, Problem.of(Lost("The log was put back while this ran.", evidence)), Event.LOSE)
+            elif row.state is State.RUNNING:
                 await _finish_revert(engine, row, plan)
         else:
             await _probe(engine, row, plan)

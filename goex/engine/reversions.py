@@ -80,9 +80,15 @@ class Reversions:
 
     # ---- reading
 
-    def load(self, key: bytes) -> None:
-        """Read the tables under `key`. Never raises for altered ones: `trouble` then says so."""
+    def load(self, key: bytes, *, distrust: bool = False) -> None:
+        """Read the tables under `key`; with `distrust` after forgetting what is in them. Never raises for altered ones:
+        `trouble` then says so."""
         self._key = key
+        if distrust:
+            with self._journal.transaction() as transaction:
+                transaction.connection.execute(delete(pairs))
+                transaction.connection.execute(delete(pair_uses))
+                transaction.append("pair-restore", facts={"by": "goex", "count": 0, "uses": 0, "pairs": _EMPTY})
         try:
             self._read()
         except ReversionsAltered as error:
@@ -153,7 +159,7 @@ class Reversions:
             for row in rows:
                 self._insert(transaction, row)
             facts = {"added": [_facts(row) for row in rows], "by": by, "pairs": self.root()}
-            transaction.append("pair-add", facts=facts)
+            transaction.append("pair-add", facts=facts, anchored=True)
         return rows
 
     def remove(self, hash: str, *, by: str) -> Added:
@@ -173,7 +179,7 @@ class Reversions:
             del self._added[row.hash]
             self._macs.pop(f"pair/{row.hash}")
             facts = {"removed": row.hash, "method": row.method, "by": by, "pairs": self.root()}
-            transaction.append("pair-remove", facts=facts)
+            transaction.append("pair-remove", facts=facts, anchored=True)
         return row
 
     def used(self, use: Use) -> None:
@@ -214,7 +220,7 @@ class Reversions:
                 for use in uses.values():
                     self._insert_use(transaction, use)
                 facts = {"by": by, "count": len(added), "uses": len(uses), "pairs": self.root()}
-                transaction.append("pair-restore", facts=facts)
+                transaction.append("pair-restore", facts=facts, anchored=True)
         except BaseException:
             self.load(self._key)
             raise

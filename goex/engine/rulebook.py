@@ -28,7 +28,7 @@ from policies.rules.book import RuleBook
 from policies.rules.facts import NO_CATALOG, Catalogued
 
 _LIMIT = 64 * 2**20
-_KINDS = ("rules-apply", "rules-load")
+_KINDS = ("rules-apply", "rules-load", "rules-distrust")
 
 
 class RulesAltered(Conflict):
@@ -84,10 +84,13 @@ class Rulebook:
                 next_step="Open it: goex vault unlock (or, the first time, goex vault init)",
             )
 
-    def load(self, key: bytes) -> None:
-        """Read the copy under `key`. Never raises for a copy that was altered: `trouble` then says so."""
+    def load(self, key: bytes, *, distrust: bool = False) -> None:
+        """Read the copy under `key`; with `distrust` it counts as altered until rules are applied again. Never raises
+        for a copy that was altered: `trouble` then says so."""
         self._key = key
         self.counts.load()
+        if distrust:
+            self.journal.append("rules-distrust", facts={"rules": ""})  # no files have that hash
         try:
             self._believe(self._stored())
         except RulesAltered as error:
@@ -115,7 +118,7 @@ class Rulebook:
                 )
             )
             facts = {"by": by, "rules": made.root, "files": changed, "count": len(book.policies)}
-            transaction.append("rules-apply", facts=facts)
+            transaction.append("rules-apply", facts=facts, anchored=True)
         self._book, self.in_force, self.trouble = book, made, ""
         return made
 

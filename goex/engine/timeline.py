@@ -201,7 +201,7 @@ class Timeline:
 
     async def _stands_on(self, other: ActionRow, own: Footprint, row: ActionRow) -> str:
         """Why `other`, which is later, depends on what `own` wrote; "" when it doesn't."""
-        if _class(other) is UndoClass.NOTHING or _untouched(other):
+        if _class(other) is UndoClass.NOTHING or untouched(other):
             return ""
         footprint = await self._footprint(other)
         if footprint is None:
@@ -224,7 +224,7 @@ class Timeline:
         return ""
 
     async def _wrote(self, row: ActionRow) -> bool:
-        if _untouched(row):
+        if untouched(row):
             return False
         footprint = await self._footprint(row)
         return footprint is None or bool(footprint.writes)
@@ -279,7 +279,7 @@ def _class(row: ActionRow) -> UndoClass:
     return plan.undo_class if plan is not None else UndoClass.IRREVERSIBLE
 
 
-def _untouched(row: ActionRow) -> bool:
+def untouched(row: ActionRow) -> bool:
     """Whether it is known that the action changed nothing, whatever it might have."""
     return bool(row.outcome) and parse(row.outcome, limit=_LIMIT).get("touched") is False
 

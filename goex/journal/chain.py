@@ -9,6 +9,9 @@ A transaction is synced when it returns, and with it all before it. One that not
 step before anything has an effect, before anybody is asked) is left to the next that is: it outlives this process, and
 may be gone after a power failure, together with whatever would have come of it. The head never speaks of such rows, or
 a power failure would look like a cut.
+
+The head lies beside the database, so an older copy of both fits. How far the chain has come is therefore noted in the
+vault as well (goex.daemon.anchor): a chain that doesn't hold the row that the vault knows isn't unlocked.
 """
 
 from __future__ import annotations
@@ -27,12 +30,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, desc, event, insert, select
+from sqlalchemy import Connection, desc, insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from goex.journal.head import Head, Mark, Span
 from goex.journal.prepared import Prepared, driver
-from goex.journal.schema import ROW, journal, migrate
+from goex.journal.schema import ROW, journal, migrate, open_engine
 from goex.journal.walk import GENESIS, Walk, sealed
 from policies.errors import ExitStatus, GoexError, Unavailable
 from policies.jsonvalue import JsonObject, canonical
@@ -50,6 +53,12 @@ class JournalBroken(GoexError):
 
     code = "journal-broken"
     exit_status = ExitStatus.CONFLICT
+
+
+class JournalBehind(JournalBroken):
+    """The journal is whole by itself, and isn't the one that the vault knows: an older copy, another one, or none."""
+
+    code = "journal-behind"
 
 
 class JournalFailed(Unavailable):
@@ -122,6 +131,7 @@ class Transaction:
         self.connection = connection
         self.now = now
         self.mark = mark
+        self.anchored = False  # whether a row has to be
         self._key = key
 
     def append(
@@ -133,8 +143,11 @@ class Transaction:
         facts: JsonObject | None = None,
         from_state: str = "",
         to_state: str = "",
+        anchored: bool = False,
     ) -> int:
-        """Append a row; returns its number."""
+        """Append a row; returns its number. `anchored`: the vault has to know of it before it is acknowledged, since
+        whoever could put back the journal of before would undo it."""
+        self.anchored |= anchored
         text = canonical(dict(facts or {})).decode("utf-8")
         number = self.mark.count + 1
         row = Row(number, self.now, action_id, agent, kind, from_state, to_state, text, b"")
@@ -168,7 +181,7 @@ class Journal:
         self._head = Head(head)
         self._key: bytes | None = None
         self._lock = threading.RLock()  # runtimes work in threads; rows are written one at a time
-        self.engine = _open(path)
+        self.engine = open_engine(path)
         try:
             migrate(self.engine)
             self._mark = self._end().mark
@@ -176,6 +189,8 @@ class Journal:
             raise _translated(error, path) from error
         self._path = path
         self._synced = self._mark  # how far the disk is known to have it
+        self._owed = 0
+        self._refused = ""
         self._writer: Connection | None = None
         self._behind = False  # whether the head couldn't be told of that
 
@@ -187,11 +202,35 @@ class Journal:
     def count(self) -> int:
         return self._mark.count
 
-    def unlock(self, key: bytes) -> None:
-        """Take the MAC key, and compare the head with the chain's end.
+    @property
+    def synced(self) -> Mark:
+        """How far the disk has it: no power failure makes it end before that."""
+        return self._synced
 
-        Raises JournalBroken when rows are missing, or aren't the ones that the head speaks of.
+    @property
+    def owed(self) -> int:
+        """The newest row that the vault has to know of before it is acknowledged; 0 when there was none."""
+        return self._owed
+
+    def unlock(self, key: bytes, reached: Mark | None = None) -> None:
+        """Take the MAC key, and compare the head with the chain's end, and the chain with how far it had `reached`.
+
+        Raises JournalBroken when rows are missing, or aren't the ones that the head speaks of; JournalBehind when the
+        chain isn't the one that had reached that.
         """
+        try:
+            self._unlock(key, reached)
+        except JournalBroken as error:
+            self._refused = error.message
+            raise
+        self._refused = ""
+
+    def lock(self) -> None:
+        """Forget the key: nothing is appended until it is unlocked again."""
+        with self._lock:
+            self._key = None
+
+    def _unlock(self, key: bytes, reached: Mark | None) -> None:
         span = self._head.read(key)
         if span is None and (self._head.exists() or self._mark.count):
             raise JournalBroken(
@@ -202,6 +241,12 @@ class Journal:
         problem = "" if span is None else self._misfit(end, span, key)
         if problem:
             raise JournalBroken(problem, next_step="Restore the state folder from a backup, or move it away.")
+        if reached is not None and (problem := self._behind_what(end.mark, reached)):
+            raise JournalBehind(
+                problem,
+                next_step="Put back the newest copy of the whole state folder. To go on with the log as it is, without "
+                "any grant, agent or rule of before: goex vault unlock --accept-log",
+            )
         self._sync()
         self._key, self._mark, self._synced = key, end.mark, end.mark
         self._head.write(self._synced, key, sync=True)
@@ -237,6 +282,8 @@ class Journal:
             grown, self._mark = opened.mark != self._mark, opened.mark
             if lasting and grown:  # without a row nothing was written, so nothing may have been synced
                 self._vouch(self._key)
+            if opened.anchored:
+                self._owed = self._mark.count
 
     @contextmanager
     def _writing(self, lasting: bool) -> Iterator[Connection]:
@@ -304,23 +351,28 @@ class Journal:
 
         Raises JournalBroken when one isn't what was written. Call it once the key is there.
         """
-        found: list[Row] = []
         until = self._mark
+        found, end = self._recomputed(since, until.count)
+        if self._key is None or end != until:
+            raise JournalBroken(
+                f"The journal's row {end.count + 1} isn't what was written.", next_step="goex log --verify"
+            )
+        return found
+
+    def _recomputed(self, since: int, until: int) -> tuple[tuple[Row, ...], Mark]:
+        """The rows from `since` to `until` as far as each follows from the one before, and where that ends."""
+        found: list[Row] = []
         with self.reading() as connection:
             earlier = select(journal.c.hash).where(journal.c.number == since - 1)
             end = Mark(since - 1, connection.execute(earlier).scalar() or b"") if since > 1 else Mark(0, GENESIS)
-            query = select(*ROW).where(journal.c.number.between(since, until.count)).order_by(journal.c.number)
+            query = select(*ROW).where(journal.c.number.between(since, until)).order_by(journal.c.number)
             for raw in connection.execute(query):
                 made = sealed(end.hash, tuple(raw))
                 if raw.number != end.count + 1 or not made or made != raw.hash:
                     break
                 end = Mark(raw.number, made)
                 found.append(Row(*raw))
-        if self._key is None or end != until:
-            raise JournalBroken(
-                f"The journal's row {end.count + 1} isn't what was written.", next_step="goex log --verify"
-            )
-        return tuple(found)
+        return tuple(found), end
 
     def verify(self, progress: Callable[[int], None] | None = None) -> Verification:
         """Recompute the whole chain, compare its end with the head, and each action with what its rows say.
@@ -339,7 +391,8 @@ class Journal:
                     if span is None:
                         problem = "The head is missing or isn't authentic."
                     else:
-                        problem = self._misfit(self._end(), span, self._key)
+                        problem = self._misfit(self._end(), span, self._key) or self._another()
+        problem = problem or (self._refused if self._key is None else "")
         if problem:
             return Verification(False, walk.end.count, "", problem, self._key is not None)
         return Verification(True, walk.end.count, walk.end.hash.hex(), "", self._key is not None)
@@ -356,7 +409,7 @@ class Journal:
                 return end.mark, False
             span = Head(self._head_path).read(self._key)
             problem = "The journal's head isn't authentic." if span is None else self._misfit(end, span, self._key)
-            if problem:
+            if problem := problem or self._another():
                 raise JournalBroken(problem, next_step="goex log --verify")
             return end.mark, True
 
@@ -384,6 +437,21 @@ class Journal:
         if self._mark_at(span.after.count) == span.after and hmac.compare_digest(end.mac, _mac(end.mark, key)):
             return ""
         return f"{end.mark.count - span.after.count} rows were added behind the journal's back."
+
+    def _another(self) -> str:
+        """Why the file isn't the one that this process wrote; "" when it is."""
+        return "" if self._end().mark == self._mark else "The journal was replaced while the daemon ran."
+
+    def _behind_what(self, end: Mark, reached: Mark) -> str:
+        """Why this isn't the chain that had `reached` that row, as the vault knows; "" when it is."""
+        if not end.count:
+            return f"The log is gone: the vault knows {reached.count} rows of it."
+        if end.count < reached.count:
+            return f"The log ends at row {end.count}, and the vault knows {reached.count}: an older copy was put back."
+        found, last = self._recomputed(reached.count, end.count)
+        if last != end or not found or found[0].hash != reached.hash:
+            return f"The log isn't the one that the vault knows: its row {reached.count} is another one."
+        return ""
 
     def _mark_at(self, number: int) -> Mark:
         if number == 0:
@@ -413,24 +481,6 @@ class Journal:
 
 def _mac(mark: Mark, key: bytes) -> bytes:
     return hmac.digest(key, _VOUCHED.pack(_MAGIC, mark.count, mark.hash), hashlib.sha256)
-
-
-def _open(path: Path) -> Engine:
-    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": 5.0})
-
-    # The driver would commit behind our back before DDL and begin only before DML; so it is told to do neither.
-    @event.listens_for(engine, "connect")
-    def _pragmas(connection: Any, _: object) -> None:
-        connection.isolation_level = None
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF"):
-            connection.execute(f"PRAGMA {pragma}")
-
-    @event.listens_for(engine, "begin")
-    def _begin(connection: Connection) -> None:
-        if not driver(connection).in_transaction:
-            connection.exec_driver_sql("BEGIN")
-
-    return engine
 
 
 def _translated(error: SQLAlchemyError | sqlite3.Error, path: Path) -> GoexError:

@@ -1,4 +1,4 @@
-"""The tables of state.db, and how an older file becomes a newer one.
+"""The tables of state.db, how it is opened, and how an older file becomes a newer one.
 
 `schema_version` holds one number. A new file gets the tables as they are below at once (`MIGRATIONS[0]`);
 `MIGRATIONS[n]` takes an older file from n to n + 1. Either is one transaction with the number; a file from a newer GoEx
@@ -8,6 +8,8 @@ is refused rather than guessed at.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 from sqlalchemy import (
     Boolean,
@@ -21,6 +23,8 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    create_engine,
+    event,
     insert,
     inspect,
     select,
@@ -28,6 +32,7 @@ from sqlalchemy import (
 )
 
 from goex.journal.facets import facets
+from goex.journal.prepared import driver
 from policies.errors import Unavailable
 
 metadata = MetaData()
@@ -201,6 +206,25 @@ records = Table(
     Column("name", String(80), primary_key=True),
     Column("sealed", LargeBinary, nullable=False),
 )
+
+
+def open_engine(path: Path) -> Engine:
+    """The file at `path`, made where there is none; nothing is begun or committed but by whoever uses it."""
+    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": 5.0})
+
+    # The driver would commit behind our back before DDL and begin only before DML; so it is told to do neither.
+    @event.listens_for(engine, "connect")
+    def _pragmas(connection: Any, _: object) -> None:
+        connection.isolation_level = None
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        if not driver(connection).in_transaction:
+            connection.exec_driver_sql("BEGIN")
+
+    return engine
 
 
 def _create(connection: Connection) -> None:

@@ -748,10 +748,14 @@ class VaultInitRequest(_message.Message):
     def __init__(self, keyed_by: _Optional[str] = ..., passphrase: _Optional[str] = ..., approval_passphrase: _Optional[str] = ...) -> None: ...
 
 class VaultUnlockRequest(_message.Message):
-    __slots__ = ("passphrase",)
+    __slots__ = ("passphrase", "accept_log", "approval_passphrase")
     PASSPHRASE_FIELD_NUMBER: _ClassVar[int]
+    ACCEPT_LOG_FIELD_NUMBER: _ClassVar[int]
+    APPROVAL_PASSPHRASE_FIELD_NUMBER: _ClassVar[int]
     passphrase: str
-    def __init__(self, passphrase: _Optional[str] = ...) -> None: ...
+    accept_log: bool
+    approval_passphrase: str
+    def __init__(self, passphrase: _Optional[str] = ..., accept_log: _Optional[bool] = ..., approval_passphrase: _Optional[str] = ...) -> None: ...
 
 class VaultSealRequest(_message.Message):
     __slots__ = ()

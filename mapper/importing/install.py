@@ -6,7 +6,6 @@ read leaves its earlier self in place; nothing that comes with GoEx is ever repl
 
 from __future__ import annotations
 
-import importlib
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -164,9 +163,9 @@ def remove(path: Path, name: str, progress: Progress = lambda *_: None, *, index
 
 def rebuild(path: Path, progress: Progress = lambda *_: None) -> None:
     """Make the search index of the catalog at `path` anew."""
-    build = getattr(importlib.import_module("mapper.ranking"), "build", None)
-    if build is not None:
-        build(path, progress)
+    from mapper.ranking import tables  # numpy comes with it
+
+    tables.rebuild(path, progress)
 
 
 def _google(

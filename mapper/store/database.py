@@ -4,15 +4,19 @@ Rules: it is a regular file of the person's own that nobody else can open (0600)
 this one; anything else is refused with a next step, never mended. It holds tables and nothing that computes (a view
 could be one that never ends). Reading connections can't write, and wait for nobody for long: whoever asks may be a
 daemon that answers others meanwhile. SQLite's own errors don't leave this package.
+
+The file is opened by SQLite alone, and else looked at by name: a process that closes any descriptor of it loses the
+locks that SQLite holds there, and the next command would remove the log under a daemon that reads it.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from policies.errors import Unavailable
@@ -127,7 +131,8 @@ def open_reading(path: Path) -> sqlite3.Connection:
 def open_writing(path: Path) -> sqlite3.Connection:
     """A connection that writes; makes the file, private, where it isn't there. Raises StoreUnreadable."""
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600))
+        if not os.path.lexists(path):
+            _make(path)
         check_file(path)
     except OSError as error:
         raise StoreUnreadable(
@@ -152,6 +157,17 @@ def open_writing(path: Path) -> sqlite3.Connection:
             connection.close()
             raise
         return connection
+
+
+def _make(path: Path) -> None:
+    """Make an empty file that only its owner can open, unless there is one. Raises OSError."""
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    os.close(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    try:
+        with suppress(FileExistsError):
+            os.link(fresh, path)  # closed before it has its name
+    finally:
+        fresh.unlink()
 
 
 def check_file(path: Path) -> None:

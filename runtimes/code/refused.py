@@ -26,8 +26,9 @@ _LONGEST = 300
 
 @dataclass(slots=True)
 class Refusals:
-    """Those of one run."""
+    """Those of one run. `permitted` are the methods that it may call."""
 
+    permitted: frozenset[str] = frozenset()
     kinds: dict[tuple[str, str, str], int] = field(default_factory=dict)  # method, target, reason: how often
     known: dict[tuple[str, str, str], str] = field(default_factory=dict)  # the method that the gateway knew
     more: int = 0  # of kinds beyond the bound
@@ -47,13 +48,20 @@ class Refusals:
         return sum(self.kinds.values()) + self.more
 
     def told(self, accounts: Accounts, catalog: Catalog) -> tuple[JsonObject, ...]:
-        """For an outcome: what was tried, what that is in the catalog ("" when it isn't there), why, and how often."""
+        """For an outcome: what was tried, what that is in the catalog ("" when it isn't there), why, and how often;
+        `held`: its method is permitted, with other values than these."""
         made = []
         for (method, target, reason), times in self.kinds.items():
             call = self.known[method, target, reason] or method_at(method, target, accounts, catalog)
             shown, _ = shorten(target, _LONGEST)
             made.append(
-                {"request": escape(f"{method} {shown}"), "call": call, "reason": escape(reason), "times": times}
+                {
+                    "request": escape(f"{method} {shown}"),
+                    "call": call,
+                    "held": call in self.permitted,
+                    "reason": escape(reason),
+                    "times": times,
+                }
             )
         return tuple(made)
 
@@ -92,4 +100,4 @@ def _fitting(method: str, segments: Sequence[str], service: str, catalog: Catalo
 
 def proposal(told: Sequence[Mapping[str, object]]) -> tuple[str, ...]:
     """The methods that a wider grant would name so that what was refused is let pass."""
-    return tuple(dict.fromkeys(str(one["call"]) for one in told if one["call"]))
+    return tuple(dict.fromkeys(str(one["call"]) for one in told if one["call"] and not one["held"]))

@@ -74,6 +74,7 @@ class CodeRunner:
         told in the report instead, and nothing leaves."""
         placeholders = {key: placeholder(self.catalog.service(key[0]), key) for key in accounts}
         report = Report(placeholders=tuple(placeholders.values()))
+        report.refusals.permitted = frozenset(permit.method_id for _, permit in permits.values())
         watch = _Watch(permits, context, kept, report, self.catalog, dry)
         files = credentials.handed(context.leases, placeholders)
         plan = GatewayPlan(

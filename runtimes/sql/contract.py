@@ -237,6 +237,7 @@ class Settled:
     state: State
     evidence: tuple[str, ...] = ()
     ran: Ran | None = None  # what is recorded of it, for "held" and "done"
+    again: bool = True  # of "held": redo can bring it back once it was rolled back
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,7 +282,8 @@ class Session(Protocol):
 
     def run(self, job: Job) -> Ran:
         """Run it. "reversal", "pairs": the images are in the records, then it is committed. "versioning": it is held,
-        durably, when this returns. Raises only when nothing was touched; a doubtful commit raises `Doubtful`."""
+        durably, when this returns (one that changed nothing isn't). Raises only when nothing was touched; a doubtful
+        commit raises `Doubtful`."""
         ...
 
     def settle(self, job: Job) -> Settled:
@@ -294,8 +296,9 @@ class Session(Protocol):
         ...
 
     def revert(self, job: Job, verb: Literal["undo", "redo"]) -> Ran:
-        """Bring the before-state (undo) or the after-state (redo) back, in one transaction. Raises Conflict, having
-        touched nothing. Idempotent: where it is so already, that is said in `notes`."""
+        """Bring the before-state (undo) or the after-state (redo) back, in one transaction; that of a redo under
+        "versioning" is held, as `run` does it. Raises Conflict, having touched nothing. Idempotent: where it is so
+        already, that is said in `notes`."""
         ...
 
     def commit(self, job: Job) -> None:

@@ -198,10 +198,11 @@ def revert_plan(
     lines: Iterable[str],
     *,
     held: bool,
+    again: bool = True,
     program: Program | None = None,
 ) -> Plan:
-    """The plan of an undo or a redo. `held`: its transaction still waits, and is rolled back. `program`: the statements
-    that take it back, of a pair."""
+    """The plan of an undo or a redo. `held`: its transaction still waits, and is rolled back; `again`: redo can hold it
+    anew then. `program`: the statements that take it back, of a pair."""
     undo = revert.verb == "undo"
     action = cast(Sql, target.action)
     bound = target.bounds.get("rows", 0)
@@ -213,6 +214,8 @@ def revert_plan(
         says = f"At most {rows} will be as {'they were' if bound != 1 else 'it was'} {state} the action."
         if program is None:
             says += " No statement runs again."
+        if not undo and held_until_committed(target):
+            says += f" That is held again: nobody else sees it, for {target.undo['hold_hours']} hours at most."
     needs = {
         (one["table"], _BACK[one["verb"]] if undo and not held else one["verb"]): None
         for one in target.resolved["reached"]
@@ -234,11 +237,24 @@ def revert_plan(
             for table, verb in needs
         ),
         lines=(f"Database: {words.where(action.database, place)}", says, *lines),
-        undo_class=UndoClass.IRREVERSIBLE if held else UndoClass.EXACT,
-        undo_text="What is rolled back is gone: to have it again, ask for the action anew."
-        if held
-        else f"{'Redo' if undo else 'Undo'} of the same action takes this back, as exactly.",
+        undo_class=UndoClass.EXACT if again else UndoClass.IRREVERSIBLE,
+        undo_text=_after_revert(target, undo=undo, held=held, again=again),
     )
+
+
+def held_until_committed(target: Plan) -> bool:
+    """Whether an action's change, and that of its redo, waits unseen in a transaction for commit or undo."""
+    return "hold_hours" in target.undo
+
+
+def _after_revert(target: Plan, *, undo: bool, held: bool, again: bool) -> str:
+    if not again:
+        return "What is rolled back is gone: to have it again, ask for the action anew."
+    if undo and held:
+        return "Its rows are kept: redo of the same action holds them again, in a new transaction, until you commit."
+    if not undo and held_until_committed(target):
+        return "Undo of the same action rolls this back, commit makes it last."
+    return f"{'Redo' if undo else 'Undo'} of the same action takes this back, as exactly."
 
 
 def commit_plan(revert: Revert, target: Plan, place: Place, *, held: bool) -> Plan:

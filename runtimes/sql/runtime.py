@@ -192,7 +192,7 @@ class SqlRuntime:
             case "unknown":
                 return Settlement(outcome=None, evidence=found.evidence or ("The database doesn't say.",))
             case "held" | "done":
-                return Settlement(outcome=_outcome(plan, found.ran))
+                return Settlement(outcome=_outcome(plan, found.ran, held=found.state == "held"))
 
     # ---- dry runs
 
@@ -247,19 +247,20 @@ class SqlRuntime:
                 return plans.commit_plan(revert, plan, place, held=held)
 
             if (pair := self._pair(plan, job)) is not None:
-                ran = await self._in(lease, lambda session: _look_at_pair(pair, session, verb))
+                ran = await self._in(lease, lambda session: _look_at_pair(pair, session, verb, plan))
                 lines = (*plans.pair_lines(plan, verb), *words.changes_bounded(ran))
                 program = pair.undo if verb == "undo" else None
                 return plans.revert_plan(revert, plan, place, lines, held=False, program=program)
 
             def look(session: Session) -> tuple[Settled, Ran]:
                 found = session.settle(job)
-                _refuse_pointless(verb, found)
+                _refuse_pointless(verb, found, plan)
                 return found, session.compare(job, verb)
 
             found, ran = await self._in(lease, look)
         held = found.state == "held" and place.dialect is not Dialect.SQLITE
-        return plans.revert_plan(revert, plan, place, () if held else words.changes_bounded(ran), held=held)
+        lines = () if held else words.changes_bounded(ran)
+        return plans.revert_plan(revert, plan, place, lines, held=held, again=found.again)
 
     async def execute_revert(
         self, revert: Revert, revert_plan: Plan, plan: Plan, target: Context, context: Context
@@ -276,11 +277,10 @@ class SqlRuntime:
         else:
             ran = await self._in(lease, lambda session: session.revert(job, verb))
         state = "before" if verb == "undo" else "after"
-        return Outcome(
-            ok=True,
-            summary=f"{_database(plan)} is as it was {state} the action: {words.tally(ran)}.",
-            changes=words.changes(ran),
-        )
+        summary = f"{_database(plan)} is as it was {state} the action: {words.tally(ran)}."
+        if verb == "redo" and plans.held_until_committed(plan):
+            summary = _held_again(plan, ran)
+        return Outcome(ok=True, summary=summary, changes=words.changes(ran))
 
     async def _commit(self, revert: Revert, plan: Plan, job: Job, context: Context) -> Outcome:
         if job.policy == "versioning" and any(lease.account.name == _database(plan) for lease in context.leases):
@@ -395,11 +395,12 @@ class SqlRuntime:
             )
 
 
-def _outcome(plan: Plan, known: Ran | None) -> Outcome:
-    """What happened, as far as it is known: after a crash not always how many rows it was."""
+def _outcome(plan: Plan, known: Ran | None, *, held: bool = True) -> Outcome:
+    """What happened, as far as it is known: after a crash not always how many rows it was. `held`: where it is to be
+    held it is, as far as it changed something."""
     name, ran = _database(plan), known or Ran(reached=())
     changed = known is None or _defines(plan) or any(one.rows for one in ran.reached)
-    if plan.undo.get("policy") == "versioning":
+    if plan.undo.get("policy") == "versioning" and held and changed:
         hours = plan.undo.get("hold_hours")
         rest = f", for {hours} hours at most" if hours else ""
         summary = f"Held in {name} until you commit or undo it{rest}: {words.tally(ran)}."
@@ -437,13 +438,19 @@ def _departs(action: Sql, program: Program, policy: Policy, survey: Survey, leas
     return tuple(sorted(table for table in tables if "versioning" in lease.terms.wanted(frozenset({table}))))
 
 
-def _look_at_pair(pair: PairRevert, session: Session, verb: Literal["undo", "redo"]) -> Ran:
-    _refuse_pointless(verb, Settled(state=pair.state(session)))
+def _held_again(plan: Plan, ran: Ran) -> str:
+    hours, did = plan.undo["hold_hours"], words.tally(ran)
+    return f"Held again in {_database(plan)} until you commit or undo it, for {hours} hours at most: {did}."
+
+
+def _look_at_pair(pair: PairRevert, session: Session, verb: Literal["undo", "redo"], plan: Plan) -> Ran:
+    _refuse_pointless(verb, Settled(state=pair.state(session)), plan)
     return pair.compare(session, verb)
 
 
-def _refuse_pointless(verb: Literal["undo", "redo"], found: Settled) -> None:
-    if found.state == "nothing":
+def _refuse_pointless(verb: Literal["undo", "redo"], found: Settled, plan: Plan) -> None:
+    wrote = found.ran is None or _defines(plan) or any(one.rows for one in found.ran.reached)
+    if found.state == "nothing" or (found.state == "done" and not wrote):
         raise Unsupported("This action changed nothing, so there is nothing to take back.")
     if verb == "undo" and found.state == "undone":
         raise Unsupported("This action is undone already.")

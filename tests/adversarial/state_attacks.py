@@ -1,7 +1,30 @@
-"""Attacks on the daemon's files on disk."""
+"""Attacks on the daemon's files on disk, by name: what each tries. How each is made is in state_scene.py."""
 
 from __future__ import annotations
 
-from tests.adversarial.registry import Attack
+from tests.adversarial.registry import Attack, Where
+from tests.adversarial.state_scene import FORGERIES
 
-ROWS: tuple[Attack, ...] = ()
+_TRIES = {
+    "a_revoked_grant_of_yesterday": "put back state.db with its journal.head, so that a revoked grant lives",
+    "a_removed_agent_of_yesterday": "the same, so that a removed agent's token is a name again",
+    "an_unforbidden_yesterday": "the same, so that a rule that forbids was never applied",
+    "a_log_that_is_gone": "delete the log and its head, so that nothing was ever forbidden",
+    "a_longer_log_of_another_life": "put in place a log that went on from an earlier copy, longer than the newest",
+    "a_cut_log_with_its_older_head": "cut the newest rows, set the tables back, and put back the older head",
+    "a_write_ahead_log_of_yesterday": "put back the write-ahead log too, of a daemon that was running",
+}
+
+_TESTS = "tests/adversarial/test_state.py"
+
+ROWS: tuple[Attack, ...] = tuple(
+    Attack(
+        name,
+        _TRIES[name],
+        Where.STATE,
+        ("what the vault knows of the log",),
+        f"{_TESTS}::test_it_is_refused_and_gives_nothing_back[{name}]",
+        f"{_TESTS}::test_the_control_without_what_the_vault_knows[{name}]",
+    )
+    for name in FORGERIES
+)

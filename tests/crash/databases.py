@@ -48,6 +48,7 @@ STEPS = (
     Step("redo", CHANGE, "reversal", "redo", ("do", "undo")),
     Step("hold", HELD, "versioning", "do"),
     Step("undo of held", HELD, "versioning", "undo", ("do",)),
+    Step("redo of held", HELD, "versioning", "redo", ("do", "undo")),
     Step("commit of held", HELD, "versioning", "commit", ("do",)),
     Step("define", DEFINE, "reversal", "do"),
     Step("undo of define", DEFINE, "reversal", "undo", ("do",)),
@@ -292,7 +293,7 @@ def _against_what_was_said(step: Step, ended: Ended, state: str) -> list[str]:
         ("do", "refused"): ("nothing",),
         ("undo", "returned"): ("undone", "nothing"),
         ("undo", "refused"): ("done", "held"),
-        ("redo", "returned"): ("done",),
+        ("redo", "returned"): ("done",) if step.policy == "reversal" else ("held",),
         ("redo", "refused"): ("undone",),
         ("commit", "returned"): ("done",),
         ("commit", "refused"): ("held", "done"),  # its one effect is a record, and that may have failed at its end

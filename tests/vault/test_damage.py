@@ -34,7 +34,7 @@ def test_a_schema_that_isnt_ours(filled: Path, statement: str) -> None:
 
 def test_a_newer_format(filled: Path) -> None:
     with database(filled) as connection:
-        connection.execute("PRAGMA user_version = 3")
+        connection.execute("PRAGMA user_version = 4")
     with pytest.raises(VaultTooNew):
         Vault.open(filled)
 

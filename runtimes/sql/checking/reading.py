@@ -133,7 +133,9 @@ def _parsed(tokens: list[Token], dialect: Dialect) -> exp.Expr:
         raise _otherwise()
     tree = trees[0]
     if isinstance(tree, exp.Update):
-        _defaults(tree)
+        _defaults(tree.expressions)
+    elif isinstance(tree, exp.Insert) and isinstance(tree.args.get("conflict"), exp.OnConflict):
+        _defaults(tree.args["conflict"].expressions)
     if replace:
         if not isinstance(tree, exp.Insert):
             raise _otherwise()
@@ -145,13 +147,15 @@ def _parsed(tokens: list[Token], dialect: Dialect) -> exp.Expr:
     return tree
 
 
-def _defaults(tree: exp.Update) -> None:
-    """`column = DEFAULT` is a word, not a column of that name (which some dialects would then quote)."""
-    for item in tree.expressions:
+def _defaults(assignments: list[exp.Expr]) -> None:
+    """`column = DEFAULT`, and `(column, …) = (DEFAULT, …)`, is a word, not a column of that name (which some dialects
+    would then quote)."""
+    for item in assignments:
         value = item.args.get("expression")
-        plain = isinstance(value, exp.Column) and not value.args.get("table") and isinstance(value.this, exp.Identifier)
-        if plain and not value.this.args.get("quoted") and value.name.upper() == "DEFAULT":
-            item.set("expression", exp.Var(this="DEFAULT"))
+        for one in list(value.expressions) if isinstance(value, exp.Tuple) else [value]:
+            plain = isinstance(one, exp.Column) and not one.args.get("table") and isinstance(one.this, exp.Identifier)
+            if plain and not one.this.args.get("quoted") and one.name.upper() == "DEFAULT":
+                one.replace(exp.Var(this="DEFAULT"))
 
 
 def _replace(tokens: list[Token], dialect: Dialect) -> tuple[list[Token], bool]:

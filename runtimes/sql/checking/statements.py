@@ -87,8 +87,8 @@ def _assigned(
                     next_step="Write one statement for each.",
                 )
             written.append(reads.target_column(table, column.this))
-        if not _is_default(node.expression):
-            reads.expressions([node.expression], scope, ctes)
+        values = node.expression.expressions if isinstance(node.expression, exp.Tuple) else [node.expression]
+        reads.expressions([value for value in values if not _is_default(value)], scope, ctes)
     if len(set(written)) != len(written):
         raise InvalidInput("A column is written twice.", next_step="Name each once.")
     order = [column.name for column in table.columns]
@@ -202,7 +202,7 @@ def update(tree: exp.Update, reads: Reads) -> Found:
         table=table.name,
         uses=(Use(table=table.name, verb="update", columns=columns), *read_uses(reads)),
         everywhere=tree.args.get("where") is None,
-        count=_count_rows(tree, node, others, table, name),
+        count=_count_rows(tree, node, others, table, _spelled(node, name, reads)),
         returns_rows=returns,
     )
 
@@ -239,10 +239,14 @@ def delete(tree: exp.Delete, reads: Reads) -> Found:
     base = tree.this
     if not isinstance(base, exp.Table):
         raise refused("DELETE from that")
-    if reads.dialect is Dialect.MARIADB and using:  # DELETE FROM a USING a JOIN b
-        if len(using) != 1 or base.args.get("joins") or base.args.get("alias"):
-            raise refused("USING with several tables")
-        named, base, using = [base], using[0], []
+    if reads.dialect is Dialect.MARIADB and using:  # DELETE FROM a USING a JOIN b, or USING a, b
+        if base.args.get("joins") or base.args.get("alias"):
+            raise Unsupported("One statement writes one table.", next_step="Write one statement for each.")
+        named, base = [base], using[0]
+        for other in using[1:]:
+            base.append("joins", exp.Join(this=other))
+        tree.set("using", [base])
+        using = []
     scope = Scope()
     reads_before = dict(reads.columns)
     reads.source(base, scope, ctes)
@@ -272,9 +276,14 @@ def delete(tree: exp.Delete, reads: Reads) -> Found:
         table=table.name,
         uses=(Use(table=table.name, verb="delete"), *read_uses(reads)),
         everywhere=tree.args.get("where") is None,
-        count=_count_rows(tree, base, using, table, name),
+        count=_count_rows(tree, base, using, table, _spelled(base, name, reads)),
         returns_rows=returns,
     )
+
+
+def _spelled(base: exp.Expr, name: str, reads: Reads) -> str:
+    """The name of a table in the statement, as SQL that quotes it: MariaDB tells an alias T from t."""
+    return _alias_of(base, name, reads) if reads.dialect is Dialect.MARIADB else name
 
 
 def _alias_of(base: exp.Expr, name: str, reads: Reads) -> str:

@@ -18,9 +18,10 @@ _FULL = 0xFFFFFF  # a longer row comes in several packets
 _CHUNK = 1 << 20
 _HEAD = r"[\s\S]{4}(?:\xfc[\s\S]{2}|\xfd[\s\S]{3}|[^\xfb-\xff])"
 _RUN = re.compile(rf"(?:{_HEAD}[0-9A-Za-z,.:+\- ]*\n)*")
-_ROWS: dict[int, re.Pattern[str]] = {}
+_ROWS: dict[str, re.Pattern[str]] = {}
 
 Pairs = list[tuple[str, str]]
+ALONE = "/* lines -- */ "  # in front of a query whose rows are read without their keys
 
 
 class TooLarge(Exception):
@@ -33,13 +34,14 @@ def mark(width: int) -> str:
 
 
 class LineCursor(Cursor):
-    """A cursor whose marked queries give `pairs`: each row's key and its line."""
+    """A cursor whose marked queries give `pairs`: each row's key and its line; or `alone`: its line."""
 
     pairs: Pairs
+    alone: list[str]
 
     def _query(self, q: Any) -> int:
         text = q if isinstance(q, str) else bytes(q).decode("utf-8", "replace")
-        found = re.match(r"/\* lines (\d\d) \*/ ", text)
+        found = re.match(r"/\* lines (\d\d|--) \*/ ", text)
         if found is None:
             return int(super()._query(q))  # type: ignore[misc]
         connection: Any = self._get_db()  # type: ignore[attr-defined]
@@ -47,27 +49,32 @@ class LineCursor(Cursor):
         connection.query(q, unbuffered=True)
         result = connection._result
         try:
-            self.pairs = _read(connection, _pattern(int(found[1]))) if result.unbuffered_active else []
+            read = _read(connection, _pattern(found[1])) if result.unbuffered_active else []
         except BaseException:
             connection._force_close()
             raise
         finally:
             result.unbuffered_active, result.connection = False, None
-        result.affected_rows, result.rows = len(self.pairs), ()
+        if found[1] == "--":
+            self.alone = read
+        else:
+            self.pairs = read
+        result.affected_rows, result.rows = len(read), ()
         self._do_get_result()  # type: ignore[attr-defined]
-        return len(self.pairs)
+        return len(read)
 
 
-def _pattern(width: int) -> re.Pattern[str]:
+def _pattern(width: str) -> re.Pattern[str]:
     if width not in _ROWS:
-        key = r"[^\n]*" if not width else ",".join([r"[^,\n]*"] * width)
-        _ROWS[width] = re.compile(rf"{_HEAD}(?=({key}))([^\n]*)\n")
+        fields = 0 if width == "--" else int(width)
+        key = ",".join([r"[^,\n]*"] * fields) if fields else r"[^\n]*"
+        _ROWS[width] = re.compile(rf"{_HEAD}{'' if width == '--' else f'(?=({key}))'}([^\n]*)\n")
     return _ROWS[width]
 
 
-def _read(connection: Any, rows: re.Pattern[str]) -> Pairs:
+def _read(connection: Any, rows: re.Pattern[str]) -> list[Any]:
     read = connection._rfile.read1
-    found: Pairs = []
+    found: list[Any] = []
     waiting = b""
     while True:
         more = read(_CHUNK)

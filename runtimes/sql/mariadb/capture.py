@@ -15,13 +15,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Literal
 
 from policies.errors import Conflict, Unsupported
 from runtimes.sql.contract import ForeignKey, Reached, RowChange, Schema, Table, Verb
 from runtimes.sql.mariadb import rows
-from runtimes.sql.mariadb.rows import LOCK, NULL, Form, Lines, select, select_all, select_keys
+from runtimes.sql.mariadb.kept import Counts, Kept, Touched
+from runtimes.sql.mariadb.rows import LOCK, NULL, Form, Lines, select, select_all, select_heads, select_keys
 from runtimes.sql.mariadb.steps import LIMIT, Step
 from runtimes.sql.mariadb.wire import Did, Wire
 from runtimes.sql.mariadb.words import quoted
@@ -30,89 +30,6 @@ WHOLE = 200_000  # rows of a table that is compared as a whole
 SPARE = 100_000  # rows that may be locked and read beyond the ones that are written
 _EVERY = 10**9
 _WRITES_CHILD = {"CASCADE", "SET NULL", "SET DEFAULT"}
-
-
-@dataclass(slots=True)
-class Counts:
-    """Of the rows that were looked at before and after one statement."""
-
-    added: int = 0
-    changed: int = 0
-    gone: int = 0
-    same: int = 0
-
-
-@dataclass(slots=True)
-class Kept:
-    """One table's rows by what names them: as they were before everything, and as they are now. None: no row."""
-
-    form: Form
-    before: dict[str, str | None] = field(default_factory=dict)
-    now: dict[str, str | None] = field(default_factory=dict)
-    brief: int = 0  # how many fields the lines after it have in `changed`; 0: all
-    first: bool = True  # no statement has written it yet
-    absent: bool = False  # whether any row wasn't there, before or now
-    _changed: list[tuple[str, str | None, str | None]] | None = None
-
-    def full(self, was: str | None, now: str | None) -> str | None:
-        """The line after it, of a row of `changed`."""
-        if not self.brief or was is None or now is None:
-            return now
-        return now + was.split(",", self.brief)[self.brief]
-
-    def stale(self) -> None:
-        self._changed = None
-
-    def meet(self, lines: Lines) -> None:
-        """Rows as they are at this moment; what is known of before stays."""
-        before, now = self.before, self.now
-        if not before:
-            self.before, self.now = lines.copy(), lines.copy()  # type: ignore[assignment]
-            return
-        for key, line in lines.items():
-            if key not in before:
-                before[key] = now[key] = line
-
-    def follow(self, found: Lines, touched: int, counted: Counts, *, brief: int = 0) -> bool:
-        """The quick way for very many rows, where the first statement only changed rows that are all still there.
-        `brief`: of the lines that were found there are only so many fields, and they end in a comma."""
-        if not self.first or self.absent or not len(found) == len(self.before) == touched:
-            return False
-        if list(found) != list(self.before):
-            return False
-        self.first = False
-        if brief:
-            self.brief = brief
-            self._changed = [
-                (key, str(was), head)
-                for (key, was), head in zip(self.before.items(), found.values(), strict=True)
-                if not str(was).startswith(head)
-            ]
-            counted.changed, counted.same = len(self._changed), touched - len(self._changed)
-            return True
-        self._changed = [
-            (key, was, line)
-            for (key, was), line in zip(self.before.items(), found.values(), strict=True)
-            if was != line
-        ]
-        self.now = found  # type: ignore[assignment]
-        counted.changed, counted.same = len(self._changed), touched - len(self._changed)
-        return True
-
-    def changed(self) -> list[tuple[str, str | None, str | None]]:
-        """Rows that aren't as they were: what names them, before, after."""
-        if self._changed is None:
-            now = self.now
-            self._changed = [(key, was, now[key]) for key, was in self.before.items() if was != now[key]]
-        return self._changed
-
-
-@dataclass(slots=True)
-class Touched:
-    """What one statement may write in one table. `whole`: every row is in it."""
-
-    keys: set[str] = field(default_factory=set)
-    whole: bool = False
 
 
 class Capture:
@@ -156,6 +73,8 @@ class Capture:
         if step.kind in ("update", "delete") or (whole(step) and step.kind in ("upsert", "replace")):
             self._follow(table, event, step.columns, touched, self.wire)
         if step.kind in ("insert", "upsert", "replace") and not whole(step):
+            if step.kind != "insert":
+                self._wholes_below(table, event, step.columns, touched)
             did, put = self._insert(step, table)
             self._chosen(step, table, put, touched)
         else:
@@ -277,6 +196,19 @@ class Capture:
                     found = self._children(parent, child, link, lines, touched, by)
                 waiting.append((child, next_event, moves, found))
 
+    def _wholes_below(self, table: Table, event: Verb, columns: frozenset[str], touched: dict[str, Touched]) -> None:
+        """Which rows a REPLACE takes out shows afterwards; tables without a key that hang on it are read before."""
+        waiting = [(table, event, columns)]
+        for parent, verb, moved in waiting:
+            for child, link in cascades(self.schema, parent, verb, moved):
+                falls = verb == "delete" and link.on_delete == "CASCADE"
+                moves = frozenset(link.columns) if not falls else frozenset[str]()
+                if (moves & set(child.facts["identity"])) or not child.facts["identity"]:
+                    self._whole(child, touched)
+                following: tuple[Table, Verb, frozenset[str]] = (child, "delete" if falls else "update", moves)
+                if following not in waiting:
+                    waiting.append(following)
+
     def _children(
         self, parent: Table, child: Table, link: ForeignKey, lines: list[str], touched: dict[str, Touched], by: Wire
     ) -> set[str]:
@@ -298,10 +230,8 @@ class Capture:
         whole_ones = kept.first and not kept.absent and len(kept.before) == touched
         if not self.early or not whole_ones or width >= len(kept.form.columns):
             return False
-        found = select(
-            self.wire, kept.form, f"SELECT {kept.form.begun(width)} FROM {quoted(kept.form.table)}", _EVERY, LOCK
-        )
-        return kept.follow(found, touched, counted, brief=width)
+        sql = f"SELECT {kept.form.begun(width)} FROM {quoted(kept.form.table)}{LOCK}"
+        return kept.follow_heads(select_heads(self.wire, sql), width, counted)
 
     def again(self) -> None:
         """Read every row that was kept once more: a later statement may have reached what an earlier one wrote."""

@@ -10,7 +10,7 @@ is every row that was set. Statements on tables with triggers fire them: what th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -19,7 +19,9 @@ from policies.jsonvalue import canonical, parse
 from runtimes.base import Records
 from runtimes.sql.contract import ForeignKey, Reached, RowChange, Schema, Table, Verb
 from runtimes.sql.keeping import read_image
-from runtimes.sql.mariadb.capture import WHOLE, Kept
+from runtimes.sql.mariadb.capture import WHOLE
+from runtimes.sql.mariadb.dangling import Loose
+from runtimes.sql.mariadb.kept import Kept
 from runtimes.sql.mariadb.rows import LOCK, NULL, Form, batches, select_all, select_keys
 from runtimes.sql.mariadb.wire import LENIENT, STRICT, ServerError, Wire
 from runtimes.sql.mariadb.words import cut, quoted
@@ -38,6 +40,7 @@ class Rows:
     expect: dict[str, str | None] = field(default_factory=dict)
     want: dict[str, str | None] = field(default_factory=dict)
     brief: int = 0  # as it is kept: how many fields there are of the lines after it; 0: all
+    loose: Loose = field(default_factory=dict)  # what rows pointed to in vain before, and may again
 
     @property
     def gone(self) -> list[str]:
@@ -51,10 +54,18 @@ Image = list[Rows]
 # ---- as kept in the records
 
 
-def pack(kept: Iterable[Kept]) -> Iterator[bytes]:
-    """The image of what a capture kept, in pieces."""
+def pack(kept: Iterable[Kept], loose: Mapping[str, Loose]) -> Iterator[bytes]:
+    """The image of what a capture kept, in pieces. `loose`: what `dangling` found, by table."""
     tables = [one for one in kept if one.changed()]
-    yield canonical({"version": 1, "forms": [{**one.form.as_json(), "brief": one.brief} for one in tables]}) + b"\n"
+    forms = [
+        {
+            **one.form.as_json(),
+            "brief": one.brief,
+            "loose": {link: sorted(map(list, values)) for link, values in loose.get(one.form.table, {}).items()},
+        }
+        for one in tables
+    ]
+    yield canonical({"version": 1, "forms": forms}) + b"\n"
     for number, one in enumerate(tables):
         changed, keyless = one.changed(), not one.form.key
         for start in range(0, len(changed), 5000):
@@ -93,7 +104,14 @@ def _forms(head: bytes) -> Image:
         told = parse(head)
         if told["version"] != 1:
             raise ValueError
-        return [Rows(Form.from_json(form), brief=int(form["brief"])) for form in told["forms"]]
+        return [
+            Rows(
+                Form.from_json(form),
+                brief=int(form["brief"]),
+                loose={link: {tuple(value) for value in values} for link, values in form.get("loose", {}).items()},
+            )
+            for form in told["forms"]
+        ]
     except (InvalidInput, KeyError, TypeError, ValueError) as error:
         raise Conflict("What undo needs was written by another version.", next_step="goex log --verify") from error
 
@@ -297,6 +315,7 @@ def _check_parents(wire: Wire, rows: Rows, table: Table, link: ForeignKey) -> No
             was = rows.expect.get(key)
             if NULL not in value and (was is None or form.value(was, link.columns) != value):
                 new.add(value)
+    new -= rows.loose.get(link.name, set())
     parent = ".".join(quoted(part) for part in link.parent.split(".", 1)) if "." in link.parent else quoted(link.parent)
     joined = " AND ".join(
         f"c.{quoted(below)} = p.{quoted(above)}" for below, above in zip(link.columns, link.parent_columns, strict=True)

@@ -49,6 +49,7 @@ class Form:
     stored: frozenset[str]  # generated ones that are kept: they are compared, never written
     key: tuple[str, ...]
     digest: str  # of the table's definition
+    filled: frozenset[str] = frozenset()  # columns that are never NULL, as far as that is known
 
     @classmethod
     def of(cls, table: Table, early: frozenset[str] = frozenset()) -> Form:
@@ -67,6 +68,7 @@ class Form:
             stored=frozenset(name for name in kept if forms[name][3] == "stored"),
             key=key,
             digest=str(table.facts["digest"]),
+            filled=frozenset(column.name for column in table.columns if not column.nullable),
         )
 
     # ---- reading
@@ -78,7 +80,8 @@ class Form:
             column = (f"{quoted(alias)}." if alias else "") + quoted(name)
             # Not IFNULL, nor CONCAT_WS: a value that is too large for one packet becomes NULL on the way, and so has
             # the whole line to.
-            fields.append(f"IF({column} IS NULL,'{NULL}',{_read(column, kind)})")
+            read = _read(column, kind)
+            fields.append(read if name in self.filled else f"IF({column} IS NULL,'{NULL}',{read})")
         between = ",',',"
         return f"CONCAT({between.join(fields)})"
 
@@ -221,14 +224,26 @@ def select(wire: Wire, form: Form, sql: str, most: int, lock: str = "") -> Lines
     try:
         found = wire.pairs(sql + lock, len(form.key))
     except bulk.TooLarge:
-        wire.drop()  # the rest of its rows is still on the way
-        raise Conflict(
-            "A row is too large for the server to hand over (max_allowed_packet). Nothing was changed.",
-            next_step="Raise max_allowed_packet on the server.",
-        ) from None
+        raise _too_large(wire) from None
     if len(found) > most:
         raise too_many(most)
     return dict(found) if form.key else keyed(form, (line for _, line in found))
+
+
+def select_heads(wire: Wire, sql: str) -> list[str]:
+    """The lines of a query of `form.begun(…)`. Raises Conflict for a row that the server can't give as one text."""
+    try:
+        return wire.lines(sql)
+    except bulk.TooLarge:
+        raise _too_large(wire) from None
+
+
+def _too_large(wire: Wire) -> Conflict:
+    wire.drop()  # the rest of its rows is still on the way
+    return Conflict(
+        "A row is too large for the server to hand over (max_allowed_packet). Nothing was changed.",
+        next_step="Raise max_allowed_packet on the server.",
+    )
 
 
 def select_all(wire: Wire, form: Form, most: int, lock: str = LOCK) -> Lines:

@@ -10,15 +10,12 @@ or the note "committing" was written before it was told to commit.
 from __future__ import annotations
 
 import contextlib
-import datetime
-import decimal
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 from policies.errors import Conflict, GoexError, Unavailable, Unsupported
-from policies.jsonvalue import JsonValue
 from runtimes.sql.contract import (
     Job,
     Limits,
@@ -27,7 +24,6 @@ from runtimes.sql.contract import (
     Program,
     Ran,
     Reached,
-    Result,
     Schema,
     Settled,
     Survey,
@@ -35,11 +31,10 @@ from runtimes.sql.contract import (
 )
 from runtimes.sql.keeping import has_image, write_image
 from runtimes.sql.mariadb import grants, held, notes, restore, schema, words
-from runtimes.sql.mariadb.capture import Capture
 from runtimes.sql.mariadb.notes import Note
-from runtimes.sql.mariadb.steps import Step
 from runtimes.sql.mariadb.survey import Looked, refuse, survey
-from runtimes.sql.mariadb.wire import Did, ServerError, Wire
+from runtimes.sql.mariadb.wire import ServerError, Wire
+from runtimes.sql.mariadb.work import Work
 from vault.secret import Secret
 
 _GONE_SECONDS = 5.0  # until a connection that was ended is gone
@@ -77,7 +72,7 @@ class MariaDbSession:
             self._wire.run("START TRANSACTION")
             try:
                 now, looked = self._planned(job)
-                work = _Work(self._wire, now, looked, job)
+                work = Work(self._wire, now, looked, job)
                 work.run()
                 notes_ = tuple(f"{name} has moved on all the same." for name in work.counters)
                 return work.ran(notes_)
@@ -97,7 +92,7 @@ class MariaDbSession:
             self._wire.run("START TRANSACTION READ ONLY")
             try:
                 now, looked = self._planned(job)
-                work = _Work(self._wire, now, looked, job)
+                work = Work(self._wire, now, looked, job)
                 work.run()
                 return work.ran()
             finally:
@@ -112,12 +107,15 @@ class MariaDbSession:
         try:
             with wire.deadline():
                 now, looked = self._planned(job)
-                work = _Work(wire, now, looked, job)
+                work = Work(wire, now, looked, job)
                 work.run()
                 ran = work.ran()
                 if work.capture is not None:
                     write_image(
-                        job.records, "rows", restore.pack(work.capture.kept.values()), most=job.limits.image_bytes
+                        job.records,
+                        "rows",
+                        restore.pack(work.capture.kept.values(), work.loose),
+                        most=job.limits.image_bytes,
                     )
                 note = Note(
                     at="running",
@@ -134,14 +132,14 @@ class MariaDbSession:
             if isinstance(error, ServerError):
                 raise self._who(error, job) from None
             raise
-        self._prepare(xid, note, job)
+        self._prepare(xid)
         if job.policy == "versioning" and (ran.reached or not note.exact):
             wire.drop()  # what is prepared outlives its connection, and is free for others then
             return ran
         self._finish(xid, note, job)
         return ran
 
-    def _prepare(self, xid: held.Xid, note: Note, job: Job) -> None:
+    def _prepare(self, xid: held.Xid) -> None:
         try:
             self._wire.run(f"XA PREPARE {xid.sql}")
         except ServerError as error:
@@ -212,8 +210,15 @@ class MariaDbSession:
             return error.said
         tables = {use.table for one in job.program.statements for use in one.uses}
         tables |= {str(name) for name in job.strategy.get("tables", ())}
+        # A wait that ended while rows were being read took the connection with it: another one asks.
         try:
-            found = held.holders(self._wire, self._place.database, tables)
+            with (
+                contextlib.closing(self._wire.peer())
+                if self._wire.broken
+                else contextlib.nullcontext(self._wire) as asking
+            ):
+                near = _linked(schema.read(asking), tables)
+                found = held.holders(asking, self._place.database, near)
         except GoexError:
             found = ()
         return words.locked(tuple(name for name in found if name != job.id))
@@ -232,12 +237,12 @@ class MariaDbSession:
         if xid is not None:
             whole = note is not None and (not note.exact or has_image(job.records, "rows"))
             if whole and note is not None and job.policy == "versioning" and note.at in ("running", "committing"):
-                return Settled(state="held", ran=note.ran)
+                return Settled(state="held", ran=note.ran, again=note.exact)
             # Reversal that didn't come to its commit, an undo that didn't come to its end, or one without records.
             if note is not None and note.at == "committing":
                 note = note.now("running", job.records)  # else the next look would take it for committed
             held.end(self._wire, xid, "ROLLBACK")
-            if note is not None and note.at == "ending":
+            if note is not None and (note.at == "ending" or note.reverting):
                 return Settled(state="undone")
             return Settled(state="nothing")
         if note is None:
@@ -260,6 +265,8 @@ class MariaDbSession:
         if note.at == "ending":
             if compared is not None and compared.state == "expected" and note.reached:
                 return Settled(state="done", ran=note.ran)
+            return Settled(state="undone")
+        if note.reverting == "redo":  # it was about to be held again
             return Settled(state="undone")
         if compared is not None and compared.state == "expected" and note.reached:
             # Never told to commit by us, and the rows are as it would have left them.
@@ -308,42 +315,61 @@ class MariaDbSession:
                 note.now("ending", job.records)
                 self._decide(xid, "ROLLBACK")
                 return Ran(reached=_turned(note.reached), notes=("It was held, and was rolled back.",))
-            if verb == "undo" and not note.exact and note.at == "ending":
+            if verb == "undo" and note.at == "ending" and note.reverting != "redo":  # rolled back, whatever came since
                 return Ran(reached=(), notes=(_already(verb),))
             return self._restore(job, note, verb)
 
     def _restore(self, job: Job, note: Note, verb: Literal["undo", "redo"]) -> Ran:
+        """Set the recorded rows, and commit that; a redo of what was held is held again."""
         image, wire = self._image(job, note, verb), self._wire
-        with wire.deadline():
-            wire.run("START TRANSACTION")
-            try:
-                for rows in image:
-                    try:
-                        wire.run(f"SELECT 1 FROM {words.quoted(rows.form.table)} LIMIT 0")
-                    except ServerError as error:
-                        if error.number != 1146:
-                            raise
-                now = schema.read(wire)
-                found = restore.compare(wire, image, now, " FOR UPDATE")
-                if _elsewise(found, image, note, verb):
-                    raise _changed(found.differences)
-                if found.state == "wanted" and image:
-                    self._rollback()
-                    return Ran(reached=(), notes=(_already(verb),))
-                restore.restore(wire, image, now)
-                note.begin(verb, job.records)
-            except BaseException as error:
-                self._rollback()
-                if isinstance(error, ServerError):
-                    raise self._who(error, job) from None
-                raise
+        held_again = verb == "redo" and job.policy == "versioning" and bool(image)
+        xid = held.name(job.id, self._place.database, [rows.form.table for rows in image])
+        wire.run(f"XA START {xid.sql}" if held_again else "START TRANSACTION")
         try:
-            wire.calm()
-            wire.run("COMMIT")
-        except GoexError:
+            with wire.deadline():
+                if not self._set(image, note, verb):
+                    self._abandon(xid) if held_again else self._rollback()
+                    return Ran(reached=(), notes=(_already(verb),))
+                if held_again:
+                    note = replace(note, connection=wire.id, started=_started(wire), reverting=verb)
+                    note.now("running", job.records)
+                    wire.run(f"XA END {xid.sql}")
+                else:
+                    note.begin(verb, job.records)
+        except BaseException as error:
+            self._abandon(xid) if held_again else self._rollback()
+            if isinstance(error, ServerError):
+                raise self._who(error, job) from None
+            raise
+        if held_again:
+            self._prepare(xid)
             wire.drop()
-            raise words.doubtful() from None
+        else:
+            try:
+                wire.calm()
+                wire.run("COMMIT")
+            except GoexError:
+                wire.drop()
+                raise words.doubtful() from None
         return Ran(reached=restore.reached(image), sample=restore.sample(image))
+
+    def _set(self, image: restore.Image, note: Note, verb: Literal["undo", "redo"]) -> bool:
+        """Compare, and set the rows in the transaction that has begun; False: it is so already. Raises Conflict."""
+        wire = self._wire
+        for rows in image:
+            try:
+                wire.run(f"SELECT 1 FROM {words.quoted(rows.form.table)} LIMIT 0")
+            except ServerError as error:
+                if error.number != 1146:
+                    raise
+        now = schema.read(wire)
+        found = restore.compare(wire, image, now, " FOR UPDATE")
+        if _elsewise(found, image, note, verb):
+            raise _changed(found.differences)
+        if found.state == "wanted" and image:
+            return False
+        restore.restore(wire, image, now)
+        return True
 
     def commit(self, job: Job) -> None:
         with self._plainly():
@@ -420,119 +446,10 @@ class MariaDbSession:
         self._wire.close()
 
 
-class _Work:
-    """The statements of a job, run one after the other in the open transaction."""
-
-    def __init__(self, wire: Wire, now: Schema, looked: Looked, job: Job) -> None:
-        self._wire, self._looked, self._job = wire, looked, job
-        alone = sum(step.kind != "select" for step in looked.steps) == 1
-        self.capture = Capture(wire, now, most=job.rows, alone=alone) if looked.exact else None
-        self.results: list[Result] = []
-        self.counters: tuple[str, ...] = ()
-        self._plain: list[Reached] = []
-        self._schema = now
-
-    def run(self) -> None:
-        writes = [step for step in self._looked.steps if step.kind != "select"]
-        counters: dict[str, None] = {}
-        # One moment for the whole program: what is looked for beforehand is what the statement finds.
-        self._wire.run("SET SESSION timestamp = UNIX_TIMESTAMP(SYSDATE(6))")
-        try:
-            for step in self._looked.steps:
-                self._job.progress(f"{step.statement.verb} {step.statement.table}".rstrip())
-                did = self._one(step)
-                if step.kind == "select" or step.returning:
-                    self.results.append(_result(did, self._job.limits))
-                if step.kind in ("insert", "upsert", "replace") and step.table is not None:
-                    for column in step.table.columns:
-                        if column.counter or "nextval(" in column.default.lower():
-                            counters[f"{step.table.name}.{column.name}"] = None
-            if self.capture is not None and len(writes) > 1:
-                self.capture.again()
-            if self.capture is not None:
-                self._rehearse()
-        finally:
-            if not self._wire.broken:
-                self._wire.run("SET SESSION timestamp = DEFAULT")
-        self.counters = tuple(counters)
-
-    def _one(self, step: Step) -> Did:
-        if step.kind == "select":
-            return self._wire.limited(step.statement.sql, self._job.limits.result_rows)
-        if self.capture is not None:
-            return self.capture.run(step)
-        did = self._wire.run(step.statement.sql)
-        rows = max(did.changed, did.affected, len(did.rows))
-        self._plain.append(Reached(table=step.statement.table, verb=step.statement.verb, rows=rows))
-        if sum(one.rows for one in self._plain) > self._job.rows:
-            raise Conflict(
-                f"It would change more than {self._job.rows} rows. Nothing was changed.",
-                next_step="Ask for the action again.",
-            )
-        return did
-
-    def _rehearse(self) -> None:
-        """Where triggers would fire when it is taken back: take it back and do it again, and see."""
-        assert self.capture is not None
-        kept = [one for one in self.capture.kept.values() if one.changed()]
-        if not any(self._schema.tables[one.form.table].triggers for one in kept):
-            return
-        undo = [
-            restore.Rows(
-                one.form,
-                {key: one.full(was, now) for key, was, now in one.changed()},
-                {key: was for key, was, _ in one.changed()},
-            )
-            for one in kept
-        ]
-        self._wire.run("SAVEPOINT goex")
-        try:
-            restore.restore(self._wire, undo, self._schema)
-            restore.restore(self._wire, [restore.Rows(one.form, one.want, one.expect) for one in undo], self._schema)
-        except Conflict as error:
-            raise Unsupported(
-                f"The triggers of {', '.join(sorted(one.form.table for one in kept))} change rows when they are put"
-                " back, so undo wouldn't be exact. Nothing was changed.",
-                next_step="Use --policy versioning: it is held until you commit or undo it.",
-            ) from error
-        self._wire.run("ROLLBACK TO SAVEPOINT goex")
-
-    def ran(self, more: tuple[str, ...] = ()) -> Ran:
-        reached = self.capture.reached() if self.capture is not None else tuple(self._plain)
-        sample = self.capture.sample() if self.capture is not None else ()
-        return Ran(
-            reached=reached,
-            results=tuple(self.results),
-            sample=sample,
-            counters=self.counters,
-            notes=(*self._looked.notes, *more),
-        )
-
-
-def _result(did: Did, limits: Limits) -> Result:
-    rows: list[tuple[JsonValue, ...]] = []
-    size = 0
-    for row in did.rows[: limits.result_rows]:
-        values = tuple(_json(value) for value in row)
-        size += sum(len(value) if isinstance(value, str) else 8 for value in values)
-        if size > limits.result_bytes:
-            break
-        rows.append(values)
-    return Result(columns=did.columns, rows=tuple(rows), cut=len(did.rows) + did.more - len(rows))
-
-
-def _json(value: Any) -> JsonValue:
-    if value is None or isinstance(value, bool | int | str | float):
-        return value
-    if isinstance(value, bytes):
-        return f"x'{value.hex()}'"
-    if isinstance(value, decimal.Decimal):
-        return format(value, "f")
-    if isinstance(value, datetime.datetime):
-        return value.isoformat(" ")
-    if isinstance(value, datetime.timedelta):
-        return words.duration(value)
-    return str(value)
+def _linked(now: Schema, tables: set[str]) -> set[str]:
+    """Those tables, and the ones whose rows a statement on them looks at for a foreign key."""
+    links = {(table.name, link.parent) for table in now.tables.values() for link in table.foreign_keys}
+    return tables | {to for at, to in links if at in tables} | {at for at, to in links if to in tables}
 
 
 def _started(wire: Wire) -> int:

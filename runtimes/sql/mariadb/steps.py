@@ -77,8 +77,7 @@ def _step(statement: Statement, schema: Schema) -> Step:
             returning=returning,
         )
     if isinstance(tree, exp.Delete):
-        using = tree.args.get("using") or []
-        base = using[0] if using else tree.this
+        (base,) = tree.args.get("using") or [tree.this]
         return Step(
             statement=statement, kind="delete", table=table, froms=_froms(tree, base, table), returning=returning
         )
@@ -95,18 +94,22 @@ def _froms(tree: exp.Expr, base: exp.Expr, table: Table) -> tuple[tuple[str, str
                 f"Which rows this writes depends on {_named(node)}(), so they can't be kept beforehand.",
                 next_step="Leave it out, or name the rows.",
             )
-    bounded = limit is not None and _total(order, table)
+    first = base.copy()
+    joins = first.args.pop("joins", None) or []
+    bounded = limit is not None and not joins and _total(order, table)
     found: list[tuple[str, str, str]] = []
     length = len(tree.sql("mysql"))  # sqlglot's common dialect can't write x''
     for alias in _aliases(base, table):
         mark = f"goex_{len(found)}_{length}"
+        condition = _present(where, alias, table) if joins else where
         query = exp.Select(
             expressions=[exp.Column(this=exp.to_identifier(mark, quoted=True))],
-            from_=exp.From(this=base.copy()),
+            from_=exp.From(this=first.copy()),
+            joins=[join.copy() for join in joins],
             **{
                 name: part.copy()
                 for name, part in (
-                    ("where", where),
+                    ("where", condition),
                     ("with_", tree.args.get("with_")),
                     ("order", order if bounded else None),
                     ("limit", limit if bounded else None),
@@ -142,10 +145,28 @@ def _total(order: exp.Expr | None, table: Table) -> bool:
     return bool(identity) and identity <= named
 
 
+def _present(where: exp.Expr | None, alias: str, table: Table) -> exp.Expr | None:
+    """WHERE, for rows of a join in which that table has one: an outer join gives others, too."""
+    if not table.facts["identity"]:
+        return where
+    name = exp.Column(
+        this=exp.to_identifier(str(table.facts["identity"][0]), quoted=True),
+        table=exp.to_identifier(alias, quoted=True),
+    )
+    present: exp.Expr = exp.Not(this=exp.Is(this=name, expression=exp.Null()))
+    if where is not None:
+        present = exp.And(this=exp.Paren(this=where.this.copy()), expression=present)
+    return exp.Where(this=present)
+
+
 def _aliases(base: exp.Expr, table: Table) -> list[str]:
     found = []
-    tables = [base, *(join.this for join in base.args.get("joins") or [])]
-    for node in tables:
+    waiting: list[exp.Expr] = [base]
+    while waiting:
+        node = waiting.pop(0)
+        waiting += [join.this for join in node.args.get("joins") or []]
+        if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table):  # a bracketed join
+            waiting.append(node.this)
         if isinstance(node, exp.Table) and str(node.name).lower() == table.name.lower():
             found.append(node.alias or node.name)
     return found

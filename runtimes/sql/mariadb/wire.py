@@ -31,7 +31,7 @@ from vault.secret import Secret
 
 STRICT = "STRICT_TRANS_TABLES,STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,NO_AUTO_CREATE_USER"
 # What was recorded was in the table: no rule of today's keeps it out, and whether it is the same is compared after.
-LENIENT = "NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION"
+LENIENT = "NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION,ALLOW_INVALID_DATES"
 _CONNECT_SECONDS = 10
 _OLDEST = (10, 5)  # RETURNING, and XA transactions that outlive their connection
 
@@ -198,6 +198,17 @@ class Wire:
             cursor: Any = result.cursor
             try:
                 found: bulk.Pairs = cursor.pairs
+            finally:
+                result.close()
+        return found
+
+    def lines(self, sql: str) -> list[str]:
+        """The same without their keys, which each line begins with. Raises `bulk.TooLarge`."""
+        with self._translating():
+            result = self._open.exec_driver_sql(bulk.ALONE + sql)
+            cursor: Any = result.cursor
+            try:
+                found: list[str] = cursor.alone
             finally:
                 result.close()
         return found

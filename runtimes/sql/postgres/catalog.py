@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -62,8 +63,13 @@ SELECT pg_catalog.json_build_object(
     (SELECT pg_catalog.json_agg(a.attname ORDER BY k.n) FROM pg_catalog.unnest(f.confkey)
       WITH ORDINALITY AS k(number, n)
       JOIN pg_catalog.pg_attribute a ON a.attrelid = f.confrelid AND a.attnum = k.number),
-    pg_catalog.pg_get_constraintdef(f.oid), f.conparentid <> 0)
+    pg_catalog.pg_get_constraintdef(f.oid), f.conparentid <> 0, f.convalidated,
+    pg_catalog.obj_description(f.oid, 'pg_constraint'))
     ORDER BY f.conrelid, f.conname) FROM pg_catalog.pg_constraint f JOIN rel ON rel.oid = f.conrelid),
+ 'judged', (SELECT pg_catalog.json_agg(DISTINCT a.attrelid::pg_catalog.int8) FROM pg_catalog.pg_attribute a
+    JOIN rel ON rel.oid = a.attrelid JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+    LEFT JOIN pg_catalog.pg_type e ON e.oid = t.typelem
+    WHERE a.attnum > 0 AND NOT a.attisdropped AND (t.typtype IN ('c', 'd') OR e.typtype IN ('c', 'd'))),
  'shadows', (SELECT pg_catalog.json_agg(DISTINCT p.proname) FROM pg_catalog.pg_proc p
     JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = 'public'
     AND EXISTS (SELECT 1 FROM pg_catalog.pg_proc o WHERE o.proname = p.proname
@@ -85,6 +91,7 @@ SELECT pg_catalog.json_build_object(
 
 # Bits of pg_trigger.tgtype.
 BEFORE, INSERT, DELETE, UPDATE, TRUNCATE = 2, 4, 8, 16, 32
+_CALLS = re.compile(r"\w\"?\(|\b(?:CURRENT_|LOCALTIME|SESSION_USER)")
 _ACTIONS = {"a": "NO ACTION", "r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
 
 
@@ -107,6 +114,21 @@ class Trigger:
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """A CHECK. One that isn't `valid` (NOT VALID) holds for what is written from then on alone."""
+
+    name: str
+    definition: str
+    valid: bool
+    comment: str = ""
+
+    @property
+    def steady(self) -> bool:
+        """Whether what it says of a row can't become another: it calls nothing, and no clock."""
+        return not calls(self.definition)
+
+
+@dataclass(frozen=True, slots=True)
 class Foreign:
     """A foreign key, whole."""
 
@@ -117,6 +139,7 @@ class Foreign:
     parent_columns: tuple[str, ...]
     on_delete: str  # a letter of pg_constraint
     on_update: str
+    valid: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +167,8 @@ class Relation:
     unique: tuple[tuple[str, ...], ...]
     others_unique: bool  # a unique index beside the key whose columns aren't all listed in `unique`
     triggers: tuple[Trigger, ...]
+    checks: tuple[Check, ...]
+    judged: bool  # a column's type (a domain, a row type) may have conditions of its own
     definition: str  # a digest of columns, constraints, indexes, triggers and rules
 
     @property
@@ -158,6 +183,11 @@ class Relation:
     @property
     def firing(self) -> tuple[Trigger, ...]:
         return tuple(trigger for trigger in self.triggers if trigger.fires)
+
+    @property
+    def mendable(self) -> bool:
+        """Whether a constraint of it alone can be taken away and made again, just as it was."""
+        return self.owned and self.kind == "r" and not self.inherited and self.parent is None
 
     def may(self, *privileges: str) -> bool:
         return self.owned or self.privileges.issuperset(privileges)
@@ -199,6 +229,14 @@ class _Parts:
     indexes: list[str] = field(default_factory=list)
     triggers: list[Trigger] = field(default_factory=list)
     keys: list[ForeignKey] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
+    judged: bool = False
+
+
+def calls(expression: str) -> bool:
+    """Whether an expression, as the server writes it, calls a function or looks at a clock: it may say something else
+    of the same row another time."""
+    return _CALLS.search(expression) is not None
 
 
 def quoted(name: str) -> str:
@@ -233,8 +271,14 @@ def load(link: Link) -> Catalog:
         elif unique:
             mine.unique.append(tuple(columns))
     foreign = []
-    for oid, kind, name, parent, on_delete, on_update, columns, parents, text, inherited in found["constraints"] or []:
+    for oid in found["judged"] or ():
+        parts[oid].judged = True
+    for oid, kind, name, parent, on_delete, on_update, columns, parents, text, inherited, valid, comment in (
+        found["constraints"] or []
+    ):
         parts[oid].texts.append(f"{name} {text}")
+        if kind == "c":
+            parts[oid].checks.append(Check(name, text, valid, comment or ""))
         if kind != "f" or parent not in names:
             continue
         parts[oid].keys.append(
@@ -249,7 +293,7 @@ def load(link: Link) -> Catalog:
         )
         if not inherited:
             foreign.append(
-                Foreign(name, names[oid], tuple(columns), names[parent], tuple(parents), on_delete, on_update)
+                Foreign(name, names[oid], tuple(columns), names[parent], tuple(parents), on_delete, on_update, valid)
             )
     for oid, name, bits, enabled, text, language, function, source, _definer, inherited in found["triggers"] or []:
         parts[oid].texts.append(f"{text} {enabled} {hashlib.sha256(source.encode()).hexdigest()}")
@@ -348,6 +392,8 @@ def _relation(row: list[Any], name: str, parts: _Parts) -> Relation:
         unique=tuple(parts.unique),
         others_unique=parts.others,
         triggers=tuple(parts.triggers),
+        checks=tuple(parts.checks),
+        judged=parts.judged,
         definition=hashlib.sha256(text).hexdigest(),
     )
 

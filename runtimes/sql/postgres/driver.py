@@ -35,6 +35,7 @@ from runtimes.sql.postgres.catalog import Catalog
 from runtimes.sql.postgres.errors import Again, Locked, Lost
 from runtimes.sql.postgres.link import Link
 from runtimes.sql.postgres.notes import Did, Step
+from runtimes.sql.postgres.rehearsal import doubtful, loose, rehearse
 from runtimes.sql.postgres.settling import IMAGE, Settling, recorded_rows, server
 from runtimes.sql.postgres.strategy import choose
 from vault.secret import Secret
@@ -178,8 +179,15 @@ class PostgresSession:
         try:
             with self._ending():
                 catalog = catalogs.load(self._link)
-                reaches = choose(catalog, job.program, job.policy).tables
-                return holding.blamed(self._link, catalog, tables | set(reaches), error)
+                tables |= set(choose(catalog, job.program, job.policy).tables)
+                # Also those whose rows are looked at for a foreign key.
+                near = {
+                    name
+                    for key in catalog.foreign
+                    for name in (key.child, key.parent)
+                    if tables & {key.child, key.parent}
+                }
+                return holding.blamed(self._link, catalog, tables | near, error)
         except GoexError:
             return error
 
@@ -235,6 +243,8 @@ class PostgresSession:
             else:
                 for _ in pieces:
                     pass
+        if kept and job.policy != "versioning" and doubtful(running.catalog, strategy):
+            rehearse(self._link, running.catalog, strategy, job)
         made, definition = self._check_definitions(running, job)
         ran = self._ran(running, job)
         relations = running.relations
@@ -249,10 +259,11 @@ class PostgresSession:
                 why="" if kept or made else "Its rows were not kept, only its transaction was.",
                 made=made,
                 definition=definition,
+                loose=tuple(sorted(loose(relations))) if kept else (),
             ),
         )
-        if job.policy == "versioning":
-            self._hold(job)
+        if job.policy == "versioning" and (ran.reached or strategy.definitions):
+            self._hold(job, "hold")
         else:
             self._step(job, "run")
             self._finish("COMMIT")
@@ -292,9 +303,9 @@ class PostgresSession:
             raise Conflict("A trigger changed the database's definitions on the way. Nothing was touched.")
         return "", ""
 
-    def _hold(self, job: Job) -> None:
+    def _hold(self, job: Job, did: Did) -> None:
         gid = holding.gid_of(job.id)
-        self._step(job, "hold", gid)
+        self._step(job, did, gid)
         try:
             self._finish(f"PREPARE TRANSACTION {catalogs.literal(gid)}")
         except (Unsupported, InvalidInput) as error:
@@ -332,7 +343,7 @@ class PostgresSession:
             if found.state == "done":
                 return Ran(reached=(), notes=(_ALREADY,))
             if found.state == "held":
-                raise Conflict("It is held, and wasn't undone.", next_step=f"goex commit {job.id}")
+                return Ran(reached=(), notes=("It is held: its after-state is there for you to commit.",))
             if found.state == "nothing":
                 raise Unsupported("It never ran: there is nothing to do again.", next_step="Ask for it anew.")
         return None
@@ -349,7 +360,8 @@ class PostgresSession:
         self._link.begin()
         if state.made:
             return self._revert_table(job, state, verb)
-        restoring = recorded_rows(self._link, job, state, verb)
+        held = verb == "redo" and job.policy == "versioning"
+        restoring = recorded_rows(self._link, job, state, verb, held=held)
         restoring.compare()
         if restoring.done:
             return restoring.ran((_ALREADY,))
@@ -358,8 +370,11 @@ class PostgresSession:
         if restoring.catalog.schema.hash != catalogs.load(self._link).schema.hash:
             raise Conflict("The tables' definitions wouldn't be as they were. Nothing was touched.")
         ran = restoring.ran()
-        self._step(job, verb)
-        self._finish("COMMIT")
+        if held:
+            self._hold(job, "redo")
+        else:
+            self._step(job, verb)
+            self._finish("COMMIT")
         return ran
 
     def _roll_back(self, job: Job, state: notes.State) -> Ran:

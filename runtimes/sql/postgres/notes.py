@@ -18,7 +18,8 @@ Did = Literal["run", "hold", "commit", "undo", "redo"]
 @dataclass(frozen=True, slots=True)
 class State:
     """Written before the first effect becomes durable. `tables` are numbered by their place; `shapes` are what their
-    rows' text can be read back by; `made` is a table that was created, and the digest of its definition."""
+    rows' text can be read back by; `made` is a table that was created, and the digest of its definition; `loose` are
+    CHECKs (table, name, definition) that its rows may have broken."""
 
     tables: tuple[str, ...]
     shapes: tuple[str, ...]
@@ -28,6 +29,7 @@ class State:
     why: str = ""  # why there is no image
     made: str = ""
     definition: str = ""
+    loose: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ def keep_state(records: Records, state: State) -> None:
                 "why": state.why,
                 "made": state.made,
                 "definition": state.definition,
+                "loose": [list(each) for each in state.loose],
             }
         ),
     )
@@ -74,6 +77,7 @@ def read_state(records: Records) -> State | None:
             why=str(found["why"]),
             made=str(found["made"]),
             definition=str(found["definition"]),
+            loose=tuple((str(table), str(name), str(text)) for table, name, text in found.get("loose", ())),
         )
     except (InvalidInput, KeyError, TypeError, ValueError) as error:
         raise _damaged() from error

@@ -4,6 +4,9 @@ Rules: rows are compared as the server writes them, so every bit counts. All tab
 keys are then looked at when all of it is done, in whatever order rows and tables point to each other. Triggers that
 people made are kept off while it runs. What keys do by themselves (cascades to rows that somebody added since) shows
 in the server's count of written rows, and takes everything back. So it is done exactly, or not at all.
+
+A transaction that touched temporary tables can't be held, so what is worked with there (`Scratch`) is temporary tables
+in a transaction that is committed, and queries in front of each statement in one that is prepared.
 """
 
 from __future__ import annotations
@@ -14,46 +17,42 @@ from dataclasses import dataclass, field
 from policies.errors import Conflict, InvalidInput, Unsupported
 from runtimes.sql.contract import Ran, Reached, RowChange
 from runtimes.sql.postgres.capture import Books, Counts
-from runtimes.sql.postgres.catalog import Catalog, Relation, quoted
+from runtimes.sql.postgres.catalog import Catalog, Relation, literal, quoted
 from runtimes.sql.postgres.link import Link
 from runtimes.sql.postgres.rows import SHOWN, Sample, values
+from runtimes.sql.postgres.scratch import Queries, Scratch, Temporary
 
+Loose = tuple[str, str, str]  # table, name and definition of a CHECK
 _DIFFERENCES = 20  # that are listed
-_LOAD = (
-    "CREATE TEMPORARY TABLE goex_raw (k pg_catalog.int4, side pg_catalog.text, image pg_catalog.text) ON COMMIT DROP"
-)
-_COPY = "COPY pg_temp.goex_raw FROM STDIN"
-# What has more "b" than "a" was there before; a row's place among others says nothing.
-_NET = """
-CREATE TEMPORARY TABLE goex_net ON COMMIT DROP AS
-  SELECT k, image, {sign} * pg_catalog.sum(CASE side WHEN 'a' THEN 1 ELSE -1 END)::pg_catalog.int4 AS n
-  FROM pg_temp.goex_raw GROUP BY k, image HAVING pg_catalog.sum(CASE side WHEN 'a' THEN 1 ELSE -1 END) <> 0;
-DROP TABLE pg_temp.goex_raw
-"""
 
 
 @dataclass
 class Restoring:
-    """One revert in a transaction that has begun. `undo`: rows become as they were before; else as they became."""
+    """One revert in a transaction that has begun. `undo`: rows become as they were before; else as they became.
+    `held`: that transaction is to be prepared."""
 
     link: Link
     catalog: Catalog
     relations: list[Relation]  # as the images number them
     undo: bool
+    held: bool = False
+    loose: frozenset[Loose] = frozenset()  # CHECKs that rows which come back may break
     done: bool = False  # it is so already
     touched: dict[str, Counts] = field(default_factory=dict)
     _sample: Sample = field(default_factory=Sample)
     _wrote: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     _differing: dict[int, list[str]] = field(default_factory=dict)
     _live: list[int] = field(default_factory=list)  # the numbers of tables that have rows to set
+    _then: dict[int, dict[str, int]] = field(default_factory=dict)  # without a key: how often each row is to be there
+    _scratch: Scratch = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._scratch = Queries(self.link) if self.held else Temporary(self.link)
 
     def load(self, image: Iterator[bytes]) -> None:
         """Bring the image to the server, and make of it what should be there now, and what should be there then."""
-        self.link.do(_LOAD)
-        self.link.copy_in(_COPY, image)
-        self.link.do(_NET.format(sign="1" if self.undo else "-1"))
-        self.link.do("ANALYZE pg_temp.goex_net")
-        self._live = [int(row[0]) for row in self.link.ask("SELECT DISTINCT k FROM pg_temp.goex_net ORDER BY k")]
+        self._scratch.load(image, 1 if self.undo else -1)
+        self._live = [int(row[0]) for row in self._scratch.ask("SELECT DISTINCT k FROM pg_temp.goex_net ORDER BY k")]
         for k in self._live:
             self._table(k)
 
@@ -63,18 +62,13 @@ class Restoring:
             if not self.relations[k].key:
                 continue
             self._look(k)
-            found = self.link.ask(
+            found = self._scratch.ask(
                 f"SELECT 1 FROM pg_temp.goex_was_{k} w JOIN pg_temp.goex_now_{k} c ON w.image = c.image "
                 f"WHERE c.writer = '{xid % 2**32}' LIMIT 1"
             )
-            self.link.do(f"DROP TABLE pg_temp.goex_now_{k}")
             if found:
                 return True
         return False
-
-    def _look_again(self, k: int) -> None:
-        self.link.do(f"DROP TABLE pg_temp.goex_now_{k}")
-        self._look(k)
 
     def compare(self) -> None:
         """Raises Conflict, listing what isn't as recorded. Sets `done` where the goal is there already."""
@@ -104,7 +98,7 @@ class Restoring:
         if self.done:
             return
         self._collect()
-        kept_off = self._keep_triggers_off()
+        kept_off = [*self._keep_triggers_off(), *self._keep_checks_off()]
         self.link.do("SET CONSTRAINTS ALL DEFERRED")
         parked = {k: self._park(k) for k in self._live}
         parts, names = [], []
@@ -113,7 +107,7 @@ class Restoring:
                 names.append(name)
                 parts.append(f"{name} AS ({text})")
         numbers = ", ".join(f"(SELECT pg_catalog.count(*) FROM {name})" for name in names)
-        found = self.link.ask(f"WITH {', '.join(parts)} SELECT {numbers}")[0]
+        found = self._scratch.ask(f"SELECT {numbers}", parts)[0]
         self.link.do("SET CONSTRAINTS ALL IMMEDIATE")
         wrote = dict(zip(names, map(int, found), strict=True))
         self._prove(wrote, parked, books)
@@ -138,7 +132,7 @@ class Restoring:
         for k in self._live:
             for sign, side in ((">", "b"), ("<", "a")):
                 sql = f"SELECT image FROM pg_temp.goex_net WHERE k = {k} AND n {sign} 0 ORDER BY image LIMIT {SHOWN}"
-                for (text,) in self.link.ask(sql):
+                for (text,) in self._scratch.ask(sql):
                     sample.add(k, side, text)
         return sample.changes(self.relations)
 
@@ -148,43 +142,43 @@ class Restoring:
         """`goex_was_K`: rows that have to be there now; `goex_goal_K`: rows that have to be there then."""
         relation = self.relations[k]
         for name, sign in (("was", ">"), ("goal", "<")):
-            self.link.do(
-                f"CREATE TEMPORARY TABLE goex_{name}_{k} ON COMMIT DROP AS SELECT image, image::{relation.sql} AS r, "
-                f"abs(n)::pg_catalog.int4 AS n FROM pg_temp.goex_net WHERE k = {k} AND n {sign} 0"
+            self._scratch.make(
+                f"goex_{name}_{k}",
+                f"SELECT image, image::{relation.sql} AS r, "
+                f"abs(n)::pg_catalog.int4 AS n FROM pg_temp.goex_net WHERE k = {k} AND n {sign} 0",
+                "n",
             )
-            self.link.do(f"ANALYZE pg_temp.goex_{name}_{k} (n)")
-            if relation.key and self.link.ask(f"SELECT 1 FROM pg_temp.goex_{name}_{k} WHERE n <> 1 LIMIT 1"):
+            if relation.key and self._scratch.ask(f"SELECT 1 FROM pg_temp.goex_{name}_{k} WHERE n <> 1 LIMIT 1"):
                 raise InvalidInput("The recorded rows can't be: one key has several.", next_step="goex log --verify")
         if relation.key:
             named = ", ".join(f"({_field('w', name)}) AS k{i}" for i, name in enumerate(relation.key))
             columns = ", ".join(f"k{i}" for i in range(len(relation.key)))
-            self.link.do(
-                f"CREATE TEMPORARY TABLE goex_keys_{k} ON COMMIT DROP AS SELECT DISTINCT {columns} "
-                f"FROM (SELECT {named} FROM (SELECT r FROM pg_temp.goex_was_{k} UNION ALL "
-                f"SELECT r FROM pg_temp.goex_goal_{k}) w) d"
+            self._scratch.make(
+                f"goex_keys_{k}",
+                f"SELECT DISTINCT {columns} FROM (SELECT {named} FROM (SELECT r FROM pg_temp.goex_was_{k} UNION ALL "
+                f"SELECT r FROM pg_temp.goex_goal_{k}) w) d",
             )
-            self.link.do(f"ANALYZE pg_temp.goex_keys_{k}")
 
     def _keys(self, k: int, left: str, right: str) -> str:
         return " AND ".join(f"{_field(left, name)} = {_field(right, name)}" for name in self.relations[k].key)
 
     def _look(self, k: int) -> None:
         """`goex_now_K`: the rows of the table that have one of those keys; without a key, those that look the same."""
-        relation, table = self.relations[k], f"pg_temp.goex_now_{k}"
-        made = f"CREATE TEMPORARY TABLE goex_now_{k} ON COMMIT DROP AS SELECT t.tableoid AS rel, t.ctid AS at, "
+        relation = self.relations[k]
         if relation.key:
             match = " AND ".join(f"t.{quoted(name)} = x.k{i}" for i, name in enumerate(relation.key))
-            self.link.do(
-                f"{made} (t.*)::pg_catalog.text AS image, t.xmin::pg_catalog.text AS writer, "
+            rows = (
+                f"(t.*)::pg_catalog.text AS image, t.xmin::pg_catalog.text AS writer, "
                 f"(t.*)::{relation.sql} AS r FROM {relation.sql} t JOIN pg_temp.goex_keys_{k} x ON {match}"
             )
         else:
-            self.link.do(
-                f"{made} t.image, pg_catalog.row_number() OVER (PARTITION BY t.image) AS place "
+            rows = (
+                f"t.image, pg_catalog.row_number() OVER (PARTITION BY t.image) AS place "
                 f"FROM (SELECT t.tableoid, t.ctid, (t.*)::pg_catalog.text AS image FROM {relation.sql} t) t "
                 f"WHERE t.image IN (SELECT image FROM pg_temp.goex_net WHERE k = {k})"
             )
-        self.link.do(f"ANALYZE {table} (at)")  # how many there are is all that a plan needs
+        # How many there are is all that a plan needs.
+        self._scratch.make(f"goex_now_{k}", f"SELECT t.tableoid AS rel, t.ctid AS at, {rows}", "at")
 
     def _differences(self, k: int, side: str) -> Iterator[str]:
         """Lines on where the table isn't as `side` ("was" or "goal") says."""
@@ -192,7 +186,7 @@ class Restoring:
         now, want = f"pg_temp.goex_now_{k}", f"pg_temp.goex_{side}_{k}"
         if not relation.key:
             # Without a key only the rows that would go have to be there: equal ones can't be told from each other.
-            rows = self.link.ask(
+            rows = self._scratch.ask(
                 f"SELECT w.n - coalesce(f.n, 0) FROM {want} w LEFT JOIN (SELECT c.image, pg_catalog.count(*) AS n "
                 f"FROM {now} c GROUP BY c.image) f ON f.image = w.image WHERE w.n > coalesce(f.n, 0) "
                 f"LIMIT {_DIFFERENCES * 10}"
@@ -201,11 +195,11 @@ class Restoring:
                 yield f"{relation.name}: {missing} row{'s' if missing != 1 else ''} changed or gone"
             if side == "goal" and not rows:
                 was = f"pg_temp.goex_was_{k}"
-                left = self.link.ask(f"SELECT 1 FROM {was} w JOIN {now} c ON c.image = w.image LIMIT 1")
-                if left or self.link.ask(f"SELECT NOT EXISTS (SELECT 1 FROM {want})")[0][0]:
+                left = self._scratch.ask(f"SELECT 1 FROM {was} w JOIN {now} c ON c.image = w.image LIMIT 1")
+                if left or self._scratch.ask(f"SELECT NOT EXISTS (SELECT 1 FROM {want})")[0][0]:
                     yield f"{relation.name}: not as it would be"
             return
-        rows = self.link.ask(
+        rows = self._scratch.ask(
             f"SELECT w.image, c.image FROM {want} w FULL JOIN {now} c ON {self._keys(k, 'w.r', 'c.r')} "
             f"WHERE w.image IS DISTINCT FROM c.image LIMIT {_DIFFERENCES * 10}"
         )
@@ -249,14 +243,14 @@ class Restoring:
                     "set": f"SELECT c.rel, c.at, w.r, w.r AS was FROM {was} w, {now} c WHERE false",
                     "new": f"SELECT g.r, g.n FROM {goal} g",
                 }
-                parts["then"] = (
-                    f"SELECT n.image, coalesce(c.n, 0) - n.n AS n FROM pg_temp.goex_net n LEFT JOIN "
+                then = self._scratch.ask(
+                    f"SELECT n.image, (coalesce(c.n, 0) - n.n)::pg_catalog.int8 FROM pg_temp.goex_net n LEFT JOIN "
                     f"(SELECT image, pg_catalog.count(*) AS n FROM {now} GROUP BY image) c ON c.image = n.image "
                     f"WHERE n.k = {k}"
                 )
+                self._then[k] = {str(image): int(number) for image, number in then}
             for name, sql in parts.items():
-                self.link.do(f"CREATE TEMPORARY TABLE goex_{name}_{k} ON COMMIT DROP AS {sql}")
-                self.link.do(f"ANALYZE pg_temp.goex_{name}_{k}")
+                self._scratch.make(f"goex_{name}_{k}", sql)
 
     def _planned(self, k: int) -> tuple[int, int, int]:
         """How many rows go, change and come."""
@@ -265,11 +259,11 @@ class Restoring:
         relation = self.relations[k]
         if not relation.key:
             sums = [
-                self.link.ask(f"SELECT coalesce(pg_catalog.sum(n), 0) FROM pg_temp.goex_{side}_{k}")[0][0]
+                self._scratch.ask(f"SELECT coalesce(pg_catalog.sum(n), 0) FROM pg_temp.goex_{side}_{k}")[0][0]
                 for side in ("was", "goal")
             ]
             return int(sums[0]), 0, int(sums[1])
-        both, was, goal = self.link.ask(
+        both, was, goal = self._scratch.ask(
             f"SELECT (SELECT pg_catalog.count(*) FROM pg_temp.goex_was_{k} w JOIN pg_temp.goex_goal_{k} g ON "
             f"{self._keys(k, 'w.r', 'g.r')}), (SELECT pg_catalog.count(*) FROM pg_temp.goex_was_{k}), "
             f"(SELECT pg_catalog.count(*) FROM pg_temp.goex_goal_{k})"
@@ -289,6 +283,23 @@ class Restoring:
                 back.append(f"ALTER TABLE {relation.sql} {how} TRIGGER {quoted(trigger.name)}")
         return back
 
+    def _keep_checks_off(self) -> list[str]:
+        """Take away the CHECKs that didn't hold for every row when the action ran (NOT VALID): a row that broke one
+        comes back as it was. The statements that make them again, just as they were. In a transaction that is held
+        readers would wait for the table meanwhile, so there they stay."""
+        back: list[str] = []
+        for k in self._live if not self.held else ():
+            relation = self.relations[k]
+            for check in relation.checks:
+                if check.valid or (relation.name, check.name, check.definition) not in self.loose:
+                    continue
+                name = quoted(check.name)
+                self.link.do(f"ALTER TABLE {relation.sql} DROP CONSTRAINT {name} RESTRICT")
+                back.append(f"ALTER TABLE {relation.sql} ADD CONSTRAINT {name} {check.definition}")
+                if check.comment:
+                    back.append(f"COMMENT ON CONSTRAINT {name} ON {relation.sql} IS {literal(check.comment)}")
+        return back
+
     def _changed(self, k: int) -> list[str]:
         """The columns that differ in some row that stays."""
         if k not in self._differing:
@@ -306,7 +317,7 @@ class Restoring:
         )
         if not names:
             return []
-        found = self.link.ask(f"SELECT {tests} FROM pg_temp.goex_set_{k} s")[0]
+        found = self._scratch.ask(f"SELECT {tests} FROM pg_temp.goex_set_{k} s")[0]
         return [name for name, differs in zip(names, found, strict=True) if differs]
 
     def _park(self, k: int) -> int:
@@ -323,13 +334,14 @@ class Restoring:
         if not free or self._replaces(relation, changed):
             return 0
         sets = ", ".join(f"{quoted(name)} = NULL" for name in free)
-        rows = self.link.rows(
+        rows = self._scratch.rows(
             f"UPDATE {relation.sql} t SET {sets} FROM pg_temp.goex_set_{k} g WHERE t.ctid = g.at AND t.tableoid = g.rel"
         )
-        self._look_again(k)
-        self.link.do(
+        self._look(k)
+        self._scratch.again(
+            f"goex_set_{k}",
             f"UPDATE pg_temp.goex_set_{k} s SET rel = c.rel, at = c.at FROM pg_temp.goex_now_{k} c "
-            f"WHERE {self._keys(k, 's.was', 'c.r')}"
+            f"WHERE {self._keys(k, 's.was', 'c.r')}",
         )
         return rows
 
@@ -366,7 +378,7 @@ class Restoring:
             yield f"i{k}", f"INSERT INTO {relation.sql} {into} {take} WHERE {before or 'true'} RETURNING 1"
 
     def _any(self, name: str, k: int) -> bool:
-        return bool(self.link.ask(f"SELECT EXISTS (SELECT 1 FROM pg_temp.goex_{name}_{k})")[0][0])
+        return bool(self._scratch.ask(f"SELECT EXISTS (SELECT 1 FROM pg_temp.goex_{name}_{k})")[0][0])
 
     def _replaces(self, relation: Relation, changed: list[str]) -> bool:
         """Whether rows that stay are taken out and put back: where values of a unique index may change places."""
@@ -401,7 +413,7 @@ class Restoring:
             )
         self.touched = counts
         for k in self._live:
-            self._look_again(k)
+            self._look(k)
             lines = list(self._differences(k, "goal") if self.relations[k].key else self._other_numbers(k))
             if lines:
                 raise Conflict(
@@ -411,11 +423,9 @@ class Restoring:
 
     def _other_numbers(self, k: int) -> Iterator[str]:
         """Of a table without a key: rows that aren't there as often as they should be."""
-        rows = self.link.ask(
-            f"SELECT 1 FROM pg_temp.goex_then_{k} w LEFT JOIN (SELECT image, pg_catalog.count(*) AS n "
-            f"FROM pg_temp.goex_now_{k} GROUP BY image) c ON c.image = w.image WHERE w.n <> coalesce(c.n, 0) LIMIT 1"
-        )
-        if rows:
+        rows = self._scratch.ask(f"SELECT image, pg_catalog.count(*) FROM pg_temp.goex_now_{k} GROUP BY image")
+        found = {str(image): int(number) for image, number in rows}
+        if any(found.get(image, 0) != number for image, number in self._then[k].items()):
             yield f"{self.relations[k].name}: rows aren't there as often as they were"
 
 

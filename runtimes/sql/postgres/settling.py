@@ -28,8 +28,11 @@ def server(link: Link) -> str:
     return str(link.ask("SELECT pg_catalog.pg_postmaster_start_time()::pg_catalog.text")[0][0])
 
 
-def recorded_rows(link: Link, job: Job, state: notes.State, verb: Literal["undo", "redo"]) -> Restoring:
-    """The recorded rows, brought to the server in the transaction that has begun. Raises Conflict and Unsupported."""
+def recorded_rows(
+    link: Link, job: Job, state: notes.State, verb: Literal["undo", "redo"], *, held: bool = False
+) -> Restoring:
+    """The recorded rows, brought to the server in the transaction that has begun (`held`: and is to be prepared).
+    Raises Conflict and Unsupported."""
     if not state.image:
         again = "taken back" if verb == "undo" else "done again"
         raise Unsupported(
@@ -38,7 +41,8 @@ def recorded_rows(link: Link, job: Job, state: notes.State, verb: Literal["undo"
         )
     catalog = catalogs.load(link)
     relations = prepared_for(catalog, state.tables, state.shapes, state.keys)
-    made = Restoring(link, catalog, relations, verb == "undo")
+    loose = frozenset(state.loose) if verb == "undo" else frozenset()
+    made = Restoring(link, catalog, relations, verb == "undo", held, loose)
     made.load(read_image(job.records, IMAGE))
     return made
 
@@ -61,11 +65,14 @@ class Settling:
             *before, step = steps
             status, evidence = self._status(step)
             if status == "held":
-                return Settled(state="held", evidence=evidence, ran=state.ran)
+                return Settled(state="held", evidence=evidence, ran=state.ran, again=state.image)
             if status == "committed":
                 found: State = "undone" if step.did == "undo" and not step.gid else "done"
                 if step.did in ("run", "hold") and all(each.did in ("run", "hold") for each in before):
                     return self._confirmed(job, state, step, evidence)
+                if step.did == "redo" and step.gid:
+                    sure = self._confirmed(job, state, step, evidence)
+                    return sure if sure.state != "nothing" else Settled(state="undone", evidence=evidence)
                 return Settled(state=found, evidence=evidence, ran=state.ran if found == "done" else None)
             if status == "unknown":
                 return self._by_rows(job, state, evidence)

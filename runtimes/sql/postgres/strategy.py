@@ -112,6 +112,7 @@ def choose(catalog: Catalog, program: Program, policy: Policy) -> Strategy:
     method = "returning" if _simple(catalog, program, reaches, bool(firing)) else "triggers"
     if method == "triggers":
         _catchable(catalog, tables)
+    notes += _unproven(catalog, reaches)
     if any(_NOTIFIES.search(trigger.source) for _, trigger in firing):
         notes.append("A trigger notifies listeners when this is committed; that can't be taken back.")
     return Strategy(method, reaches, tables, False, bool(firing), tuple(notes), counters)
@@ -296,6 +297,25 @@ def _restorable(catalog: Catalog, relation: Relation, verbs: set[Verb]) -> None:
             "GoEx's user may not make temporary tables, which undo needs.",
             next_step="GRANT TEMPORARY ON DATABASE … to it.",
         )
+
+
+def _unproven(catalog: Catalog, reaches: tuple[Reach, ...]) -> Iterator[str]:
+    """Rules that rows may break which are there all the same."""
+    for table in sorted({each.table for each in reaches if each.verb in ("update", "delete", "truncate")}):
+        relation = catalog.relations[table]
+        names = [check.name for check in relation.checks if not check.valid and not relation.mendable]
+        names += [key.name for key in catalog.foreign if key.child == table and not key.valid]
+        if names:
+            yield (
+                f"{table} has {', '.join(names)} without having been validated: where this reaches a row that breaks "
+                "that, it is rolled back, since undo couldn't put such a row back."
+            )
+        for check in relation.checks:
+            if not check.steady and re.search(r"CURRENT_|LOCALTIME|\bnow\(|timestamp\(\)", check.definition):
+                yield (
+                    f"The CHECK {check.name} of {table} looks at the clock: "
+                    "undo is refused where a row breaks it by then."
+                )
 
 
 def _catchable(catalog: Catalog, tables: tuple[str, ...]) -> None:

@@ -58,6 +58,43 @@ def test_reversal_is_exact_both_ways(shop: Served) -> None:
     assert shop.look() == after
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE orders o JOIN customers c ON c.id = o.customer SET o.status = c.name WHERE c.id < 3",
+        "UPDATE orders, customers SET orders.total = 0 WHERE orders.customer = customers.id AND customers.name = 'one'",
+        "UPDATE customers c LEFT JOIN orders o ON o.customer = c.id AND o.total > 9 SET secret = '' WHERE id IS NULL",
+        "UPDATE orders a JOIN orders b ON b.id = a.id + 1 SET a.total = b.total",
+        "DELETE o FROM orders o JOIN customers c ON c.id = o.customer WHERE c.name = 'one'",
+        "DELETE FROM c USING customers AS c JOIN orders AS o ON o.customer = c.id WHERE o.status = 'paid'",
+    ],
+)
+def test_joins_as_mariadb_writes_them(mariadb: MariaDb, client: Client, sql: str) -> None:
+    """Asked for over the wire, run, taken back, done again, taken back."""
+    with on_mariadb(mariadb, client) as shop:
+        shop.add()
+
+        def both() -> tuple[Any, Any]:
+            return shop.look(), shop.look("SELECT * FROM customers ORDER BY id")
+
+        before = both()
+        done = shop.run(sql)
+        assert done.action.state == "done", done.problem
+        after = both()
+        assert after != before
+        for verb, wanted in (("undo", before), ("redo", after), ("undo", before)):
+            assert not shop.client.revert(done.action.id, verb).approve().HasField("problem")
+            assert both() == wanted
+
+
+def test_a_join_that_writes_two_tables_is_refused_before_it_is_asked(mariadb: MariaDb, client: Client) -> None:
+    with on_mariadb(mariadb, client) as shop:
+        shop.add()
+        refused = shop.sql("UPDATE orders o, customers c SET o.total = 0, c.name = 'x' WHERE o.customer = c.id").ended()
+        assert refused.problem.code == "unsupported" and "writes one table" in refused.problem.message
+        assert refused.problem.next_step
+
+
 def test_a_cascade_is_taken_back_with_it(shop: Served) -> None:
     before = shop.look(), shop.look("SELECT * FROM customers ORDER BY id")
     done = shop.run("DELETE FROM customers WHERE id = 1")
@@ -92,6 +129,54 @@ def test_a_held_change_is_rolled_back_by_an_undo(shop: Served) -> None:
     assert shop.look() == before and not held_by(shop)
     shop.change("UPDATE orders SET status = 'free' WHERE id = 1")
     assert shop.look()[0][1] == "free", "no lock is left"
+
+
+def prepared(shop: Served) -> int:
+    if shop.url.startswith("postgresql"):
+        return len(shop.look("SELECT gid FROM pg_prepared_xacts WHERE database = current_database()"))
+    return len(shop.look("XA RECOVER"))
+
+
+def test_redo_of_a_held_change_holds_it_again(shop: Served) -> None:
+    """Its words, its permission and what is said of it are a hold's; only a commit shows it to others."""
+    before = shop.look()
+    done = shop.run(UPDATE, policy="versioning")
+    undo = shop.client.revert(done.action.id)
+    question = undo.question()
+    assert "redo of the same action holds them again" in question.undo_text
+    decide(shop.client.daemon, question)
+    assert not undo.finished().HasField("problem") and prepared(shop) == 0
+    for _ in range(2):  # the same again, after it was rolled back once more
+        redo = shop.client.revert(done.action.id, "redo")
+        question = redo.question()
+        assert any("held again: nobody else sees it, for 24 hours" in line for line in question.lines)
+        assert "commit makes it last" in question.undo_text and {need.scope for need in question.needs} == {
+            "orders:update"
+        }
+        decide(shop.client.daemon, question)
+        ended = redo.finished()
+        assert not ended.HasField("problem"), ended.problem
+        assert "Held again in" in ended.action.outcome_json
+        assert shop.look() == before and prepared(shop) == 1, "others see nothing of it"
+        assert [held.action_id for held in held_by(shop)] == [done.action.id]
+        shop.client.daemon.kill()
+        shop.client.daemon.start()
+        shop.client.daemon.unlock()
+        assert not shop.client.revert(done.action.id).approve().HasField("problem")
+        assert shop.look() == before and prepared(shop) == 0 and not held_by(shop)
+    assert not shop.client.revert(done.action.id, "redo").approve().HasField("problem")
+    assert not shop.client.revert(done.action.id, "commit").approve().HasField("problem")
+    assert [row[1] for row in shop.look()] == ["sent", "sent", "paid", "paid"]
+    assert prepared(shop) == 0 and not held_by(shop)
+
+
+@pytest.mark.parametrize("policy", ["reversal", "versioning"])
+def test_what_changed_nothing_is_neither_held_nor_taken_back(shop: Served, policy: str) -> None:
+    done = shop.run("UPDATE orders SET status = 'x' WHERE id = 99", policy=policy)
+    assert not done.action.held_until and not held_by(shop) and prepared(shop) == 0
+    assert "Done in" in done.action.outcome_json
+    refused = shop.client.revert(done.action.id).ended()
+    assert refused.problem.code == "unsupported" and "changed nothing" in refused.problem.message
 
 
 def test_other_actions_on_held_rows_are_told_by_whom(shop: Served) -> None:

@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 from mapper.catalog import Catalog
+from mapper.importing import install
 from mapper.ranking import features, tables
 from mapper.ranking.features import Evidence
 from mapper.ranking.index import Hit, Index, interleaved
+from tests.mapper.importing.documents import things
 
 CATALOG = Catalog.bundled()
 INDEX = Index.of(CATALOG.services.values())
@@ -179,6 +181,27 @@ def test_an_index_that_is_up_to_date_is_left_alone(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(tables, "rebuild", never)
     Index.open(path)
     assert path.stat().st_mtime_ns == before
+
+
+def test_an_import_and_a_removal_make_it_so_that_whoever_opens_it_needs_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the daemon would write the catalog at the next request, and make it wait."""
+    tmp_path.chmod(0o700)
+    path, documents = tmp_path / "catalog.db", tmp_path / "documents"
+    things(documents)
+    install.import_google(path, documents)
+    rebuild = tables.rebuild
+
+    def never(*_: object) -> None:
+        raise AssertionError("it was made anew")
+
+    monkeypatch.setattr(tables, "rebuild", never)
+    assert any(hit.service == "things" for hit in Index.open(path).search("create a thing of things"))
+    monkeypatch.setattr(tables, "rebuild", rebuild)
+    install.remove(path, "things")
+    monkeypatch.setattr(tables, "rebuild", never)
+    assert not any(hit.service == "things" for hit in Index.open(path).search("create a thing of things"))
 
 
 def test_progress_is_told(tmp_path: Path) -> None:

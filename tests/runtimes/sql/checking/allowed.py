@@ -128,6 +128,9 @@ SELECT "Label" FROM stock.items
 SELECT s.id FROM stock.items AS s JOIN public.orders o ON o.id = s.id
 SELECT ORDERS.ID FROM Orders
 UPDATE orders SET total = DEFAULT WHERE id = 1
+UPDATE orders SET (total, status) = (DEFAULT, 'new') WHERE id = 1
+INSERT INTO users (id, name) VALUES (1, 'x') ON CONFLICT (id) DO UPDATE SET name = DEFAULT, email = excluded.name
+INSERT INTO users (id, name) VALUES (1, 'x') ON CONFLICT (id) DO UPDATE SET (name, email) = (DEFAULT, 'y')
 UPDATE orders o SET status = 'paid' FROM users u WHERE u.id = o.user_id AND u.name = 'Ann'
 UPDATE orders SET status = 'paid' FROM users u JOIN archive a ON a.id = u.id WHERE u.id = orders.user_id RETURNING orders.id, u.name
 UPDATE orders SET (status, total) = ('paid', 3) WHERE id = 1
@@ -198,6 +201,8 @@ DELETE FROM orders WHERE total > 1 ORDER BY id LIMIT 3
 DELETE o FROM orders o JOIN users u ON o.user_id = u.id WHERE u.name = 'Ann'
 DELETE orders FROM orders LEFT JOIN users ON orders.user_id = users.id WHERE users.id IS NULL
 DELETE FROM o USING orders AS o JOIN users AS u ON o.user_id = u.id WHERE u.id = 3
+DELETE FROM orders USING orders, users WHERE orders.user_id = users.id AND users.id = 3
+INSERT INTO users (id, name) VALUES (1, 'x') ON DUPLICATE KEY UPDATE name = DEFAULT
 INSERT INTO users SET id = 900, name = 'x'
 INSERT INTO users (id, name) VALUES (1, 'x') ON DUPLICATE KEY UPDATE name = VALUES(name), email = CONCAT(email, 'x')
 INSERT INTO archive (id, status) SELECT o.id, o.status FROM orders o ON DUPLICATE KEY UPDATE status = o.status

@@ -105,14 +105,14 @@ def base(frail: MariaDb) -> Iterator[Base]:
 
 
 def points(step: str, how: How, every: int) -> list[int]:
-    last = {"run": 60, "undo": 32, "commit": 8, "rollback": 9}[step]
+    last = {"run": 60, "undo": 32, "commit": 8, "rollback": 9, "redo": 36}[step]
     return [number for number in range(1, last) if (number + len(how)) % every == 0]
 
 
 CASES = [
     (policy, step, how)
     for policy in ("reversal", "versioning")
-    for step in (("run", "undo") if policy == "reversal" else ("run", "commit", "rollback"))
+    for step in (("run", "undo") if policy == "reversal" else ("run", "commit", "rollback", "redo"))
     for how in ("server", "answer", "goex", "disk")
 ]
 
@@ -127,6 +127,9 @@ def test_every_point(base: Base, policy: Policy, step: str, how: How, thorough: 
         if step != "run":
             with base.session() as session:
                 session.run(job)
+        if step == "redo":
+            with base.session() as session:
+                session.revert(job, "undo")
         point, kept = Point(base, at, how), []  # type: ignore[var-annotated]
         said: BaseException | None = None
         try:
@@ -136,7 +139,7 @@ def test_every_point(base: Base, policy: Policy, step: str, how: How, thorough: 
             elif step == "commit":
                 session.commit(meeting)
             else:
-                session.revert(meeting, "undo")
+                session.revert(meeting, "redo" if step == "redo" else "undo")
         except (GoexError, OSError, Killed) as error:
             said = error
         reached = reached or point.count >= at
@@ -172,11 +175,38 @@ def after_strike(
             assert found.state == "nothing", (at, said)
         if step == "run" and said is None:
             assert found.state in ("done", "held")
+        if step == "redo":
+            assert found.state == "held" if said is None else found.state in ("held", "undone")
         if found.state in ("done", "held"):
             session.revert(job, "undo")
         assert base.dump() == before
         if found.state == "undone":
             assert not session.revert(job, "undo").reached
+
+
+def test_held_rows_are_named_as_ours_after_a_restart(base: Base) -> None:
+    base.run(TABLES)
+    before = base.dump()
+    held = base.job("UPDATE c SET p = 3 WHERE id = 3", "versioning")
+    for verb in ("run", "undo", "redo"):
+        with base.session() as session:
+            session.run(held) if verb == "run" else session.revert(held, verb)  # type: ignore[arg-type]
+    for restarted in (False, True):
+        if restarted:
+            base.server.restart()
+        for sql in (
+            "UPDATE c SET p = 2 WHERE id = 3",
+            "DELETE FROM c",  # it waits while its rows are being read
+            "UPDATE c JOIN p ON p.id = c.p SET c.p = 1",
+            "DELETE FROM p WHERE id = 2",  # what is held pointed to it
+        ):
+            for policy in ("reversal", "versioning"):
+                with base.session() as session, pytest.raises(GoexError, match=held.id) as caught:
+                    session.run(base.job(sql, policy))  # type: ignore[arg-type]
+                assert caught.value.code == "conflict" and held.id in caught.value.next_step
+    with base.session() as session:
+        session.revert(held, "undo")
+    assert base.dump() == before and base.held() == []
 
 
 def test_a_rollback_of_what_was_held_outlives_a_kill_right_after_it() -> None:

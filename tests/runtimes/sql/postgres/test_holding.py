@@ -73,23 +73,105 @@ def test_it_is_held_over_a_kill_of_the_server() -> None:
         assert state(made)["public.t"] == ["(1,1)", "(2,20)", "(3,3)", "(4,4)"]
 
 
-def test_after_undo_it_can_be_done_again_by_its_rows(made: Made) -> None:
+def test_after_undo_it_can_be_held_again_by_its_rows(made: Made) -> None:
     before = state(made)
     with session(made) as on:
         work = job(on, "UPDATE t SET n = n * 10; INSERT INTO t VALUES (9, 9)", "versioning")
         on.run(work)
-        on.revert(work, "undo")
-        on.revert(work, "redo")
+        for _ in range(2):
+            on.revert(work, "undo")
+            assert on.settle(work).state == "undone"
+            on.revert(work, "redo")
+            assert on.revert(work, "redo").notes, "once more changes nothing"
+            assert state(made) == before, "nobody sees it"
+            assert on.settle(work).state == "held"
+        on.commit(work)
         assert state(made)["public.t"] == ["(1,10)", "(2,20)", "(3,30)", "(4,40)", "(9,9)"]
         assert on.settle(work).state == "done"
         on.revert(work, "undo")
         assert state(made) == before
         cascade = job(on, "DELETE FROM t WHERE id = 1", "versioning")
         on.run(cascade)
+        assert not on.settle(cascade).again
         on.revert(cascade, "undo")
         with pytest.raises(Unsupported, match="can't be done again"):
             on.revert(cascade, "redo")
     assert state(made) == before
+
+
+_SHAPES = (
+    "CREATE TABLE keyless (a text, b int)",
+    "INSERT INTO keyless VALUES ('x', 1), ('x', 1), ('%s', NULL), ('y', 2)",
+    "CREATE TABLE places (id int PRIMARY KEY, place int UNIQUE, note text)",
+    "INSERT INTO places SELECT i, i, '%' FROM generate_series(1, 5) i",
+    'CREATE TABLE "odd %s" (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "a%b" int, '
+    'twice int GENERATED ALWAYS AS ("a%b" * 2) STORED)',
+    'INSERT INTO "odd %s" ("a%b") VALUES (1), (2)',
+    "CREATE TABLE own (id int PRIMARY KEY, up int REFERENCES own)",
+    "INSERT INTO own VALUES (1, NULL), (2, 1), (3, 2)",
+    "CREATE TABLE watched (id int PRIMARY KEY, n int)",
+    "INSERT INTO watched VALUES (1, 1), (2, 2)",
+    "CREATE FUNCTION more() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.n := NEW.n + 1; RETURN NEW; END $$",
+    "CREATE TRIGGER more BEFORE INSERT ON watched FOR EACH ROW EXECUTE FUNCTION more()",
+)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM keyless WHERE a = 'x'",
+        "UPDATE keyless SET b = 7 WHERE a = 'x'",
+        "UPDATE places SET place = place + 10, note = 'moved %s'",
+        "UPDATE places SET place = NULL WHERE id > 2; UPDATE places SET place = 9 - id WHERE place IS NULL",
+        'INSERT INTO "odd %s" ("a%b") VALUES (5)',
+        'DELETE FROM "odd %s"',
+        "DELETE FROM own",
+        "UPDATE watched SET n = n + 5",
+    ],
+)
+def test_any_shape_of_rows_is_held_again_as_it_was(postgres: Postgres, sql: str) -> None:
+    made = postgres.make(*_SHAPES)
+    before = state(made)
+    with session(made) as on:
+        twin = job(on, sql)
+        on.run(twin)
+        after = state(made)
+        on.revert(twin, "undo")
+        assert state(made) == before
+        work = job(on, sql, "versioning")
+        on.run(work)
+        on.revert(work, "undo")
+        on.revert(work, "redo")
+        assert on.settle(work).state == "held" and state(made) == before
+        on.commit(work)
+        assert state(made).keys() == after.keys() and on.settle(work).state == "done"
+        if "odd" not in sql:  # its counter moved on
+            assert state(made) == after
+
+
+def test_what_somebody_changed_since_isnt_held_again(made: Made) -> None:
+    with session(made) as on:
+        work = job(on, "UPDATE t SET n = 0 WHERE id = 1", "versioning")
+        on.run(work)
+        on.revert(work, "undo")
+        with made.connect() as other:
+            other.execute("UPDATE t SET n = 99 WHERE id = 1")
+        before = state(made)
+        with pytest.raises(Conflict, match="aren't as they were"):
+            on.revert(work, "redo")
+        assert on.settle(work).state == "undone" and state(made) == before
+
+
+def test_what_changed_nothing_isnt_held(made: Made) -> None:
+    with session(made) as on:
+        work = job(on, "UPDATE t SET n = 0 WHERE id = 99", "versioning")
+        on.run(work)
+        assert on.settle(work).state == "done"
+        on.commit(work)
+    with made.admin() as admin:
+        assert admin.execute(
+            "SELECT count(*) FROM pg_prepared_xacts WHERE database = current_database()"
+        ).fetchone() == (0,)
 
 
 def test_what_was_committed_can_be_taken_back_by_its_rows(made: Made) -> None:
@@ -135,6 +217,30 @@ def test_undo_of_rows_that_are_held_says_by_whom(made: Made) -> None:
             first.revert(done, "undo")
         second.revert(held, "undo")
         first.revert(done, "undo")
+
+
+def test_held_rows_are_named_as_ours_after_the_server_was_killed() -> None:
+    with Postgres() as server:
+        made = server.make(*_TABLES)
+        with session(made) as on:
+            held = job(on, "UPDATE t SET n = 0 WHERE id = 1", "versioning")
+            on.run(held)
+            redone = job(on, "UPDATE kid SET t = 2", "versioning")
+            for verb in ("run", "undo", "redo"):
+                on.run(redone) if verb == "run" else on.revert(redone, verb)  # type: ignore[arg-type]
+        server.kill()
+        server.start()
+        with session(made, Limits(lock_seconds=0.5, seconds=20)) as on:
+            for sql, who in (
+                ("UPDATE t SET n = 5 WHERE id = 1", held),
+                ("DELETE FROM kid", redone),
+                ("DELETE FROM t WHERE id = 2", redone),  # what was held points to it
+            ):
+                for policy in ("reversal", "versioning"):
+                    with pytest.raises(Conflict, match=who.id):
+                        on.run(job(on, sql, policy))  # type: ignore[arg-type]
+            on.revert(held, "undo")
+            on.revert(redone, "undo")
 
 
 def test_another_programs_lock_isnt_waited_for_long(made: Made) -> None:
