@@ -49,6 +49,19 @@ format: setup ## Rewrite the code in the one style
 protos: setup ## Generate goex/rpc/ from protos/
 	@$(BIN)/python protos/generate.py
 
+.PHONY: trace
+trace: services ## Count the files and functions that run for one action; writes trace.json
+	@$(BIN)/python -m tools.trace $(ARGS)
+
+.PHONY: reference
+reference: setup ## Write the generated pages of docs/ anew
+	@$(BIN)/python -m tools.reference
+	@$(BIN)/python -m tools.assurance
+
+.PHONY: docs
+docs: reference ## Build the site of docs/ into .cache/site
+	@.ci/docs
+
 .PHONY: check-protos
 check-protos: setup ## See whether goex/rpc/ is what protos/ says
 	@$(BIN)/python protos/generate.py --check

@@ -128,8 +128,8 @@ def guessed_recipients(arguments: JsonObject) -> tuple[frozenset[str], int]:
 
 
 def _filled_objects(method: Method | None, arguments: JsonObject) -> int:
-    """How many arguments that are called otherwise may have recipients in them by their schemas, and are filled in by an
-    answer, in whole or in part."""
+    """How many arguments that are called otherwise may have recipients in them by their schemas, and are filled in,
+    wholly or partly, by an answer."""
     filled = [name for name, value in arguments.items() if not _is_recipient(name) and refers(value)]
     properties = method.parameters.get("properties") if filled and method is not None else None
     if not isinstance(properties, Mapping):

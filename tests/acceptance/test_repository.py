@@ -21,12 +21,14 @@ FILES = (
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
+    "CONTRIBUTING.md",
     "SECURITY.md",
     "LICENSE",
     "Makefile",
     ".ci/run",
     "requirements.lock",
     "requirements-dev.lock",
+    "requirements-docs.lock",
     "requirements-synapse.lock",
 )
 LOCKS = sorted(ROOT.glob("requirements*.lock"))

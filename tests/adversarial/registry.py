@@ -1,4 +1,4 @@
-"""What an attack is, for the table of attacks in SECURITY.md; each file of attacks says its own.
+"""What an attack is, for the table of attacks in docs/attacks.md; each file of attacks says its own.
 
 An attack counts when the shipped thing refuses it *and* the same attack succeeds in its control, where exactly what is
 named in `refused_by` is taken away. Where several are named each of them is enough alone, so the control takes all.

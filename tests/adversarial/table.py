@@ -1,4 +1,4 @@
-"""`python -m tests.adversarial.table`: the attacks as SECURITY.md has them; with `--write` it is put there."""
+"""`python -m tests.adversarial.table`: the attacks as docs/attacks.md has them; with `--write` it is put there."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tests.adversarial import (
     folder_attacks,
     gateway_attacks,
     grant_attacks,
+    import_attacks,
     limit_attacks,
     pool_attacks,
     recipient_attacks,
@@ -20,7 +21,7 @@ from tests.adversarial import (
 from tests.adversarial.registry import Attack, Where
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "SECURITY.md"
+PAGE = ROOT / "docs" / "attacks.md"
 BEGIN = "<!-- attacks: `python -m tests.adversarial.table --write` -->"
 END = "<!-- end of the attacks -->"
 
@@ -31,6 +32,7 @@ ATTACKS: tuple[Attack, ...] = (
     *code_attacks.ROWS,
     *grant_attacks.ROWS,
     *recipient_attacks.ROWS,
+    *import_attacks.ROWS,
     *database_attacks.ROWS,
     *folder_attacks.ROWS,
     *state_attacks.ROWS,

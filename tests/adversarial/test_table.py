@@ -1,4 +1,4 @@
-"""SECURITY.md's table of attacks is what the tests are: each row names tests that exist, by parameter."""
+"""docs/attacks.md is what the tests are: each row names tests that exist, by parameter."""
 
 from __future__ import annotations
 
