@@ -80,8 +80,14 @@ class RestRuntime:
                 check_promise(step, plan, ledger, self.catalog)
             except UndoImpossible as error:
                 if error.undo.pair and error.by_guess:
-                    said = {"pair": error.undo.pair, "action": context.action_id, "call": step.call}
-                    self.reversions.used(Use(**said, result=Result.FAILED, why=error.why[:500]))
+                    failed = Use(
+                        pair=error.undo.pair,
+                        action=context.action_id,
+                        call=step.call,
+                        result=Result.FAILED,
+                        why=error.why[:500],
+                    )
+                    self.reversions.used(failed)
                 raise
 
         wanted = wanted_paths(plan.resolved, plan.undo)
