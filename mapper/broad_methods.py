@@ -1,7 +1,8 @@
 """Methods that change everything of a kind at once, and requests that name one thing.
 
 Rules: who names a file doesn't want the trash emptied. Where a request names one thing and doesn't speak of all, a
-method that deletes or changes all of them is behind every other of its service that doesn't do more harm.
+method that deletes or changes all of a kind is behind every other; one that needs no argument can't be about the thing
+that was named, and isn't offered. A method whose own word the request says ("wipe the phone p-17") isn't broad for it.
 """
 
 from __future__ import annotations
@@ -35,13 +36,14 @@ _R = TypeVar("_R", bound=_Read)
 
 
 def narrowed(readings: Sequence[_R], found: Slots) -> tuple[_R, ...]:
-    """The readings, those that are too broad for the one thing that a request names behind the others; the first is
-    never a broad one."""
+    """The readings, without those that are too broad for the one thing that a request names, or with these behind the
+    others where an argument could say that one thing; the first is never a broad one."""
     if not names_one(found):
         return tuple(readings)
-    kept = [reading for reading in readings if not is_broad(reading.method)]
-    broad = [reading for reading in readings if is_broad(reading.method)]
-    return (*kept, *broad) if kept else ()
+    said = frozenset(words(found.wish))
+    broad = [reading for reading in readings if is_broad(reading.method, said)]
+    kept = [reading for reading in readings if not is_broad(reading.method, said)]
+    return (*kept, *(reading for reading in broad if reading.method.parameters.get("required"))) if kept else ()
 
 
 def names_one(found: Slots) -> bool:
@@ -49,8 +51,8 @@ def names_one(found: Slots) -> bool:
     return not _ALL.search(found.wish) and bool(found.slots or found.said or _ONE.search(found.wish))
 
 
-def is_broad(method: Method) -> bool:
-    """Whether a method changes everything of a kind at once, by its name."""
+def is_broad(method: Method, said: frozenset[str] = frozenset()) -> bool:
+    """Whether a method changes everything of a kind at once, by its name; the words in `said` don't count."""
     if method.risk < Risk.WRITE:
         return False
-    return bool(_BROAD & set(words(method.name.rpartition(".")[2])))
+    return bool((_BROAD - said) & set(words(method.name.rpartition(".")[2])))

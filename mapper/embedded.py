@@ -180,7 +180,8 @@ class EmbeddedProposer:
             return (), {}
         ranked = self._within(found.wish, named.here, connected, explain)
         readings, signs = self._read_all(ranked, found, now or datetime.now().astimezone())
-        return narrowed(readings, found), signs
+        kept = narrowed(readings, found)
+        return kept, signs if kept else {}
 
     def named(self, wish: str) -> Named:
         """The services that a request's own words name."""
@@ -192,20 +193,30 @@ class EmbeddedProposer:
 
     def _within(self, wish: str, here: frozenset[str], connected: frozenset[str], explain: bool) -> Found:
         """The ranking of a request; of the services alone that it names, where it names some."""
+        ranked = self.index.find(wish, connected=connected, limit=_CANDIDATES, explain=explain)
         if not here:
-            return self.index.find(wish, connected=connected, limit=_CANDIDATES, explain=explain)
-        ranked = self.index.find(
-            wish, connected=connected, limit=_CANDIDATES, explain=explain, chooser=lambda *_: tuple(here)
-        )
+            return ranked
         apis = {
             (one.provider, one.provider_name or one.name) for name in here if (one := self._catalog.services.get(name))
         }
+        own = self._own(ranked, apis)
+        # Where a named service leads already, its methods that were too far behind to be read stay unread: else those
+        # that merely have a use for what was named would come before the one that the words ask for.
+        if own and own[0] is ranked.hits[0]:
+            return replace(ranked, hits=own)
+        ranked = self.index.find(
+            wish, connected=connected, limit=_CANDIDATES, explain=explain, chooser=lambda *_: tuple(here)
+        )
+        return replace(ranked, hits=self._own(ranked, apis))
+
+    def _own(self, ranked: Found, apis: set[tuple[str, str]]) -> tuple[Hit, ...]:
+        """The hits that are methods of one of `apis`: (provider, its name for the service)."""
         own = []
         for hit in ranked.hits:
             one = self._catalog.services.get(hit.service)
             if one is not None and (one.provider, one.provider_name or one.name) in apis:
                 own.append(hit)
-        return replace(ranked, hits=tuple(own))
+        return tuple(own)
 
     def candidates(self, text: str, *, connected: frozenset[str] = frozenset(), limit: int = 16) -> list[Method]:
         """The methods that `text` may mean: what a model chooses among."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from goex.cli.output import Json, Output, counted, shown
+from policies.errors import Unsupported
 
 if TYPE_CHECKING:
     from goex.rpc import goex_pb2 as pb
@@ -220,10 +221,16 @@ def import_functions(
 
 
 def _next(out: Output, service: str) -> None:
-    """What an imported service is called, where it is, and how it is connected."""
-    found = _open().service(service)
+    """What an imported service is called, where it is, and how it is connected, if it can be."""
+    catalog = _open()
+    found = catalog.service(service)
     where = f", at {found.base_url}" if found.base_url else ""
     out.say(shown(f"It is called {service}{where}."))
+    try:
+        catalog.check_connectable(service)
+    except Unsupported as error:
+        out.progress(shown(f"{error.message} {error.next_step}"))
+        return
     place = "" if found.base_url else " --base-url https://…"
     how = "auth login" if found.oauth is not None else "vault put"
     out.progress(f"Connect it: goex {how} {service}{place}")

@@ -54,7 +54,7 @@ def test_a_get_that_deletes_is_asked_for(daemon: Daemon, tmp_path: Path, monkeyp
     assert risk(daemon, "revoking.auth_revoke") == "admin"
     # The control: without what its words say, it is a read.
     monkeypatch.setattr(safe_methods, "change_in", lambda *_: Risk.READ)
-    made, _ = openapi.read_document(document({"/apps.uninstall": {"get": {}}}), "svc", "svc.json", "")
+    made, _ = openapi.read_document(document(REVOKE), "svc", "svc.json", "")
     assert made is not None and made.methods[0].risk is Risk.READ
 
 
@@ -72,7 +72,8 @@ def test_a_signing_secret_is_not_taken(daemon: Daemon, tmp_path: Path, monkeypat
     scheme = {"type": "apiKey", "name": "Authorization", "in": "header", "x-amazon-apigateway-authtype": "awsSigv4"}
     paths = {"/a": {"get": {"operationId": "list", "security": [{"hmac": []}], "responses": {}}}}
     made = document(paths, components={"securitySchemes": {"hmac": scheme}})
-    assert put(daemon, tmp_path, "signing", made).returncode == 0
+    taken = put(daemon, tmp_path, "signing", made)
+    assert taken.returncode == 0 and "vault put" not in taken.stderr and "takes no credential" in taken.stderr
     done = daemon.goex("vault", "put", "signing", "--base-url", "https://x.example.com", stdin="AKIA-secret\n")
     assert done.returncode != 0 and "each request signed" in done.stderr
     listed = daemon.person("VaultList", pb.VaultListRequest()).accounts

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -116,6 +118,31 @@ def test_one_file_isnt_the_whole_trash(words: str) -> None:
     broad = [place for place, reading in enumerate(readings) if is_broad(reading.method)]
     narrow = [place for place, reading in enumerate(readings) if not is_broad(reading.method)]
     assert not broad or min(broad) > max(narrow)
+    # What lacks an argument is no choice, so that a broad one which needs none would be the next that is offered.
+    assert "google_drive.files.emptyTrash" not in [reading.method.id for reading in readings]
+
+
+def only(folder: Path, paths: dict[str, Any]) -> EmbeddedProposer:
+    """A proposer over the imported service `plant` alone."""
+    (folder / "plant.json").write_text(json.dumps(document(paths, info={"title": "Plant", "version": "1"})))
+    import_openapi(folder / "catalog.db", folder / "plant.json", "plant")
+    return EmbeddedProposer(Catalog.open(folder / "catalog.db"))
+
+
+def test_what_is_only_broad_does_nothing_of_this(tmp_path: Path) -> None:
+    paths = {"/trash": {"delete": {"operationId": "emptyTrash", "summary": "Delete the files in the trash"}}}
+    proposed = only(tmp_path, paths).propose("delete the file report.pdf in plant")
+    assert proposed.readings == () and proposed.declined and not proposed.sure
+
+
+def test_a_method_that_the_words_say_isnt_too_broad(tmp_path: Path) -> None:
+    item = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
+    paths = {
+        "/phones/{id}/wipe": {"post": {"operationId": "phones.wipe", "summary": "Wipe a phone", "parameters": [item]}},
+        "/phones/{id}": {"get": {"operationId": "phones.get", "summary": "Get a phone", "parameters": [item]}},
+    }
+    readings = only(tmp_path, paths).propose("wipe the phone p-17 in plant").readings
+    assert readings[0].method.id == "plant.phones.wipe"
 
 
 def test_who_wants_the_trash_emptied_gets_it() -> None:
