@@ -50,7 +50,7 @@ def _request(client: Client, verb: str, to: str, everyone: bool, agent: str) -> 
     try:
         made.moment = moment(to, datetime.now(UTC)).isoformat()
     except InvalidInput:  # then it is an action's id, or the beginning of one
-        made.action_id = resolve(client, to, "show")
+        made.action_id = resolve(client, to)
         if "-" not in made.action_id:  # every action's id has one
             raise InvalidInput(
                 f"{to[:60]!r} is neither an action nor a time.",

@@ -224,8 +224,8 @@ class SqlRuntime:
         state = "before" if verb == "undo" else "after"
         return DryRun(
             ok=True,
-            summary=f"It would be as it was {state} the action: {words.tally(ran)}.",
-            lines=tuple(words.dry_lines(ran)),
+            summary=f"It would be as it was {state} the action: {words.tally(ran, verb)}.",
+            lines=tuple(words.dry_lines(ran, verb=verb)),
         )
 
     async def reap(self) -> None:
@@ -248,7 +248,7 @@ class SqlRuntime:
 
             if (pair := self._pair(plan, job)) is not None:
                 ran = await self._in(lease, lambda session: _look_at_pair(pair, session, verb))
-                lines = (*plans.pair_lines(plan, verb), *words.changes_bounded(ran))
+                lines = (*plans.pair_lines(plan, verb), *words.changes_bounded(ran, verb))
                 program = pair.undo if verb == "undo" else None
                 return plans.revert_plan(revert, plan, place, lines, held=False, program=program)
 
@@ -259,7 +259,7 @@ class SqlRuntime:
 
             found, ran = await self._in(lease, look)
         held = found.state == "held" and place.dialect is not Dialect.SQLITE
-        return plans.revert_plan(revert, plan, place, () if held else words.changes_bounded(ran), held=held)
+        return plans.revert_plan(revert, plan, place, () if held else words.changes_bounded(ran, verb), held=held)
 
     async def execute_revert(
         self, revert: Revert, revert_plan: Plan, plan: Plan, target: Context, context: Context
@@ -278,8 +278,8 @@ class SqlRuntime:
         state = "before" if verb == "undo" else "after"
         return Outcome(
             ok=True,
-            summary=f"{_database(plan)} is as it was {state} the action: {words.tally(ran)}.",
-            changes=words.changes(ran),
+            summary=f"{_database(plan)} is as it was {state} the action: {words.tally(ran, verb)}.",
+            changes=words.changes(ran, verb),
         )
 
     async def _commit(self, revert: Revert, plan: Plan, job: Job, context: Context) -> Outcome:

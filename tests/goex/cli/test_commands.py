@@ -91,8 +91,8 @@ def test_one_that_fails_before_it_is_left_says_so(inside: Inside, fake: Fake) ->
 def test_last_is_the_newest_that_fits(inside: Inside, fake: Fake) -> None:
     fake.events = [finished()]
     fake.list = [
-        view(id="c", can_undo=False, can_redo=False),
-        view(id="b", can_undo=False, can_redo=True),
+        view(id="c", undo_class="nothing", can_undo=False, can_redo=False),
+        view(id="b", state="undone", can_undo=False, can_redo=True),
         view(id="a", can_undo=True),
     ]
     for verb, target in (("undo", "a"), ("redo", "b"), ("commit", "a")):
