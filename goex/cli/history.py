@@ -30,7 +30,9 @@ class Point:
             raise InvalidInput(
                 "--everyone and --agent belong to --to.", next_step=f"For example: goex {verb} --to 2h --everyone"
             )
-        if self.to and (action_id or alone):
+        if not action_id:  # of a script whose variable is empty, which doesn't mean the last one
+            raise InvalidInput("The action's id is empty.", next_step=f"For the last action: goex {verb}")
+        if self.to and (action_id != LAST or alone):
             raise InvalidInput(
                 "--to names all since a point, so neither another action nor --detach or --regardless go with it.",
                 next_step=f"Write either goex {verb} ID or goex {verb} --to POINT.",
@@ -39,6 +41,7 @@ class Point:
 
 LAST = "last"
 _LEAST_ID = 4  # characters of an id that may stand for the whole
+_KINDS = {"q-": "request for approval", "g-": "grant"}  # whose ids begin so
 _NAMED = 5  # actions that were passed over
 _UNDER_WAY = {"asking": "it waits for your decision", "allowed": "it is running", "prepared": "it is running"}
 _UNDER_WAY["running"] = "it is running"
@@ -70,7 +73,7 @@ Regardless = Annotated[
 
 
 def undo(
-    action_id: ActionArgument = "",
+    action_id: ActionArgument = LAST,
     to: To = "",
     everyone: Everyone = False,
     agent: Agent = "",
@@ -85,7 +88,7 @@ def undo(
 
 
 def redo(
-    action_id: ActionArgument = "",
+    action_id: ActionArgument = LAST,
     to: To = "",
     everyone: Everyone = False,
     agent: Agent = "",
@@ -100,7 +103,7 @@ def redo(
 
 
 def commit(
-    action_id: ActionArgument = "",
+    action_id: ActionArgument = LAST,
     to: Until = "",
     everyone: Everyone = False,
     agent: Agent = "",
@@ -116,6 +119,9 @@ def resolve(client: Client, wanted: str) -> str:
     """The id that `wanted` stands for: itself, the one action whose id begins so, or for `last` the newest. Raises
     InvalidInput.
     """
+    kind = _KINDS.get(wanted[:2])
+    if kind is not None:
+        raise InvalidInput(f"{wanted[:60]!r} is the id of a {kind}, not of an action.", next_step="See: goex log")
     recent = client.actions(limit=200)
     if wanted == LAST:
         if not recent:
@@ -212,7 +218,7 @@ def _revert(
             from goex.cli.wayback import go
 
             raise typer.Exit(go(client, verb, point.to, point.everyone, point.agent, dry_run, out))
-        target = resolve(client, action_id) if action_id not in ("", LAST) else last(client, verb, out, ask=not dry_run)
+        target = resolve(client, action_id) if action_id != LAST else last(client, verb, out, ask=not dry_run)
         request = pb.RevertRequest(action_id=target, verb=verb, detach=detach, regardless=regardless)
         if dry_run:
             from goex.cli.dryrun import show

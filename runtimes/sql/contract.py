@@ -197,7 +197,7 @@ OPPOSITE: Mapping[str, Verb] = {
 
 
 def turned(reached: Iterable[Reached]) -> tuple[Reached, ...]:
-    """What takes these back: the rows that were deleted are inserted, by the revert itself and no cascade or trigger."""
+    """What takes these back: rows that were deleted are inserted, by the revert itself and no cascade or trigger."""
     counts: dict[tuple[str, Verb], int] = {}
     for one in reached:
         key = one.table, OPPOSITE[one.verb]
@@ -237,7 +237,8 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """What a program, its trial or a revert did: an undo of a DELETE has inserted rows. `sample` holds some of the changed rows (at most 50)."""
+    """What a program, its trial or a revert did: an undo of a DELETE inserts rows. `sample` holds some of
+    the changed rows (at most 50)."""
 
     reached: tuple[Reached, ...]
     results: tuple[Result, ...] = ()

@@ -36,6 +36,7 @@ from runtimes.sql.contract import (
 )
 from runtimes.sql.place import facts
 
+
 def written(program: Program) -> frozenset[str]:
     """The tables that a program says it writes."""
     return frozenset(use.table for one in program.statements for use in one.uses if use.verb in WRITES)

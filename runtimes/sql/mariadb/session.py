@@ -14,7 +14,6 @@ import datetime
 import decimal
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Literal
 
 from policies.errors import Conflict, GoexError, Unavailable, Unsupported

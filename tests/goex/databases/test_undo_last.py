@@ -1,4 +1,4 @@
-"""`goex undo` without an id: which action it takes, what it passes over, and that it asks before it takes an older one."""
+"""`goex undo` without an id: which action it takes, what it passes over, and that it asks before an older one."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def test_a_read_and_what_is_undone_already_are_not_in_the_way(shop: Shop) -> Non
     shop.run("SELECT id FROM orders")
     assert not shop.client.revert(newer).approve().HasField("problem")
     with shop.client.daemon.terminal("undo") as terminal:
-        terminal.expect(older)
         terminal.expect(QUESTION)
         terminal.type("no")
         assert terminal.wait() == 3
+    assert f'"target": "{older}"' in shop.client.daemon.goex("show", "--json").stdout
     assert "isn't possible" not in terminal.text
