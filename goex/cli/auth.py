@@ -225,13 +225,13 @@ def _put(client: Client, request: ab.PutCredentialRequest, out: Output) -> None:
         request.place.base_url = imported_base(out, request.service)
     require_open(client, out)
     words = {"api-key": "API key", "bearer": "token", "basic": "password"}[request.kind]
-    say_where(out, f"The {words}", check_first(client, "Accounts/PutCredential", request, ab.ConnectedAccount))
     label = f"{request.service}/{request.account}"
     if request.kind == "basic" and not request.user:
         terminal = Terminal.find()
         request.user = (terminal.ask("User name: ") or "") if terminal is not None else ""
         if not request.user:
             raise InvalidInput("A user name is needed.", next_step="Give it: --user NAME")
+    say_where(out, f"The {words}", check_first(client, "Accounts/PutCredential", request, ab.ConnectedAccount))
     question = f"{words[0].upper()}{words[1:]} for {shown(label)}: "
     request.secret = read_secret(question, what=f"The {words}").reveal()
 

@@ -30,7 +30,7 @@ _SOURCES = {
 _STANDINGS = {
     "proven": "proven: used here, and read back",
     "unproven": "unproven",
-    "failed": "failed: never used again",
+    "failed": "failed: not used again (see: goex undo-pairs retry)",
     "unbelieved": "not believed: the record of it was altered",
 }
 Hash = Annotated[str, typer.Argument(metavar="HASH", help="The pair's hash, or its beginning.")]
@@ -120,7 +120,7 @@ def propose(
     as_json: Json = False,
 ) -> None:
     """Let the model propose a way back of a call that has none; you see it, and add it or not. Needs your approval
-    passphrase. It counts as a model's from then on, and is never used again once it failed."""
+    passphrase. It counts as a model's from then on, and isn't used again once it failed, unless you say so (retry)."""
     out = Output(as_json)
     from goex.cli.connect import connect
     from goex.rpc import reversions_pb2 as pb

@@ -65,12 +65,14 @@ def unseal(client: Client, found: pb.StatusReply, descriptor: int = -1) -> pb.Va
 
 def usable(client: Client) -> pb.StatusReply:
     """The daemon's status, when there is a vault that can be opened. Raises VaultAbsent, VaultBroken."""
+    from goex.rpc import goex_pb2 as pb
     from vault.errors import VaultAbsent, VaultBroken
 
     found = client.status()
     if found.vault == "absent":
         raise VaultAbsent("There is no vault yet.", next_step="Make it with: goex vault init")
     if found.vault == "broken":
+        client.call("Person/VaultUnlock", pb.VaultUnlockRequest(), pb.VaultStatus)  # which says how it is broken
         raise VaultBroken(
             f"The vault can't be used: {found.vault_trouble}",
             next_step="Restore a backup with: goex vault restore FILE --replace; see also: goex doctor",

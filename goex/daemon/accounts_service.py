@@ -175,6 +175,8 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
         place = _place(request.place)
         account = entry(self._desk, service.name, name, place, format, replace=request.replace)
         check_account(account)
+        if request.kind == "basic":
+            Basic(user=request.user, password=Secret(request.secret or b"-")).to_secret()
         if not request.secret:
             raise SecretDue(account)
         secret = Secret(request.secret)

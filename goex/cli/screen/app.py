@@ -7,7 +7,6 @@ the terminal asks as it does for every other command. Foreign text is escaped an
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -25,7 +24,7 @@ from textual.widgets import Button, Static
 
 from goex.cli.dryrun import lines_of
 from goex.cli.output import fold
-from goex.cli.screen.board import MOMENT, Board, clock, remaining
+from goex.cli.screen.board import Board, clock, remaining
 from goex.cli.screen.dialogs import NAMES, Allow, Deny, No, Yes
 from goex.cli.screen.dryruns import DryRuns
 from goex.cli.screen.feed import Feed, whole
@@ -73,7 +72,7 @@ class ApproveScreen(App[None]):
         Binding("y", "dry_run", show=False),
         Binding("p", "plan", show=False),
         Binding("q", "quit", show=False),
-        Binding("ctrl+c,ctrl+q", "leave", show=False, priority=True),
+        Binding("ctrl+c,ctrl+q", "quit", show=False, priority=True),
     ]
 
     def __init__(self, client: Client, *, present: Present[Any], back: Callable[[], bool]) -> None:
@@ -85,12 +84,6 @@ class ApproveScreen(App[None]):
         self._dry = DryRuns(client, self._tell, self._draw)
         self._tab = "plan"
         self._too_small = False
-        self._deaf_until = 0.0  # keys count for nothing: whoever expects to be asked for a passphrase may be typing it
-        self._shown = False  # the passphrase was typed here, and is remembered for a while
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        deaf = time.monotonic() < self._deaf_until
-        return not deaf or action not in ("allow", "deny", "dry_run", "plan", "quit")
 
     def compose(self) -> ComposeResult:
         yield Static("", id="top", markup=False)
@@ -118,9 +111,6 @@ class ApproveScreen(App[None]):
         self.set_interval(1.0, self._tick)
         self._draw()
         self._feed.start()
-
-    async def action_leave(self) -> None:
-        await self.action_quit()
 
     async def action_quit(self) -> None:
         self._stop()
@@ -238,9 +228,7 @@ class ApproveScreen(App[None]):
             self._refuse(f"It can't be allowed {NAMES[width]}.")
             return
         shown = item.whole
-        self.push_screen(
-            Allow(shown, width, asked=shown.presence and not self._shown), lambda yes: self._answered(shown, width, yes)
-        )
+        self.push_screen(Allow(shown, width), lambda yes: self._answered(shown, width, yes))
 
     def action_deny(self) -> None:
         item, why = self.board.current, self._why_not(allow=False)
@@ -264,7 +252,6 @@ class ApproveScreen(App[None]):
             request.reason = said.reason
             request.same_as.extend(shown.same_as)
         self.board.mine.add(shown.id)
-        self._deaf_until = math.inf
         self._say("Telling the daemon…")
         self.run_worker(lambda: self._decide(request), thread=True, group="decide")
 
@@ -303,17 +290,14 @@ class ApproveScreen(App[None]):
         except GoexError as error:
             self._failed(request.approval_id, error)
         else:
-            self._shown = True
             self._decided(request)
 
     def _decided(self, request: pb.DecideRequest) -> None:
-        self._deaf_until = time.monotonic() + MOMENT
         how = f"allowed {NAMES[request.width]}" if request.approve else "denied"
         self._say(f"{escape(request.approval_id)}: {how}.")
         self._draw()
 
     def _failed(self, id: str, error: GoexError) -> None:
-        self._deaf_until = time.monotonic() + MOMENT
         self.board.mine.discard(id)
         self._refuse(escape(f"{error.message} {error.next_step}".strip()))
 
@@ -438,8 +422,6 @@ class ApproveScreen(App[None]):
     @on(Button.Pressed, "#keys Button")
     async def _pressed(self, event: Button.Pressed) -> None:
         id = event.button.id or ""
-        if time.monotonic() < self._deaf_until:
-            return
         if id.startswith("allow-"):
             self.action_allow(id.removeprefix("allow-"))
         elif id == "deny":
@@ -454,6 +436,6 @@ class ApproveScreen(App[None]):
     def _fatal_error(self) -> None:
         """A defect of the screen ends it with a line, not with the values of every variable."""
         self._exit_renderables.append(
-            Segments([Segment("goex: Internal error: the screen was closed. See what was decided with: goex log\n")])
+            Segments([Segment("goex: The screen met a defect and was closed. What was decided stands in: goex log\n")])
         )
         self._close_messages_no_wait()

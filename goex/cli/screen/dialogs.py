@@ -60,11 +60,10 @@ class Allow(ModalScreen[Yes | None]):
         Binding("pageup", "page(-1)", show=False),
     ]
 
-    def __init__(self, approval: pb.Approval, width: str, *, asked: bool) -> None:
+    def __init__(self, approval: pb.Approval, width: str) -> None:
         super().__init__()
         self._approval = approval
         self._width = width
-        self._asked = asked  # for the approval passphrase, after a yes
         self._since = time.monotonic()
         self._seen = False
 
@@ -80,14 +79,8 @@ class Allow(ModalScreen[Yes | None]):
                 yield Button("y Yes, allow", id="yes", compact=True)
 
     def on_mount(self) -> None:
-        self.query_one("#words", Text).show("words", lambda width: self._meaning(width))
+        self.query_one("#words", Text).show("words", lambda width: meaning(self._approval, self._width, width))
         self.query_one("#back").focus()
-
-    def _meaning(self, width: int) -> list[Line]:
-        lines = meaning(self._approval, self._width, width)
-        if self._asked:
-            lines += [Line(piece) for piece in fold("You'll be asked for your approval passphrase.", max(width, 10))]
-        return lines
 
     def _drawn(self, key: str, end: bool) -> None:
         self._seen = self._seen or end

@@ -57,10 +57,7 @@ class Daemon(Fake):
         found = next((each for each in self.pending if each.id == request.approval_id), None)
         if found is None:
             return refuse(
-                context,
-                "settled",
-                f"Request {request.approval_id} has expired, or was decided already.",
-                "See: goex log",
+                context, "settled", f"Request {request.approval_id} was settled already.", "goex log shows how."
             )
         self.settle(found.id, "approved" if request.approve else "denied", "you")
         return reply

@@ -345,7 +345,7 @@ async def test_a_refusal_of_the_daemon_is_said(daemon: Daemon, socket: Path) -> 
         await seen.press("o")
         await seen.moment()
         await seen.press("y")
-        await seen.until("was decided already")
+        await seen.until("was settled already")
 
 
 # ---- dry runs
