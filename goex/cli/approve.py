@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from goex.cli.output import Json, Output, local, print_error, shown, to_json
-from goex.cli.prompt import Terminal, Verdict, decide
+from goex.cli.prompt import Terminal, Verdict, decide, settled_words
 from goex.cli.wording import summary
 from policies.errors import Denied, GoexError, InvalidInput
 
@@ -233,7 +233,7 @@ def _gone(states: Mapping[str, str], id: str) -> Callable[[], str]:
 
     def gone() -> str:
         state = states.get(id, "")
-        return f"It was settled elsewhere: {state}." if state not in ("", "pending") else ""
+        return settled_words(state) if state not in ("", "pending") else ""
 
     return gone
 
@@ -253,9 +253,9 @@ def _ask(
         Verdict.APPROVED: "Allowed.",
         Verdict.DENIED: "Denied.",
         Verdict.LATER: "Left open.",
-        Verdict.GONE: "It was settled elsewhere.",
     }
-    out.say(words[verdict])
+    if verdict in words:  # one that is gone was said to be so
+        out.say(words[verdict])
     if verdict is Verdict.LATER:
         out.progress(f"Come back to it with: goex approve {approval.id}")
     return verdict

@@ -217,18 +217,21 @@ def _narrowed(account: ab.ConnectedAccount) -> str:
 def _put(client: Client, request: ab.PutCredentialRequest, out: Output) -> None:
     from goex.cli.prompt import Terminal, with_presence
     from goex.cli.secretinput import read_secret
-    from goex.cli.vault import say_where
+    from goex.cli.vault import imported_base
+    from goex.cli.vault_state import check_first, require_open, say_where
     from goex.rpc import accounts_pb2 as ab
 
     if not request.place.base_url and not request.replace:
-        request.place.base_url = say_where(out, request.service)
+        request.place.base_url = imported_base(out, request.service)
+    require_open(client, out)
+    words = {"api-key": "API key", "bearer": "token", "basic": "password"}[request.kind]
     label = f"{request.service}/{request.account}"
     if request.kind == "basic" and not request.user:
         terminal = Terminal.find()
         request.user = (terminal.ask("User name: ") or "") if terminal is not None else ""
         if not request.user:
             raise InvalidInput("A user name is needed.", next_step="Give it: --user NAME")
-    words = {"api-key": "API key", "bearer": "token", "basic": "password"}[request.kind]
+    say_where(out, f"The {words}", check_first(client, "Accounts/PutCredential", request, ab.ConnectedAccount))
     question = f"{words[0].upper()}{words[1:]} for {shown(label)}: "
     request.secret = read_secret(question, what=f"The {words}").reveal()
 

@@ -72,6 +72,10 @@ def show(
     from goex.rpc import goex_pb2 as pb
 
     name, _, method = service.partition(".")
+    if not name:
+        from policies.errors import InvalidInput
+
+        raise InvalidInput("The service's name is empty.", next_step="See which there are: goex catalog list")
     (found,) = services_reply(_open(), pb.ServicesRequest(service=name, method=method), _accounts()).services
     out.message(found.methods[0] if method else found)
     if as_json:

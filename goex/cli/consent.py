@@ -1,4 +1,4 @@
-"""The login that an action lacks, offered where it was missed.
+"""What an action lacks, offered where it was missed: a login, or the open vault.
 
 Rules: only on a terminal, and only after a yes; what would be asked for is said before. It goes on by itself as long as
 each login brings something: one that didn't is not offered again.
@@ -18,8 +18,16 @@ _YES = ("y", "yes")
 
 
 def offer(client: Client, ended: Ended, out: Output) -> bool:
-    """Whether the person logged in to everything that was missing, so that it is worth trying again."""
+    """Whether the person logged in to everything that was missing, or unlocked the vault, so that it is worth trying
+    again."""
+    from vault.errors import VaultSealed
+
     problem = ended.finished.problem if ended.finished is not None else None
+    if ended.finished is not None and problem is not None and problem.code == VaultSealed.code:
+        from goex.cli import vault_state
+
+        # One that has a plan may have begun.
+        return not ended.finished.action.digest and vault_state.offer(client, out)
     if problem is None or problem.code != "consent":
         return False
     from goex.cli.prompt import Terminal

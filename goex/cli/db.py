@@ -17,6 +17,7 @@ from goex.cli.output import Json, Output, counted, local, shown
 from policies.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from goex.client import Client
     from goex.rpc import databases_pb2 as db
     from policies.databases import Address
 
@@ -65,6 +66,7 @@ def add(
     from goex.cli.connect import connect
     from goex.cli.exec import read_text
     from goex.cli.prompt import with_presence
+    from goex.cli.vault_state import require_open
     from goex.rpc import databases_pb2 as db
     from policies.databases import Address
 
@@ -80,6 +82,12 @@ def add(
         replace=replace,
     )
     with connect(out) as client:
+        require_open(client, out)
+        _check(client, request, address)
+        if address.engine != "sqlite" and not no_password:
+            how = "unencrypted" if no_tls else "by TLS"
+            places = ", ".join(f"{host}:{port}" for host, port in address.hosts)
+            out.progress(f"The password will be sent to {address.socket or f'{places}, {how}'} and nowhere else.")
         request.password = _password(address, inside, password_file, no_password)
 
         def send(passphrase: str) -> db.DatabaseView:
@@ -222,6 +230,30 @@ def remove(name: Name, as_json: Json = False) -> None:
     out.message(reply)
     if not as_json:
         out.say(shown(f"Removed {name}."))
+
+
+def _check(client: Client, request: db.AddDatabaseRequest, address: Address) -> None:
+    """Raise InvalidInput for what is wrong with an entry, as far as it can be known before its password."""
+    from goex.rpc import databases_pb2 as db
+    from policies.accounts import Account
+    from vault.errors import AccountExists
+    from vault.record import check_account
+
+    account = Account(
+        service="db",
+        name=request.name,
+        origins=(),
+        base_url=request.url,
+        format="database",
+        private=request.no_tls or (address.on_this_machine and not request.ca_pem),
+        ca_pem=request.ca_pem,
+    )
+    check_account(account)
+    if request.no_tls and request.ca_pem:
+        raise InvalidInput("--no-tls and --ca exclude each other.", next_step="Leave one of them out.")
+    reply = client.call("Databases/ListDatabases", db.ListDatabasesRequest(), db.ListDatabasesReply)
+    if not request.replace and any(one.name == request.name for one in reply.databases):
+        raise AccountExists(f"There is a database {request.name} already.", next_step="Use --replace, or another name.")
 
 
 # ---- words

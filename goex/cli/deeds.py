@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from goex.rpc import audit_pb2 as audit
 
 _VERDICTS = {"allowed": "allowed", "denied": "denied", "expired": "nobody answered", "withdrawn": "withdrawn"}
+_SAID_NO = re.compile(r"^(You denied it|The person (denied it|said no))[:. ]*")
 _GRANTS_NAMED = 3
 _INDENT = 2
 
@@ -71,9 +72,9 @@ def decided(decision: audit.Decided) -> str:
     if decision.verdict == "allowed":
         basis = " and ".join(part for part in (grants(decision), rules) if part)
         return f"allowed by {basis}" if basis else "allowed"
-    word = "you said no" if decision.person else _VERDICTS.get(decision.verdict, "")
+    word = "you denied it" if decision.person else _VERDICTS.get(decision.verdict, "")
     if decision.verdict == "denied":
-        reason = decision.reason.removeprefix("The person said no").lstrip(":. ")
+        reason = _SAID_NO.sub("", decision.reason, count=1)
         named = all(re.search(rf"(?<![\w-]){re.escape(rule)}(?![\w-])", reason) for rule in decision.rules)
         return ": ".join(part for part in (word, "" if named else rules, reason) if part)
     return word or decision.reason

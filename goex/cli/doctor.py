@@ -181,8 +181,8 @@ def _users(info: Mapping[str, object]) -> Check:
 
 def _mend_docker(error: GoexError) -> str:
     socket = Path("/var/run/docker.sock")
-    if os.environ.get("DOCKER_HOST"):
-        return error.next_step
+    if host := os.environ.get("DOCKER_HOST"):
+        return f"Start the Docker engine at {host}, or unset DOCKER_HOST to use this machine's own."
     if shutil.which("dockerd") is None and not socket.exists():
         return _install("docker.io")
     if socket.exists() and not os.access(socket, os.W_OK):
@@ -401,7 +401,9 @@ def _guarded(name: str, check: Callable[[], list[Check]]) -> list[Check]:
     try:
         return [replace(found, mend="" if found.ok else found.mend) for found in check()]
     except GoexError as error:
-        return [Check(name=name, ok=False, says=error.message, mend=error.next_step)]
+        # Whoever reads this ran doctor: that is no step.
+        step = "" if "goex doctor" in error.next_step else error.next_step
+        return [Check(name=name, ok=False, says=error.message, mend=step)]
     except Exception as error:  # noqa: BLE001  a check that breaks is a finding
         return [Check(name=name, ok=False, says=f"can't be checked: {type(error).__name__}: {error}")]
 

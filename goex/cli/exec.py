@@ -93,7 +93,9 @@ def run(
     ] = None,
     account: Annotated[str, typer.Option(metavar="NAME", help="The account for each --call.")] = "",
     detach: Annotated[bool, typer.Option("--detach", help="Leave it running and print its id.")] = False,
-    ask: Annotated[int, typer.Option(metavar="SECONDS", min=0, max=86_400, help="How long you may take.")] = 0,
+    ask: Annotated[
+        int, typer.Option(metavar="SECONDS", min=0, max=86_400, help="Approval timeout; no answer denies.")
+    ] = 0,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Plan it and show what it would do, on a copy; nothing is asked or done.")
     ] = False,

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from goex.cli.output import Output, local, print_error, shown, to_json
-from goex.cli.prompt import Terminal, Verdict, decide
+from goex.cli.prompt import EXPIRED, Terminal, Verdict, decide, settled_words
 from policies.errors import ExitStatus, GoexError
 
 if TYPE_CHECKING:
@@ -79,6 +79,11 @@ class Follower:
             self._quiet()
             self._cancel()
             raise
+        except GoexError:
+            self._quiet()
+            if id := self._events.action_id:
+                self._out.progress(f"The action is {id}. See what became of it with: goex show {id}")
+            raise
         finally:
             self._quiet()
             self._events.cancel()
@@ -112,9 +117,11 @@ class Follower:
             if item is None or isinstance(item, GoexError):
                 return "The daemon went away."
             if item.HasField("finished"):
-                return "The action has ended meanwhile."
+                return EXPIRED if item.finished.problem.code == "timed-out" else "The action has ended meanwhile."
+            if item.HasField("state") and item.state.event == "expire":
+                return EXPIRED
             if item.HasField("asking") and item.asking.id == approval_id and item.asking.state != "pending":
-                return f"It was settled elsewhere: {item.asking.state}."
+                return settled_words(item.asking.state)
         return ""
 
     def _show(self, event: pb.Event, what: str | None) -> None:
@@ -138,9 +145,12 @@ class Follower:
         if approval.state not in ("", "pending") or approval.id in self._decided:
             return
         if self._terminal is not None and approval.id not in self._put_off:
+            self._look_for_presence(approval)
             try:
                 verdict = decide(self._terminal, self._client, approval, lambda: self._gone(approval.id))
             except GoexError as error:
+                if error.code == "settled":  # how, is what comes next
+                    return
                 # The action goes on waiting, so we do too.
                 print_error(error, as_json=False)
                 verdict = Verdict.LATER
@@ -150,6 +160,12 @@ class Follower:
                 return
             self._put_off.add(approval.id)
         self._out.progress(f"Waiting for approval: run `goex approve {approval.id}` in a terminal.")
+
+    def _look_for_presence(self, approval: pb.Approval) -> None:
+        """Whether the approval passphrase will be asked for on this terminal, which an event doesn't know."""
+        with suppress(GoexError):
+            for found in self._client.approvals(approval_id=approval.id):
+                approval.presence = found.presence
 
     def _output(self, output: pb.Output) -> None:
         if self._out.as_json:
@@ -180,13 +196,16 @@ class Follower:
             self._status = None
 
     def _cancel(self) -> None:
-        if not self._events.action_id:
+        id = self._events.action_id
+        if not id:
+            self._out.progress("Interrupted before the daemon named the action. See whether it took it with: goex log")
             return
         try:
-            self._client.cancel(self._events.action_id)
-            self._out.progress(f"Cancelled {self._events.action_id}.")
+            state = self._client.cancel(id).state
+            self._out.progress(f"Cancelled {id}{f', which is {state} now' if state else ''}.")
         except GoexError as error:
             print_error(error, as_json=False)
+        self._out.progress(f"See what it did with: goex show {id}")
 
     @property
     def printed(self) -> bool:

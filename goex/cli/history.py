@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goex.cli.output import Json, Output
-from policies.errors import InvalidInput
+from goex.cli.output import Json, Output, shown
+from policies.errors import Denied, InvalidInput, Unsupported
 
 if TYPE_CHECKING:
     from goex.client import Client
+    from goex.rpc import goex_pb2 as pb
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,9 @@ class Point:
             raise InvalidInput(
                 "--everyone and --agent belong to --to.", next_step=f"For example: goex {verb} --to 2h --everyone"
             )
-        if self.to and (action_id or alone):
+        if not action_id:  # of a script whose variable is empty, which doesn't mean the last one
+            raise InvalidInput("The action's id is empty.", next_step=f"For the last action: goex {verb}")
+        if self.to and (action_id != LAST or alone):
             raise InvalidInput(
                 "--to names all since a point, so neither another action nor --detach or --regardless go with it.",
                 next_step=f"Write either goex {verb} ID or goex {verb} --to POINT.",
@@ -37,6 +41,10 @@ class Point:
 
 LAST = "last"
 _LEAST_ID = 4  # characters of an id that may stand for the whole
+_KINDS = {"q-": "request for approval", "g-": "grant"}  # whose ids begin so
+_NAMED = 5  # actions that were passed over
+_UNDER_WAY = {"asking": "it waits for your decision", "allowed": "it is running", "prepared": "it is running"}
+_UNDER_WAY["running"] = "it is running"
 
 ActionArgument = Annotated[
     str, typer.Argument(metavar="[ID]", help="An action; left out, the last one that it fits.", show_default=False)
@@ -65,7 +73,7 @@ Regardless = Annotated[
 
 
 def undo(
-    action_id: ActionArgument = "",
+    action_id: ActionArgument = LAST,
     to: To = "",
     everyone: Everyone = False,
     agent: Agent = "",
@@ -80,7 +88,7 @@ def undo(
 
 
 def redo(
-    action_id: ActionArgument = "",
+    action_id: ActionArgument = LAST,
     to: To = "",
     everyone: Everyone = False,
     agent: Agent = "",
@@ -95,7 +103,7 @@ def redo(
 
 
 def commit(
-    action_id: ActionArgument = "",
+    action_id: ActionArgument = LAST,
     to: Until = "",
     everyone: Everyone = False,
     agent: Agent = "",
@@ -107,20 +115,90 @@ def commit(
     _revert("commit", action_id, Point(to, everyone, agent), False, detach, dry_run, as_json)
 
 
-def resolve(client: Client, wanted: str, verb: str) -> str:
-    """The id that `wanted` stands for: itself, the one action whose id begins so, or for `last` the newest that
-    the verb fits. Raises InvalidInput.
+def resolve(client: Client, wanted: str) -> str:
+    """The id that `wanted` stands for: itself, the one action whose id begins so, or for `last` the newest. Raises
+    InvalidInput.
     """
+    kind = _KINDS.get(wanted[:2])
+    if kind is not None:
+        raise InvalidInput(f"{wanted[:60]!r} is the id of a {kind}, not of an action.", next_step="See: goex log")
     recent = client.actions(limit=200)
-    if wanted != LAST:
-        close = {action.id for action in recent if action.id.startswith(wanted)} if len(wanted) >= _LEAST_ID else set()
-        if len(close) > 1 and wanted not in close:
-            raise InvalidInput(f"{wanted!r} fits {len(close)} actions.", next_step="Write more of the id.")
-        return next(iter(close)) if len(close) == 1 else wanted
-    for action in recent:
-        if verb == "show" or (action.can_redo if verb == "redo" else action.can_undo):
+    if wanted == LAST:
+        if not recent:
+            raise InvalidInput("There is no action yet.", next_step='Ask for one: goex exec "…"')
+        return recent[0].id
+    close = {action.id for action in recent if action.id.startswith(wanted)} if len(wanted) >= _LEAST_ID else set()
+    if len(close) > 1 and wanted not in close:
+        raise InvalidInput(f"{wanted!r} fits {len(close)} actions.", next_step="Write more of the id.")
+    return next(iter(close)) if len(close) == 1 else wanted
+
+
+def last(client: Client, verb: str, out: Output, *, ask: bool) -> str:
+    """The newest action that the verb fits. Where newer ones had to be passed over they are named, with the reason, and
+    on a terminal the person is asked before an older one is taken; elsewhere it isn't taken. Raises InvalidInput,
+    Unsupported, Denied.
+    """
+    passed: list[pb.ActionView] = []
+    for action in client.actions(limit=200):
+        if action.can_redo if verb == "redo" else action.can_undo:
+            if passed:
+                _name(client, passed, verb, out)
+                if ask:
+                    _ask_older(client, action.id, passed[0].id, verb, out)
             return action.id
-    raise InvalidInput(f"There is no action to {verb}.", next_step="See what happened with: goex log")
+        if _reason(action, verb):
+            passed.append(action)
+    if not passed:
+        raise InvalidInput(f"There is no action to {verb}.", next_step="See what happened with: goex log")
+    _name(client, passed, verb, out)
+    raise Unsupported(f"There is no action that {verb} is possible for.", next_step="See what happened with: goex log")
+
+
+def _reason(action: pb.ActionView, verb: str) -> str:
+    """Why the verb doesn't fit an action that may have changed something; "" for one that it isn't about."""
+    if action.kind == "revert" or action.undo_class == "nothing":
+        return ""
+    if verb == "redo":
+        return "a program for services isn't run again" if action.state == "undone" else ""
+    if action.state in _UNDER_WAY:
+        return _UNDER_WAY[action.state]
+    if action.state == "committed":
+        return "it was committed: what undo would need is gone" if verb == "undo" else ""
+    if action.state in ("done", "partial", "unknown"):
+        return action.undo_text or "it can't be undone"
+    return ""
+
+
+def _name(client: Client, passed: Sequence[pb.ActionView], verb: str, out: Output) -> None:
+    """Say which newer actions the verb doesn't fit: the id, the sentence, the reason."""
+    from goex.rpc import audit_pb2 as audit
+    from goex.rpc import goex_pb2 as pb
+
+    for action in passed[:_NAMED]:
+        story = client.call("Audit/Story", pb.ActionId(id=action.id), audit.StoryReply)
+        out.progress(f"{verb} isn't possible for {action.id}: {story.logged.what or action.intent}")
+        out.progress(f"      {_reason(action, verb)}")
+    if len(passed) > _NAMED:
+        out.progress(f"… and {len(passed) - _NAMED} more newer actions: goex log")
+
+
+def _ask_older(client: Client, older: str, newest: str, verb: str, out: Output) -> None:
+    """Ask before an older action is taken than the newest. Raises Unsupported without a terminal, Denied after a no."""
+    from goex.cli.prompt import Terminal
+    from goex.rpc import audit_pb2 as audit
+    from goex.rpc import goex_pb2 as pb
+
+    terminal = None if out.as_json else Terminal.find()
+    if terminal is None:
+        raise Unsupported(
+            f"Your last action, {newest}, isn't one that {verb} is possible for.",
+            next_step=f"For the newest one that it is possible for: goex {verb} {older}",
+        )
+    what = client.call("Audit/Story", pb.ActionId(id=older), audit.StoryReply).logged.what
+    out.progress(f"The newest action that {verb} is possible for is {older}: {what}")
+    said = terminal.ask(f"{verb.capitalize()} {shown(older)} (yes or no) [no]: ")
+    if (said or "no").lower() not in ("y", "yes"):
+        raise Denied("Nothing was changed.", next_step=f"To name another action: goex {verb} ID; goex log lists them.")
 
 
 def _revert(
@@ -140,7 +218,7 @@ def _revert(
             from goex.cli.wayback import go
 
             raise typer.Exit(go(client, verb, point.to, point.everyone, point.agent, dry_run, out))
-        target = resolve(client, action_id or LAST, verb)
+        target = resolve(client, action_id) if action_id != LAST else last(client, verb, out, ask=not dry_run)
         request = pb.RevertRequest(action_id=target, verb=verb, detach=detach, regardless=regardless)
         if dry_run:
             from goex.cli.dryrun import show

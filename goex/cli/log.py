@@ -85,7 +85,7 @@ def log(
         if action:
             from goex.cli.history import resolve
 
-            wanted.action_id = resolve(client, action, "show")
+            wanted.action_id = resolve(client, action)
         if export:
             _export(client, wanted, export, out)
         elif rows:

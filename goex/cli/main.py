@@ -83,8 +83,8 @@ class Root(typer.core.TyperGroup):
             if os.environ.get("GOEX_TRACEBACK"):
                 raise
             failure = GoexError(
-                f"Something unforeseen happened: {type(error).__name__}: {error}",
-                next_step="GOEX_TRACEBACK=1 before the command shows where.",
+                f"Internal error: {type(error).__name__}: {error}",
+                next_step="To see where, run it again with GOEX_TRACEBACK=1 before it.",
             )
             code = int(ExitStatus.FAILED)
         from goex.cli.output import print_error

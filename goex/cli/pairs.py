@@ -30,7 +30,7 @@ _SOURCES = {
 _STANDINGS = {
     "proven": "proven: used here, and read back",
     "unproven": "unproven",
-    "failed": "failed: never used again",
+    "failed": "failed: not used again (see: goex undo-pairs retry)",
     "unbelieved": "not believed: the record of it was altered",
 }
 Hash = Annotated[str, typer.Argument(metavar="HASH", help="The pair's hash, or its beginning.")]
@@ -120,7 +120,7 @@ def propose(
     as_json: Json = False,
 ) -> None:
     """Let the model propose a way back of a call that has none; you see it, and add it or not. Needs your approval
-    passphrase. It counts as a model's from then on, and is never used again once it failed."""
+    passphrase. It counts as a model's from then on, and isn't used again once it failed, unless you say so (retry)."""
     out = Output(as_json)
     from goex.cli.connect import connect
     from goex.rpc import reversions_pb2 as pb
@@ -150,6 +150,25 @@ def remove(hash: Hash, as_json: Json = False) -> None:
     out.message(reply)
     if not as_json:
         out.say(shown(f"Removed: {reply.method} isn't taken back by it any more."))
+
+
+@app.command("retry")
+def retry(hash: Hash, as_json: Json = False) -> None:
+    """Use a pair again that failed, once you know why. Needs your approval passphrase."""
+    out = Output(as_json)
+    from goex.cli.connect import connect
+    from goex.cli.prompt import with_presence
+    from goex.rpc import reversions_pb2 as pb
+
+    with connect(out) as client:
+        reply = with_presence(
+            lambda passphrase: client.call(
+                "Reversions/RetryPair", pb.RetryPairRequest(hash=hash, passphrase=passphrase), pb.RetryPairReply
+            )
+        )
+    out.message(reply)
+    if not as_json:
+        out.say(shown(f"The undo pair {reply.hash[:12]} is used again."))
 
 
 @app.command("restore")
@@ -247,4 +266,7 @@ def _text(file: Path) -> str:
             raise InvalidInput(f"{shown(str(file))} is larger than {MAX_FILE} bytes.")
         return data.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{shown(str(file))} can't be read: {error}.", next_step="Name a TOML file.") from error
+        raise InvalidInput(
+            f"{shown(str(file))} can't be read: {getattr(error, 'strerror', None) or error}.",
+            next_step="Name a TOML file.",
+        ) from error

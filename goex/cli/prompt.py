@@ -12,17 +12,23 @@ The interface's rules:
 * Answers and passphrases come from the controlling terminal alone. Without one, nothing can be decided here; there
   is no option, variable or default that approves.
 * Passphrases aren't echoed, and are asked for only when the daemon says that presence is due.
+* What is typed at such a prompt, or after it, never reaches the shell: the input is flushed when the prompt ends, in
+  whatever way, and once more when the command ends.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import select
+import signal
 import sys
 import termios
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
@@ -47,8 +53,10 @@ Gone = Callable[[], str]
 T = TypeVar("T")
 
 _CODES = {"bold": "\x1b[1m", "dim": "\x1b[2m", "warn": "\x1b[1;33m", "added": "\x1b[32m", "removed": "\x1b[31m"}
-_TRIES = 3
+TRIES = 3
 _LEAST_WIDTH = 30
+_LATE_SECONDS = 60.0  # that a prompt stays which came to nothing while somebody may have been typing
+_ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 class Verdict(Enum):
@@ -58,6 +66,20 @@ class Verdict(Enum):
     DENIED = "denied"
     LATER = "later"  # nothing was decided
     GONE = "gone"  # it was settled elsewhere, or ran out, while the question stood
+
+
+EXPIRED = "The time to answer is over; no answer denies."
+
+
+def settled_words(state: str) -> str:
+    """How a question ended that somebody is being asked, by its state."""
+    if state == "expired":
+        return EXPIRED
+    return "The request was withdrawn." if state == "withdrawn" else f"It was settled elsewhere: {state}."
+
+
+class TooLate(Denied):
+    """What a secret was asked for is over, while it was being typed."""
 
 
 class Terminal:
@@ -122,18 +144,30 @@ class Terminal:
             return None
         return data.decode("utf-8", "replace").strip()
 
-    def secret(self, question: str) -> str:
-        """A line that isn't echoed, without its newline. Raises InvalidInput at end of input."""
-        with self._quiet():
-            termios.tcflush(self._fd, termios.TCIFLUSH)
-            self.write(Line(question, "bold"), end="")
-            data = b""
+    def secret(self, question: str, gone: Gone = lambda: "") -> str:
+        """A line that isn't echoed, without its newline. Raises InvalidInput at end of input, TooLate as soon as
+        `gone()` gives a reason and what was being typed has been read."""
+        _flush_at_exit(self._fd)
+        prompt = Line(question, "bold")
+        with self._quiet(prompt):
+            self.write(prompt, end="")
+            data, late, until = b"", "", 0.0
             while not data.endswith(b"\n"):
+                while not select.select([self._fd], [], [], 0.2)[0]:
+                    if late and time.monotonic() > until:
+                        raise TooLate(late)
+                    if not late and (late := gone()):
+                        # Whoever is typing would type the rest into the shell.
+                        self.write(Line(""))
+                        self.write(Line(f"{escape(late)} Press Enter; what you typed isn't used.", "warn"))
+                        until = time.monotonic() + _LATE_SECONDS
                 piece = os.read(self._fd, 4096)
                 if not piece:
                     break
                 data += piece
             self.write(Line(""))
+            if late:
+                raise TooLate(late)
         if not data:
             raise InvalidInput("Nothing was typed.", next_step="Run it again.")
         try:
@@ -142,14 +176,58 @@ class Terminal:
             raise InvalidInput("What was typed isn't UTF-8.", next_step="Set the terminal to UTF-8.") from None
 
     @contextmanager
-    def _quiet(self) -> Iterator[None]:
+    def _quiet(self, prompt: Line) -> Iterator[None]:
+        """Without echo; the terminal is as it was, and its input empty, however this ends: a signal too, and while the
+        process is stopped (Ctrl-Z)."""
         before = termios.tcgetattr(self._fd)
         quiet = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
-        termios.tcsetattr(self._fd, termios.TCSAFLUSH, quiet)
-        try:
-            yield
-        finally:
+
+        def end(number: int, _: object) -> None:
+            raise SystemExit(128 + number)
+
+        def stop(*_: object) -> None:
             termios.tcsetattr(self._fd, termios.TCSAFLUSH, before)
+            os.kill(os.getpid(), signal.SIGSTOP)
+            termios.tcsetattr(self._fd, termios.TCSAFLUSH, quiet)
+            self.write(prompt, end="")
+
+        with _handling({**dict.fromkeys(_ENDING, end), signal.SIGTSTP: stop}):
+            termios.tcsetattr(self._fd, termios.TCSAFLUSH, quiet)
+            try:
+                yield
+            finally:
+                with suppress(termios.error):  # the terminal is gone
+                    termios.tcsetattr(self._fd, termios.TCSAFLUSH, before)
+
+
+@contextmanager
+def _handling(handlers: Mapping[signal.Signals, Callable[[int, object], None]]) -> Iterator[None]:
+    """These signals are handled so for a while. Nothing in another thread than the main one, which alone can."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    kept = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+
+
+_flushed: set[int] = set()
+
+
+def _flush_at_exit(fd: int) -> None:
+    """What is typed between a prompt and the end of the command is thrown away at that end: it may be a secret."""
+
+    def flush() -> None:
+        with suppress(OSError, ValueError, termios.error):
+            signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # else a command in the background would stop here
+            termios.tcflush(fd, termios.TCIFLUSH)
+
+    if fd not in _flushed:
+        _flushed.add(fd)
+        atexit.register(flush)
 
 
 def decide(terminal: Terminal, client: Client, approval: pb.Approval, gone: Gone = lambda: "") -> Verdict:
@@ -176,7 +254,10 @@ def decide(terminal: Terminal, client: Client, approval: pb.Approval, gone: Gone
         request.approve, request.width = True, answer
         if answer != "once" and not _narrow(terminal, approval, request):
             return Verdict.LATER
-        with_presence(lambda passphrase: _send(client, request, passphrase), terminal)
+        try:
+            with_presence(lambda passphrase: _send(client, request, passphrase), terminal, gone)
+        except TooLate:  # which was said on the terminal
+            return Verdict.GONE
         return Verdict.APPROVED
     request.reason = answer.removeprefix("no").strip()
     request.same_as.extend(approval.same_as)
@@ -184,15 +265,16 @@ def decide(terminal: Terminal, client: Client, approval: pb.Approval, gone: Gone
     return Verdict.DENIED
 
 
-def with_presence(call: Callable[[str], T], terminal: Terminal | None = None) -> T:
+def with_presence(call: Callable[[str], T], terminal: Terminal | None = None, gone: Gone = lambda: "") -> T:
     """`call("")`; when the daemon wants to see that the person is there, again with the approval passphrase.
 
-    The passphrase comes from the controlling terminal alone. Raises Denied without one, or after three wrong ones.
+    The passphrase comes from the controlling terminal alone. Raises Denied without one, or after three wrong ones;
+    TooLate when `gone()` says why it isn't asked for any more.
     """
     from goex.client import Refused
 
     passphrase = ""
-    for attempt in range(_TRIES + 1):
+    for attempt in range(TRIES + 1):
         try:
             return call(passphrase)
         except Refused as refused:
@@ -200,7 +282,7 @@ def with_presence(call: Callable[[str], T], terminal: Terminal | None = None) ->
                 raise
             if attempt and passphrase:
                 _note(terminal, escape(refused.message))
-        if attempt == _TRIES:
+        if attempt == TRIES:
             break
         terminal = terminal or Terminal.controlling()
         if terminal is None:
@@ -208,7 +290,7 @@ def with_presence(call: Callable[[str], T], terminal: Terminal | None = None) ->
                 "This needs your approval passphrase, and there is no terminal to ask for it.",
                 next_step="Run the same command in a terminal of your own.",
             )
-        passphrase = terminal.secret("Approval passphrase: ")
+        passphrase = terminal.secret("Approval passphrase: ", gone)
         if not passphrase:
             break
     raise Denied("Without the approval passphrase nothing was changed.", next_step="Try again when you have it.")
@@ -227,7 +309,7 @@ def _send(client: Client, request: pb.DecideRequest, passphrase: str) -> pb.Appr
 def _answer(terminal: Terminal, approval: pb.Approval, gone: Gone) -> str:
     """One of the offered widths, "later", or "no" with a reason."""
     widths = offered(approval)
-    for _ in range(_TRIES):
+    for _ in range(TRIES):
         said = terminal.ask(f"Your answer ({', '.join([*widths, 'no', 'later'])}) [no]: ", gone)
         if said is None or not said:
             return "no"

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 
-from goex.cli.prompt import Line, Terminal
+from goex.cli.prompt import TRIES, Line, Terminal
 from policies.errors import InvalidInput
 from vault.secret import Secret
 
@@ -27,11 +28,53 @@ def read_secret(question: str, *, what: str) -> Secret:
     return _checked(value, what)
 
 
+Rule = Callable[[str], None]  # raises InvalidInput for a passphrase that isn't taken
+
+
+def new_passphrase(name: str, *, other: str = "", of: str = "") -> Rule:
+    """The rules of a new passphrase, as the vault has them; it must also differ from `other`, which is `of`'s."""
+
+    def check(value: str) -> None:
+        from vault.keys import check_passphrase, normal_passphrase
+
+        check_passphrase(Secret(value), name)
+        if other and normal_passphrase(Secret(value)) == normal_passphrase(Secret(other)):
+            raise InvalidInput(f"The {name} must differ from {of}.", next_step="Choose two different ones.")
+
+    return check
+
+
+def typed_twice(terminal: Terminal, question: str, what: str, rule: Rule = lambda _: None) -> str:
+    """A new passphrase, typed twice. What breaks the rule is said before the second time, and that and two that differ
+    are asked for again. Raises InvalidInput after three times."""
+    for left in reversed(range(TRIES)):
+        value = terminal.secret(question)
+        failed = InvalidInput(f"{what} was typed in two different ways.", next_step="Type it again.")
+        try:
+            if not value:
+                raise InvalidInput(f"{what} is empty.", next_step="Type it.")
+            rule(value)
+        except InvalidInput as error:
+            failed = error
+        else:
+            if terminal.secret("The same again: ") == value:
+                return value
+        if left:
+            terminal.write(Line(str(failed), "warn"))
+    raise failed
+
+
 def read_passphrase(
-    question: str, *, what: str, confirm: bool = False, empty: bool = False, descriptor: int = -1
+    question: str,
+    *,
+    what: str,
+    confirm: bool = False,
+    empty: bool = False,
+    descriptor: int = -1,
+    rule: Rule = lambda _: None,
 ) -> str:
-    """The next line of `descriptor` where one is given, or of stdin when it is piped; else typed without echo (twice
-    with `confirm`). `empty` allows none. Raises InvalidInput.
+    """The next line of `descriptor` where one is given, or of stdin when it is piped; else typed without echo: with
+    `confirm` twice, a new one that keeps `rule`. `empty` allows none. Raises InvalidInput.
     """
     if descriptor >= 0:
         value = _line(descriptor, what)
@@ -39,16 +82,18 @@ def read_passphrase(
         value = sys.stdin.buffer.readline(MAX_SECRET + 1).removesuffix(b"\n").removesuffix(b"\r")
     else:
         terminal = _terminal(what)
+        if confirm:
+            return typed_twice(terminal, question, what, rule)
         value = terminal.secret(question).encode("utf-8")
-        if confirm and value and terminal.secret("The same again: ").encode("utf-8") != value:
-            terminal.write(Line("These differ.", "warn"))
-            raise InvalidInput(f"{what} was typed in two different ways.", next_step="Run it again.")
     if empty and not value:
         return ""
     try:
-        return _checked(value, what).reveal().decode("utf-8")
+        said = _checked(value, what).reveal().decode("utf-8")
     except UnicodeDecodeError:
         raise InvalidInput(f"{what} isn't UTF-8.", next_step="Use another one.") from None
+    if confirm:
+        rule(said)
+    return said
 
 
 def _line(descriptor: int, what: str) -> bytes:
@@ -72,7 +117,9 @@ def _line(descriptor: int, what: str) -> bytes:
 def _terminal(what: str) -> Terminal:
     terminal = Terminal.controlling()
     if terminal is None:
-        raise InvalidInput(f"{what} can't be asked for: there is no terminal.", next_step="Pipe it to stdin instead.")
+        raise InvalidInput(
+            f"{what} is needed, and there is no terminal to type it at.", next_step="Pipe it to stdin instead."
+        )
     return terminal
 
 

@@ -31,7 +31,7 @@ def show(
     from goex.rpc import goex_pb2 as pb
 
     with connect(out) as client:
-        wanted = resolve(client, action_id, "show")
+        wanted = resolve(client, action_id)
         if look_again:
             client.call("Person/LookAgain", pb.ActionId(id=wanted), pb.ActionView)
         story = client.call("Audit/Story", pb.ActionId(id=wanted), audit.StoryReply)

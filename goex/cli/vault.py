@@ -42,7 +42,7 @@ def init(
     """
     out = Output(as_json)
     from goex.cli.connect import connect
-    from goex.cli.secretinput import read_passphrase
+    from goex.cli.secretinput import new_passphrase, read_passphrase
     from goex.rpc import goex_pb2 as pb
     from vault.errors import VaultExists
 
@@ -66,13 +66,18 @@ def init(
         if keyed_by == "passphrase":
             out.progress("The vault's passphrase opens it after each start of the daemon.")
             request.passphrase = read_passphrase(
-                "Vault passphrase: ", what="The vault's passphrase", confirm=True, descriptor=passphrase_fd
+                "Vault passphrase: ",
+                what="The vault's passphrase",
+                confirm=True,
+                descriptor=passphrase_fd,
+                rule=new_passphrase("vault passphrase"),
             )
         request.approval_passphrase = read_passphrase(
             "Approval passphrase (asked for when you allow a change): ",
             what="The approval passphrase",
             confirm=True,
             descriptor=passphrase_fd,
+            rule=new_passphrase("approval passphrase", other=request.passphrase, of="the vault's passphrase"),
         )
         reply = client.call("Person/VaultInit", request, pb.VaultStatus)
     say_status(out, reply)
@@ -94,22 +99,10 @@ def unlock(
     """Unseal the vault for the running daemon."""
     out = Output(as_json)
     from goex.cli.connect import connect
-    from goex.cli.prompt import with_presence
-    from goex.cli.secretinput import read_passphrase
-    from goex.rpc import goex_pb2 as pb
+    from goex.cli.vault_state import unseal, usable
 
     with connect(out) as client:
-        request = pb.VaultUnlockRequest(accept_log=accept_log)
-        if client.status().keyed_by == "passphrase":
-            request.passphrase = read_passphrase(
-                "Vault passphrase: ", what="The vault's passphrase", descriptor=passphrase_fd
-            )
-
-        def call(approval_passphrase: str) -> pb.VaultStatus:
-            request.approval_passphrase = approval_passphrase
-            return client.call("Person/VaultUnlock", request, pb.VaultStatus)
-
-        reply = with_presence(call)
+        reply = unseal(client, usable(client), passphrase_fd, accept_log=accept_log)
     say_status(out, reply)
 
 
@@ -157,6 +150,7 @@ def put(
     from goex.cli.exec import read_text
     from goex.cli.prompt import with_presence
     from goex.cli.secretinput import read_secret
+    from goex.cli.vault_state import check_first, require_open, say_where
     from goex.rpc import goex_pb2 as pb
 
     request = pb.VaultPutRequest(
@@ -175,12 +169,14 @@ def put(
         raise InvalidInput("--file-name and --variable are for a credential that is a file.", next_step="Add --file F.")
     _check_connectable(service)
     with connect(out) as client:
+        label = f"{service}/{account}"
+        if not base_url and not replace and file is None:
+            request.base_url = imported_base(out, service)
+        require_open(client, out)
+        say_where(out, "The credential", check_first(client, "Person/VaultPut", request, pb.AccountView))
         if file is not None:
             request.secret = _file(file)
         else:
-            if not base_url and not replace:
-                request.base_url = say_where(out, service)
-            label = f"{service}/{account}"
             request.secret = read_secret(f"Credential for {shown(label)}: ", what="The credential").reveal()
 
         def send(passphrase: str) -> pb.AccountView:
@@ -257,16 +253,16 @@ def say_status(out: Output, reply: pb.VaultStatus) -> None:
             out.say(shown(f"Altered outside of GoEx, and unusable until it is put again or removed: {damage}"))
 
 
-def say_where(out: Output, service: str) -> str:
-    """Where the credential of an imported service will go: it was its document that said so, not GoEx. What is said is
-    what is sent along, so that nothing that changes meanwhile leads elsewhere. "" for a service of GoEx's own."""
+def imported_base(out: Output, service: str) -> str:
+    """The place of an imported service: it was its document that said so, not GoEx. What is said is what is sent along,
+    so that nothing that changes meanwhile leads elsewhere. "" for a service of GoEx's own."""
     from goex.cli.connect import paths
     from mapper.catalog import Catalog
 
     found = Catalog.open(paths().catalog).services.get(service)
     if found is None or found.source != "imported" or not found.base_url:
         return ""
-    out.progress(f"{found.title} was imported. The credential will be sent to {found.base_url} and nowhere else.")
+    out.progress(f"{found.title} was imported: its document, and not GoEx, names {found.base_url}.")
     return found.base_url
 
 

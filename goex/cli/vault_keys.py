@@ -41,11 +41,12 @@ def rotate(
     """
     out = Output(as_json)
     from goex.cli.connect import connect
+    from goex.cli.vault_state import require_open
 
     if keyring and passphrase:
         raise InvalidInput("--keyring and --passphrase exclude each other.", next_step="Choose one.")
     with connect(out) as client:
-        before = client.status().keyed_by
+        before = require_open(client, out).keyed_by
         _rotate(
             out,
             client,
@@ -62,9 +63,10 @@ def change_passphrase(passphrase_fd: PassphraseFd = -1, as_json: Json = False) -
     """Change the vault's passphrase. The master key is rotated with it."""
     out = Output(as_json)
     from goex.cli.connect import connect
+    from goex.cli.vault_state import require_open
 
     with connect(out) as client:
-        if client.status().keyed_by == "keyring":
+        if require_open(client, out).keyed_by == "keyring":
             raise InvalidInput(
                 "This vault is keyed by the keyring, so it has no passphrase to change.",
                 next_step="Give it one instead: goex vault rotate --passphrase",
@@ -78,7 +80,7 @@ def _rotate(
     out: Output, client: Client, *, anew: bool, keyed_by: str, ask_current: bool, ask_new: bool, descriptor: int
 ) -> None:
     from goex.cli.prompt import with_presence
-    from goex.cli.secretinput import read_passphrase
+    from goex.cli.secretinput import new_passphrase, read_passphrase
     from goex.rpc import vault_pb2 as vpb
 
     request = vpb.RotateRequest(anew=anew, keyed_by=keyed_by)
@@ -88,7 +90,11 @@ def _rotate(
         )
     if ask_new:
         request.passphrase = read_passphrase(
-            "New vault passphrase: ", what="The new passphrase", confirm=True, descriptor=descriptor
+            "New vault passphrase (another one than the approval passphrase): ",
+            what="The new passphrase",
+            confirm=True,
+            descriptor=descriptor,
+            rule=new_passphrase("vault passphrase"),
         )
 
     def send(approval: str) -> pb.VaultStatus:
@@ -125,7 +131,9 @@ def change_approval(as_json: Json = False) -> None:
     """Change the approval passphrase. Asks for the present one, at a terminal."""
     out = Output(as_json)
     from goex.cli.connect import connect
-    from goex.cli.prompt import Line, Terminal
+    from goex.cli.prompt import Terminal
+    from goex.cli.secretinput import new_passphrase, typed_twice
+    from goex.cli.vault_state import require_open
     from goex.rpc import goex_pb2 as pb
     from goex.rpc import vault_pb2 as vpb
 
@@ -136,11 +144,14 @@ def change_approval(as_json: Json = False) -> None:
             next_step="Run the same command in a terminal of your own.",
         )
     with connect(out) as client:
+        require_open(client, out)
         request = vpb.ChangeApprovalRequest(current=terminal.secret("Present approval passphrase: "))
-        request.passphrase = terminal.secret("New approval passphrase: ")
-        if terminal.secret("The same again: ") != request.passphrase:
-            terminal.write(Line("These differ.", "warn"))
-            raise InvalidInput("The new passphrase was typed in two different ways.", next_step="Run it again.")
+        request.passphrase = typed_twice(
+            terminal,
+            "New approval passphrase (another one than the vault's): ",
+            "The new passphrase",
+            new_passphrase("approval passphrase"),
+        )
         reply = client.call("Vault/ChangeApproval", request, pb.VaultStatus, seconds=_SECONDS)
     out.message(reply)
     if not as_json:
@@ -157,7 +168,8 @@ def backup(
     out = Output(as_json)
     from goex.cli.connect import connect
     from goex.cli.prompt import with_presence
-    from goex.cli.secretinput import read_passphrase
+    from goex.cli.secretinput import new_passphrase, read_passphrase
+    from goex.cli.vault_state import require_open
     from goex.rpc import vault_pb2 as vpb
 
     request = vpb.BackupRequest(path=str(_absolute(file)))
@@ -165,12 +177,19 @@ def backup(
         raise InvalidInput(
             f"{file} is there already; a backup overwrites nothing.", next_step="Name another file, or move it away."
         )
+    folder = Path(request.path).parent
+    if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
+        raise InvalidInput(
+            f"{folder} isn't a folder that you can write in.", next_step="Name a file in another folder."
+        )
     with connect(out) as client:
+        require_open(client, out)
         request.passphrase = read_passphrase(
-            "Backup passphrase (another one than the vault's): ",
+            "Backup passphrase (another one than the approval passphrase): ",
             what="The backup's passphrase",
             confirm=True,
             descriptor=passphrase_fd,
+            rule=new_passphrase("backup passphrase"),
         )
 
         def send(approval: str) -> vpb.BackupReply:
@@ -203,7 +222,7 @@ def restore(
     out = Output(as_json)
     from goex.cli.connect import connect
     from goex.cli.prompt import with_presence
-    from goex.cli.secretinput import read_passphrase
+    from goex.cli.secretinput import new_passphrase, read_passphrase
     from goex.cli.vault import keyring_works
     from goex.rpc import vault_pb2 as vpb
     from vault.errors import VaultExists
@@ -216,6 +235,10 @@ def restore(
                 "There is a vault already.",
                 next_step="Use --replace: it is kept aside, and what runs with its credentials is ended.",
             )
+        if not os.access(_absolute(file), os.R_OK) or not _absolute(file).is_file():
+            raise InvalidInput(
+                f"{file} isn't a file that you can read.", next_step="Name what goex vault backup wrote."
+            )
         keyed_by = "keyring" if keyring or (not passphrase and keyring_works(out)) else "passphrase"
         request = vpb.RestoreRequest(path=str(_absolute(file)), keyed_by=keyed_by, replace=replace)
         request.backup_passphrase = read_passphrase(
@@ -223,7 +246,11 @@ def restore(
         )
         if keyed_by == "passphrase":
             request.passphrase = read_passphrase(
-                "New vault passphrase: ", what="The vault's passphrase", confirm=True, descriptor=passphrase_fd
+                "New vault passphrase (another one than the approval passphrase): ",
+                what="The vault's passphrase",
+                confirm=True,
+                descriptor=passphrase_fd,
+                rule=new_passphrase("vault passphrase"),
             )
 
         def send(approval: str) -> vpb.RestoreReply:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _DOES = {"undo": "Taking back", "redo": "Bringing back", "commit": "Keeping for good"}
 _ASKS = {"undo": "Take back", "redo": "Bring back", "commit": "Keep for good"}
+_NOT = {"undo": "Not undone", "redo": "Not redone", "commit": "Not committed"}
 _DONE = {"undo": "taken back", "redo": "brought back", "commit": "kept for good"}
 
 
@@ -50,7 +51,7 @@ def _request(client: Client, verb: str, to: str, everyone: bool, agent: str) -> 
     try:
         made.moment = moment(to, datetime.now(UTC)).isoformat()
     except InvalidInput:  # then it is an action's id, or the beginning of one
-        made.action_id = resolve(client, to, "show")
+        made.action_id = resolve(client, to)
         if "-" not in made.action_id:  # every action's id has one
             raise InvalidInput(
                 f"{to[:60]!r} is neither an action nor a time.",
@@ -72,10 +73,10 @@ def _show(out: Output, verb: str, steps: tuple[pb.WayStep, ...]) -> None:
             note = action.undo_class if verb != "commit" else ""
             out.block(f"{line}{f'  ({note})' if note else ''}", style="")
             if step.why:
-                out.block(f"also, since {step.why}", indent=6)
+                out.block(f"also, because {step.why}", indent=6)
         else:
             out.block(line, style="red")
-            out.block(f"STAYS: {step.why}", indent=6, style="red")
+            out.block(f"{_NOT[verb]}: {step.why}", indent=6, style="red")
 
 
 def _meant(verb: str, count: int, out: Output) -> bool:

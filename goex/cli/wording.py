@@ -111,7 +111,7 @@ def choices(approval: pb.Approval, width: int) -> list[Line]:
     lines += _choice("no", f"don't run it{rest} (Enter is no; words after it tell the agent why)", width)
     lines += _choice("later", "leave it open for now", width)
     if approval.presence:
-        lines += words("  Allowing it may ask for your approval passphrase.", width, "dim")
+        lines += words("  You'll be asked for your approval passphrase.", width, "dim")
     return lines
 
 

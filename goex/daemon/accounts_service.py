@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from goex.daemon.account_views import connected_account, offer_view
 from goex.daemon.calls import streaming, unary
-from goex.daemon.desk import Desk, DeskCalls
+from goex.daemon.desk import Desk, DeskCalls, SecretDue
 from goex.daemon.entries import DEFAULT, Place, end_grants, end_users, entry, known, record, records, refuse_database
 from goex.daemon.lending import Lending
 from goex.daemon.logins import (
@@ -48,6 +48,7 @@ from vault.oauth.grants import Revoked, client_credentials, revoke
 from vault.oauth.http import Http
 from vault.oauth.provider import Client, Provider
 from vault.oauth.tokens import PROTOCOL_SCOPES, TokenSet
+from vault.record import check_account
 from vault.secret import Secret
 
 LONGEST_LOGIN = 600.0  # seconds, in which the person must be done
@@ -158,6 +159,7 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
 
     @unary
     async def PutCredential(self, request: ab.PutCredentialRequest, context: Any) -> ab.ConnectedAccount:
+        self._desk.custody.require_open()
         service, name = self._named(request.service, request.account)
         if request.kind not in _KINDS:
             raise InvalidInput("That isn't a kind of credential.", next_step="It is api-key, bearer or basic.")
@@ -173,6 +175,11 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
         format: Literal["basic", "string"] = "basic" if request.kind == "basic" else "string"
         place = _place(request.place)
         account = entry(self._desk, service.name, name, place, format, replace=request.replace)
+        check_account(account)
+        if request.kind == "basic":
+            Basic(user=request.user, password=Secret(request.secret or b"-")).to_secret()
+        if not request.secret:
+            raise SecretDue(account)
         secret = Secret(request.secret)
         if request.kind == "basic":
             secret = Basic(user=request.user, password=secret).to_secret()
@@ -195,10 +202,11 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
 
     @unary
     async def Logout(self, request: ab.LogoutRequest, context: Any) -> ab.LogoutReply:
-        peer = await self._desk.present(context, request.passphrase, "Disconnecting an account")
         custody = self._desk.custody
+        custody.require_open()
         account = custody.resolve(request.service, request.account)
         refuse_database(account.service, account.name)
+        peer = await self._desk.present(context, request.passphrase, "Disconnecting an account")
         if (login := self._under_way.get((account.service, account.name))) is not None:
             login.cancel()  # taking back doesn't wait for whoever is still at the provider's page
         async with self._locks[account.service, account.name]:

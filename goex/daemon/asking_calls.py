@@ -24,7 +24,8 @@ class AskingCalls(DeskCalls):
 
     @unary
     async def Approvals(self, request: pb.ApprovalsRequest, context: Any) -> pb.ApprovalsReply:
-        self._desk.callers.peer(context)
+        peer = self._desk.callers.peer(context)
+        remembered = self._desk.presence.holds(peer)
         approvals = self._desk.engine.core.approvals
         if request.approval_id:
             found: tuple[Approval, ...] = (approvals.get(request.approval_id),)
@@ -32,6 +33,7 @@ class AskingCalls(DeskCalls):
             found = approvals.recent() if request.settled else approvals.pending(twins=request.twins)
         reply, size = pb.ApprovalsReply(), 0
         async for made in self._views(found, brief=request.brief):
+            made.presence = made.presence and not remembered  # so that nobody types it where it isn't asked for
             size += made.ByteSize()
             if reply.approvals and size > LARGEST_REPLY:
                 break

@@ -171,7 +171,9 @@ def unary(function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[An
             await abort(context, error)
         except Exception:
             log.exception("%s met a defect", function.__name__)
-            await abort(context, GoexError("GoEx met a defect of its own.", next_step="See daemon.log."))
+            await abort(
+                context, GoexError("Internal error.", next_step="See daemon.log; goex doctor names its folder.")
+            )
 
     return wrapped
 
@@ -190,6 +192,8 @@ def streaming(function: Callable[..., AsyncIterator[Any]]) -> Callable[..., Asyn
             await abort(context, error)
         except Exception:
             log.exception("%s met a defect", function.__name__)
-            await abort(context, GoexError("GoEx met a defect of its own.", next_step="See daemon.log."))
+            await abort(
+                context, GoexError("Internal error.", next_step="See daemon.log; goex doctor names its folder.")
+            )
 
     return wrapped

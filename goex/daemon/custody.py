@@ -295,4 +295,4 @@ def _protector(keyed_by: str, passphrase: Secret) -> Protector:
             if not passphrase:
                 raise InvalidInput("This vault is opened by its passphrase.", next_step="goex vault unlock")
             return PassphraseProtector(passphrase)
-    raise InvalidInput("That can't key a vault.", next_step="It is keyed by `keyring` or by `passphrase`.")
+    raise InvalidInput("Unknown key source.", next_step="Use `keyring` or `passphrase`.")

@@ -48,7 +48,6 @@ class DatabasesService(DeskCalls, rpc.DatabasesServicer):
 
     @unary
     async def AddDatabase(self, request: db.AddDatabaseRequest, context: Any) -> db.DatabaseView:
-        peer = await self._desk.present(context, request.passphrase, "Adding a database")
         custody = self._desk.custody
         custody.require_open()
         there = known(self._desk, SERVICE, request.name)
@@ -60,6 +59,7 @@ class DatabasesService(DeskCalls, rpc.DatabasesServicer):
             self._refuse_held(request.name, "replaced")
         account, password = await in_thread(_entry, request)
         sealed = DatabaseSecret(password=password, terms=self._terms(request.terms))
+        peer = await self._desk.present(context, request.passphrase, "Adding a database")
         secret = sealed.to_secret()
         now = datetime.now(UTC)
         lease = Lease(
@@ -105,9 +105,9 @@ class DatabasesService(DeskCalls, rpc.DatabasesServicer):
 
     @unary
     async def SetPolicy(self, request: db.SetPolicyRequest, context: Any) -> db.DatabaseView:
-        peer = await self._desk.present(context, request.passphrase, "Changing how changes are taken back")
         self._desk.custody.require_open()
         account = self._record(request.name).account
+        peer = await self._desk.present(context, request.passphrase, "Changing how changes are taken back")
         with self._lend(account.name, _LOOKING) as lease:
             before, password = lease.terms or Terms(), lease.secret
         terms = _changed(before, request)
@@ -125,11 +125,11 @@ class DatabasesService(DeskCalls, rpc.DatabasesServicer):
 
     @unary
     async def RemoveDatabase(self, request: db.RemoveDatabaseRequest, context: Any) -> db.RemoveDatabaseReply:
-        peer = await self._desk.present(context, request.passphrase, "Removing a database's entry")
         custody = self._desk.custody
         custody.require_open()
         name = self._record(request.name).account.name
         self._refuse_held(name, "removed")
+        peer = await self._desk.present(context, request.passphrase, "Removing a database's entry")
         await end_users(self._desk, SERVICE, name, "its database's entry was removed")
         await in_thread(custody.vault.remove, SERVICE, name)
         end_grants(self._desk, SERVICE, name, peer.describe())

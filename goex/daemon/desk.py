@@ -18,7 +18,8 @@ from goex.daemon.polkit import Polkit
 from goex.engine.engine import Engine
 from goex.engine.peers import Peer, Presence
 from goex.rpc import goex_pb2 as pb
-from policies.errors import Denied
+from policies.accounts import Account
+from policies.errors import Denied, InvalidInput
 from vault.secret import Secret
 
 
@@ -26,6 +27,17 @@ class PresenceDue(Denied):
     """The approval passphrase is due, and wasn't given."""
 
     code = "presence"
+
+
+class SecretDue(InvalidInput):
+    """All of a request that can be checked was checked, and its secret isn't there yet: so nothing is typed in vain.
+    `difference` names where the secret would go."""
+
+    code = "secret"
+
+    def __init__(self, account: Account) -> None:
+        super().__init__(f"The credential for {account.id} is empty.", next_step="Type it, or pipe it to stdin.")
+        self.difference = tuple(str(origin) for origin in account.origins)
 
 
 class PolkitRefused(Denied):
@@ -57,8 +69,10 @@ class Desk:
     acknowledge: Callable[[], Awaitable[None]]  # waits until what was changed can't be undone by an older file
 
     async def present(self, context: Any, passphrase: str, what: str) -> Peer:
-        """Raises PresenceDue unless the person showed themselves here, now or lately."""
+        """Raises PresenceDue unless the person showed themselves here, now or lately; first of all what the vault is
+        short of, which no passphrase helps."""
         peer = self.callers.peer(context)
+        self.custody.require_open()
         self.callers.sessions.of(peer, "person")
         if passphrase:
             await self.custody.prove(Secret(passphrase))

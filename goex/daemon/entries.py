@@ -8,6 +8,7 @@ send the credential elsewhere.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,7 +17,7 @@ from goex.journal.states import State
 from policies.accounts import Account, Origin
 from policies.databases import SERVICE
 from policies.errors import InvalidInput
-from vault.errors import pasteable
+from vault.errors import AccountExists, RecordAltered, pasteable
 from vault.record import Record
 
 Format = Literal["string", "file", "oauth", "basic"]
@@ -41,6 +42,10 @@ def entry(desk: Desk, service_name: str, name: str, place: Place, format: Format
         raise InvalidInput(
             f"{there.id} is a login, which a key doesn't take the place of.",
             next_step=f"Take it back first: goex auth logout {pasteable(service_name)} --account {pasteable(name)}",
+        )
+    if there is not None and not replace:
+        raise AccountExists(
+            f"There is an account {there.id} already.", next_step="Use --replace, or another account name."
         )
     service = None
     if service_name != "model":
@@ -81,6 +86,12 @@ def record(desk: Desk, service: str, name: str) -> Record:
         if (one.account.service, one.account.name) == (service, name):
             return one
     raise InvalidInput(f"There is no account {service}/{name}.", next_step="See which there are: goex auth list")
+
+
+def refuse_unknown(desk: Desk, service: str, name: str) -> None:
+    """Raise NoAccount for an account that isn't there; one that was altered outside of GoEx is there."""
+    with suppress(RecordAltered):
+        desk.custody.resolve(service, name)
 
 
 def refuse_database(service: str, name: str) -> None:

@@ -31,6 +31,8 @@ class PersonService(AskingCalls, DryRunCalls, VaultCalls, LogCalls, rpc.PersonSe
 
     @unary
     async def AddAgent(self, request: pb.AddAgentRequest, context: Any) -> pb.AddAgentReply:
+        self._desk.custody.require_open()
+        self._desk.engine.core.ledger.check_agent_name(request.name)
         peer = await self._desk.present(context, request.passphrase, "Naming an agent")
         token = self._desk.engine.core.ledger.add_agent(request.name, by=peer.describe())
         return pb.AddAgentReply(name=request.name, token=token)

@@ -94,8 +94,17 @@ class ReversionsService(DeskCalls, rpc.ReversionsServicer):
 
     @unary
     async def RemovePair(self, request: pb.RemovePairRequest, context: Any) -> pb.RemovePairReply:
+        self._desk.custody.require_open()
+        self._reversions.added_one(request.hash)
         peer = await self._desk.present(context, request.passphrase, "Removing an undo pair")
         return pb.RemovePairReply(method=self._reversions.remove(request.hash, by=peer.describe()).method)
+
+    @unary
+    async def RetryPair(self, request: pb.RetryPairRequest, context: Any) -> pb.RetryPairReply:
+        self._desk.custody.require_open()
+        self._reversions.failed_one(request.hash)
+        peer = await self._desk.present(context, request.passphrase, "Using an undo pair again that failed")
+        return pb.RetryPairReply(hash=self._reversions.retry(request.hash, by=peer.describe()))
 
     @unary
     async def ProposePair(self, request: pb.ProposePairRequest, context: Any) -> pb.CheckPairsReply:

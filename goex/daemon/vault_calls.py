@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from goex.daemon.calls import unary
-from goex.daemon.desk import DeskCalls
-from goex.daemon.entries import Format, Place, end_grants, end_users, entry, record, refuse_database
+from goex.daemon.desk import DeskCalls, SecretDue
+from goex.daemon.entries import Format, Place, end_grants, end_users, entry, record, refuse_database, refuse_unknown
 from goex.daemon.threads import in_thread
 from goex.daemon.vault_views import vault_status
 from goex.daemon.views import account_view
@@ -14,6 +14,7 @@ from goex.rpc import goex_pb2 as pb
 from policies.accounts import Account
 from policies.errors import InvalidInput
 from vault.credential_file import CredentialFile
+from vault.record import check_account
 from vault.secret import Secret
 
 
@@ -45,7 +46,11 @@ class VaultCalls(DeskCalls):
 
     @unary
     async def VaultPut(self, request: pb.VaultPutRequest, context: Any) -> pb.AccountView:
+        self._desk.custody.require_open()
         account = self._account(request)
+        check_account(account)
+        if not request.secret:
+            raise SecretDue(account)
         secret = Secret(request.secret)
         if account.format == "file":
             secret = CredentialFile.of(request.secret, request.file_name, request.file_variable).to_secret()
@@ -69,9 +74,11 @@ class VaultCalls(DeskCalls):
 
     @unary
     async def VaultRemove(self, request: pb.VaultRemoveRequest, context: Any) -> pb.VaultRemoveReply:
-        peer = await self._desk.present(context, request.passphrase, "Removing an account")
+        self._desk.custody.require_open()
         name = request.account or self._desk.custody.vault.resolve(request.service).name
         refuse_database(request.service, name)
+        refuse_unknown(self._desk, request.service, name)
+        peer = await self._desk.present(context, request.passphrase, "Removing an account")
         await in_thread(self._desk.custody.vault.remove, request.service, name)
         end_grants(self._desk, request.service, name, peer.describe())
         await end_users(self._desk, request.service, name, "its account was removed")

@@ -23,7 +23,7 @@ _LONGEST = 200  # characters of what an action did
 async def way_back(engine: Engine, asker: Asker, request: pb.WayBackRequest) -> pb.WayBackReply:
     """What going back to a point takes. Raises InvalidInput."""
     if request.verb not in ("undo", "redo", "commit"):
-        raise InvalidInput(f"{request.verb[:40]!r} can't be asked for.", next_step="undo, redo or commit can.")
+        raise InvalidInput(f"Unknown verb {request.verb[:40]!r}.", next_step="Use undo, redo or commit.")
     if bool(request.action_id) == bool(request.moment):
         raise InvalidInput("A point is an action or a moment.", next_step="Name one of them.")
     chosen = _mine(engine, asker, request)

@@ -45,7 +45,10 @@ class AlreadySettled(Conflict):
 
     @classmethod
     def of(cls, id: str) -> AlreadySettled:
-        return cls(f"Request {id[:40]} was settled already.", next_step="goex log shows how.")
+        return cls(
+            f"Request {id[:40]} has expired, or was decided already.",
+            next_step="See how it ended with: goex log. To have it done, run the command again.",
+        )
 
 
 class Approvals:

@@ -239,8 +239,6 @@ class Asking:
         return self._deny(self.core.approvals.queue.of(agent=agent, session=session), by=by, reason=reason)
 
     def _deny(self, questions: Iterable[str], *, by: str, reason: str) -> tuple[str, ...]:
-        why = f"The person said no{f': {reason}' if reason else ''}."
-        problem = Problem(code="denied", message=why, exit_status=ExitStatus.DENIED).to_json()
         asked = {question: self.core.approvals.get(question) for question in questions}
         rows = self.core.actions.those(approval.action_id for approval in asked.values())
         done = []
@@ -249,6 +247,9 @@ class Asking:
                 if approval.state == "pending":
                     self.core.approvals.settle(transaction, question, "denied", by=by)
                     row = rows[approval.action_id]
+                    who = "You" if row.agent == PERSON else "The person"
+                    why = f"{who} denied it{f': {reason}' if reason else ''}."
+                    problem = Problem(code="denied", message=why, exit_status=ExitStatus.DENIED).to_json()
                     self.core.step(transaction, row, Event.DENY, facts={"by": by}, problem=problem)
                     done.append(question)
         for question in done:
@@ -320,8 +321,8 @@ class Asking:
     def _expire(self, row: ActionRow, question: str) -> None:
         problem = Problem(
             code="timed-out",
-            message="Nobody answered in time, which is a no.",
-            next_step="Ask again when someone is there; `goex approve` shows what waits.",
+            message="Nobody answered in time; no answer denies.",
+            next_step="Run it again when somebody is there to answer. What waits now: goex approve",
             exit_status=ExitStatus.TIMED_OUT,
         )
         with self.core.journal.transaction() as transaction:

@@ -49,7 +49,10 @@ class DryRuns:
         if not shown == approval.digest == row.digest:
             raise Conflict("What was shown isn't what would run.", next_step="Look at it again: goex approve")
         if approval.state != "pending":
-            raise Conflict(f"That was settled already: {approval.state}.", next_step="goex log shows how.")
+            raise Conflict(
+                f"This request isn't open any more: it was {approval.state}.",
+                next_step="See how it ended with: goex log",
+            )
         return await self._run(row, row.the_plan(), by=by, question=question, progress=progress)
 
     async def of_wish(

@@ -252,7 +252,9 @@ class Engine:
             problem = self._stopped(row.id, error)
         except Exception:
             log.exception("action %s met a defect", row.id)
-            problem = self._stopped(row.id, Defect("GoEx met a defect of its own.", next_step="See daemon.log."))
+            problem = self._stopped(
+                row.id, Defect("Internal error.", next_step="See daemon.log; goex doctor names its folder.")
+            )
         finally:
             self._journeys.pop(row.id, None)
             self.asking.forget(row.id)

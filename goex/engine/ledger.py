@@ -268,16 +268,24 @@ class Ledger:
         """Sessions that live session grants belong to."""
         return frozenset(self._by_session)
 
-    def add_agent(self, name: str, *, by: str) -> str:
-        """Name an agent; returns its token, which is shown once and kept nowhere."""
+    def check_agent_name(self, name: str) -> None:
+        """Raise InvalidInput for a name that no agent can have, or that one has."""
         if not (name.replace("-", "").replace("_", "").isalnum() and name.isascii() and 1 <= len(name) <= 40):
             raise InvalidInput(
-                "That can't be an agent's name.", next_step="It is 1 to 40 ASCII letters, digits, '-' or '_'."
+                f"{name[:60]!r} isn't a valid name for an agent.",
+                next_step="Use 1 to 40 ASCII letters, digits, '-' or '_'.",
             )
         if name in (ANONYMOUS, PERSON):
             raise InvalidInput(f"{name!r} is a name of GoEx's own.", next_step="Choose another.")
         if name in self._agents:
-            raise InvalidInput(f"There is an agent {name!r} already.", next_step=f"goex agents remove {name}")
+            raise InvalidInput(
+                f"There is an agent {name!r} already.",
+                next_step=f"Choose another name, or remove that agent first: goex agents remove {name}",
+            )
+
+    def add_agent(self, name: str, *, by: str) -> str:
+        """Name an agent; returns its token, which is shown once and kept nowhere."""
+        self.check_agent_name(name)
         token = TOKEN_PREFIX + secrets.token_urlsafe(32)
         agent = Agent(name, _token_hash(token), stamp(self._clock()))
         mac = self._mac(_agent_body(agent))

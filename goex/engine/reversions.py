@@ -139,7 +139,8 @@ class Reversions:
             if self._standing.get(pair.hash) is Standing.FAILED:
                 raise InvalidInput(
                     f"This way back of {pair.method_id} failed before, so it isn't used again.",
-                    next_step="Change it: goex undo-pairs list --failed shows how it failed.",
+                    next_step=f"Use it again: goex undo-pairs retry {pair.hash[:12]}. "
+                    f"How it failed: goex undo-pairs show {pair.hash[:12]}",
                 )
             if pair.hash in self._added and self._added[pair.hash].source == pair.source:
                 raise InvalidInput(f"This way back of {pair.method_id} is there already.")
@@ -164,6 +165,17 @@ class Reversions:
 
     def remove(self, hash: str, *, by: str) -> Added:
         """Remove an added pair, by its hash or the beginning of it. What it did stays known. Raises InvalidInput."""
+        row = self.added_one(hash)
+        with self._changing() as transaction:
+            transaction.connection.execute(delete(pairs).where(pairs.c.hash == row.hash))
+            del self._added[row.hash]
+            self._macs.pop(f"pair/{row.hash}")
+            facts = {"removed": row.hash, "method": row.method, "by": by, "pairs": self.root()}
+            transaction.append("pair-remove", facts=facts, anchored=True)
+        return row
+
+    def added_one(self, hash: str) -> Added:
+        """The added pair of that hash, or with a hash that begins so. Raises InvalidInput."""
         self.require_believed()
         found = [one for one in self._added.values() if one.hash.startswith(hash)] if len(hash) >= 6 else []
         if len(found) != 1:
@@ -173,14 +185,39 @@ class Reversions:
                 else f"Several pairs begin with {hash[:64]}.",
                 next_step="goex undo-pairs list shows them; what comes with GoEx or a document can't be removed.",
             )
-        (row,) = found
+        return found[0]
+
+    def failed_one(self, hash: str) -> str:
+        """The pair of that hash, or with a hash that begins so, that failed. Raises InvalidInput."""
+        self.require_believed()
+        found = [pair for pair, standing in self._standing.items() if standing is Standing.FAILED]
+        found = [pair for pair in found if pair.startswith(hash)] if len(hash) >= 6 else []
+        if len(found) != 1:
+            raise InvalidInput(
+                f"There is no undo pair {hash[:64]!r} that failed."
+                if not found
+                else f"Several pairs begin with {hash[:64]}.",
+                next_step="See those that failed with: goex undo-pairs list --failed",
+            )
+        return found[0]
+
+    def retry(self, hash: str, *, by: str) -> str:
+        """Let a pair be used again that failed; what its failures were stays known. Returns its hash. Raises
+        InvalidInput."""
+        pair = self.failed_one(hash)
+        mine = [used for used in self._uses.values() if used.use.pair == pair]
         with self._changing() as transaction:
-            transaction.connection.execute(delete(pairs).where(pairs.c.hash == row.hash))
-            del self._added[row.hash]
-            self._macs.pop(f"pair/{row.hash}")
-            facts = {"removed": row.hash, "method": row.method, "by": by, "pairs": self.root()}
-            transaction.append("pair-remove", facts=facts, anchored=True)
-        return row
+            for used in mine:
+                if used.use.result is Result.FAILED:
+                    row = replace(used, use=replace(used.use, result=Result.OPEN))
+                    self._insert_use(transaction, row)
+                    facts = {**_use_facts(row.use, row.at), "by": by, "failed": True, "pairs": self.root()}
+                    transaction.append("pair-use", action_id=row.use.action, facts=facts, anchored=True)
+        self._standing.pop(pair)
+        for used in tuple(self._uses.values()):
+            if used.use.pair == pair:
+                self._keep_use(used)
+        return pair
 
     def used(self, use: Use) -> None:
         """See `ReversionSet`. While nothing is believed, a use is journaled all the same, for `restore`."""

@@ -73,7 +73,7 @@ class Running:
                 outcome = await self._look(runtime, plan, context, error.message.rstrip("."))
             except Exception:
                 log.exception("action %s met a defect", row.id)
-                outcome = await self._look(runtime, plan, context, "GoEx met a defect of its own while it ran")
+                outcome = await self._look(runtime, plan, context, "An internal error stopped it (see daemon.log)")
             return self.finish(row, plan, outcome)
 
     def finish(self, row: ActionRow, plan: Plan, outcome: Outcome) -> ActionRow:

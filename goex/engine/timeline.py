@@ -74,10 +74,10 @@ class Timeline:
         if agent != PERSON and any(each.row.agent != agent or agent == ANONYMOUS for each in found):
             raise Conflict(f"{target.id} can't be {back} by itself: a later action stands on it.")
         raise Conflict(
-            f"{target.id} can't be {back} by itself: {names}{more} came after it and stood on it.",
-            next_step=f"Take them back, too: goex undo --to {target.id}"
+            f"{target.id} can't be {back} by itself: later actions depend on it ({names}{more}).",
+            next_step=f"To undo them as well: goex undo --to {target.id}"
             if can and revert.verb == "undo"
-            else f"If it is to be all the same: goex {revert.verb} {target.id} --regardless",
+            else f"To do it all the same: goex {revert.verb} {target.id} --regardless",
             difference=tuple(f"{each.row.id}: {each.why}" for each in found),
         )
 
@@ -115,14 +115,14 @@ class Timeline:
             for each in standing[row.id]:
                 if each.row.id not in wanted and _takes_back(each.row) and _reversible(each.row):
                     wanted[each.row.id] = each.row
-                    others[each.row.id] = f"it stood on {row.id}: {each.why}"
+                    others[each.row.id] = f"it depends on {row.id}: {each.why}"
                     queue.append(each.row)
         order = sorted(wanted.values(), key=lambda row: self._last(row.id, _EFFECTS), reverse=True)
         for row in order:  # newest first: what stands on a row was looked at before it
             held = [each for each in standing[row.id] if each.row.id in stays or each.row.id not in wanted]
             if held and row.id not in stays:
-                kept = "was kept for good" if held[0].row.state is State.COMMITTED else "stays"
-                stays[row.id] = f"{held[0].row.id}, which {kept}, stood on it: {held[0].why}"
+                kept = ", which was committed," if held[0].row.state is State.COMMITTED else ""
+                stays[row.id] = f"a later action ({held[0].row.id}){kept} depends on it: {held[0].why}"
         return tuple(
             Step(row, _class(row), can=row.id not in stays, why=stays.get(row.id) or others.get(row.id, ""))
             for row in order

@@ -47,7 +47,7 @@ _UNDO = {
 _ENDS = {
     "approved": "Allowed",
     "denied": "Denied",
-    "expired": "Timed out, which is a no",
+    "expired": "Timed out: no answer denies",
     "withdrawn": "Withdrawn: who asked is gone",
 }
 

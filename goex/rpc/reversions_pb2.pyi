@@ -138,6 +138,20 @@ class RemovePairReply(_message.Message):
     method: str
     def __init__(self, method: _Optional[str] = ...) -> None: ...
 
+class RetryPairRequest(_message.Message):
+    __slots__ = ("hash", "passphrase")
+    HASH_FIELD_NUMBER: _ClassVar[int]
+    PASSPHRASE_FIELD_NUMBER: _ClassVar[int]
+    hash: str
+    passphrase: str
+    def __init__(self, hash: _Optional[str] = ..., passphrase: _Optional[str] = ...) -> None: ...
+
+class RetryPairReply(_message.Message):
+    __slots__ = ("hash",)
+    HASH_FIELD_NUMBER: _ClassVar[int]
+    hash: str
+    def __init__(self, hash: _Optional[str] = ...) -> None: ...
+
 class ProposePairRequest(_message.Message):
     __slots__ = ("method",)
     METHOD_FIELD_NUMBER: _ClassVar[int]

@@ -59,6 +59,11 @@ class ReversionsStub:
                 request_serializer=goex_dot_v1_dot_reversions__pb2.RemovePairRequest.SerializeToString,
                 response_deserializer=goex_dot_v1_dot_reversions__pb2.RemovePairReply.FromString,
                 _registered_method=True)
+        self.RetryPair = channel.unary_unary(
+                '/goex.v1.Reversions/RetryPair',
+                request_serializer=goex_dot_v1_dot_reversions__pb2.RetryPairRequest.SerializeToString,
+                response_deserializer=goex_dot_v1_dot_reversions__pb2.RetryPairReply.FromString,
+                _registered_method=True)
         self.ProposePair = channel.unary_unary(
                 '/goex.v1.Reversions/ProposePair',
                 request_serializer=goex_dot_v1_dot_reversions__pb2.ProposePairRequest.SerializeToString,
@@ -108,6 +113,13 @@ class ReversionsServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RetryPair(self, request, context):
+        """Lets a pair be used again that failed. Its uses stay known.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ProposePair(self, request, context):
         """Asks the model for a way back of a method that has none. Adds nothing; what is proposed was checked.
         """
@@ -149,6 +161,11 @@ def add_ReversionsServicer_to_server(servicer, server):
                     servicer.RemovePair,
                     request_deserializer=goex_dot_v1_dot_reversions__pb2.RemovePairRequest.FromString,
                     response_serializer=goex_dot_v1_dot_reversions__pb2.RemovePairReply.SerializeToString,
+            ),
+            'RetryPair': grpc.unary_unary_rpc_method_handler(
+                    servicer.RetryPair,
+                    request_deserializer=goex_dot_v1_dot_reversions__pb2.RetryPairRequest.FromString,
+                    response_serializer=goex_dot_v1_dot_reversions__pb2.RetryPairReply.SerializeToString,
             ),
             'ProposePair': grpc.unary_unary_rpc_method_handler(
                     servicer.ProposePair,
@@ -296,6 +313,33 @@ class Reversions:
             '/goex.v1.Reversions/RemovePair',
             goex_dot_v1_dot_reversions__pb2.RemovePairRequest.SerializeToString,
             goex_dot_v1_dot_reversions__pb2.RemovePairReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RetryPair(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/goex.v1.Reversions/RetryPair',
+            goex_dot_v1_dot_reversions__pb2.RetryPairRequest.SerializeToString,
+            goex_dot_v1_dot_reversions__pb2.RetryPairReply.FromString,
             options,
             channel_credentials,
             insecure,

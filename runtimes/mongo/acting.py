@@ -209,9 +209,9 @@ def revert(plan: Plan, job: Job, backend: Backend, verb: Literal["undo", "redo"]
     state = "before" if verb == "undo" else "after"
     if not ran.whole:
         said = f"The {verb} stopped part of the way; run it again to finish it."
-        return Outcome(ok=False, summary=said, changes=words.changes(ran), touched=True)
-    said = f"{plan.resolved['database']} is as it was {state} the action: {words.tally(ran)}."
-    return Outcome(ok=True, summary=said, changes=words.changes(ran))
+        return Outcome(ok=False, summary=said, changes=words.changes(ran, verb), touched=True)
+    said = f"{plan.resolved['database']} is as it was {state} the action: {words.tally(ran, verb)}."
+    return Outcome(ok=True, summary=said, changes=words.changes(ran, verb))
 
 
 def _way(backend: Backend) -> Atomic | Stepwise:

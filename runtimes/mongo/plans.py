@@ -132,7 +132,7 @@ def revert_plan(revert: Revert, target: Plan, account: Account, changes: Iterabl
     )
 
 
-_SAYS = {"insert": "put back", "update": "set to how they were", "delete": "removed"}
+_SAYS = {"insert": "put back", "update": "set back", "delete": "removed"}
 
 
 def _verb(change: Change) -> str:

@@ -124,8 +124,8 @@ class MongoRuntime:
             job = acting.job_of(plan, target, self.limits)
             ran = await self._in(lease, lambda backend: acting.check_revertible(plan, target, job, backend, verb))
         state = "before" if verb == "undo" else "after"
-        said = f"It would be as it was {state} the action: {words.tally(ran)}."
-        return DryRun(ok=True, summary=said, lines=tuple(words.dry_lines(ran)))
+        said = f"It would be as it was {state} the action: {words.tally(ran, verb)}."
+        return DryRun(ok=True, summary=said, lines=tuple(words.dry_lines(ran, verb)))
 
     async def reap(self) -> None:
         """See `Runtime.reap`: a dry run's transaction ends with its connection."""

@@ -85,16 +85,30 @@ def counted(number: int) -> str:
     return f"{number} document{'' if number == 1 else 's'}"
 
 
-def changes(ran: Ran) -> tuple[str, ...]:
-    """`orders: 3 documents updated`, collection by collection; then what GoEx has to say of it."""
-    lines = [f"{collection}: {counted(number)} {how}" for collection, how, number in ran.counts]
+# What an undo does. A redo does again what the action did, and is said in the same words as that.
+_BACK = {"inserted": "put back", "updated": "set back", "changed": "set back", "deleted": "removed"}
+
+
+def _how(how: str, verb: str) -> str:
+    return _BACK.get(how, how) if verb == "undo" else how
+
+
+def changes(ran: Ran, verb: str = "") -> tuple[str, ...]:
+    """`orders: 3 documents updated`, collection by collection; then what GoEx has to say of it. `verb`: the revert that
+    did it."""
+    lines = [f"{collection}: {counted(number)} {_how(how, verb)}" for collection, how, number in ran.counts]
     return tuple(escape(line) for line in (*lines, *ran.notes))
 
 
-def tally(ran: Ran) -> str:
-    """All of it in a few words."""
+def tally(ran: Ran, verb: str = "") -> str:
+    """All of it in a few words: of a revert (`verb`) what it does, of an action how many documents it changes."""
     parts = []
-    if ran.counts:
+    if verb:
+        done: dict[str, int] = {}
+        for _, how, number in ran.counts:
+            done[_how(how, verb)] = done.get(_how(how, verb), 0) + number
+        parts = [f"{counted(number)} {how}" for how, number in done.items()]
+    elif ran.counts:
         parts.append(f"{counted(len(ran.changes))} changed")
     found = [len(result["documents"]) for result in ran.results if "documents" in result]
     if found:
@@ -104,9 +118,9 @@ def tally(ran: Ran) -> str:
     return ", ".join(parts) or "nothing changed"
 
 
-def dry_lines(ran: Ran) -> Iterator[DryLine]:
-    """What would happen to which documents, as they are and as they would be."""
-    for line in changes(ran):
+def dry_lines(ran: Ran, verb: str = "") -> Iterator[DryLine]:
+    """What would happen to which documents, as they are and as they would be. `verb`: of a revert."""
+    for line in changes(ran, verb):
         yield DryLine("change", line)
     for change in ran.changes[:_MOST_SAMPLED]:
         yield from _sampled(change)

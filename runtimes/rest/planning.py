@@ -232,7 +232,11 @@ def why_none(method: Method, chosen: Chosen) -> str:
     if chosen.unbelieved:
         return "its way back isn't GoEx's own, and what is known of those was altered (goex undo-pairs restore)"
     if chosen.passed:
-        return "its way back failed once, so it isn't used again (goex undo-pairs list --failed)"
+        hash = chosen.passed[0].hash[:12]
+        return (
+            f"its way back failed once, so it isn't used again (how: goex undo-pairs show {hash}; to use it again: "
+            f"goex undo-pairs retry {hash})"
+        )
     if method.risk is Risk.READ:
         return "only its imported document says that it just reads"
     return method.description.partition(_NO_WAY_BACK)[2].rstrip(".") or "no way back is known for it"

@@ -127,7 +127,8 @@ def _check_believed(step: Step, undo: PlannedUndo, reversions: ReversionSet) -> 
     if undo.pair and standing is Standing.FAILED:
         raise Unsupported(
             f"The way back of {step.method_id} (call {step.call + 1}) failed once, so it isn't used again.",
-            next_step="Look at the service, and take it back there; goex undo-pairs list --failed shows how it failed.",
+            next_step=f"See how it failed: goex undo-pairs show {undo.pair[:12]}. Then take it back at the service, or "
+            f"use it again: goex undo-pairs retry {undo.pair[:12]}",
         )
     if standing is Standing.UNBELIEVED and undo.source != "bundled":
         raise Unsupported(

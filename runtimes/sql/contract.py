@@ -15,7 +15,7 @@ All calls block, and are made from one thread at a time, except `interrupt`. Rul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, Protocol
@@ -185,6 +185,26 @@ class Reached:
     columns: tuple[str, ...] = ()
 
 
+OPPOSITE: Mapping[str, Verb] = {
+    "insert": "delete",
+    "delete": "insert",
+    "truncate": "insert",
+    "update": "update",
+    "create": "drop",
+    "drop": "create",
+    "alter": "alter",
+}
+
+
+def turned(reached: Iterable[Reached]) -> tuple[Reached, ...]:
+    """What takes these back: rows that were deleted are inserted, by the revert itself and no cascade or trigger."""
+    counts: dict[tuple[str, Verb], int] = {}
+    for one in reached:
+        key = one.table, OPPOSITE[one.verb]
+        counts[key] = counts.get(key, 0) + one.rows
+    return tuple(Reached(table=table, verb=verb, rows=rows) for (table, verb), rows in counts.items())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
     """What a program would do, found without any effect. `reached` names every table that it would write; where rows
@@ -217,7 +237,8 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """What a program, its trial or a revert did. `sample` holds some of the changed rows (at most 50)."""
+    """What a program, its trial or a revert did: an undo of a DELETE inserts rows. `sample` holds some of
+    the changed rows (at most 50)."""
 
     reached: tuple[Reached, ...]
     results: tuple[Result, ...] = ()

@@ -111,9 +111,11 @@ class PairRevert:
             return ran
         if self.failed.has(self.key):
             return session.revert(self.job, "undo")
-        if session.settle(back).state != "done":  # else it ran before a crash
+        before = session.settle(back)
+        ran: Ran | None = before.ran  # where it ran before a crash
+        if before.state != "done":
             session.compare(self.job, "undo")
-            session.run(back)
+            ran = session.run(back)
         try:
             found = session.compare(self.job, "undo")
             well = bool(found.notes)  # it is so already
@@ -128,7 +130,7 @@ class PairRevert:
                 next_step="Undo it again: now the rows that were kept take it back.",
             )
         self._write(undone=True, turn=self._turn)
-        return replace(found, notes=())
+        return replace(ran or found, notes=())
 
     def _taking_back(self, session: Session) -> Job:
         """The undo's statements as a job of their own, whose rows are kept, too."""

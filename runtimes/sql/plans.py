@@ -6,7 +6,7 @@ write without a WHERE counts as deleting. What runs later is the program in the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, cast, get_args
 
@@ -20,6 +20,7 @@ from runtimes.base import dropping
 from runtimes.sql import words
 from runtimes.sql.bounds import stepped
 from runtimes.sql.contract import (
+    OPPOSITE,
     WRITES,
     Dialect,
     Limits,
@@ -34,16 +35,6 @@ from runtimes.sql.contract import (
     Verb,
 )
 from runtimes.sql.place import facts
-
-_BACK: Mapping[str, Verb] = {
-    "insert": "delete",
-    "delete": "insert",
-    "truncate": "insert",
-    "update": "update",
-    "create": "drop",
-    "drop": "create",
-    "alter": "alter",
-}
 
 
 def written(program: Program) -> frozenset[str]:
@@ -217,7 +208,7 @@ def revert_plan(
         if not undo and held_until_committed(target):
             says += f" That is held again: nobody else sees it, for {target.undo['hold_hours']} hours at most."
     needs = {
-        (one["table"], _BACK[one["verb"]] if undo and not held else one["verb"]): None
+        (one["table"], OPPOSITE[one["verb"]] if undo and not held else one["verb"]): None
         for one in target.resolved["reached"]
     }
     if program is not None:

@@ -226,8 +226,8 @@ class SqlRuntime:
         state = "before" if verb == "undo" else "after"
         return DryRun(
             ok=True,
-            summary=f"It would be as it was {state} the action: {words.tally(ran)}.",
-            lines=tuple(words.dry_lines(ran)),
+            summary=f"It would be as it was {state} the action: {words.tally(ran, verb)}.",
+            lines=tuple(words.dry_lines(ran, verb=verb)),
         )
 
     async def reap(self) -> None:
@@ -250,7 +250,7 @@ class SqlRuntime:
 
             if (pair := self._pair(plan, job)) is not None:
                 ran = await self._in(lease, lambda session: _look_at_pair(pair, session, verb, plan))
-                lines = (*plans.pair_lines(plan, verb), *words.changes_bounded(ran))
+                lines = (*plans.pair_lines(plan, verb), *words.changes_bounded(ran, verb))
                 program = pair.undo if verb == "undo" else None
                 return plans.revert_plan(revert, plan, place, lines, held=False, program=program)
 
@@ -261,7 +261,7 @@ class SqlRuntime:
 
             found, ran = await self._in(lease, look)
         held = found.state == "held" and place.dialect is not Dialect.SQLITE
-        lines = () if held else words.changes_bounded(ran)
+        lines = () if held else words.changes_bounded(ran, verb)
         return plans.revert_plan(revert, plan, place, lines, held=held, again=found.again)
 
     async def execute_revert(
@@ -279,10 +279,10 @@ class SqlRuntime:
         else:
             ran = await self._in(lease, lambda session: session.revert(job, verb))
         state = "before" if verb == "undo" else "after"
-        summary = f"{_database(plan)} is as it was {state} the action: {words.tally(ran)}."
+        summary = f"{_database(plan)} is as it was {state} the action: {words.tally(ran, verb)}."
         if verb == "redo" and plans.held_until_committed(plan):
             summary = _held_again(plan, ran)
-        return Outcome(ok=True, summary=summary, changes=words.changes(ran))
+        return Outcome(ok=True, summary=summary, changes=words.changes(ran, verb))
 
     async def _commit(self, revert: Revert, plan: Plan, job: Job, context: Context) -> Outcome:
         if job.policy == "versioning" and any(lease.account.name == _database(plan) for lease in context.leases):

@@ -41,6 +41,15 @@ DONE: Mapping[str, str] = {
     "drop": "dropped",
     "select": "read",
 }
+# Of an undo. A redo does again what the action did, so it has the words above.
+BACK: Mapping[str, str] = {
+    "insert": "put back",
+    "update": "set back",
+    "delete": "removed",
+    "create": "put back",
+    "alter": "set back",
+    "drop": "removed",
+}
 _DEFINES = frozenset({"create", "alter", "drop"})
 _WHY = {"statement": "", "cascade": ", by a foreign key's cascade", "trigger": ", by a trigger"}
 
@@ -112,11 +121,11 @@ def departing(tables: Iterable[str], policy: Policy) -> Iterator[str]:
     yield escape(f"The entry asks for versioning of {', '.join(tables)}: this is by {policy} all the same.")
 
 
-def _bounded(one: Reached) -> str:
+def _bounded(one: Reached, how: Mapping[str, str] = DONE) -> str:
     if one.verb in _DEFINES and not one.rows:
-        return f"the table {one.table} {DONE[one.verb]}{_WHY[one.why]}"
+        return f"the table {one.table} {how[one.verb]}{_WHY[one.why]}"
     count = stepped(one.rows)
-    return f"{count} row{'s' if count != 1 else ''} of {one.table} {DONE[one.verb]}{_WHY[one.why]}"
+    return f"{count} row{'s' if count != 1 else ''} of {one.table} {how[one.verb]}{_WHY[one.why]}"
 
 
 def undo_text(policy: Policy, hold_hours: int, survey: Survey, dialect: Dialect) -> str:
@@ -186,40 +195,50 @@ def _reference(key: ForeignKey) -> str:
 # ---- what happened
 
 
-def changes(ran: Ran) -> tuple[str, ...]:
-    """`orders: 3 rows updated`, table by table; then what GoEx has to say of it."""
-    lines = [f"{one.table}: {_counted(one)}{_WHY[one.why]}" for one in ran.reached]
+def changes(ran: Ran, verb: str = "") -> tuple[str, ...]:
+    """`orders: 3 rows updated`, table by table; then what GoEx has to say of it. `verb`: the revert that did it."""
+    how = BACK if verb == "undo" else DONE
+    lines = [f"{one.table}: {_counted(one, how)}{_WHY[one.why]}" for one in ran.reached]
     lines += [f"{counter} moved, and isn't set back by an undo" for counter in ran.counters]
     return tuple(escape(line) for line in (*lines, *ran.notes))
 
 
-def changes_bounded(ran: Ran) -> tuple[str, ...]:
-    """The same for a plan, which says bounds and no counts."""
-    return tuple(escape(f"At most {_bounded(one)}.") for one in ran.reached)
+def changes_bounded(ran: Ran, verb: str) -> tuple[str, ...]:
+    """The same for the plan of a revert, which says bounds and no counts."""
+    how = BACK if verb == "undo" else DONE
+    return tuple(escape(f"At most {_bounded(one, how)}.") for one in ran.reached)
 
 
-def _counted(one: Reached) -> str:
+def _counted(one: Reached, how: Mapping[str, str]) -> str:
     if one.verb in _DEFINES and not one.rows:
-        return DONE[one.verb]
-    return f"{one.rows} row{'s' if one.rows != 1 else ''} {DONE[one.verb]}"
+        return how[one.verb]
+    return _number(one.rows, "row", how[one.verb])
 
 
-def tally(ran: Ran) -> str:
-    """All of it in a few words."""
-    rows = sum(one.rows for one in ran.reached)
-    read = sum(len(result.rows) + result.cut for result in ran.results)
-    parts = [f"{rows} row{'s' if rows != 1 else ''} changed"] if ran.reached else []
+def _number(count: int, noun: str, how: str) -> str:
+    return f"{count} {noun}{'s' if count != 1 else ''} {how}"
+
+
+def tally(ran: Ran, verb: str = "") -> str:
+    """All of it in a few words: of a revert (`verb`) what it does, of an action how many rows it changes."""
+    how = BACK if verb == "undo" else DONE
+    counts: dict[tuple[str, str], int] = {}
+    for one in ran.reached:
+        defined = one.verb in _DEFINES and not one.rows
+        key = ("table", how[one.verb]) if defined else ("row", how[one.verb] if verb else "changed")
+        counts[key] = counts.get(key, 0) + (1 if defined else one.rows)
+    parts = [_number(count, noun, done) for (noun, done), count in counts.items()]
     if ran.results:
-        parts.append(f"{read} row{'s' if read != 1 else ''} read")
+        parts.append(_number(sum(len(result.rows) + result.cut for result in ran.results), "row", "read"))
     return ", ".join(parts) or "nothing changed"
 
 
 # ---- dry runs
 
 
-def dry_lines(ran: Ran, warnings: Iterable[str] = ()) -> Iterator[DryLine]:
-    """What a trial found: counts, then rows as they were and would be."""
-    for line in changes(ran):
+def dry_lines(ran: Ran, warnings: Iterable[str] = (), verb: str = "") -> Iterator[DryLine]:
+    """What a trial found: counts, then rows as they were and would be. `verb`: of a revert."""
+    for line in changes(ran, verb):
         yield DryLine("change", line)
     for warning in warnings:
         yield DryLine("warning", escape(warning))

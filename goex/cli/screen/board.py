@@ -25,8 +25,8 @@ MOMENT = 0.6  # seconds that a question must have stood on the screen before a k
 _ENDS = {
     "approved": "allowed",
     "denied": "denied",
-    "expired": "not answered in time, which is a no",
-    "withdrawn": "taken back by whoever asked",
+    "expired": "not answered in time: no answer denies",
+    "withdrawn": "withdrawn by whoever asked",
 }
 # What moves while a question waits; all else of it is fixed by its digest.
 _MOVING = ("place", "waiting", "count", "deadline", "state")

@@ -50,14 +50,17 @@ def run(client: Client, paths: Paths) -> None:
             except KeyboardInterrupt:
                 failed = Denied("It was interrupted, so nothing was decided.")
             except Exception as error:  # noqa: BLE001  the screen must come back, whatever it was
-                failed = GoexError(f"Something unforeseen happened: {type(error).__name__}.", next_step="See: goex log")
+                failed = GoexError(f"Internal error: {type(error).__name__}.", next_step="See: goex log")
+            finally:
+                # What was typed while the daemon looked at it would press keys of the screen.
+                termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
         raise failed
 
     app = ApproveScreen(client, present=present, back=back)
     termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
     app.run()
     if app.return_code:
-        raise GoexError("The screen met a defect and was closed.", next_step="Decide with: goex approve")
+        raise GoexError("Internal error: the screen was closed.", next_step="Decide with: goex approve")
 
 
 def own_terminal() -> Terminal:

@@ -23,11 +23,10 @@ from runtimes.sql.contract import (
     Policy,
     Program,
     Ran,
-    Reached,
     Schema,
     Settled,
     Survey,
-    Verb,
+    turned,
 )
 from runtimes.sql.keeping import has_image, write_image
 from runtimes.sql.mariadb import grants, held, notes, restore, schema, words
@@ -294,7 +293,7 @@ class MariaDbSession:
             if self._held(job) is not None:
                 if verb == "redo":
                     return Ran(reached=(), notes=("It is held: its after-state is there for you to commit.",))
-                return Ran(reached=_turned(note.reached), notes=("It is held, and would be rolled back.",))
+                return Ran(reached=turned(note.reached), notes=("It is held, and would be rolled back.",))
             image = self._image(job, note, verb)
             with self._reading():
                 found = restore.compare(self._wire, image, schema.read(self._wire))
@@ -314,7 +313,7 @@ class MariaDbSession:
                 self._end_other(note)
                 note.now("ending", job.records)
                 self._decide(xid, "ROLLBACK")
-                return Ran(reached=_turned(note.reached), notes=("It was held, and was rolled back.",))
+                return Ran(reached=turned(note.reached), notes=("It was held, and was rolled back.",))
             if verb == "undo" and note.at == "ending" and note.reverting != "redo":  # rolled back, whatever came since
                 return Ran(reached=(), notes=(_already(verb),))
             return self._restore(job, note, verb)
@@ -457,11 +456,6 @@ def _started(wire: Wire) -> int:
     """When the server started, in seconds since 1970, give or take one: another start is another server."""
     ((_, uptime),) = wire.rows("SHOW GLOBAL STATUS LIKE 'Uptime'")
     return int(time.time()) - int(uptime)
-
-
-def _turned(reached: tuple[Reached, ...]) -> tuple[Reached, ...]:
-    opposite: dict[Verb, Verb] = {"insert": "delete", "delete": "insert"}
-    return tuple(replace(one, verb=opposite.get(one.verb, one.verb)) for one in reached)
 
 
 def _elsewise(found: restore.Compared, image: restore.Image, note: Note, verb: str) -> bool:

@@ -26,6 +26,7 @@ from runtimes.sql.contract import (
     Schema,
     Settled,
     Survey,
+    turned,
 )
 from runtimes.sql.keeping import write_image
 from runtimes.sql.postgres import catalog as catalogs
@@ -382,7 +383,7 @@ class PostgresSession:
         step = next(each for each in reversed(notes.steps(job.records)) if each.gid)
         notes.keep_step(job.records, Step("undo", step.xid, step.gid, server(self._link)))
         self._finish(f"ROLLBACK PREPARED {catalogs.literal(step.gid)}")
-        return Ran(reached=state.ran.reached, sample=(), notes=("Its transaction was rolled back.",))
+        return Ran(reached=turned(state.ran.reached), sample=(), notes=("Its transaction was rolled back.",))
 
     # ---- a table that was created
 

@@ -30,6 +30,7 @@ from runtimes.sql.contract import (
     State,
     Statement,
     Survey,
+    turned,
 )
 from runtimes.sql.keeping import has_image, read_image, write_image
 from runtimes.sql.sqlite import images, pages, surveying, wholes
@@ -436,12 +437,10 @@ def _reached(
 def _reverted(ran: Ran, sample: tuple[RowChange, ...], verb: str, ready: bool) -> Ran:
     if ready:
         return Ran(reached=(), notes=("It is so already.",))
-    turned = (
-        tuple(RowChange(table=one.table, before=one.after, after=one.before) for one in sample)
-        if verb == "undo"
-        else sample
-    )
-    return Ran(reached=ran.reached, sample=turned, counters=ran.counters)
+    if verb == "undo":
+        sample = tuple(RowChange(table=one.table, before=one.after, after=one.before) for one in sample)
+        return Ran(reached=turned(ran.reached), sample=sample, counters=ran.counters)
+    return Ran(reached=ran.reached, sample=sample, counters=ran.counters)
 
 
 def _differs(lines: tuple[str, ...]) -> Conflict:

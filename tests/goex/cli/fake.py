@@ -6,7 +6,7 @@ It keeps the proto and the convention for errors (`goex-problem-bin`), and nothi
 from __future__ import annotations
 
 import queue
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,8 @@ from goex.rpc import vault_pb2_grpc as vault_rpc
 PASSPHRASE = "open sesame"
 
 
-def refuse(context: Any, code: str, message: str, step: str = "", status: int = 3) -> Any:
-    problem = pb.Problem(code=code, message=message, next_step=step, exit_status=status)
+def refuse(context: Any, code: str, message: str, step: str = "", status: int = 3, details: Sequence[str] = ()) -> Any:
+    problem = pb.Problem(code=code, message=message, next_step=step, exit_status=status, details=details)
     context.set_trailing_metadata((("goex-problem-bin", problem.SerializeToString()),))
     return context.abort(grpc.StatusCode.FAILED_PRECONDITION, message)
 
@@ -184,7 +184,7 @@ class Fake(audit_rpc.AuditServicer, rpc.ActionsServicer, rpc.PersonServicer):
                 action=view(id="ac-0003"),
                 can=True,
                 what="slack.chat.delete",
-                why="it stood on ac-0001: both changed /home/you/docs",
+                why="it depends on ac-0001: both changed /home/you/docs",
             ),
             pb.WayStep(action=view(id="ac-0004", undo_class="irreversible"), can=False, why="it can't be taken back"),
             pb.WayStep(action=view(), can=True, what="slack.chat.postMessage"),
@@ -321,6 +321,10 @@ class Fake(audit_rpc.AuditServicer, rpc.ActionsServicer, rpc.PersonServicer):
         return pb.VaultStatus(state="sealed", keyed_by="passphrase")
 
     def VaultPut(self, request: Any, context: Any) -> pb.AccountView:
+        if not request.secret:
+            return refuse(
+                context, "secret", "The credential is empty.", "Type it.", 2, [request.base_url or "https://slack.com"]
+            )
         self._present(request.passphrase, context)
         self.requests.append(request)
         return pb.AccountView(service=request.service, account=request.account, origins=["https://slack.com"])

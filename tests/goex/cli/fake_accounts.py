@@ -95,6 +95,8 @@ class FakeAccounts(accounts_rpc.AccountsServicer):
         return ab.FinishLoginReply()
 
     def PutCredential(self, request: Any, context: Any) -> ab.ConnectedAccount:
+        if not request.secret:
+            return refuse(context, "secret", "The credential is empty.", "Type it.", 2, ["https://notes.example.org"])
         self._present(request.passphrase, context)
         self.requests.append(request)
         return connected(service=request.service, account=request.account, kind="token")

@@ -91,13 +91,32 @@ def test_one_that_fails_before_it_is_left_says_so(inside: Inside, fake: Fake) ->
 def test_last_is_the_newest_that_fits(inside: Inside, fake: Fake) -> None:
     fake.events = [finished()]
     fake.list = [
-        view(id="c", can_undo=False, can_redo=False),
-        view(id="b", can_undo=False, can_redo=True),
+        view(id="c", undo_class="nothing", can_undo=False, can_redo=False),
+        view(id="b", state="undone", can_undo=False, can_redo=True),
         view(id="a", can_undo=True),
     ]
     for verb, target in (("undo", "a"), ("redo", "b"), ("commit", "a")):
         assert inside(verb).code == 0
         assert (fake.requests[-1].verb, fake.requests[-1].action_id) == (verb, target)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("undo", ""), "The action's id is empty."),
+        (("commit", ""), "The action's id is empty."),
+        (("undo", "q-123456789abc"), "is the id of a request for approval"),
+        (("show", "g-123456789abc"), "is the id of a grant"),
+        (("catalog", "show", ""), "The service's name is empty."),
+        (("catalog", "show", ".x"), "The service's name is empty."),
+    ],
+)
+def test_an_empty_id_or_that_of_another_kind_is_said_and_means_nothing_else(
+    inside: Inside, fake: Fake, command: tuple[str, ...], said: str
+) -> None:
+    ran = inside(*command)
+    assert ran.code == 2 and said in ran.err and "Internal error" not in ran.err
+    assert not fake.requests
 
 
 # ---- how it ends
@@ -185,9 +204,9 @@ def test_no_option_takes_a_secret(inside: Inside, fake: Fake) -> None:
 
 def test_passphrases_come_in_order_from_a_pipe(inside: Inside, fake: Fake) -> None:
     fake.status.vault = "absent"
-    assert inside("vault", "init", "--passphrase", stdin="gehe ïm\nzweite\n".encode()).code == 0
+    assert inside("vault", "init", "--passphrase", stdin="gehe ïm!\nzweite Worte\n".encode()).code == 0
     (sent,) = fake.requests
-    assert (sent.keyed_by, sent.passphrase, sent.approval_passphrase) == ("passphrase", "gehe ïm", "zweite")
+    assert (sent.keyed_by, sent.passphrase, sent.approval_passphrase) == ("passphrase", "gehe ïm!", "zweite Worte")
 
 
 def test_the_keyring_is_never_chosen_when_it_cant_keep_secrets(inside: Inside, fake: Fake) -> None:
@@ -233,11 +252,12 @@ def test_presence_comes_from_the_terminal_when_the_secret_is_piped(env: dict[str
 def test_two_different_new_passphrases(env: dict[str, str], fake: Fake) -> None:
     fake.status.vault = "absent"
     with Terminal([*GOEX, "vault", "init", "--passphrase"], env=env) as terminal:
-        terminal.expect("Vault passphrase: ")
-        terminal.type("first one")
-        terminal.expect("The same again: ")
-        terminal.type("first two")
-        terminal.expect("two different ways")
+        for _ in range(3):  # each time it is asked for again
+            terminal.expect("Vault passphrase: ")
+            terminal.type("first one")
+            terminal.expect("The same again: ")
+            terminal.type("first two")
+            terminal.expect("two different ways")
         assert terminal.wait() == 2
     assert fake.requests == []
 

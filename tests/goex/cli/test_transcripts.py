@@ -298,6 +298,7 @@ def _pairs(home: Path) -> None:
 def test_transcript(file: Path, inside: Inside, fake: Fake) -> None:
     kept = file.read_text(encoding="utf-8")
     home = Path(inside.env["HOME"])
+    (home / "old.goex").write_text("a backup")
     (home / "token.json").write_text('{"token": "in a file"}')
     things(home / "documents")
     openapi_documents.files(home)

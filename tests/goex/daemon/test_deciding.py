@@ -163,6 +163,10 @@ def test_what_lets_more_happen_needs_presence(daemon: Daemon, what: str) -> None
         "account": ("VaultPut", pb.VaultPutRequest(service="slack", secret=b"x")),
         "account removal": ("VaultRemove", pb.VaultRemoveRequest(service="slack", account="x")),
     }
+    if what == "account removal":  # of one that isn't there that is said, and nothing is asked for
+        assert refused(lambda: daemon.person(*calls[what])).code == "no-account"
+        put = pb.VaultPutRequest(service="slack", account="x", secret=b"x", passphrase=APPROVAL_PASSPHRASE)
+        daemon.person("VaultPut", put)
     method, request = calls[what]
     assert refused(lambda: daemon.person(method, request)).code == "presence"
 

@@ -144,8 +144,38 @@ def test_a_failure_is_recorded_and_seen_and_survives(fresh: Daemon, notes: Notes
     fresh.unlock()
     notes.override = lambda hit: None
     asked = Journey(fresh, change(fresh, "POST /notes/{id}/archive", {"id": "n2"}), person=True)
-    assert asked.asked().undo_class == "irreversible"
+    question = asked.asked()
+    assert question.undo_class == "irreversible"
+    again = f"goex undo-pairs retry {view.hash[:12]}"
+    assert again in question.undo_text
     asked.leave()
+    refused = fresh.goex("undo", first.action_id)
+    assert refused.returncode and again in refused.stderr
+
+
+def test_a_pair_that_failed_is_used_again_when_the_person_says_so(fresh: Daemon, notes: Notes) -> None:
+    archive = change(fresh, "POST /notes/{id}/archive", {"id": "n1"})
+    first = Journey(fresh, archive, person=True)
+    assert first.approve().action.state == "done", first.seen[-1]
+    notes.override = lambda hit: (200, notes.notes["n1"]) if hit.path.endswith("unarchive") else None
+    assert done(fresh, undo(first.action_id)).action.state != "done"
+    notes.override = lambda hit: None
+    hash = pair_of(fresh, f"notes.{method(fresh, 'POST /notes/{id}/archive')}").hash[:12]
+    for wrong in (hash[:5], "0123456789ab", ""):
+        ran = fresh.goex("undo-pairs", "retry", wrong)
+        assert ran.returncode == 2 and "goex undo-pairs list --failed" in ran.stderr
+    with fresh.terminal("undo-pairs", "retry", hash) as terminal:
+        terminal.expect("Approval passphrase: ")
+        terminal.type(APPROVAL_PASSPHRASE)
+        terminal.expect(f"The undo pair {hash} is used again")
+        assert terminal.wait() == 0
+    assert hash not in fresh.goex("undo-pairs", "list", "notes", "--failed").stdout
+    assert fresh.goex("log", "--verify").returncode == 0
+    fresh.restart()
+    asked = Journey(fresh, change(fresh, "POST /notes/{id}/archive", {"id": "n2"}), person=True)
+    assert asked.asked().undo_class == "compensating"
+    asked.leave()
+    assert fresh.goex("undo-pairs", "retry", hash).returncode == 2
 
 
 OWN = """

@@ -70,9 +70,12 @@ def test_do_undo_redo_commit(client: Client, orders: Any) -> None:
     assert changes(done)[0] == "orders: 2 documents updated"
     assert orders.count_documents({"by": "goex"}) == 2
     after = all_of(orders)
-    client.revert(asked.action_id).approve()
+    undone = client.revert(asked.action_id).approve()
+    assert changes(undone)[0] == "orders: 2 documents set back"
+    assert "before the action: 2 documents set back." in undone.action.outcome_json
     assert all_of(orders) == before
-    client.revert(asked.action_id, "redo").approve()
+    redone = client.revert(asked.action_id, "redo").approve()
+    assert changes(redone)[0] == "orders: 2 documents changed"
     assert all_of(orders) == after
     client.revert(asked.action_id, "commit").approve()
     assert all_of(orders) == after
@@ -116,7 +119,8 @@ def test_an_agent_asks_and_is_told_nothing_of_the_plan(client: Client, orders: A
     decide(client.daemon, question)
     done = asked.finished()
     assert changes(done)[0] == "orders: 2 documents deleted"
-    client.revert(asked.action_id).approve()
+    undone = client.revert(asked.action_id).approve()
+    assert changes(undone)[0] == "orders: 2 documents put back"
     assert orders.count_documents({}) == 4
 
 

@@ -82,7 +82,7 @@ async def test_a_no_is_for_the_identical_ones_that_are_named_and_for_no_others(d
     assert states(desk, first, second, third, other, elsewhere) == ["denied", "denied", "pending", "pending", "pending"]
     for question in (first, second):
         row = await desk.until(question.action_id, State.DENIED)
-        assert "The person said no: no." in row.problem
+        assert "denied it: no." in row.problem
 
 
 async def test_a_no_to_what_is_settled_settles_none_of_its_twins(desk: Desk) -> None:

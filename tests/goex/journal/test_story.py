@@ -56,7 +56,7 @@ def decision(journal: Journal, *rows: tuple[str, dict[str, Any]]) -> Decided:
         ),
         ((("allow", {"grants": [], "rules": ["reads", "mine"]}),), False, "allowed by rules reads, mine"),
         ((("allow", {"grants": ["g-gone"]}),), False, "allowed by grant g-gone"),
-        ((("deny", {"by": PERSON, **NO}),), True, "you said no: not on Fridays."),
+        ((("deny", {"by": PERSON, **NO}),), True, "you denied it: not on Fridays."),
         (
             (("deny", {"by": "the rules", "rules": ["no-mail"], "problem": {"message": "Rule no-mail forbids it."}}),),
             False,

@@ -115,7 +115,7 @@ def test_who_asks(agent: str, who: str) -> None:
     [
         ("approved", False, "Allowed elsewhere"),
         ("denied", True, "Denied in the terminal"),
-        ("expired", False, "Timed out, which is a no"),
+        ("expired", False, "Timed out: no answer denies"),
         ("withdrawn", True, "Withdrawn: who asked is gone"),
     ],
 )

@@ -122,7 +122,7 @@ def test_nobody_answers_and_the_daemon_says_no(
     notifying.until("shown", approvals=[approval.id])
     finished = journey.finished()
     assert (finished.action.state, finished.problem.exit_status) == ("denied", 4)
-    assert notifying.until("notice")["title"] == "Timed out, which is a no"
+    assert notifying.until("notice")["title"] == "Timed out: no answer denies"
 
 
 def test_settled_elsewhere_is_said(daemon: Daemon, desktop: Desktop, notifying: Notifying, token: str) -> None:

@@ -1,0 +1,122 @@
+"""Whatever can be known is checked before a secret is asked for, and where it goes is said first: on a real terminal,
+before a real daemon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.daemon import APPROVAL_PASSPHRASE, VAULT_PASSPHRASE, Daemon
+
+# What is wrong, and what is said of it. None of them asks for anything.
+WRONG = {
+    ("vault", "put", "slakc"): "Did you mean slack",
+    ("vault", "put", "slack", "--base-url", "http://10.0.0.1/api"): "http",
+    ("vault", "put", "slack", "--base-url", "nonsense"): "nonsense",
+    ("vault", "put", "slack", "--origin", "ftp://x.example"): "ftp://x.example",
+    ("vault", "put", "slack", "--private", "--base-url", "https://slack.com"): "",
+    ("vault", "put", "slack", "--account", "there"): "There is an account slack/there already",
+    ("vault", "put", "slack", "--account", "a b/c"): "name",
+    ("vault", "remove", "slakc"): "slakc",
+    ("vault", "remove", "slack", "--account", "none"): "none",
+    ("auth", "login", "slakc", "--api-key"): "Did you mean slack",
+    ("auth", "login", "slack", "--bearer", "--account", "there"): "There is an account slack/there already",
+    ("auth", "login", "slakc", "--client-credentials", "--client-id", "x", "--scope", "y"): "Did you mean slack",
+    ("auth", "logout", "slack", "--account", "none"): "none",
+    ("db", "add", "shop", "nosuch://host/x"): "postgresql://",
+    ("db", "add", "a b/c", "postgresql://me@localhost/x"): "name",
+    ("db", "add", "shop", "postgresql://me@db.example.org/x", "--no-tls"): "",
+    ("db", "remove", "nowhere"): "There is no database 'nowhere'",
+    ("db", "policy", "nowhere", "pairs"): "There is no database 'nowhere'",
+    ("agents", "add", "no such name!"): "isn't a valid name",
+    ("agents", "add", "ada"): "There is an agent 'ada' already",
+    ("undo-pairs", "remove", "0123456789"): "There is no added undo pair",
+    ("vault", "backup", "/nowhere/at/all"): "/nowhere/at isn't a folder that you can write in",
+    ("vault", "restore", "/nowhere/at/all", "--replace"): "isn't a file that you can read",
+}
+SECRETS = ("Credential for", "passphrase: ", "API key for", "Token for", "Password of", "Client secret")
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    with Daemon() as running:
+        running.add_agent("ada")
+        with running.terminal("vault", "put", "slack", "--account", "there") as terminal:
+            terminal.expect("will be sent to https://slack.com and nowhere else")
+            terminal.expect("Credential for slack/there: ")
+            terminal.type("xoxb-1")
+            terminal.expect("Approval passphrase: ")
+            terminal.type(APPROVAL_PASSPHRASE)
+            assert terminal.wait() == 0
+        yield running
+
+
+@pytest.mark.parametrize("command", [one for one, said in WRONG.items() if said], ids=" ".join)
+def test_what_is_wrong_is_said_before_a_secret_is_typed(daemon: Daemon, command: tuple[str, ...]) -> None:
+    with daemon.terminal(*command) as terminal:
+        assert terminal.wait() not in (0, 3)
+    assert WRONG[command] in terminal.text.replace("\n      ", " "), terminal.text
+    assert not any(secret in terminal.text for secret in SECRETS), terminal.text
+
+
+@pytest.mark.parametrize(
+    ("command", "place"),
+    [
+        (("vault", "put", "github"), "https://api.github.com"),
+        (("vault", "put", "model", "--base-url", "https://llm.example"), "https://llm.example"),
+        (("vault", "put", "slack", "--origin", "https://more.example"), "https://more.example, https://slack.com"),
+        (("auth", "login", "github", "--bearer"), "https://api.github.com"),
+        (("db", "add", "shop", "postgresql://me@db.example.org/x"), "db.example.org:5432, by TLS"),
+    ],
+)
+def test_where_it_will_go_is_said_before_it_is_typed(daemon: Daemon, command: tuple[str, ...], place: str) -> None:
+    with daemon.terminal(*command) as terminal:
+        terminal.expect(f"will be sent to {place} and nowhere else")
+        terminal.expect("|".join(SECRETS))
+        terminal.hang_up()
+
+
+def test_a_sealed_vault_is_said_and_offered_to_be_unlocked_first(daemon: Daemon, tmp_path: Path) -> None:
+    commands = (
+        ("vault", "put", "slack"), ("auth", "login", "slack", "--api-key"), ("vault", "approval"),
+        ("db", "add", "shop", "postgresql://me@db.example.org/x"), ("vault", "backup", str(tmp_path / "b")),
+        ("vault", "rotate", "--passphrase"), ("vault", "passphrase"),
+    )  # fmt: skip
+    daemon.goex("vault", "seal")
+    try:
+        for command in commands:
+            with daemon.terminal(*command) as terminal:
+                terminal.expect(r"The vault is sealed\. Unlock it now \(yes or no\) \[yes\]: ")
+                assert not any(secret in terminal.text for secret in SECRETS), terminal.text
+                terminal.type("no")
+                terminal.expect("Unlock it with: goex vault unlock")
+                assert terminal.wait() == 7
+        for command in (
+            *commands[:2],
+            ("agents", "add", "bob"),
+            ("vault", "remove", "slack"),
+            ("auth", "logout", "slack"),
+        ):
+            ran = daemon.goex(*command, stdin="a secret\n")
+            assert ran.returncode == 7 and "sealed" in ran.stderr and "goex vault unlock" in ran.stderr, ran.stderr
+    finally:
+        daemon.unlock()
+
+
+def test_exec_unlocks_and_goes_on(daemon: Daemon, tmp_path: Path) -> None:
+    daemon.goex("vault", "seal")
+    with daemon.terminal("exec", "--call", "slack.conversations.list") as terminal:
+        terminal.expect(r"Unlock it now \(yes or no\) \[yes\]: ")
+        terminal.type()
+        terminal.expect("Vault passphrase: ")
+        terminal.type(VAULT_PASSPHRASE)
+        terminal.expect(r"Your answer [^:]*: ")
+        terminal.type("no")
+        assert terminal.wait() == 3
+    daemon.goex("vault", "seal")
+    try:
+        assert daemon.goex("exec", "--call", "slack.conversations.list").returncode == 7
+    finally:
+        daemon.unlock()
