@@ -296,8 +296,9 @@ def named_ids(condition: Filter) -> int | None:
             found = [number for number in map(named_ids, inner) if number is not None]
             if found:
                 return min(found)
-        elif key == "_id" and isinstance(inner, Mapping) and isinstance(listed := inner.get("$in"), list):
-            if not any(isinstance(one, Regex) for one in listed):
+        elif key == "_id" and isinstance(inner, Mapping):
+            listed = inner.get("$in")
+            if isinstance(listed, list) and not any(isinstance(one, Regex) for one in listed):
                 return len(listed)
     return None if equal_id(condition) is None else 1
 

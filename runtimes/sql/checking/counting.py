@@ -166,7 +166,7 @@ def _called(call: exp.Expr) -> str:
 # ---- by plain comparisons
 
 
-def _number(value: int) -> exp.Literal:
+def _number(value: int) -> exp.Expr:
     return exp.Literal.number(value)
 
 
