@@ -19,7 +19,7 @@ from runtimes.mongo.backend import Backend, Collection
 from runtimes.mongo.extjson import decode, exact
 from runtimes.mongo.images import DOCUMENTS, is_kept, kept
 from runtimes.mongo.job import Budget, Job, Ran, counts_of
-from runtimes.mongo.operations import Program, Read, Write, equal_id, lacking_ids, parse, with_ids
+from runtimes.mongo.operations import Program, Read, Write, equal_id, lacking_ids, named_ids, parse, with_ids
 from runtimes.mongo.reading import read
 from runtimes.mongo.stepwise import Stepwise
 from runtimes.sql.contract import Limits
@@ -48,14 +48,18 @@ def survey(backend: Backend, program: Program) -> Found:
     rows = words.inserted(program)
     for one in program.operations:
         if isinstance(one, Write):
-            rows += _counted(backend, one) if one.many else 1
+            rows += _at_most(backend, one) if one.many else 1
     return Found(collections=collections, rows=min(rows, _MOST_COUNTED))
 
 
-def _counted(backend: Backend, write: Write) -> int:
-    """How many documents it finds now. An error that the data cause isn't shown: it would tell them."""
+def _at_most(backend: Backend, write: Write) -> int:
+    """How many documents it may find. Nobody has allowed it yet, so its filter is tried on none: what it demands of
+    `_id` says it, or else how many there are."""
+    named = named_ids(write.filter)
+    if named is not None:
+        return named
     try:
-        return backend.plain().count(write.collection, write.filter, _MOST_COUNTED)
+        return backend.plain().count(write.collection, {}, _MOST_COUNTED)
     except Unavailable:
         raise
     except GoexError:

@@ -80,7 +80,8 @@ class Unit(Protocol):
         ...
 
     def count(self, collection: str, filter: Filter, most: int) -> int:
-        """How many documents a filter finds, `most` at most."""
+        """How many documents a filter finds, `most` at most. Of an empty one, outside of a transaction, no document is
+        looked at."""
         ...
 
     def insert(self, collection: str, documents: Sequence[bytes]) -> None:

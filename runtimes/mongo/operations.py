@@ -289,6 +289,20 @@ def equal_id(condition: Filter) -> Any:
     return None
 
 
+def named_ids(condition: Filter) -> int | None:
+    """How many values of `_id` a filter demands one of; None where it doesn't."""
+    for key, inner in condition.items():
+        if key == "$and":
+            found = [number for number in map(named_ids, inner) if number is not None]
+            if found:
+                return min(found)
+        elif key == "_id" and isinstance(inner, Mapping):
+            listed = inner.get("$in")
+            if isinstance(listed, list) and not any(isinstance(one, Regex) for one in listed):
+                return len(listed)
+    return None if equal_id(condition) is None else 1
+
+
 # ---- ids
 
 

@@ -1,4 +1,4 @@
-"""Rows in steps of 1, 2, 5, 10, 20, 50, …: what is planned with says no exact number.
+"""How many rows a statement may write, and that in steps of 1, 2, 5, 10, 20, 50, …: a plan says no exact number.
 
 A count is an answer of the database to whoever chose the WHERE. The person is told a bound, the action is held to it,
 and nobody learns more from either.
@@ -6,7 +6,14 @@ and nobody learns more from either.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from runtimes.sql.contract import Statement
+
 MOST = 10**15
+UNCOUNTED = 10**9  # stands for a number that isn't known
+EXACT = 10_000  # rows of a table that are counted one by one, and that a condition's plain comparisons are made for
+COUNT_SECONDS = 1.0  # for which a count may run
 
 
 def stepped(rows: int) -> int:
@@ -17,3 +24,27 @@ def stepped(rows: int) -> int:
             if rows <= factor * step or factor * step >= MOST:
                 return factor * step
         step *= 10
+
+
+def at_most(statement: Statement, size: Callable[[str], int]) -> int:
+    """A bound that is known without a look at what its condition finds; `size` gives that of a table."""
+    if statement.most is not None:
+        return statement.most
+    if statement.verb != "insert":
+        return size(statement.table)
+    if not statement.sources:
+        return UNCOUNTED
+    number = 1
+    for name in statement.sources:
+        number = min(number * max(1, size(name)), MOST)
+    return number
+
+
+def counted(statement: Statement, size: Callable[[str], int], count: Callable[[str], int | None]) -> int:
+    """The same, or what `count` (of `count_sql`) gives where that is less: only of a table that isn't large, so that it
+    ends soon. `count` gives None where it fails, and why isn't said."""
+    bound = at_most(statement, size)
+    if statement.most is not None or not statement.count_sql or bound > EXACT:
+        return bound
+    found = count(statement.count_sql)
+    return bound if found is None else min(found, bound)

@@ -118,7 +118,9 @@ class Statement:
     table: str  # what is written; of a select: ""
     uses: tuple[Use, ...]
     everywhere: bool = False  # a write without a WHERE
-    count_sql: str = ""  # a SELECT of one number: how many rows of `table` it would write; "" where that can't be asked
+    most: int | None = None  # rows of `table` that it writes at most, by its text and the table's key alone
+    sources: tuple[str, ...] = ()  # of INSERT … SELECT: tables whose sizes, multiplied, bound it
+    count_sql: str = ""  # a SELECT of that number, whose work doesn't depend on what it finds; "": nothing may be asked
     returns_rows: bool = False  # a SELECT, or RETURNING
 
 
@@ -208,10 +210,13 @@ def turned(reached: Iterable[Reached]) -> tuple[Reached, ...]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
     """What a program would do, found without any effect. `reached` names every table that it would write; where rows
-    can't be counted beforehand `rows` is an upper bound. `counters` are sequences and AUTO_INCREMENT values that move
+    can't be counted beforehand `rows` is an upper bound. `bound` is how many rows it may write in all, as far as is
+    known without a look at what a condition finds: rules and limits, whose answers an agent sees, go by it; None is the
+    sum of `reached`. `counters` are sequences and AUTO_INCREMENT values that move
     and that undo doesn't set back; `strategy` is the engine's own, digested with the plan."""
 
     reached: tuple[Reached, ...]
+    bound: int | None = None
     counters: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()  # for the person, in plain words
     strategy: JsonObject = field(default_factory=dict)
@@ -291,9 +296,10 @@ class Session(Protocol):
         ...
 
     def survey(self, program: Program, policy: Policy, limits: Limits) -> Survey:
-        """What it would do. Only reads, and refuses beforehand what couldn't be taken back as promised: raises
-        Unsupported with the reason, and with the policy that would do as its next step; InvalidInput for a statement
-        that the server can't run. An error that the data cause while counting isn't shown: it would tell them."""
+        """What it would do. Nobody has allowed it yet, so nothing of it is run over data, nor planned, since a planner
+        tries conditions on samples of them; only sizes are asked for, and `Statement.count_sql`. Refuses what couldn't
+        be taken back as promised: raises Unsupported with the reason, and with the policy that would do as its next
+        step; InvalidInput for a statement that the server can't run."""
         ...
 
     def trial(self, job: Job) -> Ran:

@@ -60,7 +60,9 @@ def plan(
     this isn't: that needs a permission of its own, which none for the rows gives."""
     reads = program.reads_only
     reached = () if reads else survey.reached
-    bound = 0 if reads else stepped(sum(one.rows for one in reached))
+    rows_written = sum(one.rows for one in reached)
+    most = 0 if reads else stepped(rows_written)
+    bound = 0 if reads else stepped(rows_written if survey.bound is None else survey.bound)
     needs = _needs(action.database, program, reached, policy)
     if departs:
         needs += (_special(action.database, OTHERWISE, dict.fromkeys(one.sql for one in program.statements)),)
@@ -97,6 +99,7 @@ def plan(
                 {"table": one.table, "verb": one.verb, "rows": stepped(one.rows), "why": one.why} for one in reached
             ],
             "counters": list(survey.counters),
+            "most": most,  # that it is held to; `bounds` are what rules and limits go by, and say less of the data
         },
         bounds={"rows": bound},
         catalog_hash="",
@@ -105,12 +108,24 @@ def plan(
         lines=(
             f"Database: {words.where(action.database, place)}",
             *words.program_lines(program),
-            *(words.survey_lines(survey, schema, bound) if not reads else ()),
+            *(words.survey_lines(survey, schema, most, uncounted=_uncounted(program)) if not reads else ()),
             *(words.departing(departs, policy) if departs else ()),
             *(_pair_said(pair) if pair is not None else ()),
         ),
         undo=undo,
     )
+
+
+def _uncounted(program: Program) -> bool:
+    return any(
+        one.verb in ("update", "delete") and not one.everywhere and one.most is None and not one.count_sql
+        for one in program.statements
+    )
+
+
+def held_to(plan: Plan) -> int:
+    """More rows than these, and all of it is rolled back."""
+    return int(plan.resolved.get("most", plan.bounds.get("rows", 0)))
 
 
 def pair(undo: Program, proof: JsonObject) -> JsonObject:
@@ -196,7 +211,7 @@ def revert_plan(
     anew then. `program`: the statements that take it back, of a pair."""
     undo = revert.verb == "undo"
     action = cast(Sql, target.action)
-    bound = target.bounds.get("rows", 0)
+    bound = held_to(target)
     rows = f"{bound} row{'s' if bound != 1 else ''}"
     if held:
         says = "Its transaction, which is held, is rolled back. Nobody else has seen what it did."
@@ -328,6 +343,8 @@ def program_to_json(program: Program) -> JsonObject:
                 "table": one.table,
                 "uses": [{"table": use.table, "verb": use.verb, "columns": list(use.columns)} for use in one.uses],
                 "everywhere": one.everywhere,
+                "most": one.most,
+                "sources": list(one.sources),
                 "count_sql": one.count_sql,
                 "returns_rows": one.returns_rows,
             }
@@ -364,6 +381,8 @@ def _statement(made: Any) -> Statement:
             for use in made["uses"]
         ),
         everywhere=bool(made["everywhere"]),
+        most=None if made.get("most") is None else int(made["most"]),
+        sources=tuple(map(str, made.get("sources") or ())),
         count_sql=str(made["count_sql"]),
         returns_rows=bool(made["returns_rows"]),
     )

@@ -361,7 +361,7 @@ class SqlRuntime:
             id=context.action_id,
             program=plans.program_of(plan),
             policy=cast(Policy, policy),
-            rows=plan.bounds.get("rows", 0),
+            rows=plans.held_to(plan),
             limits=plans.limits_of(plan),
             records=context.records,
             schema_hash=str(plan.resolved["schema_hash"]),

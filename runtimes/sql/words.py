@@ -99,8 +99,9 @@ _VERBS = {
 }
 
 
-def survey_lines(survey: Survey, schema: Schema, bound: int) -> Iterator[str]:
-    """How many rows of which tables at most, what else is set in motion, and what stays moved."""
+def survey_lines(survey: Survey, schema: Schema, bound: int, *, uncounted: bool) -> Iterator[str]:
+    """How many rows of which tables at most, what else is set in motion, and what stays moved. `uncounted`: a table's
+    size is the bound of what a condition finds."""
     for one in survey.reached:
         yield escape(f"At most {_bounded(one)}.")
     written = dict.fromkeys(one.table for one in survey.reached)
@@ -111,6 +112,8 @@ def survey_lines(survey: Survey, schema: Schema, bound: int) -> Iterator[str]:
     if survey.counters:
         yield escape(f"These counters move, and undo doesn't set them back: {', '.join(survey.counters)}.")
     yield from (escape(note) for note in survey.notes)
+    if uncounted:
+        yield "Which rows its condition finds isn't looked at before you allow it; a dry run shows them."
     if survey.reached:
         rows = f"{bound} row{'s' if bound != 1 else ''}"
         yield f"All of it is one transaction; should it reach more than {rows}, none of it stays."

@@ -38,8 +38,8 @@ def _statement(tree: exp.Expr, schema: Schema, database: str) -> Statement:
     allow(tree, schema)
     found = _found(tree, Reads(schema, database))
     count = ""
-    if found.count is not None:
-        counting = remade(found.count, schema.dialect)
+    if found.bound.count is not None:
+        counting = remade(found.bound.count, schema.dialect)
         allow(counting, schema)
         count = write(counting, schema.dialect)
     return Statement(
@@ -48,6 +48,8 @@ def _statement(tree: exp.Expr, schema: Schema, database: str) -> Statement:
         table=found.table,
         uses=found.uses,
         everywhere=found.everywhere,
+        most=found.bound.most,
+        sources=found.bound.sources,
         count_sql=count,
         returns_rows=found.returns_rows,
     )

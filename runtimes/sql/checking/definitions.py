@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from policies.errors import InvalidInput, Unsupported
 from runtimes.sql.checking.allowing import refused
+from runtimes.sql.checking.counting import Bound
 from runtimes.sql.checking.statements import Found, read_uses
 from runtimes.sql.checking.using import Reads, Scope, Source
 from runtimes.sql.contract import Dialect, Table, Use
@@ -24,7 +25,6 @@ def truncate(tree: exp.TruncateTable, reads: Reads) -> Found:
         table=table.name,
         uses=(Use(table=table.name, verb="truncate"),),
         everywhere=True,
-        count=_rows_of(tree.expressions[0]),
     )
 
 
@@ -45,7 +45,7 @@ def drop(tree: exp.Drop, reads: Reads) -> Found:
         table=table.name,
         uses=(Use(table=table.name, verb="drop"),),
         everywhere=True,
-        count=_rows_of(node) if kind == "TABLE" else None,
+        bound=Bound() if kind == "TABLE" else Bound(most=0),
     )
 
 
@@ -74,12 +74,6 @@ def _drop_index(tree: exp.Drop, node: exp.Expr, reads: Reads) -> Found:
 
 def _listed(value: object) -> list[object]:
     return list(value) if isinstance(value, list | tuple) else []
-
-
-def _rows_of(node: exp.Expr) -> exp.Select:
-    return exp.Select(
-        expressions=[exp.Anonymous(this="count", expressions=[exp.Star()])], from_=exp.From(this=node.copy())
-    )
 
 
 def create(tree: exp.Create, reads: Reads) -> Found:

@@ -1,31 +1,30 @@
-"""SELECT, INSERT, UPDATE and DELETE: what each uses, and how the rows that it would write are counted."""
+"""SELECT, INSERT, UPDATE and DELETE: what each uses, and how many rows it may write."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlglot import exp
 
 from policies.errors import InvalidInput, Unsupported
+from runtimes.sql.checking import counting
 from runtimes.sql.checking.allowing import refused
+from runtimes.sql.checking.counting import Bound
 from runtimes.sql.checking.using import Reads, Scope, Source
 from runtimes.sql.contract import Dialect, Table, Use, Verb
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a tree turned out to do. `count` is a tree of a SELECT of one number."""
+    """What a tree turned out to do."""
 
     verb: Verb
     table: str
     uses: tuple[Use, ...]
     everywhere: bool = False
-    count: exp.Expr | None = None
+    bound: Bound = field(default_factory=Bound)
     returns_rows: bool = False
-
-
-_ROWS = "goex_rows"
 
 
 def select(tree: exp.Expr, reads: Reads) -> Found:
@@ -109,17 +108,15 @@ def insert(tree: exp.Insert, reads: Reads) -> Found:
         columns = tuple(reads.target_column(table, column) for column in tree.this.expressions)
         if len(set(columns)) != len(columns):
             raise InvalidInput("A column is written twice.", next_step="Name each once.")
-    source, count = tree.expression, None
+    source = tree.expression
     if isinstance(source, exp.Values):
         reads.expressions([_value for row in source.expressions for _value in _row(row)], Scope(), ctes)
-        count = _select_number(len(source.expressions))
+        bound = counting.of_values(len(source.expressions))
     elif isinstance(source, exp.Query):
         reads.query(source, None, ctes)
-        count = _count_of(
-            source, columns or tuple(c.name for c in table.columns if not c.generated), tree.args.get("with_")
-        )
+        bound = counting.of_query(source, reads, with_=bool(ctes))
     elif tree.args.get("default"):
-        count = _select_number(1)
+        bound = counting.of_values(1)
     else:
         raise refused("An INSERT from that")
     scope = _scope(reads, table, name)
@@ -132,7 +129,7 @@ def insert(tree: exp.Insert, reads: Reads) -> Found:
     if str(tree.args.get("alternative") or "").upper() == "REPLACE":
         verbs.append(Use(table=table.name, verb="delete"))
     returns = _returning(tree, reads, scope, ctes)
-    return Found(verb="insert", table=table.name, uses=(*verbs, *read_uses(reads)), count=count, returns_rows=returns)
+    return Found(verb="insert", table=table.name, uses=(*verbs, *read_uses(reads)), bound=bound, returns_rows=returns)
 
 
 def _also(query: exp.Select, reads: Reads, scope: Scope, ctes: dict[str, Source]) -> None:
@@ -202,7 +199,7 @@ def update(tree: exp.Update, reads: Reads) -> Found:
         table=table.name,
         uses=(Use(table=table.name, verb="update", columns=columns), *read_uses(reads)),
         everywhere=tree.args.get("where") is None,
-        count=_count_rows(tree, node, others, table, _spelled(node, name, reads)),
+        bound=counting.of_rows(tree, node, others, table, name, reads),
         returns_rows=returns,
     )
 
@@ -276,14 +273,9 @@ def delete(tree: exp.Delete, reads: Reads) -> Found:
         table=table.name,
         uses=(Use(table=table.name, verb="delete"), *read_uses(reads)),
         everywhere=tree.args.get("where") is None,
-        count=_count_rows(tree, base, using, table, _spelled(base, name, reads)),
+        bound=counting.of_rows(tree, base, using, table, name, reads),
         returns_rows=returns,
     )
-
-
-def _spelled(base: exp.Expr, name: str, reads: Reads) -> str:
-    """The name of a table in the statement, as SQL that quotes it: MariaDB tells an alias T from t."""
-    return _alias_of(base, name, reads) if reads.dialect is Dialect.MARIADB else name
 
 
 def _alias_of(base: exp.Expr, name: str, reads: Reads) -> str:
@@ -294,72 +286,3 @@ def _alias_of(base: exp.Expr, name: str, reads: Reads) -> str:
         if alias is None and isinstance(node.this, exp.Identifier) and reads.fold(node.this) == name:
             return str(node.this.name)
     return name
-
-
-# ---- counting
-
-
-def _number() -> exp.Anonymous:
-    return exp.Anonymous(this="count", expressions=[exp.Star()])
-
-
-def _select_number(number: int) -> exp.Select:
-    return exp.Select(expressions=[exp.Literal.number(number)])
-
-
-def _count_of(query: exp.Expr, columns: tuple[str, ...], with_: exp.Expr | None) -> exp.Select:
-    """How many rows a query gives. Its columns are named, since two of them may have one name."""
-    rows = exp.to_identifier(_ROWS)
-    alias = exp.TableAlias(this=rows, columns=[exp.to_identifier(f"c{i}") for i in range(len(columns))])
-    made: exp.Expr = exp.With(expressions=[exp.CTE(this=query.copy(), alias=alias)])
-    if with_ is not None:
-        made = with_.copy()
-        made.append("expressions", exp.CTE(this=query.copy(), alias=alias))
-    return exp.Select(
-        with_=made, expressions=[_number()], from_=exp.From(this=exp.Table(this=exp.to_identifier(_ROWS)))
-    )
-
-
-def _count_rows(tree: exp.Expr, base: exp.Expr, others: list[exp.Expr], table: Table, name: str) -> exp.Expr | None:
-    """How many rows of `table` an UPDATE or DELETE would write, each once."""
-    where, with_ = tree.args.get("where"), tree.args.get("with_")
-    joined = bool(others or base.args.get("joins"))
-    if not joined:
-        inner = exp.Select(
-            expressions=[exp.Literal.number(1)],
-            from_=exp.From(this=base.copy()),
-            where=where.copy() if where is not None else None,
-            order=tree.args["order"].copy() if tree.args.get("order") else None,
-            limit=tree.args["limit"].copy() if tree.args.get("limit") else None,
-        )
-    else:
-        if not table.key or tree.args.get("limit"):
-            return None
-        columns: list[exp.Expr] = [
-            exp.Column(this=exp.to_identifier(column, quoted=True), table=exp.to_identifier(name, quoted=True))
-            for column in table.key
-        ]
-        present: exp.Expr = exp.Not(this=exp.Is(this=columns[0].copy(), expression=exp.Null()))
-        if where is not None:
-            present = exp.And(this=exp.Paren(this=where.this.copy()), expression=present)
-        first = base.copy()
-        joins = first.args.pop("joins", None) or []
-        inner = exp.Select(
-            expressions=columns,
-            distinct=exp.Distinct(),
-            from_=exp.From(this=first),
-            joins=[*joins, *(exp.Join(this=other.copy(), kind="CROSS") for other in others)],
-            where=exp.Where(this=present),
-        )
-    if joined or tree.args.get("limit"):
-        counted = exp.Select(
-            expressions=[_number()],
-            from_=exp.From(this=exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(_ROWS)))),
-        )
-    else:
-        inner.set("expressions", [_number()])
-        inner.set("order", None)
-        counted = inner
-    if with_ is not None:
-        counted.set("with_", with_.copy())
-    return counted

@@ -1,4 +1,4 @@
-"""What is refused beforehand, with the reason; and how many rows a program would write.
+"""What is refused beforehand, with the reason; and how many rows a program may write.
 
 Reversal has to know every row that is written. Versioning only has to roll back: so what reversal can't follow may
 still be held, as long as every table is one that rolls back.
@@ -9,11 +9,13 @@ still be held, as long as every table is one that rolls back.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from policies.errors import Conflict, GoexError, Unsupported
+from policies.errors import Conflict, Unsupported
+from runtimes.sql.bounds import COUNT_SECONDS, EXACT, UNCOUNTED, at_most, counted
 from runtimes.sql.checking.functions import FUNCTIONS
-from runtimes.sql.contract import Dialect, Limits, Policy, Program, Reached, Schema, Survey, Table, Verb
+from runtimes.sql.contract import Dialect, Limits, Policy, Program, Reached, Schema, Statement, Survey, Table, Verb
 from runtimes.sql.mariadb import grants
 from runtimes.sql.mariadb.capture import WHOLE, cascades, check_link, whole
 from runtimes.sql.mariadb.rows import Form
@@ -81,6 +83,7 @@ _NOT_CALLS = frozenset(
 )
 
 
+_ROW_BYTES = 19  # that a row takes of InnoDB's pages at least
 _EITHER: tuple[Verb, ...] = ("delete", "update")
 
 
@@ -311,23 +314,44 @@ def survey(
 ) -> Survey:
     """See `Session.survey`."""
     looked = refuse(wire, rights, schema, program, policy)
-    reached: list[Reached] = []
-    counters: dict[str, None] = {}
-    more: dict[str, int] = {}
     for step in looked.steps:
-        _explain(wire, step)
+        _read(wire, step)
+    sizes = _Sizes(wire, schema)
+    sized = _reached(looked.steps, schema, sizes, sizes.at_most)
+    reached = _reached(looked.steps, schema, sizes, sizes.counted)
+    counters = {
+        f"{step.table.name}.{column.name}": None
+        for step in looked.steps
+        if step.table is not None and step.kind in ("insert", "upsert", "replace")
+        for column in step.table.columns
+        if column.counter or "nextval(" in column.default.lower()
+    }
+    if any(one.kind not in ("select", "ddl") for one in looked.steps):
+        for name in looked.tables:
+            if schema.tables[name].facts["partitioned"]:
+                looked.notes.append(f"{name} is partitioned.")
+    return Survey(
+        reached=tuple(reached),
+        bound=sum(one.rows for one in sized),
+        counters=tuple(counters),
+        notes=tuple(dict.fromkeys(looked.notes)),
+        strategy={"exact": looked.exact, "tables": sorted(looked.tables)},
+    )
+
+
+def _reached(steps: list[Step], schema: Schema, sizes: _Sizes, count: Callable[[Statement], int]) -> list[Reached]:
+    reached: list[Reached] = []
+    more: dict[str, int] = {}
+    for step in steps:
         if step.table is None or step.kind == "ddl":
             continue
         table, name = step.table, step.table.name
-        rows = _count(wire, step)
+        rows = count(step.statement)
         if step.kind not in ("insert", "upsert", "replace"):
             rows += more.get(name, 0)
         else:
             more[name] = more.get(name, 0) + rows
-            for column in table.columns:
-                if column.counter or "nextval(" in column.default.lower():
-                    counters[f"{name}.{column.name}"] = None
-        if step.moves_keys and len([one for one in looked.steps if one.kind != "select"]) > 1:
+        if step.moves_keys and len([one for one in steps if one.kind != "select"]) > 1:
             rows *= 2  # beside others, a row whose key changes counts as one that goes and one that comes
         if step.kind == "replace":
             rows *= 1 + len(table.facts["uniques"])
@@ -338,72 +362,72 @@ def survey(
         if step.kind != "insert" and any(
             child.name == name for parent, verb in closure for child, _ in cascades(schema, parent, verb, frozenset())
         ):  # it reaches itself again: at most all of it
-            (number,) = wire.one(f"SELECT COUNT(*) FROM {quoted(name)}")
-            verb = closure[0][1]
-            reached.append(Reached(table=name, verb=verb, rows=int(number), why="cascade"))
+            reached.append(Reached(table=name, verb=closure[0][1], rows=sizes.of(name), why="cascade"))
+        # Also of a table without rows: else the permissions that are asked for would tell whether it has any.
         for child, verb in closure[1:]:
-            (number,) = wire.one(f"SELECT COUNT(*) FROM {quoted(child.name)}")
-            bound = _cascade_bound(wire, step, child, schema, int(number))
-            if bound:
-                reached.append(Reached(table=child.name, verb=verb, rows=bound, why="cascade"))
-    if any(one.kind not in ("select", "ddl") for one in looked.steps):
-        for name in looked.tables:
-            if schema.tables[name].facts["partitioned"]:
-                looked.notes.append(f"{name} is partitioned.")
-    return Survey(
-        reached=tuple(reached),
-        counters=tuple(counters),
-        notes=tuple(dict.fromkeys(looked.notes)),
-        strategy={"exact": looked.exact, "tables": sorted(looked.tables)},
-    )
+            reached.append(Reached(table=child.name, verb=verb, rows=sizes.of(child.name), why="cascade"))
+    return reached
 
 
-def _explain(wire: Wire, step: Step) -> None:
-    """Raises InvalidInput for a statement that the server can't run. What the data cause stays silent."""
+def _read(wire: Wire, step: Step) -> None:
+    """Raises InvalidInput for a statement that the server can't run. It reads it, and no more: EXPLAIN also looks up
+    the rows that a condition names by a key, and tries the rest of it on them."""
     if step.kind == "ddl":
         return
+    text = step.statement.sql.encode().hex()
     try:
-        wire.run(f"EXPLAIN {step.statement.sql}")
+        wire.run(f"SET @goex_read = CONVERT(x'{text}' USING utf8mb4)")
+        wire.run("PREPARE goex_read FROM @goex_read")
+        wire.run("DEALLOCATE PREPARE goex_read")
     except ServerError as error:
         if not isinstance(error.said, Conflict):
             raise
+    finally:
+        if not wire.broken:
+            wire.run("SET @goex_read = NULL")
 
 
-def _count(wire: Wire, step: Step) -> int:
-    assert step.table is not None
-    if step.statement.count_sql:
-        try:
-            return int(wire.one(step.statement.count_sql)[0])
-        except ServerError as error:
-            if not isinstance(error.said, Conflict) or error.number in (1969, 1317):
-                raise
-        except (GoexError, TypeError):
-            raise
-    return int(wire.one(f"SELECT COUNT(*) FROM {quoted(step.table.name)}")[0])
+class _Sizes:
+    """How many rows tables have, and what few conditions of statements may be asked for. Each is asked for once."""
 
+    def __init__(self, wire: Wire, schema: Schema) -> None:
+        self._wire, self._schema = wire, schema
+        self._known: dict[str, int] = {}
 
-def _cascade_bound(wire: Wire, step: Step, child: Table, schema: Schema, most: int) -> int:
-    """At most how many rows of `child` hang on the rows that the statement names; all of them where it isn't told."""
-    assert step.table is not None
-    parents = {table.name for table, _ in _closure(schema, step)}
-    links = [link for link in child.foreign_keys if link.parent in parents]
-    if step.kind not in ("update", "delete") or len(links) != 1 or len(step.froms) != 1:
-        return most
-    if links[0].parent != step.table.name or len(links[0].columns) != 1:
-        return most
-    link, (alias, *_) = links[0], step.froms[0]
-    column = f"{quoted(alias)}.{quoted(link.parent_columns[0])}"
-    (inner,) = step.reach({alias: column})
-    if not inner.endswith("\0"):
-        return most
-    try:
-        return int(
-            wire.one(
-                f"SELECT COUNT(*) FROM {quoted(child.name)} WHERE {quoted(link.columns[0])} IN"
-                f" (SELECT * FROM ({inner[:-1]}) goex_parents)"
-            )[0]
+    def at_most(self, statement: Statement) -> int:
+        return at_most(statement, self.of)
+
+    def counted(self, statement: Statement) -> int:
+        return counted(statement, self.of, self._number)
+
+    def of(self, name: str) -> int:
+        """All rows of a table: exactly, where it isn't large. A view isn't asked: it may take any time."""
+        if name not in self._known:
+            table = self._schema.tables.get(name)
+            self._known[name] = self._size(name) if table is not None and table.kind == "table" else UNCOUNTED
+        return self._known[name]
+
+    def _size(self, name: str) -> int:
+        rows = self._number(f"SELECT COUNT(*) FROM (SELECT 1 FROM {quoted(name)} LIMIT {EXACT + 1}) goex_rows")
+        if rows is not None and rows <= EXACT:
+            return rows
+        found = self._wire.rows(
+            "SELECT COALESCE(table_rows, 0), COALESCE(data_length, 0) FROM information_schema.tables"
+            f" WHERE table_schema = DATABASE() AND table_name = CONVERT(x'{name.encode().hex()}' USING utf8mb4)"
         )
-    except ServerError as error:
-        if not isinstance(error.said, Conflict):
-            raise
-        return most
+        if not found:
+            return UNCOUNTED
+        # InnoDB only guesses how many there are: wide enough for what a guess is wrong by.
+        guessed, bytes_ = int(found[0][0]), int(found[0][1])
+        return max(4 * guessed, bytes_ // _ROW_BYTES, EXACT + 1)
+
+    def _number(self, sql: str) -> int | None:
+        """What a query of one number gives; None where it fails, or takes too long, which isn't told apart."""
+        try:
+            return int(self._wire.one(f"SET STATEMENT max_statement_time = {COUNT_SECONDS} FOR {sql}")[0])
+        except ServerError as error:
+            if not isinstance(error.said, Conflict):
+                raise
+        except TypeError:
+            pass
+        return None

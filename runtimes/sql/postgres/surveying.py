@@ -1,18 +1,22 @@
-"""What a program would do, without doing it: the server plans it, and counts what it would write. Only reads."""
+"""What a program would do, without doing it: the server reads its text, and counts its tables' rows. Only reads.
+
+Nothing of it is planned: to tell how many rows a condition finds, the planner tries it on the samples of columns that
+ANALYZE keeps, and what that takes tells them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 
-from sqlglot import exp
-
-from policies.errors import GoexError, InvalidInput
+from policies.errors import GoexError, InvalidInput, Unsupported
+from runtimes.sql.bounds import COUNT_SECONDS, EXACT, UNCOUNTED, at_most, counted
 from runtimes.sql.contract import Policy, Program, Reached, Statement, Survey, Verb
-from runtimes.sql.postgres.catalog import Catalog, Foreign, quoted
+from runtimes.sql.postgres.catalog import Catalog, literal
 from runtimes.sql.postgres.link import Link
-from runtimes.sql.postgres.strategy import Strategy, Why, choose, rows_of, tree_of
+from runtimes.sql.postgres.strategy import Strategy, Why, choose
 
-_DEEPEST = 8  # cascades over cascades that are counted exactly
+_ROW_BYTES = 28  # that a row takes of its page at least: its header and its line pointer
 
 
 def survey(link: Link, catalog: Catalog, program: Program, policy: Policy) -> Survey:
@@ -21,36 +25,72 @@ def survey(link: Link, catalog: Catalog, program: Program, policy: Policy) -> Su
     made = {use.table for one in program.statements for use in one.uses if use.verb in ("create", "alter", "drop")}
     for statement in program.statements:
         if statement.verb in ("select", "insert", "update", "delete") and not made & {u.table for u in statement.uses}:
-            _plan(link, statement)
-    counting = _Counting(link, catalog, program)
-    reached = _reached(strategy, counting, program)
+            _read(link, statement)
+    _permitted(link, catalog, program, made)
+    sizes = _Sizes(link, catalog)
+    sized = _reached(strategy, sizes, program, [sizes.at_most(one) for one in program.statements])
+    reached = _reached(strategy, sizes, program, [sizes.counted(one) for one in program.statements])
     notes = list(strategy.notes)
     if strategy.counters:
         notes.append(f"Counters move on and aren't set back: {', '.join(strategy.counters)}.")
-    return Survey(reached=reached, counters=strategy.counters, notes=tuple(notes), strategy=strategy.facts())
+    return Survey(
+        reached=reached,
+        bound=sum(one.rows for one in sized),
+        counters=strategy.counters,
+        notes=tuple(notes),
+        strategy=strategy.facts(),
+    )
 
 
-def _plan(link: Link, statement: Statement) -> None:
-    """Raises InvalidInput for what the server can't run. Planning reads no row."""
-    link.do("SAVEPOINT goex_plan")
+def _read(link: Link, statement: Statement) -> None:
+    """Raises InvalidInput for what the server can't run: names, types and values of its text are looked at."""
+    link.do("SAVEPOINT goex_read")
     try:
-        link.do(f"EXPLAIN {statement.sql}")
+        link.do(f"PREPARE goex_read AS {statement.sql}")
+        link.do("DEALLOCATE goex_read")
     except InvalidInput:
         raise
     except GoexError as error:
         if error.code == "unsupported":
             raise
-        raise InvalidInput("The server can't plan this statement: a value in it doesn't fit.") from None
+        raise InvalidInput("The server can't read this statement: a value in it doesn't fit.") from None
     finally:
         with suppress(GoexError):
-            link.do("ROLLBACK TO goex_plan")
+            link.do("ROLLBACK TO goex_read")
 
 
-def _reached(strategy: Strategy, counting: _Counting, program: Program) -> tuple[Reached, ...]:
+def _permitted(link: Link, catalog: Catalog, program: Program, made: set[str]) -> None:
+    """Raises Unsupported for a table that GoEx's user may not use so, on all of it or on the columns."""
+    for use in {use for statement in program.statements for use in statement.uses}:
+        relation = catalog.relations.get(use.table)
+        right = _RIGHTS.get(use.verb)
+        if relation is None or right is None or use.table in made:
+            continue
+        held = f"pg_catalog.has_table_privilege({relation.oid}::pg_catalog.oid, {literal(right)})"
+        if right == "SELECT" and not use.columns:  # all of them, or none: count(*)
+            held += f" OR pg_catalog.has_any_column_privilege({relation.oid}::pg_catalog.oid, 'SELECT')"
+        elif right != "DELETE" and use.columns:
+            each = (
+                f"pg_catalog.has_column_privilege({relation.oid}::pg_catalog.oid, {literal(name)}, {literal(right)})"
+                for name in use.columns
+            )
+            held += f" OR ({' AND '.join(each)})"
+        if link.ask(f"SELECT {held}") != [(True,)]:
+            raise Unsupported(
+                f"GoEx's user may not do that: permission denied for table {use.table} ({right}).",
+                next_step="GRANT it what this needs.",
+            )
+
+
+_RIGHTS: Mapping[Verb, str] = {"select": "SELECT", "insert": "INSERT", "update": "UPDATE", "delete": "DELETE"}
+
+
+def _reached(strategy: Strategy, sizes: _Sizes, program: Program, numbers: list[int]) -> tuple[Reached, ...]:
+    """What is written, where `numbers` are the rows that each statement finds by itself."""
     rows: dict[tuple[str, Verb], int] = {}
     parts: dict[tuple[str, Verb, Why, str], int] = {}  # by what brings it, too: one row may come from several sides
     order: dict[tuple[str, Verb], tuple[Why, frozenset[str]]] = {}
-    direct = _direct(counting, program)
+    direct = _direct(sizes, program, numbers)
     for reach in strategy.reaches:
         key = reach.table, reach.verb
         if reach.why == "statement":
@@ -60,10 +100,10 @@ def _reached(strategy: Strategy, counting: _Counting, program: Program) -> tuple
                 if one.table == reach.table and any(u.table == reach.table and u.verb == reach.verb for u in one.uses)
             )
         elif reach.why == "cascade":
-            found = counting.cascade(reach.table, reach.source)
+            found = sizes.of(reach.table)
         else:
             found = sum(number for (table, _), number in rows.items() if table == reach.source)
-        if reach.verb == "update" and counting.partitioned(reach.table):
+        if reach.verb == "update" and sizes.partitioned(reach.table):
             found *= 2  # a row that moves to another partition counts as one that goes and one that comes
         part = (*key, reach.why, reach.source)
         parts[part] = max(parts.get(part, 0), found)
@@ -78,19 +118,16 @@ def _reached(strategy: Strategy, counting: _Counting, program: Program) -> tuple
     )
 
 
-def _direct(counting: _Counting, program: Program) -> list[int]:
+def _direct(sizes: _Sizes, program: Program, found: list[int]) -> list[int]:
     """Rows of each statement, at most: what an earlier one writes, a later one may find besides."""
     numbers: list[int] = []
     before: dict[str, int] = {}  # rows that were written, by table
-    for statement in program.statements:
-        number = counting.statement(statement)
+    for statement, number in zip(program.statements, found, strict=True):
         if before and statement.verb in ("insert", "update", "delete"):
             reads = {use.table for use in statement.uses if use.verb == "select"} - {statement.table}
             mine = before.get(statement.table, 0)
             if reads & before.keys():
-                number = counting.whole(statement.table) + sum(
-                    counting.whole(name) + before.get(name, 0) for name in reads
-                )
+                number = sizes.of(statement.table) + sum(sizes.of(name) + before.get(name, 0) for name in reads)
             if statement.verb != "insert" or (mine and any(u.verb == "select" for u in statement.uses)):
                 number += mine
         numbers.append(number)
@@ -99,76 +136,60 @@ def _direct(counting: _Counting, program: Program) -> list[int]:
     return numbers
 
 
-class _Counting:
-    """Rows, asked of the server; where asking fails, all of the table's. What failed isn't said: it would tell."""
+class _Sizes:
+    """How many rows tables have, and what few conditions of statements may be asked for. Each is asked for once."""
 
-    def __init__(self, link: Link, catalog: Catalog, program: Program) -> None:
-        self._link, self._catalog, self._program = link, catalog, program
+    def __init__(self, link: Link, catalog: Catalog) -> None:
+        self._link, self._catalog = link, catalog
+        self._known: dict[str, int] = {}
 
-    def statement(self, statement: Statement) -> int:
-        if statement.verb not in ("insert", "update", "delete", "truncate"):
-            return self.whole(statement.table) if statement.verb in ("alter", "drop") else 0
-        found = self._number(statement.count_sql) if statement.count_sql else None
-        return self.whole(statement.table) if found is None else found
+    def at_most(self, statement: Statement) -> int:
+        if statement.verb in ("select", "create"):
+            return 0
+        return at_most(statement, self.of)
 
-    def cascade(self, child: str, parent: str) -> int:
-        """Rows of `child` that point to what the program writes of `parent`."""
-        number = 0
-        for key in self._catalog.pointing_to(parent):
-            if key.child != child:
-                continue
-            chosen = self._chosen(parent, key.parent_columns, 0)
-            if not chosen:
-                return self.whole(child)
-            found = self._number(f"SELECT pg_catalog.count(*) FROM {self._pointing(key, chosen)}")
-            number += self.whole(child) if found is None else found
-        return number
-
-    def _pointing(self, key: Foreign, chosen: list[str]) -> str:
-        columns = ", ".join(f"c.{quoted(name)}" for name in key.columns)
-        any_of = " OR ".join(f"({columns}) IN ({query})" for query in chosen)
-        return f"{self._catalog.relations[key.child].sql} c WHERE {any_of}"
-
-    def _chosen(self, table: str, columns: tuple[str, ...], depth: int) -> list[str]:
-        """Queries of those columns of the rows of `table` that are written; []: it can't be said."""
-        queries = []
-        for statement in self._program.statements:
-            if statement.table != table or statement.verb not in ("update", "delete"):
-                continue
-            tree = tree_of(statement)
-            if tree is None or not isinstance(tree, exp.Update | exp.Delete):
-                return []
-            if any(tree.args.get(part) for part in ("from_", "with_", "using", "order", "limit")):
-                return []
-            listed = ", ".join(map(quoted, columns))
-            queries.append(f"SELECT {listed} {rows_of(tree)}")
-        if depth < _DEEPEST:
-            for key in self._catalog.foreign:
-                if key.child != table or key.parent == table or key.on_delete not in "c":
-                    continue
-                above = self._chosen(key.parent, key.parent_columns, depth + 1)
-                if above:
-                    listed = ", ".join(f"c.{quoted(name)}" for name in columns)
-                    queries.append(f"SELECT {listed} FROM {self._pointing(key, above)}")
-        # Rows that point to rows of the same table go on and on: no query of this kind reaches the end.
-        if any(key.parent == table and key.on_delete in "cnd" for key in self._catalog.foreign if key.child == table):
-            return []
-        return queries
+    def counted(self, statement: Statement) -> int:
+        relation = self._catalog.relations.get(statement.table)
+        if relation is None or relation.row_security or statement.verb not in ("update", "delete"):
+            return self.at_most(statement)
+        return counted(statement, self.of, self._number)
 
     def partitioned(self, table: str) -> bool:
         relation = self._catalog.relations.get(table)
         return relation is not None and relation.kind == "p"
 
-    def whole(self, table: str) -> int:
-        """All rows of a table."""
+    def of(self, table: str) -> int:
+        """All rows of a table: exactly, where it isn't large. What isn't kept in pages here (a view, a table of another
+        server) isn't asked: it may take any time."""
+        if table not in self._known:
+            self._known[table] = self._size(table)
+        return self._known[table]
+
+    def _size(self, table: str) -> int:
         relation = self._catalog.relations.get(table)
         if relation is None:
             return 0
-        return self._number(f"SELECT pg_catalog.count(*) FROM {relation.sql}") or 0
+        if relation.kind not in "rp":
+            return UNCOUNTED
+        if not relation.row_security:  # whose policies would be tried on each row
+            rows = self._number(
+                f"SELECT pg_catalog.count(*) FROM (SELECT 1 FROM {relation.sql} LIMIT {EXACT + 1}) goex_rows"
+            )
+            if rows is not None and rows <= EXACT:
+                return rows
+        bytes_ = self._number(
+            "WITH RECURSIVE goex_all (id) AS ("
+            f"SELECT {relation.oid}::pg_catalog.oid"
+            " UNION SELECT inhrelid FROM pg_catalog.pg_inherits, goex_all WHERE inhparent = id)"
+            " SELECT pg_catalog.sum(pg_catalog.pg_relation_size(id)) FROM goex_all"
+        )
+        return UNCOUNTED if bytes_ is None else bytes_ // _ROW_BYTES
 
     def _number(self, sql: str) -> int | None:
+        """What a query of one number gives; None where it fails, or takes too long, which isn't told apart."""
         self._link.do("SAVEPOINT goex_count")
         try:
+            self._link.do(f"SET LOCAL statement_timeout = {int(COUNT_SECONDS * 1000)}")
             return int(self._link.ask(sql)[0][0])
         except (GoexError, IndexError, TypeError, ValueError):
             return None

@@ -12,6 +12,7 @@ row like everything else.
 from __future__ import annotations
 
 import ctypes
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -128,6 +129,16 @@ class Connection:
             raise self.trouble or self._ended() from error
         finally:
             self._until, self._stop, self.trouble = None, False, None
+
+    @contextmanager
+    def briefly(self, seconds: float) -> Iterator[None]:
+        """What is inside ends after that many seconds with an InterruptError, and what comes after it goes on."""
+        until = self._until
+        self._until = min(time.monotonic() + seconds, until if until is not None else math.inf)
+        try:
+            yield
+        finally:
+            self._until = until
 
     def interrupt(self) -> None:
         """From another thread."""

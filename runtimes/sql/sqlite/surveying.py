@@ -8,7 +8,7 @@ can't hold a transaction open for days: what was done is there for everybody, an
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast
@@ -17,6 +17,7 @@ import apsw
 
 from policies.errors import InvalidInput, Unsupported
 from policies.jsonvalue import JsonObject
+from runtimes.sql.bounds import COUNT_SECONDS, EXACT, UNCOUNTED, at_most, counted
 from runtimes.sql.contract import Limits, Policy, Program, Reached, Schema, Statement, Survey, Table, Verb
 from runtimes.sql.sqlite import wholes
 from runtimes.sql.sqlite.catalog import cascades
@@ -25,7 +26,8 @@ from runtimes.sql.sqlite.opening import Connection, Write
 from runtimes.sql.sqlite.words import quoted, refused_text
 
 _DEFINE = frozenset({"create", "alter", "drop"})
-_UNCOUNTED = 1_000_000_000  # stands for a count that failed: the bound of the plan then is as large
+_TRIED = 1000  # looks at a trial of definitions while it runs, every 10,000 instructions
+_ROW_BYTES = 5  # that a row takes of a file at least
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +91,10 @@ def _explain(db: apsw.Connection, statement: Statement) -> None:
 
 
 def _reach_of_definitions(connection: Connection, program: Program, schema: Schema) -> Reach:
-    """Definitions are tried in memory, on the tables without their rows."""
+    """Definitions are tried in memory, on the tables without their rows. A query in one that doesn't end is stopped."""
     trial = apsw.Connection(":memory:")
+    looks = iter(range(_TRIED))
+    trial.set_progress_handler(lambda: next(looks, None) is None, 10_000)
     complete = True
     for (sql,) in connection.db.execute(
         "SELECT sql FROM main.sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
@@ -107,6 +111,10 @@ def _reach_of_definitions(connection: Connection, program: Program, schema: Sche
                     trial.execute(statement.sql)
                 else:
                     _explain(trial, statement)
+            except apsw.InterruptError as error:
+                raise InvalidInput(
+                    "A query in this definition takes too long even without rows.", next_step="Make the table first."
+                ) from error
             except apsw.Error as error:
                 raise refused_text(error) from error
     pairs = {
@@ -194,25 +202,36 @@ def survey(connection: Connection, program: Program, policy: Policy, limits: Lim
             )
         why = f": {found.pages}" if found.pages else ""
         notes.append(f"Undo puts the whole file back, and works until anybody else writes to it{why}.")
-    reached = _reached(connection, program, schema, found)
+    sizes = _Sizes(connection, schema)
+    made = {use.table for s in program.statements for use in s.uses if use.verb == "create"}
+    sized = _reached(sizes, program, schema, found, lambda one: sizes.at_most(one, made))
+    reached = _reached(sizes, program, schema, found, lambda one: sizes.counted(one, made))
     tables = {table for _, table in found.all_writes}
-    if kind == "rows" and wholes.fits(schema, tables, sum(one.rows for one in reached), size, limits):
+    likely = sum(one.rows for one in reached)
+    if any(
+        one.verb in ("update", "delete") and not one.everywhere and one.most is None and not one.count_sql
+        for one in program.statements
+    ):
+        likely = min(likely, wholes.ROWS)  # the table's size says little of what a condition finds
+    if kind == "rows" and wholes.fits(schema, tables, likely, size, limits):
         kind = "whole"
     return Survey(
         reached=reached,
+        bound=sum(one.rows for one in sized),
         counters=_counters(program, schema, kind),
         notes=tuple(notes),
         strategy={**strategy, "kind": kind},
     )
 
 
-def _reached(connection: Connection, program: Program, schema: Schema, found: Reach) -> tuple[Reached, ...]:
+def _reached(
+    sizes: _Sizes, program: Program, schema: Schema, found: Reach, count: Callable[[Statement], int]
+) -> tuple[Reached, ...]:
     reached: list[Reached] = []
     direct, upper = set(), 0
     inserted: Tally[str] = Tally()  # rows that are there only once an earlier statement has run
-    made = {use.table for s in program.statements for use in s.uses if use.verb == "create"}
     for statement in program.statements:
-        rows = _count(connection, statement, made)
+        rows = count(statement)
         if statement.verb in ("update", "delete"):
             rows += inserted[statement.table]
         elif statement.verb == "insert":
@@ -224,7 +243,7 @@ def _reached(connection: Connection, program: Program, schema: Schema, found: Re
             direct.add((use.verb, use.table.casefold()))
             number = 0 if use.verb in ("create", "alter") else rows
             if use.verb == "delete" and statement.verb == "insert":  # REPLACE: each new row can take away several
-                number = min(rows * max(1, _uniques(schema, use.table)), _whole(connection, use.table))
+                number = min(rows * max(1, _uniques(schema, use.table)), sizes.of(use.table))
             upper += number
             reached.append(Reached(table=use.table, verb=use.verb, rows=number, columns=use.columns))
             written = schema.tables.get(use.table)
@@ -238,7 +257,7 @@ def _reached(connection: Connection, program: Program, schema: Schema, found: Re
     for (verb, table), why in followers.items():
         if schema.tables.get(table) is not None and schema.tables[table].kind == "other":
             continue
-        whole = _whole(connection, table)
+        whole = sizes.of(table)
         most = whole if why == "cascade" else upper + whole if verb != "insert" else max(upper, 1) * 10
         reached.append(
             Reached(table=table, verb=cast(Verb, verb), rows=most, why="cascade" if why == "cascade" else "trigger")
@@ -246,23 +265,45 @@ def _reached(connection: Connection, program: Program, schema: Schema, found: Re
     return tuple(reached)
 
 
-def _count(connection: Connection, statement: Statement, made: set[str]) -> int:
-    if not statement.count_sql:
-        if statement.verb in ("insert", "create", "alter") or statement.table in made:
-            return _UNCOUNTED if statement.verb == "insert" else 0
-        return _whole(connection, statement.table)
-    # What the data do to the counting isn't told: it would tell the data.
-    with suppress(apsw.Error), connection.reading():
-        row = connection.db.execute(statement.count_sql).fetchone()
-        return int(cast(int, row[0])) if row else 0
-    return _whole(connection, statement.table) if statement.verb != "insert" else _UNCOUNTED
+class _Sizes:
+    """How many rows tables have, and what few conditions of statements may be asked for. Each is asked for once."""
 
+    def __init__(self, connection: Connection, schema: Schema) -> None:
+        self._connection = connection
+        self._kinds = {table.name.casefold(): table.kind for table in schema.tables.values()}
+        self._known: dict[str, int] = {}
 
-def _whole(connection: Connection, table: str) -> int:
-    with suppress(apsw.SQLError):
-        row = connection.db.execute(f"SELECT count(*) FROM main.{quoted(table)}").fetchone()  # noqa: S608
-        return int(cast(int, row[0])) if row else 0
-    return 0
+    def at_most(self, statement: Statement, made: set[str]) -> int:
+        return 0 if self._nothing(statement, made) else at_most(statement, self.of)
+
+    def counted(self, statement: Statement, made: set[str]) -> int:
+        return 0 if self._nothing(statement, made) else counted(statement, self.of, self._number)
+
+    @staticmethod
+    def _nothing(statement: Statement, made: set[str]) -> bool:
+        """Whether it writes no row that is there already, and none of its own."""
+        return statement.verb in ("create", "alter") or (statement.table in made and statement.verb != "insert")
+
+    def of(self, table: str) -> int:
+        """All rows of a table: exactly, where it isn't large. A view isn't asked: it may take any time."""
+        name = table.casefold()
+        if name not in self._known:
+            self._known[name] = UNCOUNTED if self._kinds.get(name) == "view" else self._size(table)
+        return self._known[name]
+
+    def _size(self, table: str) -> int:
+        db = self._connection.db
+        rows = self._number(f"SELECT count(*) FROM (SELECT 1 FROM main.{quoted(table)} LIMIT {EXACT + 1})")  # noqa: S608
+        if rows is not None and rows <= EXACT:
+            return rows
+        return int(db.pragma("page_count")) * int(db.pragma("page_size")) // _ROW_BYTES
+
+    def _number(self, sql: str) -> int | None:
+        """What a query of one number gives; None where it fails, or takes too long, which isn't told apart."""
+        with suppress(apsw.Error), self._connection.reading(), self._connection.briefly(COUNT_SECONDS):
+            row = self._connection.db.execute(sql).fetchone()
+            return int(cast(int, row[0])) if row else 0
+        return None
 
 
 def _uniques(schema: Schema, name: str) -> int:
