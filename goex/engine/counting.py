@@ -1,7 +1,7 @@
 """How many actions were let through and denied lately, and which agents rest because too many were.
 
-Rules: counts are of what was decided, never of what was asked; a restart reads them back from the journal. The person
-is counted and never rests.
+Rules: counts are of what was decided, never of what was asked; what can't be assessed is decided, too. A restart reads
+them back from the journal. The person is counted and never rests.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ class Counts:
             self._most = max(_SESSIONS, 2 * len(self._sessions))  # else each action would look through all
 
     def denied(self, agent: str, session: str = "") -> None:
-        """One more was denied, by the person or a rule. Too many, and the agent rests: of those without a name the
-        one whose session it is, and all of them where that comes of several."""
+        """One more was denied, by the person or a rule, or couldn't be assessed. Too many, and the agent rests: of those
+        without a name the one whose session it is, and all of them where that comes of several."""
         if agent == ANONYMOUS and session:
             self._denied_of(session, self.breaker.denials)
             self._denied_of(agent, _TOGETHER * self.breaker.denials)

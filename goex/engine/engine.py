@@ -41,6 +41,10 @@ log = logging.getLogger("goex.engine")
 BEAT = 0.5  # seconds; an agent is refused a folder at a multiple of it
 
 
+# A request that ends so isn't an attempt that failed: the machine wasn't ready, or the words have several meanings.
+_NOBODYS_DOING = (ExitStatus.SEALED, ExitStatus.UNAVAILABLE, ExitStatus.AMBIGUOUS)
+
+
 class Defect(GoexError):
     """An exception that nobody expected."""
 
@@ -287,6 +291,9 @@ class Engine:
             # A runtime raises while it runs only when nothing was touched. These say nothing of the kind.
             State.RUNNING: Event.LOSE if _says_nothing(error) else Event.FAIL,
         }
+        if row.state in (State.RECEIVED, State.MAPPED) and row.request and error.exit_status not in _NOBODYS_DOING:
+            # Nobody was asked about it: without this an agent could try for ever, and nobody would hear of it.
+            self.core.rules.counts.denied(row.agent, row.session)
         return self.end(row, Problem.of(error), by_state.get(row.state, Event.FAIL))
 
     def end(self, row: ActionRow, problem: Problem, event: Event) -> Problem:

@@ -112,7 +112,7 @@ class PairRevert:
         if self.failed.has(self.key):
             return session.revert(self.job, "undo")
         before = session.settle(back)
-        ran: Ran | None = before.ran  # where it ran before a crash
+        ran = before.ran  # where it ran before a crash
         if before.state != "done":
             session.compare(self.job, "undo")
             ran = session.run(back)

@@ -49,15 +49,22 @@ _LONGEST = 200_000  # characters of statements
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What assessing found in a database."""
+class Read:
+    """What an action's text says on a database's tables."""
 
     schema: Schema
     program: Program
     policy: Policy
+    undo: Program | None = None  # of a pair
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What assessing found in a database."""
+
+    read: Read
     survey: Survey
     rows: tuple[str, ...]  # for each statement the one row that it names, or ""
-    undo: Program | None = None  # of a pair
     departs: tuple[str, ...] = ()  # tables that the entry asks to be held, where the request says otherwise
 
 
@@ -88,30 +95,35 @@ class SqlRuntime:
             )
         with self.lend(action.database, context.action_id) as lease:
             place = place_of(lease.account)
+            read: Read | None = None
+            proof: JsonObject | None = None
+            if action.undo:  # what needs no row of the database comes first
+                read = await self._in(lease, lambda session: self._read(session, action, lease, place.database))
+                if read.undo is not None:
+                    assert self.pairs is not None
+                    proof = await self.pairs.proven(read.program, read.undo, read.schema, context.action_id)
             found = await self._in(lease, lambda session: self._look(session, action, lease, place.database))
             terms = lease.terms
         assert terms is not None
-        proof: JsonObject | None = None
-        if found.undo is not None:
-            assert self.pairs is not None
-            proof = await self.pairs.proven(found.program, found.undo, found.schema, context.action_id)
+        tried, read = read, found.read
+        if tried is not None and tried != read:
+            raise Conflict("The database's tables changed while this was looked at.", next_step="Ask for it again.")
         return plans.plan(
             action,
             place,
-            found.schema,
-            found.program,
-            found.policy,
+            read.schema,
+            read.program,
+            read.policy,
             found.survey,
             hold_hours=terms.hold_hours,
             limits=self.limits,
             rows=found.rows,
-            pair=plans.pair(found.undo, proof) if found.undo is not None and proof is not None else None,
+            pair=plans.pair(read.undo, proof) if read.undo is not None and proof is not None else None,
             departs=found.departs,
         )
 
-    def _look(self, session: Session, action: Sql, lease: Lease, database: str) -> Found:
+    def _read(self, session: Session, action: Sql, lease: Lease, database: str) -> Read:
         from runtimes.sql.checking.check import check  # its parser takes a while to load
-        from runtimes.sql.naming import named_row
 
         schema = session.schema()
         program = check(action.statements, schema, database=database)
@@ -120,11 +132,18 @@ class SqlRuntime:
         refuse_referenced(program, schema)
         policy = self._policy(action, program, lease)
         undo = check(action.undo, schema, database=database) if policy == "pairs" else None
-        survey = session.survey(program, policy, self.limits)
-        rows = tuple(named_row(statement, schema) for statement in program.statements)
-        departs = _departs(action, program, policy, survey, lease)
+        return Read(schema=schema, program=program, policy=policy, undo=undo)
+
+    def _look(self, session: Session, action: Sql, lease: Lease, database: str) -> Found:
+        from runtimes.sql.naming import named_row
+
+        read = self._read(session, action, lease, database)
+        survey = session.survey(read.program, read.policy, self.limits)
         return Found(
-            schema=schema, program=program, policy=policy, survey=survey, rows=rows, undo=undo, departs=departs
+            read=read,
+            survey=survey,
+            rows=tuple(named_row(statement, read.schema) for statement in read.program.statements),
+            departs=_departs(action, read.program, read.policy, survey, lease),
         )
 
     def _policy(self, action: Sql, program: Program, lease: Lease) -> Policy:
