@@ -78,8 +78,8 @@ class Counts:
             self._most = max(_SESSIONS, 2 * len(self._sessions))  # else each action would look through all
 
     def denied(self, agent: str, session: str = "") -> None:
-        """One more was denied, by the person or a rule, or couldn't be assessed. Too many, and the agent rests: of those
-        without a name the one whose session it is, and all of them where that comes of several."""
+        """One more was denied, by the person or a rule, or couldn't be assessed. Too many, and the agent rests: of
+        those without a name the one whose session it is, and all of them where that comes of several."""
         if agent == ANONYMOUS and session:
             self._denied_of(session, self.breaker.denials)
             self._denied_of(agent, _TOGETHER * self.breaker.denials)
