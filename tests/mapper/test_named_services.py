@@ -16,6 +16,7 @@ from mapper.importing import install
 from mapper.importing.files import import_openapi
 from mapper.importing.install import rebuild
 from mapper.named_services import ServiceNames
+from tests.mapper.importing.documents import discovery, write
 from tests.mapper.importing.openapi_documents import document
 
 HERE = (
@@ -101,6 +102,28 @@ def test_two_services_may_be_named() -> None:
     assert named.of("email the stripe invoice to bob").absent == ()  # the mail is meant
     assert named.of("write to bob@stripe.com").absent == ()
     assert named.of("send msg to #ops") == named.of("")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "from Monday on answer everyone automatically: I'm on parental leave until 3 February",
+        "send it on monday",
+        "is the checkout api healthy? runs as service checkout in europe-west1",
+        "turn the maps geocoding api on for proj delivery-app",
+    ],
+)
+def test_a_day_and_an_api_that_is_the_object_name_no_product(words: str) -> None:
+    assert ServiceNames(Catalog.bundled()).of(words).absent == ()
+    assert ServiceNames(Catalog.bundled()).of("add a row to the board in monday.com").absent == ("monday.com",)
+
+
+def test_googles_name_alone_is_none_of_its_services(tmp_path: Path) -> None:
+    write(tmp_path, discovery("docs", title="Google Docs API"))
+    install.import_google(tmp_path / "catalog.db", tmp_path, index=False)
+    named = ServiceNames(Catalog.open(tmp_path / "catalog.db"))
+    assert named.of("which google apis are switched on in quay-prod").here == frozenset()
+    assert named.of("make a page in google docs").here == {"docs"}
 
 
 @pytest.mark.parametrize(
