@@ -123,7 +123,7 @@ def test_googles_name_alone_is_none_of_its_services(tmp_path: Path) -> None:
     install.import_google(tmp_path / "catalog.db", tmp_path, index=False)
     named = ServiceNames(Catalog.open(tmp_path / "catalog.db"))
     assert named.of("which google apis are switched on in quay-prod").here == frozenset()
-    assert named.of("make a page in google docs").here == {"docs"}
+    assert "docs" in named.of("make a page in google docs").here
 
 
 @pytest.mark.parametrize(
@@ -158,14 +158,10 @@ def test_what_is_only_broad_does_nothing_of_this(tmp_path: Path) -> None:
     assert proposed.readings == () and proposed.declined and not proposed.sure
 
 
-def test_a_method_that_the_words_say_isnt_too_broad(tmp_path: Path) -> None:
-    item = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
-    paths = {
-        "/phones/{id}/wipe": {"post": {"operationId": "phones.wipe", "summary": "Wipe a phone", "parameters": [item]}},
-        "/phones/{id}": {"get": {"operationId": "phones.get", "summary": "Get a phone", "parameters": [item]}},
-    }
-    readings = only(tmp_path, paths).propose("wipe the phone p-17 in plant").readings
-    assert readings[0].method.id == "plant.phones.wipe"
+def test_a_method_that_the_words_say_isnt_too_broad() -> None:
+    method = Catalog.bundled().method("google_drive.files.emptyTrash")
+    assert is_broad(method) and is_broad(method, frozenset({"wipe", "trash"}))
+    assert not is_broad(method, frozenset({"empty"}))
 
 
 def test_who_wants_the_trash_emptied_gets_it() -> None:
