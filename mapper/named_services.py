@@ -1,8 +1,9 @@
 """Which services a request names: those that are here, and products that nothing here serves.
 
 Rules: a service that the words name is never another one, whatever its words are like. A name is one of the catalog's
-(its name, its title, its host), one of `lexicon/products.toml`, or whatever stands before "API"; an ordinary word is a
-name only where a name stands ("in linear", "the linear API").
+(its name, its title, its host), one of `lexicon/products.toml`, or whatever stands before "API" where something is done
+with it ("use the x API", never "turn the x API on"); an ordinary word is a name only where a name stands ("in linear",
+"the linear API"), and a day of the week never is.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ _BEFORE = frozenset(
 )
 _AFTER = frozenset(("api", "apis", "account", "workspace"))
 _ANY_API = re.compile(
-    r"\b(?:the|our|my)\s+([A-Za-z][A-Za-z0-9.-]{2,30}(?:\s[A-Z][A-Za-z0-9.-]{1,30})?)\s+(?:rest\s+)?api\b",
+    r"\b(?:use|using|via|through|with|call|calling|in|from|over)\s+(?:the|our|my)\s+"
+    r"([A-Za-z][A-Za-z0-9.-]{2,30}(?:\s[A-Z][A-Za-z0-9.-]{1,30})?)\s+(?:rest\s+)?api\b",
     re.IGNORECASE,
 )
 _NO_NAME = frozenset(("same", "new", "old", "right", "other", "public", "private", "following", "rest", "http", "web"))
@@ -120,9 +122,11 @@ def _of_catalog(catalog: Catalog) -> Iterator[tuple[str, set[tuple[str, ...]]]]:
         yield name, set(_names(name, service.title, ""))
     for fact in facts:
         if fact.name not in own and fact.main:
-            title = fact.title if fact.provider != "google" or fact.title.lower().startswith("google ") else ""
-            own_name = fact.name if fact.provider != "google" else ""
-            yield fact.name, set(_names(own_name, title, fact.base_url if fact.provider == "openapi" else ""))
+            if fact.provider == "google":
+                title = tuple(word for word in _WORD.findall(fact.title.lower()) if word not in ("api", "apis"))
+                yield fact.name, {title} if title[:1] == ("google",) and len(title) > 1 else set()
+                continue
+            yield fact.name, set(_names(fact.name, fact.title, fact.base_url if fact.provider == "openapi" else ""))
 
 
 # What people call the services that everybody has: said beside another's name, they are meant, too.

@@ -16,6 +16,7 @@ from mapper.importing import install
 from mapper.importing.files import import_openapi
 from mapper.importing.install import rebuild
 from mapper.named_services import ServiceNames
+from tests.mapper.importing.documents import discovery, write
 from tests.mapper.importing.openapi_documents import document
 
 HERE = (
@@ -106,6 +107,28 @@ def test_two_services_may_be_named() -> None:
 @pytest.mark.parametrize(
     "words",
     [
+        "from Monday on answer everyone automatically: I'm on parental leave until 3 February",
+        "send it on monday",
+        "is the checkout api healthy? runs as service checkout in europe-west1",
+        "turn the maps geocoding api on for proj delivery-app",
+    ],
+)
+def test_a_day_and_an_api_that_is_the_object_name_no_product(words: str) -> None:
+    assert ServiceNames(Catalog.bundled()).of(words).absent == ()
+    assert ServiceNames(Catalog.bundled()).of("add a row to the board in monday.com").absent == ("monday.com",)
+
+
+def test_googles_name_alone_is_none_of_its_services(tmp_path: Path) -> None:
+    write(tmp_path, discovery("docs", title="Google Docs API"))
+    install.import_google(tmp_path / "catalog.db", tmp_path, index=False)
+    named = ServiceNames(Catalog.open(tmp_path / "catalog.db"))
+    assert named.of("which google apis are switched on in quay-prod").here == frozenset()
+    assert "docs" in named.of("make a page in google docs").here
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
         "delete my file report.pdf from drive",
         "remove report.pdf in google drive",
         "delete file 1AbCdEfGhIjKlMnOpQrSt from google drive",
@@ -135,14 +158,10 @@ def test_what_is_only_broad_does_nothing_of_this(tmp_path: Path) -> None:
     assert proposed.readings == () and proposed.declined and not proposed.sure
 
 
-def test_a_method_that_the_words_say_isnt_too_broad(tmp_path: Path) -> None:
-    item = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
-    paths = {
-        "/phones/{id}/wipe": {"post": {"operationId": "phones.wipe", "summary": "Wipe a phone", "parameters": [item]}},
-        "/phones/{id}": {"get": {"operationId": "phones.get", "summary": "Get a phone", "parameters": [item]}},
-    }
-    readings = only(tmp_path, paths).propose("wipe the phone p-17 in plant").readings
-    assert readings[0].method.id == "plant.phones.wipe"
+def test_a_method_that_the_words_say_isnt_too_broad() -> None:
+    method = Catalog.bundled().method("google_drive.files.emptyTrash")
+    assert is_broad(method) and is_broad(method, frozenset({"wipe", "trash"}))
+    assert not is_broad(method, frozenset({"empty"}))
 
 
 def test_who_wants_the_trash_emptied_gets_it() -> None:
