@@ -79,6 +79,7 @@ def test_decisions_load_nothing_but_policies_and_the_standard_library() -> None:
     assert loaded - sys.stdlib_module_names == {"policies"}
 
 
+@pytest.mark.promise(33)
 def test_the_gateway_process_cannot_reach_the_vault() -> None:
     loaded = loaded_by("import runtimes.gateway.process")
     assert "runtimes.gateway.process" in loaded

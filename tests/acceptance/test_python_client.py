@@ -40,6 +40,7 @@ def test_runs_what_its_person_approves(client: Client, daemon: Daemon, folder: P
     clients.an_agent_runs_what_its_person_approves(client, daemon, folder)
 
 
+@pytest.mark.promise(3)
 def test_decides_nothing(client: Client, daemon: Daemon) -> None:
     clients.an_agent_decides_nothing(client, daemon)
 

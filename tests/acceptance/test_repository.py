@@ -76,7 +76,7 @@ def test_the_fixed_files_are_there_and_say_something(name: str) -> None:
 
 def test_there_is_no_other_code_at_the_top() -> None:
     top = {file.relative_to(ROOT).parts[0] for file in tracked() if len(file.relative_to(ROOT).parts) > 1}
-    assert top - {".ci", "docs"} <= set(FOLDERS)
+    assert top - {".ci", "docs", "tools"} <= set(FOLDERS)
     docs = [file for file in tracked() if file.relative_to(ROOT).parts[0] == "docs"]
     assert {file.suffix for file in docs} <= {".svg", ".md", ".png"}
     assert [file.name for file in docs if file.suffix == ".png" and file.stat().st_size > 100_000] == []
@@ -145,7 +145,7 @@ def pinned(lock: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
 def test_a_lock_holds_versions_and_hashes_and_no_address(lock: Path) -> None:
-    assert len(pinned(lock)) > 20
+    assert len(pinned(lock)) > 10
     assert "://" not in lock.read_text()
     assert not re.search(r"^\s*-", lock.read_text().replace("\\\n", ""), re.MULTILINE)
 

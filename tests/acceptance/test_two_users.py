@@ -110,6 +110,7 @@ def test_the_daemon_knows_the_agents_user(opened: Path, daemon: Daemon, stubs: P
     assert user(stubs, AGENT).run(opened, "whoami")[0]["uid"] == AGENT
 
 
+@pytest.mark.promise(3)
 def test_the_agents_user_decides_nothing(daemon: Daemon, opened: Path, stubs: Path) -> None:
     codes = {line["method"]: line["code"] for line in user(stubs, AGENT).run(opened, "person")}
     assert codes == dict.fromkeys(person_methods(), "UNIMPLEMENTED")
@@ -123,6 +124,7 @@ def test_the_agents_user_sees_nothing_of_the_persons(daemon: Daemon, stubs: Path
     assert set(reached(user(stubs, None), paths).values()) == {"ok"}
 
 
+@pytest.mark.promise(84)
 def test_every_file_is_closed_even_where_its_folder_is_open(daemon: Daemon, stubs: Path) -> None:
     with open_to_all(daemon.state_dir, daemon.run_dir, daemon.config_dir):
         tops = {daemon.state_dir, daemon.run_dir, daemon.config_dir}
@@ -142,6 +144,7 @@ def test_somebody_else_is_refused_by_the_kernels_word(daemon: Daemon, opened: Pa
     assert any(row.kind == "peer-refused" and str(SOMEBODY) in row.facts_json for row in rows)
 
 
+@pytest.mark.promise(84)
 @pytest.mark.parametrize("uid", [AGENT, SOMEBODY])
 @pytest.mark.parametrize("name", ["user.sock", "agent.sock"])
 def test_the_persons_own_sockets_refuse_other_users_whatever_their_modes(

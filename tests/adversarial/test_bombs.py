@@ -88,6 +88,7 @@ async def sandbox(request: pytest.FixtureRequest, sandbox_image: str, tmp_path: 
     await made.close()
 
 
+@pytest.mark.promise(49)
 async def test_each_ends_with_its_class_and_the_neighbour_does_not_notice(sandbox: DockerSandbox) -> None:
     said: list[bytes] = []
     began = asyncio.Event()
@@ -120,6 +121,7 @@ async def test_each_ends_with_its_class_and_the_neighbour_does_not_notice(sandbo
     assert b"".join(said).endswith(b"round 149\nwell\n")
 
 
+@pytest.mark.promise(49)
 @pytest.mark.parametrize("name", ["a fork bomb", "a memory bomb", "a disk bomb"])
 async def test_control_within_one_container_the_neighbour_notices(
     sandbox_image: str, tmp_path: Path, name: str

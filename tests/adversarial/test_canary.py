@@ -32,6 +32,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.promise(29)
 def test_nowhere_while_an_action_runs(scene: Scene) -> None:
     with scene.held() as (journey, container):
         hunt = scene.hunt(scene.bait)
@@ -58,10 +59,12 @@ def test_nowhere_while_an_action_runs(scene: Scene) -> None:
     scene.files_are_clean()
 
 
+@pytest.mark.promise(29)
 def test_nowhere_in_the_image(scene: Scene) -> None:
     scene.clean(image(scene.client, scene.image)(scene.hunt()), "the image")
 
 
+@pytest.mark.promise(29)
 @pytest.mark.parametrize("coding", ["identity", "gzip", "deflate"])
 def test_nowhere_in_what_an_echoing_service_answers(scene: Scene, coding: str) -> None:
     scene.service.coding, scene.service.more = coding, {"mine": scene.bait.text}
@@ -96,6 +99,7 @@ def test_nowhere_in_errors(scene: Scene) -> None:
     scene.clean(scene.hunt(scene.bait).pieces(said), "an error", scene.bait)
 
 
+@pytest.mark.promise(29)
 def test_nowhere_in_what_the_command_prints(scene: Scene, folder: Path) -> None:
     (folder / "bait").write_text(scene.bait.text)
     standing = Journey(scene.daemon, scene.calls(scene.bait.text), token=scene.agent)
@@ -139,6 +143,7 @@ def test_nowhere_in_what_the_command_prints(scene: Scene, folder: Path) -> None:
     scene.clean(scene.hunt(bait).git(scene.daemon.state_dir / "snapshots"), "the snapshots", bait)
 
 
+@pytest.mark.promise(83)
 def test_nowhere_in_what_is_exported(scene: Scene) -> None:
     """On stdout, in the file, and in what the page of the log says, whatever asked for it."""
     ran = Journey(scene.daemon, scene.calls(f"kept {scene.bait.text}"), token=scene.agent)
@@ -157,6 +162,7 @@ def test_nowhere_in_what_is_exported(scene: Scene) -> None:
     file.unlink()
 
 
+@pytest.mark.promise(83)
 def test_passphrases_typed_into_each_others_fields_are_nowhere(scene: Scene) -> None:
     """And so is one that is wrong: what was typed where a passphrase belongs is compared, and never written down."""
     wrong = token("typed")
@@ -218,6 +224,7 @@ def test_nowhere_after_the_gateway_was_killed(scene: Scene) -> None:
     scene.files_are_clean()
 
 
+@pytest.mark.promise(29)
 def test_nowhere_after_the_daemon_was_killed(scene: Scene) -> None:
     with scene.held() as (journey, container):
         pid, gateway = scene.daemon.pid, scene.gateway

@@ -56,6 +56,7 @@ def run(scene: Scene, *lines: str, account: str = "work") -> tuple[pb.Finished, 
     return finished, journey
 
 
+@pytest.mark.promise(53)
 def test_nowhere_while_a_program_runs(scene: Scene) -> None:
     with scene.held(scene.program(*HELD)) as (journey, container):
         hunt = scene.hunt(scene.bait)
@@ -84,6 +85,7 @@ def test_nowhere_in_what_a_program_is_answered(scene: Scene, coding: str) -> Non
     scene.files_are_clean()
 
 
+@pytest.mark.promise(53)
 def test_nowhere_where_an_answer_leads(scene: Scene, elsewhere: EchoService) -> None:
     """To a place that no rule has: it isn't told, and nothing arrives there. And to one that a rule has: it is told,
     and the credential in its address isn't."""
@@ -105,6 +107,7 @@ def test_nowhere_where_an_answer_leads(scene: Scene, elsewhere: EchoService) -> 
     scene.files_are_clean()
 
 
+@pytest.mark.promise(53)
 def test_nowhere_after_a_program_crashed(scene: Scene) -> None:
     """It asks for a core dump, and for all that the interpreter says at its end."""
     finished, journey = run(
@@ -125,6 +128,7 @@ def test_nowhere_after_a_program_crashed(scene: Scene) -> None:
     scene.files_are_clean()
 
 
+@pytest.mark.promise(53)
 def test_nowhere_in_an_exception_of_a_program(scene: Scene) -> None:
     """All variables of every frame, as tools that report errors print them."""
     finished, journey = run(
@@ -144,6 +148,7 @@ def test_nowhere_in_an_exception_of_a_program(scene: Scene) -> None:
     scene.files_are_clean()
 
 
+@pytest.mark.promise(53)
 def test_nowhere_after_the_gateway_was_killed_under_a_program(scene: Scene) -> None:
     with scene.held(scene.program(*HELD)) as (journey, _):
         os.kill(scene.gateway, signal.SIGSEGV)  # what would dump core, if anything could
@@ -155,6 +160,7 @@ def test_nowhere_after_the_gateway_was_killed_under_a_program(scene: Scene) -> N
     scene.files_are_clean()
 
 
+@pytest.mark.promise(55)
 def test_nowhere_where_a_program_reads_it_from_a_file(scene: Scene) -> None:
     """The account's file has the canary; the program's has a placeholder in its stead, which the gateway knows."""
     file = f"[login]\nuser = {scene.bait.tokens['plain']}\ntoken = [[secret:{scene.canary}]]\n"

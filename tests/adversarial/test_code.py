@@ -40,6 +40,7 @@ async def attack(name: str, run_dir: Path, patch: pytest.MonkeyPatch, *without: 
         return scene
 
 
+@pytest.mark.promise(51)
 @pytest.mark.parametrize("name", CASES)
 async def test_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = await attack(name, tmp_path, monkeypatch)
@@ -47,12 +48,14 @@ async def test_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert CASES[name].quiet or len(scene.watch.refusals) == 1
 
 
+@pytest.mark.promise(51)
 @pytest.mark.parametrize("name", CASES)
 async def test_control(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = await attack(name, tmp_path, monkeypatch, *range(len(CASES[name].without)))
     assert CASES[name].came(scene), (scene.got, scene.watch.refusals, scene.watch.exchanges)
 
 
+@pytest.mark.promise(51)
 @pytest.mark.parametrize(("name", "left"), LAYERS)
 async def test_each_layer_is_enough(name: str, left: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     others = [index for index in range(len(CASES[name].without)) if index != left]

@@ -215,6 +215,7 @@ def tried(ground: Ground) -> Outcomes:
     return look
 
 
+@pytest.mark.promise(44)
 @pytest.mark.parametrize("name", ATTACKS)
 def test_refused(tried: Outcomes, name: str) -> None:
     assert tried(name).startswith("refused")
@@ -225,6 +226,7 @@ def test_refused_in_one_that_waited(tried: Outcomes, name: str) -> None:
     assert tried(name, waited=True).startswith("refused")
 
 
+@pytest.mark.promise(44)
 @pytest.mark.parametrize("name", ATTACKS)
 def test_control(tried: Outcomes, name: str) -> None:
     assert tried(name, ATTACKS[name]) == "succeeded"

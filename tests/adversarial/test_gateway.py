@@ -30,6 +30,7 @@ async def test_the_planned_request_passes(scene: Scene) -> None:
     assert len(scene.good.seen) == 1
 
 
+@pytest.mark.promise(45)
 async def test_another_host(scene: Scene) -> None:
     do = post(f"{scene.elsewhere}/api/messages")
     result = await scene.attack(do)
@@ -49,6 +50,7 @@ async def test_a_raw_ip(scene: Scene) -> None:
     assert scene.good.seen
 
 
+@pytest.mark.promise(45)
 @pytest.mark.parametrize(
     "path", ["/api/admin", "/api/messages/1", "/api", "/", "/api/messages/", "/api/../admin", "/api/%2e%2e/admin",
              "/api//messages", "/api/messages%2f..%2fadmin", "/api/messages;x=1", "/API/messages"],
@@ -74,6 +76,7 @@ async def test_another_method(scene: Scene) -> None:
     assert scene.good.seen[0].method == "DELETE"
 
 
+@pytest.mark.promise(45)
 async def test_a_second_use(scene: Scene) -> None:
     async def do(box: Box) -> int:
         await box.request("POST", f"{scene.origin}/api/messages", HI)
@@ -109,6 +112,7 @@ async def test_credentials_and_anything_else_in_the_query(scene: Scene, query: s
     assert scene.good.seen[0].target.endswith(query)
 
 
+@pytest.mark.promise(45)
 @pytest.mark.parametrize(
     "name", ["Authorization", "Cookie", "Proxy-Authorization", "X-Api-Key", "X-Auth-Token", "Private-Token", "Api-Key",
              "apikey", "X-Goog-Api-Key", "JOB-TOKEN", "X-Amz-Security-Token", "X-Session-Id", "X-Own-Place"],
@@ -201,6 +205,7 @@ SMUGGLING = {
 }
 
 
+@pytest.mark.promise(45)
 @pytest.mark.parametrize("name", SMUGGLING)
 async def test_smuggling(scene: Scene, name: str) -> None:
     raw = f"POST /api/messages HTTP/1.1\r\nHost: {_site(scene)}\r\nConnection: close\r\n".encode() + SMUGGLING[name]

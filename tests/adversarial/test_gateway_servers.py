@@ -38,6 +38,7 @@ def resolving(*answers: list[str]) -> Callable[[str, int], Awaitable[list[str]]]
     return resolve
 
 
+@pytest.mark.promise(47)
 @pytest.mark.parametrize(
     "found", [["169.254.169.254"], ["127.0.0.1"], ["10.0.0.7"], ["::ffff:127.0.0.1"], ["93.184.216.34", "127.0.0.1"]]
 )
@@ -57,6 +58,7 @@ async def test_a_name_that_leads_inside(scene: Scene, found: list[str]) -> None:
     assert scene.good.seen
 
 
+@pytest.mark.promise(47)
 async def test_metadata_for_a_private_account(scene: Scene) -> None:
     origin = Origin("https", "api.example", scene.good.port)
     private = account(origin, ca_pem=CA.pem)
@@ -70,6 +72,7 @@ async def test_metadata_for_a_private_account(scene: Scene) -> None:
     assert (await scene.attack(do, control, plan(planned(origin)), private)).got.status == 200
 
 
+@pytest.mark.promise(46)
 async def test_rebinding(scene: Scene) -> None:
     """The first look-up gives a public address, each later one an address inside."""
     origin = Origin("https", "api.example", scene.good.port)
@@ -87,6 +90,7 @@ async def test_rebinding(scene: Scene) -> None:
         assert scene.good.seen[0].headers["authorization"].endswith(CANARY)
 
 
+@pytest.mark.promise(46)
 async def test_a_redirect_to_elsewhere(scene: Scene) -> None:
     scene.good.answer = lambda seen: (302, {"location": f"{scene.elsewhere}/steal"}, b"")
     do = post(f"{scene.origin}/api/messages")

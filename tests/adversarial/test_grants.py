@@ -202,6 +202,7 @@ ATTACKS: dict[str, Attack] = {
 }
 
 
+@pytest.mark.promise(6)
 @pytest.mark.parametrize("name", ATTACKS)
 def test_what_an_answer_fills_in_is_not_covered(shipped: Scene, name: str) -> None:
     shipped.new_agent()
@@ -214,6 +215,7 @@ def test_control(control: Scene, name: str) -> None:
     assert ATTACKS[name](control)
 
 
+@pytest.mark.promise(6)
 def test_a_grant_of_an_earlier_version_covers_no_reference_any_more(sandbox_image: str) -> None:
     """The daemon that gave it held nothing of this; its control is that same daemon, before."""
     with scene("references") as made:

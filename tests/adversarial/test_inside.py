@@ -186,6 +186,7 @@ PLAN: dict[str, tuple[str, type[ActionServer]]] = {
 }
 
 
+@pytest.mark.promise(45)
 async def test_what_the_plan_does_not_hold_is_refused_and_reported(inside: Inside) -> None:
     attacks = [name for name in PLAN if name != "second_use"]
     found = await inside.run(*attacks, "planned", "second_use")
@@ -252,6 +253,7 @@ def listening(path: Path) -> Iterator[None]:
         yield
 
 
+@pytest.mark.promise(45)
 async def test_another_actions_socket(inside: Inside) -> None:
     gateway = GatewayClient(inside.run_dir / "gateway")
     others = GatewayPlan(action_id="a2", requests=inside.plan.requests, seconds=60.0)
@@ -276,6 +278,7 @@ async def test_another_actions_socket(inside: Inside) -> None:
         await gateway.stop()
 
 
+@pytest.mark.promise(45)
 async def test_the_sockets_of_the_daemon_and_of_the_engine(inside: Inside, scene: DaemonScene) -> None:
     engine = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").removeprefix("unix://")
     run_dir = scene.daemon.run_dir
@@ -319,6 +322,7 @@ async def test_the_folder_of_the_socket_can_not_be_written(inside: Inside) -> No
 # ---- the whole system
 
 
+@pytest.mark.promise(45)
 def test_refusals_within_a_daemons_action_are_in_its_log(scene: DaemonScene, sandbox_image: str) -> None:
     service, daemon = scene.service, scene.daemon
     attacks = ("another_path", "another_method", "another_body", "another_host", "metadata_address", "own_token")

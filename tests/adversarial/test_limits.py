@@ -94,6 +94,7 @@ def refused(error: grpc.RpcError | None) -> bool:
     return error is not None and error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
+@pytest.mark.promise(16)
 def test_requests(tight: Daemon) -> None:
     token = tight.add_agent("flood")
     taken, error = times(lambda: execute(tight, token), 60)
@@ -126,6 +127,7 @@ def _connections(quotas: Quotas, number: int) -> int:
     return answered
 
 
+@pytest.mark.promise(16)
 def test_reconnecting(journal: Journal) -> None:
     quotas = Quotas(journal, lambda: NOW, Quota(requests=10))
     assert _connections(quotas, 3000) == 40
@@ -137,6 +139,7 @@ def test_control_reconnecting(journal: Journal, monkeypatch: pytest.MonkeyPatch)
     assert _connections(Quotas(journal, lambda: NOW, Quota(requests=10)), 300) == 3000
 
 
+@pytest.mark.promise(16)
 def test_bytes(tight: Daemon) -> None:
     token = tight.add_agent("heavy")
     taken, error = times(lambda: execute(tight, token, 300_000), 8)
@@ -153,6 +156,7 @@ def _map(daemon: Daemon, token: str) -> object:
     return daemon.actions("Map", pb.MapRequest(intent="post hi to #ops on slack"), token=token)
 
 
+@pytest.mark.promise(16)
 def test_maps(tight: Daemon) -> None:
     token = tight.add_agent("asks")
     taken, error = times(lambda: _map(tight, token), 40)
@@ -173,6 +177,7 @@ def _rests(journal: Journal) -> tuple[bool, bool]:
     return tuple(counts.until(ANONYMOUS, f"conn-{one}-anonymous-1") is not None for one in "ab")  # type: ignore[return-value]
 
 
+@pytest.mark.promise(15)
 def test_neighbours(journal: Journal) -> None:
     assert _rests(journal) == (True, False)
 
@@ -189,6 +194,7 @@ def _kept(daemon: Daemon) -> bool:
     return any(MARK in request and len(request) > 10_000 for request, _ in found)
 
 
+@pytest.mark.promise(16)
 def test_kept(loose: Daemon) -> None:
     token = loose.add_agent("long")
     execute(loose, token, 100_000)
@@ -230,6 +236,7 @@ async def _waits(work: Callable[[Callable[[], int]], Any]) -> bool:
     return not done
 
 
+@pytest.mark.promise(16)
 async def test_threads() -> None:
     assert not await _waits(in_thread)
 
@@ -241,6 +248,7 @@ async def test_control_threads() -> None:
 ENTANGLED = "def f0(): pass\n" + "".join(f"def f{i}():\n" + f"  f{i - 1}()\n" * 40 for i in range(1, 6)) + "f5()\n" * 50
 
 
+@pytest.mark.promise(16)
 def test_work() -> None:
     seen = read("python", ENTANGLED * 4)
     assert seen.spent <= MAX_WORK + 1000
@@ -261,6 +269,7 @@ def _mapped(quotas: Quotas) -> int:
     return 100
 
 
+@pytest.mark.promise(16)
 def test_model(journal: Journal) -> None:
     assert _mapped(Quotas(journal, lambda: NOW, Quota(model_calls=50))) == 5
 

@@ -41,12 +41,14 @@ async def read_by(desk: Path, folder: Path) -> bytes:
         await sandbox.close()
 
 
+@pytest.mark.promise(50)
 @pytest.mark.docker
 async def test_a_link_leads_nowhere_since_the_folder_is_there_alone(sandbox_image: str, desk: Path) -> None:
     assert await read_by(desk, desk) == b""
     assert b"precious" in await read_by(desk, desk.parent), "the control: the folder above is there too"
 
 
+@pytest.mark.promise(50)
 def test_a_link_in_a_folders_place_is_not_gone_through(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def write() -> None:
         root = os.open(desk, os.O_RDONLY | os.O_DIRECTORY)
@@ -64,6 +66,7 @@ def test_a_link_in_a_folders_place_is_not_gone_through(desk: Path, monkeypatch: 
     assert (desk.parent / "outside" / "planted").exists(), "the control"
 
 
+@pytest.mark.promise(50)
 def test_a_link_in_a_files_place_is_not_read(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def read() -> bytes:
         root = os.open(desk, os.O_RDONLY | os.O_DIRECTORY)

@@ -99,11 +99,13 @@ async def attacked(name: str, tmp_path: Path) -> bool:
     return f"{name} succeeded".encode() in result.stdout
 
 
+@pytest.mark.promise(48)
 @pytest.mark.parametrize("name", PROCESS_1)
 async def test_refused(sandbox_image: str, tmp_path: Path, name: str) -> None:
     assert not await attacked(name, tmp_path)
 
 
+@pytest.mark.promise(48)
 @pytest.mark.parametrize("name", PROCESS_1)
 async def test_control(sandbox_image: str, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if name == "connect_as_process_1":
@@ -152,11 +154,13 @@ def twice(sandbox_image: str, tmp_path_factory: pytest.TempPathFactory) -> bytes
     return asyncio.run(both())
 
 
+@pytest.mark.promise(48)
 @pytest.mark.parametrize("name", NEXT)
 def test_nothing_is_left_for_the_next(once: bytes, name: str) -> None:
     assert f"{name} refused".encode() in once
 
 
+@pytest.mark.promise(48)
 @pytest.mark.parametrize("name", NEXT)
 def test_control_a_container_that_is_used_twice(twice: bytes, name: str) -> None:
     assert f"{name} succeeded".encode() in twice

@@ -64,6 +64,7 @@ def refusal(bounds: Confinement, method: str, arguments: dict[str, Any], catalog
     return bounds.refusal(request.plan, agent="bot", situation=Situation(), catalog=catalog)
 
 
+@pytest.mark.promise(15)
 @pytest.mark.parametrize("name", TRIED)
 def test_refused(name: str) -> None:
     method, arguments, _ = TRIED[name]
@@ -86,6 +87,7 @@ def test_every_bundled_method_that_changes_something_says_whom_it_reaches() -> N
     assert [one.id for one in methods if one.risk > Risk.READ and one.audience is None] == []
 
 
+@pytest.mark.promise(15)
 @pytest.mark.parametrize(("risk", "refused"), [(Risk.READ, False), (Risk.WRITE, True), (Risk.ADMIN, True)])
 def test_a_method_that_says_nothing_may_only_read(risk: Risk, refused: bool) -> None:
     """As every imported method does: its arguments' names may hide anybody."""
@@ -96,6 +98,7 @@ def test_a_method_that_says_nothing_may_only_read(risk: Risk, refused: bool) -> 
     assert ("isn't known" in refusal(BOUNDS, "slack.chat.postMessage", arguments, catalog)) is refused
 
 
+@pytest.mark.promise(15)
 @pytest.mark.docker
 def test_an_agent_is_refused_unasked_by_the_daemon() -> None:
     request = pb.ExecuteRequest(

@@ -110,6 +110,7 @@ def in_runsc(with_runsc: PrivateEngine) -> dict[str, str]:
     return asyncio.run(outcomes(with_runsc, Profile(limits=ROOMY, runtime="runsc"), IN_RUNSC))
 
 
+@pytest.mark.promise(49)
 @pytest.mark.parametrize("name", [name for name in IN_RUNSC if name not in HARMLESS])
 def test_refused_by_runsc(in_runsc: dict[str, str], name: str) -> None:
     assert in_runsc[name].startswith("refused")

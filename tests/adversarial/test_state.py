@@ -23,6 +23,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     yield record(place, folder)
 
 
+@pytest.mark.promise(7)
 @pytest.mark.parametrize("name", FORGERIES)
 def test_it_is_refused_and_gives_nothing_back(scene: Scene, name: str) -> None:
     forgery = FORGERIES[name]

@@ -183,6 +183,7 @@ async def test_nothing_comes_in_by_standard_input(sandbox: Sandbox, profile: Pro
     assert good(await sandbox.run(python("import sys;print(repr(sys.stdin.read()))"), profile)) == "''\n"
 
 
+@pytest.mark.promise(43)
 async def test_who_it_runs_as(sandbox: Sandbox, profile: Profile) -> None:
     code = "import os;print(os.getresuid(),os.getresgid(),os.getgroups());print(open('/proc/self/status').read())"
     first, _, status = good(await sandbox.run(python(code, uid=12345, gid=23456), profile)).partition("\n")
@@ -220,6 +221,7 @@ async def test_malformed_jobs_are_refused(sandbox: Sandbox, profile: Profile, fi
         await sandbox.run(shell("id", **fields), profile)
 
 
+@pytest.mark.promise(43)
 async def test_no_network_but_loopback(sandbox: Sandbox, profile: Profile) -> None:
     code = """
 import socket, os, threading
@@ -394,6 +396,7 @@ print(sum(name.isdigit() for name in os.listdir("/proc")))
     assert int(good(await sandbox.run(python(code), profile))) <= 4
 
 
+@pytest.mark.promise(43)
 async def test_sleeping_forever(sandbox: Sandbox, profile: Profile) -> None:
     result = await sandbox.run(shell("echo begun; trap '' TERM INT HUP; sleep 99"), limited(profile, seconds=1.0))
     assert (result.ended, result.exit_code, result.stdout) == (Ended.TIMEOUT, None, b"begun\n")
@@ -476,6 +479,7 @@ async def test_killed_before_it_began(sandbox: Sandbox, profile: Profile, state_
     assert (await task).ended is Ended.KILLED
 
 
+@pytest.mark.promise(43)
 async def test_two_jobs_do_not_see_each_other(sandbox: Sandbox, profile: Profile) -> None:
     mine = """
 import os, socket, sys, time

@@ -181,6 +181,7 @@ def statement(ground: Ground, case: str) -> str:
     return _MARIADB.get(case, text) if ground.dialect is Dialect.MARIADB else text
 
 
+@pytest.mark.promise(75)
 @pytest.mark.parametrize("case", CASES)
 def test_undo_and_redo_are_exact(ground: Ground, case: str) -> None:
     there_and_back(ground, statement(ground, case), CASES[case][0])
@@ -328,6 +329,7 @@ def _insert_odd(ground: Ground, number: int, column: str, value: object) -> str:
 # ---- bounds, locks, ends
 
 
+@pytest.mark.promise(76)
 def test_more_rows_than_asked_for_are_rolled_back(ground: Ground) -> None:
     before = ground.dump()
     asked = Asked(ground, "UPDATE orders SET status = 'x'", rows=3)
@@ -337,6 +339,7 @@ def test_more_rows_than_asked_for_are_rolled_back(ground: Ground) -> None:
     assert asked.state == "nothing"
 
 
+@pytest.mark.promise(76)
 def test_rows_of_cascades_count(ground: Ground) -> None:
     before = ground.dump()
     asked = Asked(ground, "DELETE FROM customers WHERE id = 1", rows=4)
@@ -446,6 +449,7 @@ def test_a_deadline_rolls_back(ground: Ground) -> None:
 # ---- somebody else, in between
 
 
+@pytest.mark.promise(75)
 @pytest.mark.parametrize(
     "change",
     [
@@ -545,6 +549,7 @@ def test_undo_done_twice_says_so(ground: Ground) -> None:
 # ---- what is kept
 
 
+@pytest.mark.promise(75)
 @pytest.mark.parametrize("how", ["cut", "flipped", "gone"])
 def test_a_damaged_image_is_refused(ground: Ground, how: str) -> None:
     asked = Asked(ground, "UPDATE orders SET status = 'ours'")

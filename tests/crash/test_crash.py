@@ -49,22 +49,26 @@ def killed_in(state: str, run: Callable[[Moment], Found]) -> None:
     raise AssertionError(f"In {TRIES} rounds none was killed in state {state}.")
 
 
+@pytest.mark.promise(61)
 @pytest.mark.parametrize("state", FilesRounds.states)
 def test_a_program_killed_in_every_state(files: FilesRounds, state: str) -> None:
     killed_in(state, files.execute)
 
 
+@pytest.mark.promise(61)
 @pytest.mark.synapse
 @pytest.mark.parametrize("state", CallsRounds.states)
 def test_a_message_killed_in_every_state(calls: CallsRounds, state: str) -> None:
     killed_in(state, calls.execute)
 
 
+@pytest.mark.promise(61)
 @pytest.mark.parametrize("state", ["received", "assessed", "allowed", "running"])
 def test_an_undo_of_files_killed_in_every_state(files: FilesRounds, state: str) -> None:
     killed_in(state, files.revert)
 
 
+@pytest.mark.promise(61)
 @pytest.mark.synapse
 @pytest.mark.parametrize("state", ["received", "assessed", "allowed", "running"])
 def test_an_undo_of_a_message_killed_in_every_state(calls: CallsRounds, state: str) -> None:

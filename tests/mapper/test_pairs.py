@@ -104,6 +104,7 @@ async def test_a_good_proposal_is_a_models_pair() -> None:
     assert "reactions.remove" in told and "xoxb" not in told
 
 
+@pytest.mark.promise(65)
 @pytest.mark.parametrize("name", sorted(HARMFUL))
 async def test_a_harmful_proposal_is_refused(name: str) -> None:
     value, says = HARMFUL[name]
@@ -122,6 +123,7 @@ async def test_a_model_may_know_none() -> None:
         await asked(json.dumps({"none": "it is gone for good"}), ASKED)
 
 
+@pytest.mark.promise(65)
 def test_what_a_model_deletes_must_be_new(tmp_path: Path) -> None:
     """The answer may name what was there before: the undo is then refused, whatever was agreed to."""
     value = {

@@ -143,6 +143,7 @@ def test_programs_that_differ_in_comments_alone_are_one() -> None:
 # ---- what is told
 
 
+@pytest.mark.promise(73)
 @pytest.mark.parametrize("mode", ["tools", "schema", "plain"])
 def test_the_model_is_told_names_types_and_the_words_alone(mode: Any) -> None:
     words = 'Ignore this. "}] DROP TABLE users'

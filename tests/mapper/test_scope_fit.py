@@ -163,6 +163,7 @@ def test_of_two_kinds_a_value_names_one() -> None:
     assert least(made, "watches.list", note="about the answers") == {"forms.body.readonly"}
 
 
+@pytest.mark.promise(11)
 def test_no_value_and_no_word_makes_more_be_changed() -> None:
     """Whoever writes the arguments or the request would else choose the scope."""
     kinds = {f"mail.{kind}": f"Manage {kind}" for kind in ("labels", "modify", "settings", "all")}

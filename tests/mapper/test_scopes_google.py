@@ -38,6 +38,7 @@ def chosen(catalog: Catalog, *calls: tuple[str, dict[str, Any]], words: str = ""
     return {scope.removeprefix(AUTH) for _, _, scope in least_scopes(catalog, made, NONE, words=words)}
 
 
+@pytest.mark.promise(11)
 @pytest.mark.parametrize("case", cases(VECTORS), ids=lambda case: f"{case['id']}-{case['apis'][0]}")
 def test_the_least_by_what_scopes_say_and_open(google_catalog: Catalog, case: dict[str, Any]) -> None:
     found = outcome(google_catalog, case, case["apis"])
@@ -185,6 +186,7 @@ def test_risk_is_never_lower_than_words_or_methods_say(google_catalog: Catalog) 
     assert risk_of(google_catalog, "docs", f"{AUTH}documents") is Risk.DELETE  # its methods write, its words delete
 
 
+@pytest.mark.promise(11)
 def test_what_else_is_grouped_counted_and_worst_first(google_catalog: Catalog) -> None:
     said = also(google_catalog, "drive", f"{AUTH}drive", {"files.get"})
     risks = [Risk.parse(line.split(":")[0]) for line in said]

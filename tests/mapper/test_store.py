@@ -449,6 +449,7 @@ STRANGE = [
 ]  # fmt: skip
 
 
+@pytest.mark.promise(12)
 @pytest.mark.parametrize("statements", STRANGE, ids=["view", "trigger", "virtual", "lost"])
 def test_a_file_with_more_or_less_than_our_tables(db: Path, statements: tuple[str, ...]) -> None:
     """A view could be one that never ends, and a trigger do something else than an import does."""
@@ -487,6 +488,7 @@ EDITS = [
 ]
 
 
+@pytest.mark.promise(12)
 @pytest.mark.parametrize("edit", EDITS)
 def test_what_no_import_writes_is_refused(db: Path, edit: str) -> None:
     method = operation("one", scopes=("see",), properties={"it": {"$ref": "#/$defs/It"}})
@@ -523,6 +525,7 @@ def test_arguments_that_no_import_writes_are_refused(db: Path, detail: dict[str,
     assert time.monotonic() - began < 2
 
 
+@pytest.mark.promise(12)
 @pytest.mark.parametrize(
     ("http", "least"), [("GET", Risk.READ), ("POST", Risk.READ), ("PATCH", Risk.WRITE), ("PUT", Risk.WRITE),
                         ("DELETE", Risk.DELETE)],

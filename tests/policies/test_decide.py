@@ -124,6 +124,7 @@ def test_a_plan_without_needs_is_denied() -> None:
 UNDO = replace(NEED, scope="erase", risk=Risk.DELETE, why="undo")
 
 
+@pytest.mark.promise(9)
 def test_what_undo_needs_is_neither_required_nor_granted_with_the_action() -> None:
     plan = replace(PLAN, needs=(NEED, UNDO, replace(UNDO, why="read-back")))
     assert plan.required == (NEED,)
@@ -150,6 +151,7 @@ def test_a_request_without_digest_is_denied() -> None:
     assert isinstance(decide(replace(REQUEST, digest=""), [grant()], Fixed(Ruling()), NOW), Deny)
 
 
+@pytest.mark.promise(6)
 @pytest.mark.parametrize("width", [Width.SESSION, Width.PERMANENT])
 def test_anonymous_is_never_covered_by_a_standing_grant(width: Width) -> None:
     standing = grant(agent=ANONYMOUS, width=width, session="s1" if width is Width.SESSION else "")
@@ -158,6 +160,7 @@ def test_anonymous_is_never_covered_by_a_standing_grant(width: Width) -> None:
     assert decision.widths == (Width.ONCE,)
 
 
+@pytest.mark.promise(9)
 def test_what_cannot_be_taken_back_is_asked_for_each_time() -> None:
     plan = replace(PLAN, undo_class=UndoClass.IRREVERSIBLE)
     request = replace(REQUEST, plan=plan, digest=digest(plan, agent="bot"))
@@ -237,6 +240,7 @@ def test_a_once_grant_is_not_spent_where_a_standing_one_suffices() -> None:
     assert decide(REQUEST, [ONCE, grant(id="g2")], Fixed(Ruling()), NOW) == Allow((grant(id="g2"),))
 
 
+@pytest.mark.promise(1)
 @given(st.lists(st.sampled_from(sorted(NOT_COVERING)), max_size=16))
 def test_no_number_of_grants_that_do_not_cover_ever_allows(names: list[str]) -> None:
     assert isinstance(decide(REQUEST, [NOT_COVERING[name] for name in names], RULES, NOW), Ask)
@@ -267,6 +271,7 @@ CHANGED: dict[str, Any] = {
 }
 
 
+@pytest.mark.promise(2)
 @pytest.mark.parametrize("name", [field.name for field in fields(Plan)])
 def test_each_field_of_a_plan_changes_the_digest(name: str) -> None:
     assert digest(replace(PLAN, **{name: CHANGED[name]}), agent="bot") != DIGEST
@@ -297,6 +302,7 @@ def resting(value: Any) -> Plan:
     return replace(PLAN, needs=(replace(NEED, arguments=({"channel": "#ops", "text": value},)),))
 
 
+@pytest.mark.promise(6)
 @pytest.mark.parametrize("value", [ANSWER, PLANNED, [PLANNED], {"a": {"b": [{"c": PLANNED}]}}, {"a": 1, **PLANNED}])
 @pytest.mark.parametrize("constraints", [{}, {"channel": "#ops"}, "the same"])
 @pytest.mark.parametrize("width", [Width.SESSION, Width.PERMANENT])

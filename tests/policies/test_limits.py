@@ -99,6 +99,7 @@ def test_within(name: str) -> None:
     assert confinement.refusal(plan, agent=agent, situation=Situation(), catalog=CATALOG) == ""
 
 
+@pytest.mark.promise(15)
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_outside(name: str) -> None:
     confinement, case, says = OUTSIDE[name]
@@ -150,6 +151,7 @@ FILES = Files(folder="/x", language="shell", program="true")
 REVERT: dict[str, Any] = {"resolved": {"verb": "undo", "steps": []}, "undo": {}}
 
 
+@pytest.mark.promise(64)
 @pytest.mark.parametrize(
     ("confinement", "agent", "plan", "says"),
     [

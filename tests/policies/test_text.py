@@ -44,6 +44,7 @@ TRICKS = {
 }
 
 
+@pytest.mark.promise(8)
 @pytest.mark.parametrize("name", TRICKS)
 def test_each_trick_becomes_visible(name: str) -> None:
     shown = escape(TRICKS[name])
@@ -92,6 +93,7 @@ ALIKE = {
 }
 
 
+@pytest.mark.promise(8)
 @pytest.mark.parametrize("name", ALIKE)
 def test_a_letter_that_is_taken_for_another_becomes_its_code_point(name: str) -> None:
     text, wanted = ALIKE[name]
@@ -115,6 +117,7 @@ def test_texts_in_an_alphabet_of_their_own_stay_as_they_are(text: str) -> None:
     assert escape(text) == text
 
 
+@pytest.mark.promise(8)
 def test_what_reads_from_right_to_left_is_isolated() -> None:
     """The order of what stands around it, digits and dots too, is then nobody's but ours."""
     name = "\u05d0\u05d1 \u05d2"

@@ -132,6 +132,7 @@ def test_nothing_of_the_old_file_passes_for_the_restored_one(path: Path, tmp_pat
 # ---- what it takes ----
 
 
+@pytest.mark.promise(35)
 def test_no_secret_and_no_name_is_in_clear(backup: bytes) -> None:
     for text in (CANARY, "slack", "key file", "example.org", APPROVAL, BACKUP, "entries", "verifier"):
         assert text.encode() not in backup
@@ -180,12 +181,14 @@ def test_a_wrong_passphrase(backup: bytes) -> None:
         open_backup(backup, Secret(BACKUP + "!"))
 
 
+@pytest.mark.promise(35)
 def test_cut_anywhere(backup: bytes) -> None:
     for length in [*range(1, 200), *range(200, len(backup), 97), len(backup) - 33, len(backup) - 32, len(backup) - 1]:
         with pytest.raises(BackupCut):
             open_backup(backup[:length], Secret(BACKUP))
 
 
+@pytest.mark.promise(35)
 def test_a_bit_flipped_anywhere(backup: bytes) -> None:
     """Magic, format, length, header, content, digest: each is damage, and none is called a wrong passphrase."""
     places = [*range(300), *range(300, len(backup) - 64, 53), *range(len(backup) - 64, len(backup))]
@@ -203,6 +206,7 @@ def test_more_than_was_written(backup: bytes) -> None:
         open_backup(backup + b"x", Secret(BACKUP))
 
 
+@pytest.mark.promise(35)
 def test_a_newer_format_is_not_called_damaged(backup: bytes) -> None:
     newer = resealed(backup[:8] + (FORMAT + 1).to_bytes(2, "big") + backup[10:])
     with pytest.raises(BackupTooNew, match="format 2"):
@@ -303,6 +307,7 @@ def test_an_unfinished_write_of_the_old_file_is_not_taken_for_the_new_ones(path:
     assert reopen(aside).records() == ()  # and the old one is rolled back with its own journal
 
 
+@pytest.mark.promise(35)
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_killed_at_any_moment_there_is_the_old_vault_or_the_new_one(path: Path, backup: bytes) -> None:
     kept = open_backup(backup, Secret(BACKUP))

@@ -72,6 +72,7 @@ def readable(path: Path) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(reader, 0)[1]) == 0
 
 
+@pytest.mark.promise(32)
 @pytest.mark.parametrize("what", ["mem", "environ", "maps"])
 def test_the_same_user_cant_read(what: str) -> None:
     open_pid, open_place = start(harden=False)
@@ -88,6 +89,7 @@ def test_the_same_user_cant_read(what: str) -> None:
             os.waitpid(pid, 0)
 
 
+@pytest.mark.promise(32)
 def test_no_core_is_written(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     for parent in (tmp_path.parent, tmp_path.parent.parent):

@@ -92,6 +92,7 @@ def test_a_key_that_isnt_there(home: dict[str, str]) -> None:
     assert (found["error"], found["exit"]) == ("KeyringKeyMissing", "SEALED")
 
 
+@pytest.mark.promise(31)
 @needs_gnome
 def test_a_locked_keyring(home: dict[str, str]) -> None:
     found = probe(home, "establish", session=LOCKED)
@@ -164,6 +165,7 @@ class Keyring(KeyringBackend):
 """
 
 
+@pytest.mark.promise(31)
 @pytest.mark.skipif(ALT_INSTALLED, reason="the real package is tested below")
 def test_a_plaintext_file_is_refused_and_nothing_is_written(home: dict[str, str], tmp_path: Path) -> None:
     configured(home, tmp_path, "keyrings.alt.plain", IN_A_FILE)

@@ -82,6 +82,7 @@ def test_open_without_a_vault(path: Path) -> None:
     assert caught.value.exit_status is ExitStatus.SEALED
 
 
+@pytest.mark.promise(31)
 def test_a_wrong_passphrase_changes_nothing(vault: Vault, path: Path) -> None:
     vault.seal()
     before = path.read_bytes()

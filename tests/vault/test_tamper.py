@@ -37,6 +37,7 @@ def other(value: Any) -> list[Any]:
     return [bytes([value[0] ^ 1]) + value[1:], value[:-1] + bytes([value[-1] ^ 128]), value[:-1], b"", value + b"\0"]
 
 
+@pytest.mark.promise(30)
 @pytest.mark.parametrize("column", RECORDS)
 @pytest.mark.parametrize("name", ["work", "home"])
 def test_every_column_of_every_record(filled: Path, column: str, name: str) -> None:
@@ -70,6 +71,7 @@ def test_every_column_of_every_record(filled: Path, column: str, name: str) -> N
     assert tried
 
 
+@pytest.mark.promise(30)
 @pytest.mark.parametrize("column", [column for column in RECORDS if column not in ("id", "service")])
 def test_swapped_between_rows(filled: Path, column: str) -> None:
     with database(filled) as connection:

@@ -80,6 +80,7 @@ def test_everything_is_shown() -> None:
         assert piece in said
 
 
+@pytest.mark.promise(8)
 @pytest.mark.parametrize("width", [30, 40, 80, 200])
 def test_nothing_is_cut_and_no_line_is_too_wide(width: int) -> None:
     from rich.cells import cell_len
@@ -108,6 +109,7 @@ NEED_FIELDS = ("service", "account", "scope", "risk", "description", "why")
 FIELDS = ("agent", "undo_class", "undo_text", "risk", "reason", "deadline", "intent", "source", "id", "action_id")
 
 
+@pytest.mark.promise(8)
 @pytest.mark.parametrize("trick", TRICKS)
 def test_no_shown_field_can_trick_the_terminal(trick: str) -> None:
     bad = TRICKS[trick]
@@ -448,6 +450,7 @@ def test_echo_comes_back_after_ctrl_c(on_terminal: Callable[..., object], fake: 
 # ---- without a terminal
 
 
+@pytest.mark.promise(4)
 def test_no_terminal_no_approval(goex: Goex, fake: Fake) -> None:
     for stdin in (b"once\n", b"yes\n" * 10, b""):
         ran = goex("approve", "ap-0001", stdin=stdin)
@@ -458,6 +461,7 @@ def test_no_terminal_no_approval(goex: Goex, fake: Fake) -> None:
     assert fake.decided == []
 
 
+@pytest.mark.promise(4)
 def test_no_option_and_no_variable_approves(env: dict[str, str], fake: Fake) -> None:
     loud = {f"GOEX_{name}": "1" for name in ("YES", "APPROVE", "ASSUME_YES", "APPROVAL_PASSPHRASE", "WIDTH")}
     goex = Goex({**env, **loud, "YES": "1"})

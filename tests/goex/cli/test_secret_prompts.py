@@ -76,6 +76,7 @@ def test_three_that_differ_end_it_and_nothing_reaches_the_shell(bare: Daemon) ->
     )
 
 
+@pytest.mark.promise(4)
 @pytest.mark.parametrize("ends", ["interrupt", "stop by a signal", "end of input", "typed ahead"])
 def test_whatever_ends_a_prompt_the_shell_gets_nothing_and_echoes(daemon: Daemon, ends: str) -> None:
     with Shell(daemon) as shell:
@@ -145,6 +146,7 @@ def test_the_question_says_whether_the_passphrase_will_be_asked_for(shop: Shop) 
             shell.back()
 
 
+@pytest.mark.promise(4)
 def test_a_deadline_that_passes_during_the_passphrase_is_said_once(shop: Shop) -> None:
     with Shell(shop.client.daemon) as shell:
         shell.goex("exec", "--ask", "4", "--db", shop.name, "--sql", "UPDATE orders SET total = 0 WHERE id = 1")

@@ -56,6 +56,7 @@ def killed(scene: Scene, program: str, until: Callable[[str], object]) -> pb.Act
         time.sleep(0.05)
 
 
+@pytest.mark.promise(57)
 def test_a_request_that_left_unanswered_is_on_record_and_unknown(scene: Scene, held: threading.Event) -> None:
     program = scene.program(
         f'send("POST", {POST}"first"}})',
@@ -71,6 +72,7 @@ def test_a_request_that_left_unanswered_is_on_record_and_unknown(scene: Scene, h
     assert any("slack.chat.postMessage was sent" in line for line in story["problem"]["details"])
 
 
+@pytest.mark.promise(57)
 def test_what_was_answered_before_the_crash_is_taken_back(scene: Scene) -> None:
     program = scene.program(f'send("POST", {POST}"before"}})', "import time", "time.sleep(50)")
     found = killed(scene, program, lambda id: scene.rows(id, "answer"))

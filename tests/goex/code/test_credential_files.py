@@ -31,6 +31,7 @@ def endpoint() -> Iterator[TokenServer]:
         yield made
 
 
+@pytest.mark.promise(55)
 def test_a_program_reads_a_service_accounts_file_and_never_its_key(
     scene: Scene, code_image: str, endpoint: TokenServer
 ) -> None:

@@ -43,6 +43,7 @@ def test_one_that_is_cancelled_was_killed(scene: Scene) -> None:
     assert (outcome(finished)["ended"], outcome(finished)["exit_code"]) == ("killed", None)
 
 
+@pytest.mark.promise(53)
 def test_the_token_is_nowhere_in_the_container(scene: Scene) -> None:
     """All that a program can read of itself and its surroundings; the placeholder, which it was given, is found."""
     look = scene.program(
@@ -64,6 +65,7 @@ def test_the_token_is_nowhere_in_the_container(scene: Scene) -> None:
     assert (found, own) == ("False", "True")
 
 
+@pytest.mark.promise(51)
 def test_a_method_that_wasn_t_found_or_named_is_refused_and_said(scene: Scene) -> None:
     """The verb is put together while the program runs, so reading it doesn't find the call."""
     hidden = scene.program(
@@ -90,6 +92,7 @@ def test_a_method_that_wasn_t_found_or_named_is_refused_and_said(scene: Scene) -
     decide(scene.daemon, asked, approve=False)
 
 
+@pytest.mark.promise(51)
 def test_a_value_that_is_written_out_is_held_to(scene: Scene) -> None:
     """The program was read as posting to #ops; it posts elsewhere by changing what it had read it from."""
     sly = scene.program(
@@ -143,6 +146,7 @@ def test_a_host_that_nothing_is_known_of_is_refused(scene: Scene) -> None:
     assert scene.slack.hits == []
 
 
+@pytest.mark.promise(53)
 def test_the_placeholder_is_worth_nothing_elsewhere_and_is_in_no_journal(scene: Scene) -> None:
     finished = scene.run(scene.program('print(os.environ["GOEX_TOKEN_SLACK"])'))
     assert "goex-slack-work" not in outcome(finished)["stdout"]
@@ -150,6 +154,7 @@ def test_the_placeholder_is_worth_nothing_elsewhere_and_is_in_no_journal(scene: 
     assert "goex-slack-work-" not in story
 
 
+@pytest.mark.promise(51)
 def test_nothing_found_and_nothing_named_runs_and_is_refused_everything(scene: Scene) -> None:
     program = scene.program('where = chr(47).join(["URL", "users.list"])', 'print("ran", send("GET", where, None))')
     journey = Journey(scene.daemon, scene.request(program), person=True)
@@ -163,6 +168,7 @@ def test_nothing_found_and_nothing_named_runs_and_is_refused_everything(scene: S
     assert scene.slack.hits == []
 
 
+@pytest.mark.promise(57)
 def test_undo_takes_back_what_the_gateway_saw_newest_first(scene: Scene) -> None:
     three = scene.program(
         'for text in ["one", "two", "three"]:',
@@ -213,6 +219,7 @@ def test_an_agent_proposes_and_the_person_decides(scene: Scene) -> None:
     assert scene.texts == ["by an agent"]
 
 
+@pytest.mark.promise(56)
 def test_an_agent_can_t_have_another_s_program_run_again(scene: Scene) -> None:
     finished = scene.run(scene.post("mine"))
     request = pb.ExecuteRequest(code=pb.CodeProgram(again=finished.action.id))
@@ -229,6 +236,7 @@ def test_once_is_for_this_program_a_single_time(scene: Scene) -> None:
     assert scene.texts == ["once"]
 
 
+@pytest.mark.promise(56)
 def test_a_grant_for_this_very_program_runs_it_again_and_no_other(scene: Scene) -> None:
     program = scene.post("again and again")
     scene.run(program, person=False, width="arguments")
@@ -252,6 +260,7 @@ def test_a_session_grant_is_for_programs_of_that_kind(scene: Scene) -> None:
     _revoke_all(scene)
 
 
+@pytest.mark.promise(56)
 def test_a_permanent_grant_for_a_call_doesn_t_let_a_program_make_it(scene: Scene) -> None:
     call = pb.Call(service="slack", method="chat.postMessage", arguments_json='{"channel": "#ops", "text": "a"}')
     Journey(scene.daemon, pb.ExecuteRequest(calls=pb.Calls(calls=[call])), token=scene.agent).approve("permanent")

@@ -68,6 +68,7 @@ def test_a_browser_elsewhere_ends_on_an_address_that_is_pasted(person: Person) -
     raise AssertionError("It never ended.")
 
 
+@pytest.mark.promise(41)
 def test_each_lease_is_narrowed_to_what_its_action_needs(person: Person) -> None:
     person.login("notes.read", "notes.write", "notes.delete")
     assert person.me()["scope"] == "notes.read"
@@ -81,6 +82,7 @@ def test_each_lease_is_narrowed_to_what_its_action_needs(person: Person) -> None
     assert list(need.opens) == ["notes.delete", "notes.read", "notes.write"]
 
 
+@pytest.mark.promise(41)
 def test_before_it_was_seen_the_prompt_promises_the_gateway_alone(person: Person) -> None:
     person.login("notes.read", "notes.write")
     (need,) = person.journey("me").asked().needs
@@ -123,6 +125,7 @@ def test_what_an_agent_was_refused_for_isnt_asked_for_by_itself(person: Person) 
         person.login(account="side")
 
 
+@pytest.mark.promise(41)
 def test_scopes_that_a_server_drops_are_said_and_nothing_runs_without_them(person: Person) -> None:
     done = person.login("notes.read", "notes.write", browse=lambda url: person.browser.visit(url, allow=["notes.read"]))
     assert list(done.dropped) == ["notes.write"]
@@ -131,6 +134,7 @@ def test_scopes_that_a_server_drops_are_said_and_nothing_runs_without_them(perso
     assert person.refused("add", body={"text": "x"}).code == "consent"
 
 
+@pytest.mark.promise(41)
 def test_a_login_that_was_given_less_doesnt_replace_one_that_has_more(person: Person) -> None:
     person.login("notes.read", "notes.write")
     other = Browser(person.server)
@@ -248,6 +252,7 @@ def test_client_credentials_need_no_person(person: Person) -> None:
     assert person.me("robot") == {"sub": None, "client": "service", "scope": "notes.read"}
 
 
+@pytest.mark.promise(40)
 def test_presence_is_due_for_whatever_connects_or_disconnects(person: Person) -> None:
     person.daemon.person("VaultSeal", _seal())
     person.daemon.unlock()  # sealing forgets presence
@@ -266,6 +271,7 @@ def test_presence_is_due_for_whatever_connects_or_disconnects(person: Person) ->
     assert person.accounts()
 
 
+@pytest.mark.promise(40)
 def test_what_only_an_import_says_must_be_confirmed(person: Person) -> None:
     with refuses("unconfirmed"):
         person.login("notes.read", confirmed=ab.AuthorizationServer())

@@ -26,6 +26,7 @@ def live(person: Person) -> list[tuple[str, str]]:
     return [(grant.account, grant.width) for grant in person.daemon.person("Grants", pb.GrantsRequest()).grants]
 
 
+@pytest.mark.promise(24)
 @pytest.mark.parametrize("how", ["logout", "remove"])
 def test_a_standing_grant_isnt_for_whoever_is_connected_next(person: Person, how: str) -> None:
     person.login("notes.read", account="home")

@@ -64,6 +64,7 @@ def test_tokens_rotate_over_several_actions_and_each_is_durable(person: Person) 
     assert person.me()["sub"] == "ada"
 
 
+@pytest.mark.promise(42)
 def test_an_old_refresh_token_used_elsewhere_ends_the_family_and_a_new_login_mends_it(person: Person) -> None:
     person.login("notes.read")
     old = stolen(person)
@@ -130,6 +131,7 @@ def test_sealing_while_a_renewal_is_under_way_loses_nothing(person: Person) -> N
     assert person.me()["sub"] == "ada"
 
 
+@pytest.mark.promise(42)
 @pytest.mark.parametrize("step", ["open", "visited", "exchange"])
 def test_a_daemon_that_dies_during_a_login_leaves_no_half_of_it(person: Person, step: str) -> None:
     if step == "exchange":
@@ -147,6 +149,7 @@ def test_a_daemon_that_dies_during_a_login_leaves_no_half_of_it(person: Person, 
     assert list(done.account.scopes) == ["notes.read"]
 
 
+@pytest.mark.promise(42)
 def test_a_vault_that_is_sealed_during_a_login_stores_nothing_and_gives_the_tokens_back(person: Person) -> None:
     def browse(url: str) -> None:
         person.daemon.person("VaultSeal", pb.VaultSealRequest())
@@ -183,6 +186,7 @@ def test_a_server_that_only_exchanges_tokens_narrows_by_that() -> None:
         assert person.accounts()["default"].narrowed == "token"
 
 
+@pytest.mark.promise(40)
 def test_a_document_without_an_issuer_gives_its_endpoints(person: Person) -> None:
     person.catalogue(issuer=False)
     shown = ab.AuthorizationServer(

@@ -48,6 +48,7 @@ def person(home: Daemon, server: OidcServer) -> Iterator[Person]:
         made.logout(name)
 
 
+@pytest.mark.promise(40)
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 def test_agents_have_none_of_these_calls(person: Person, method: object) -> None:
     name = method.name  # type: ignore[attr-defined]
@@ -68,6 +69,7 @@ def test_agents_have_none_of_these_calls(person: Person, method: object) -> None
     assert "goex.v1.Accounts" in services(person.daemon, person.daemon.user_socket)
 
 
+@pytest.mark.promise(39)
 @pytest.mark.docker
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can look into every process and container")
 def test_tokens_are_in_the_vault_and_in_memory_alone(person: Person) -> None:
@@ -180,6 +182,7 @@ def echo(person: Person, service: str) -> tuple[pb.Finished, dict[str, object]]:
     return finished, result["body"]
 
 
+@pytest.mark.promise(39)
 def test_a_user_name_and_password_go_out_as_basic_and_never_come_back(person: Person, keys: KeyService) -> None:
     password = "pass wörd:with/colons+and more"
     made = put(person, "basic_service", "basic", password, user="ada")

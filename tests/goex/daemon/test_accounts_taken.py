@@ -37,6 +37,7 @@ def person(home: Daemon, server: OidcServer) -> Iterator[Person]:
         made.logout(name)
 
 
+@pytest.mark.promise(36)
 @pytest.mark.parametrize("flow", ["code", "device"])
 def test_nobody_else_takes_an_accounts_place(person: Person, server: OidcServer, flow: str) -> None:
     person.login("openid", "notes.read", flow="device")

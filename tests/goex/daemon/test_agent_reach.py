@@ -119,6 +119,7 @@ def test_there_is_something_to_try() -> None:
     assert {("goex.v1.Person", name) for name in ("Decide", "DenyAll", "Revoke", "AddAgent", "Present")} <= set(PRIVATE)
 
 
+@pytest.mark.promise(18)
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_every_call_of_every_service_by_name(scene: Scene, claim: str) -> None:
     metadata = CLAIMS[claim] or ((("authorization", f"Bearer {scene.token}"),) if "token" in claim else ())
@@ -189,12 +190,14 @@ NEARLY = [
 ]
 
 
+@pytest.mark.promise(18)
 @pytest.mark.parametrize("path", NEARLY)
 def test_paths_that_are_almost_theirs(scene: Scene, path: str) -> None:
     assert scene.send(path, scene.decision().SerializeToString()) is not grpc.StatusCode.OK
     scene.unharmed()
 
 
+@pytest.mark.promise(18)
 def test_paths_and_bodies_by_chance(scene: Scene) -> None:
     chance = random.Random(4)
     pieces = [
@@ -235,6 +238,7 @@ def test_bodies_that_decide_sent_to_what_an_agent_may_call(scene: Scene) -> None
     scene.unharmed()
 
 
+@pytest.mark.promise(18)
 def test_bytes_that_are_no_http(scene: Scene) -> None:
     chance = random.Random(6)
     preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -251,6 +255,7 @@ def test_bytes_that_are_no_http(scene: Scene) -> None:
     scene.unharmed()
 
 
+@pytest.mark.promise(18)
 def test_the_control_the_same_request_decides_on_the_persons_socket(scene: Scene) -> None:
     """Last in this file: what every round above sent would have done it."""
     decide(scene.daemon, scene.question, approve=False)

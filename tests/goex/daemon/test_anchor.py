@@ -59,6 +59,7 @@ def test_one_that_is_ahead_of_what_is_known_is_taken(tmp_path: Path) -> None:
     assert journal(tmp_path, reached=known).count == 4
 
 
+@pytest.mark.promise(7)
 def test_an_older_another_and_no_journal_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
     journal(tmp_path, 3).close()
     old = copied(tmp_path, tmp_path / "old")
@@ -124,6 +125,7 @@ async def anchor(tmp_path: Path) -> Anchor:
     return Anchor(journal(tmp_path), custody)
 
 
+@pytest.mark.promise(7)
 async def test_only_what_has_to_be_known_is_waited_for(anchor: Anchor) -> None:
     log, custody = anchor._journal, anchor._custody
     before = custody.vault.generation
@@ -165,6 +167,7 @@ def put_back(daemon: Daemon, copy: Path) -> None:
             shutil.copy2(copy / name, daemon.state_dir / name)
 
 
+@pytest.mark.promise(7)
 def test_the_person_accepts_a_log_and_nothing_of_it_holds(daemon: Daemon, tmp_path: Path) -> None:
     token = daemon.add_agent("scout")
     daemon.stop()
@@ -247,6 +250,7 @@ def test_a_state_folder_of_an_earlier_goex_is_taken_and_known_from_then_on(daemo
     vault.seal()
 
 
+@pytest.mark.promise(7)
 def test_a_daemon_that_is_killed_between_the_log_and_the_vault_is_opened(daemon: Daemon) -> None:
     daemon.kill()
     vault = unlocked(daemon.state_dir)

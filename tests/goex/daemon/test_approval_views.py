@@ -53,6 +53,7 @@ def filled(message: Any, text: str) -> Any:
     return message
 
 
+@pytest.mark.promise(22)
 @pytest.mark.parametrize("trick", [name for name in TRICKS if name != "a lone surrogate"])  # no message takes one
 def test_no_field_carries_what_could_trick_its_reader(trick: str) -> None:
     made = escaped(filled(pb.Approval(), TRICKS[trick]))

@@ -99,6 +99,7 @@ def test_what_is_chosen_is_exported_to_stdout(daemon: Daemon) -> None:
     assert {json.loads(line)["kind"] for line in done.stdout.splitlines()[1:-1]} == {"finish"}
 
 
+@pytest.mark.promise(82)
 @pytest.mark.parametrize("there", ["file", "link", "dangling link", "folder"])
 def test_what_is_there_is_never_overwritten(daemon: Daemon, tmp_path: Path, there: str) -> None:
     file, other = tmp_path / "it", tmp_path / "other"
@@ -162,6 +163,7 @@ def _wait_for_part(folder: Path) -> Path:
         time.sleep(0.005)
 
 
+@pytest.mark.promise(82)
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
 def test_a_full_disk_is_said_and_leaves_nothing(daemon: Daemon, tmp_path: Path) -> None:
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(tmp_path)]

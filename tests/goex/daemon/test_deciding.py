@@ -63,6 +63,7 @@ def test_a_denial_carries_its_reason_and_runs_nothing(daemon: Daemon, folder: Pa
     assert not list(folder.iterdir())
 
 
+@pytest.mark.promise(1)
 def test_nobody_answers_and_that_is_a_no(daemon: Daemon, folder: Path) -> None:
     journey = Journey(daemon, shell(folder, "echo x > x", ask_seconds=1))
     approval = journey.asked()
@@ -72,6 +73,7 @@ def test_nobody_answers_and_that_is_a_no(daemon: Daemon, folder: Path) -> None:
     assert not list(folder.iterdir())
 
 
+@pytest.mark.promise(1)
 def test_a_client_that_leaves_withdraws_its_question(daemon: Daemon, folder: Path) -> None:
     journey = Journey(daemon, shell(folder, "echo x > x"))
     approval = journey.asked()
@@ -95,6 +97,7 @@ def test_a_detached_action_waits_without_its_client(daemon: Daemon, folder: Path
     assert (folder / "x").exists()
 
 
+@pytest.mark.promise(5)
 def test_of_two_answers_at_once_one_wins_and_it_runs_once(daemon: Daemon, folder: Path) -> None:
     journey = Journey(daemon, shell(folder, "echo x >> x"))
     approval = journey.asked()
@@ -118,6 +121,7 @@ def test_of_two_answers_at_once_one_wins_and_it_runs_once(daemon: Daemon, folder
     assert (folder / "x").exists() == (state == "done")
 
 
+@pytest.mark.promise(2)
 def test_a_yes_for_something_else_than_was_shown_is_refused(daemon: Daemon, folder: Path) -> None:
     journey = Journey(daemon, shell(folder, "echo x > x"))
     approval = journey.asked()
@@ -128,6 +132,7 @@ def test_a_yes_for_something_else_than_was_shown_is_refused(daemon: Daemon, fold
     assert not list(folder.iterdir())
 
 
+@pytest.mark.promise(2)
 def test_what_changed_after_it_was_shown_does_not_run(daemon: Daemon, folder: Path) -> None:
     journey = Journey(daemon, shell(folder, "touch made"))
     approval = journey.asked()
@@ -145,6 +150,7 @@ def test_what_changed_after_it_was_shown_does_not_run(daemon: Daemon, folder: Pa
 # ---- presence
 
 
+@pytest.mark.promise(4)
 def test_approving_a_write_needs_the_approval_passphrase(daemon: Daemon, folder: Path) -> None:
     journey = Journey(daemon, shell(folder, "echo x > x"))
     approval = journey.asked()
@@ -156,6 +162,7 @@ def test_approving_a_write_needs_the_approval_passphrase(daemon: Daemon, folder:
     assert journey.finished().action.state == "done"
 
 
+@pytest.mark.promise(4)
 @pytest.mark.parametrize("what", ["agent", "account", "account removal"])
 def test_what_lets_more_happen_needs_presence(daemon: Daemon, what: str) -> None:
     calls = {
@@ -191,6 +198,7 @@ def test_a_session_grant_holds_for_its_session_alone(daemon: Daemon, folder: Pat
     assert other.finished().action.state == "denied"
 
 
+@pytest.mark.promise(6)
 def test_a_permanent_grant_holds_until_it_is_revoked(daemon: Daemon, folder: Path) -> None:
     token = daemon.add_agent("permanent-holder")
     assert Journey(daemon, shell(folder, "echo 1 > a"), token=token).approve("permanent").action.state == "done"
@@ -206,6 +214,7 @@ def test_a_permanent_grant_holds_until_it_is_revoked(daemon: Daemon, folder: Pat
     assert (folder / "a").read_text() == "2\n"
 
 
+@pytest.mark.promise(6)
 def test_a_bound_grant_holds_for_exactly_that_program(daemon: Daemon, folder: Path) -> None:
     token = daemon.add_agent("bound-holder")
     first = Journey(daemon, shell(folder, "echo 1 > a"), token=token)
@@ -216,6 +225,7 @@ def test_a_bound_grant_holds_for_exactly_that_program(daemon: Daemon, folder: Pa
     daemon.person("Revoke", pb.RevokeRequest(agent="bound-holder"))
 
 
+@pytest.mark.promise(5)
 def test_a_once_grant_is_gone_after_it(daemon: Daemon, folder: Path) -> None:
     assert Journey(daemon, shell(folder, "echo 1 > a"), person=True).approve().action.state == "done"
     again = Journey(daemon, shell(folder, "echo 1 > a", ask_seconds=1), person=True).finished()
@@ -280,6 +290,7 @@ TAMPERING = {
 }
 
 
+@pytest.mark.promise(7)
 @pytest.mark.parametrize("name", TAMPERING)
 def test_whoever_can_write_the_database_can_not_write_a_grant(name: str, folder: Path) -> None:
     with Daemon() as daemon:
@@ -310,6 +321,7 @@ def until(holds: object, seconds: float = 10.0) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.promise(30)
 def test_an_older_vault_put_back_is_not_opened() -> None:
     """Putting the whole file back would bring back a removed account, or an approval passphrase that was changed."""
     with Daemon() as daemon:

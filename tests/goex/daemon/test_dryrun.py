@@ -45,6 +45,7 @@ def rows(daemon: Daemon, kind: str) -> list[Any]:
     return [row for row in found if row.kind == kind]
 
 
+@pytest.mark.promise(28)
 def test_a_question_is_run_dry_and_still_waits(daemon: Daemon, folder: Path) -> None:
     (folder / "kept.txt").write_text("as it was\n")
     (folder / "kept.txt").chmod(0o666)
@@ -89,6 +90,7 @@ def test_only_what_was_shown_and_waits_is_run_dry(daemon: Daemon, folder: Path, 
     journey.leave()
 
 
+@pytest.mark.promise(28)
 def test_an_agent_gets_none(daemon: Daemon, folder: Path) -> None:
     journey = Journey(daemon, shell(folder, "echo x > x"))
     approval = journey.asked()

@@ -85,6 +85,7 @@ def namespace() -> Iterator[list[str]]:
     pytest.skip("This machine lets nobody make a network namespace.")
 
 
+@pytest.mark.promise(10)
 def test_nobody_takes_over_the_persons_connection(daemon: Daemon, namespace: list[str]) -> None:
     """Whoever reached gRPC itself from the address of the person's connection would be the person, presence and all."""
     before = joined()
@@ -104,6 +105,7 @@ def test_nobody_takes_over_the_persons_connection(daemon: Daemon, namespace: lis
         assert "FileNotFoundError" in spoofing.stderr.read()
 
 
+@pytest.mark.promise(10)
 def test_only_the_public_sockets_have_names(daemon: Daemon) -> None:
     named = {path.name for path in daemon.run_dir.iterdir() if path.is_socket()}
     assert named == {"agent.sock", "user.sock"}
@@ -135,6 +137,7 @@ def answers(daemon: Daemon) -> bool:
 # ---- the state database, while the daemon runs
 
 
+@pytest.mark.promise(4)
 @pytest.mark.docker
 def test_the_passphrase_is_due_whatever_the_database_says(daemon: Daemon, folder: Path) -> None:
     journey = Journey(daemon, shell(folder, "echo x > x"))
@@ -174,6 +177,7 @@ def test_a_step_keeps_the_name_that_the_action_came_with(tmp_path: Path) -> None
 # ---- once is once
 
 
+@pytest.mark.promise(5)
 @pytest.mark.docker
 def test_a_yes_that_was_not_used_is_not_used_by_the_next_one(daemon: Daemon, folder: Path) -> None:
     """The same program again, after the first one failed between its approval and its run."""
@@ -196,6 +200,7 @@ def test_a_yes_that_was_not_used_is_not_used_by_the_next_one(daemon: Daemon, fol
 # ---- the state database, while the daemon is down
 
 
+@pytest.mark.promise(7)
 @pytest.mark.docker
 def test_an_undo_that_was_not_allowed_is_not_finished_after_a_restart(folder: Path) -> None:
     """A revert that ran when the daemon died is finished without asking, so nobody may be able to say that one ran."""
@@ -213,6 +218,7 @@ def test_an_undo_that_was_not_allowed_is_not_finished_after_a_restart(folder: Pa
         assert "action-altered" in [row.kind for row in daemon.person("Log", pb.LogRequest()).rows]
 
 
+@pytest.mark.promise(7)
 @pytest.mark.docker
 def test_a_past_that_was_altered_is_not_taken_back(folder: Path) -> None:
     with Daemon() as daemon:
@@ -228,6 +234,7 @@ def test_a_past_that_was_altered_is_not_taken_back(folder: Path) -> None:
         assert sorted(path.name for path in folder.iterdir()) == ["x", "y"]
 
 
+@pytest.mark.promise(7)
 @pytest.mark.docker
 def test_a_revoked_grant_is_not_put_back_together_with_its_hash(folder: Path) -> None:
     """A row of an older copy has a good MAC, and the journal's hash over all rows can be made to fit it."""
@@ -266,6 +273,7 @@ def test_a_session_grant_ends_when_the_daemon_is_killed(folder: Path) -> None:
         assert not daemon.person("Grants", pb.GrantsRequest()).grants
 
 
+@pytest.mark.promise(30)
 def test_an_older_vault_is_not_opened_when_the_journal_is_made_to_fit() -> None:
     with Daemon() as daemon:
         older = (daemon.state_dir / "vault.db").read_bytes()

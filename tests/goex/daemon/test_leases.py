@@ -43,6 +43,7 @@ def test_a_lease_is_seen_while_its_action_runs_and_no_longer(scene: Scene) -> No
     assert lent(scene) == []
 
 
+@pytest.mark.promise(33)
 def test_sealing_ends_the_lease_and_the_action(scene: Scene) -> None:
     with scene.held() as (journey, _):
         assert lent(scene)
@@ -54,6 +55,7 @@ def test_sealing_ends_the_lease_and_the_action(scene: Scene) -> None:
     assert lent(scene) == []
 
 
+@pytest.mark.promise(33)
 def test_a_killed_daemon_leaves_no_lease_behind(scene: Scene) -> None:
     with scene.held() as (journey, _):
         assert lent(scene)

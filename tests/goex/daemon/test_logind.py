@@ -133,6 +133,7 @@ async def test_sealing_that_takes_too_long_does_not_keep_it_awake(bus: Bus, monk
         await until(lambda: seen.told == ["sleeping"])  # it went on
 
 
+@pytest.mark.promise(34)
 async def test_nobody_else_on_the_bus_is_believed(bus: Bus) -> None:
     async with watching(bus) as (seen, login, _):
         other = Login1(ME)
@@ -343,6 +344,7 @@ def _namespaces() -> bool:
     return done.returncode == 0
 
 
+@pytest.mark.promise(34)
 @pytest.mark.skipif(os.geteuid() != 0 or not _namespaces(), reason="this user can't give a bus the usual place")
 def test_a_daemon_seals_on_lock_and_before_sleep_and_opens_nothing_by_itself(tmp_path: Path) -> None:
     command = ["unshare", "-m", "--propagation", "private", sys.executable, "-m", "tests.goex.daemon.logind_probe"]

@@ -41,6 +41,7 @@ def earlier(client: Client = MINE) -> TokenSet:
     )
 
 
+@pytest.mark.promise(36)
 @pytest.mark.parametrize("place", ["token_endpoint", "device_endpoint", "revocation_endpoint"])
 def test_a_clients_secret_isnt_sent_elsewhere_than_it_was_given_for(place: str) -> None:
     """Neither when the issuer's metadata changes nor when only one of its places is said anew."""

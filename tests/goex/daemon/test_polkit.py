@@ -55,6 +55,7 @@ def probe(tmp_path: Path, mode: str, rule: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
+@pytest.mark.promise(4)
 @real
 @pytest.mark.parametrize(
     ("mode", "rule", "without", "right"),
@@ -203,6 +204,7 @@ async def test_no_bus_is_a_no(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert not await Polkit("instead", address=f"unix:path={tmp_path}/none").allows(me())
 
 
+@pytest.mark.promise(4)
 @needs_bus
 async def test_the_address_in_the_environment_is_not_believed(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", bus.address)

@@ -74,6 +74,7 @@ def test_identical_requests_are_shown_once_with_their_number(daemon: Daemon) -> 
     assert (alone.id, list(alone.same_as)) == (second.id, [first.id])
 
 
+@pytest.mark.promise(22)
 def test_what_is_cut_can_not_be_approved_from(daemon: Daemon) -> None:
     token = daemon.add_agent("bot")
     ask(daemon, token, post("x" * 5000))
@@ -85,6 +86,7 @@ def test_what_is_cut_can_not_be_approved_from(daemon: Daemon) -> None:
     assert any("x" * 5000 in line for line in whole.lines) and not whole.brief and whole.digest
 
 
+@pytest.mark.promise(22)
 def test_a_list_that_would_not_fit_is_cut_and_says_so(daemon: Daemon) -> None:
     """Else an agent with large requests would keep the person from seeing any."""
     token = daemon.add_agent("bot")

@@ -92,6 +92,7 @@ def done(daemon: Daemon, request: Any) -> pb.Finished:
     return Journey(daemon, request, person=True).approve()
 
 
+@pytest.mark.promise(64)
 def test_from_derived_to_proven_to_strict(fresh: Daemon, notes: Notes) -> None:
     before = notes.state()
     journey = Journey(fresh, patch(fresh, title="new"), person=True)
@@ -128,6 +129,7 @@ def test_from_derived_to_proven_to_strict(fresh: Daemon, notes: Notes) -> None:
     assert [hit.method for hit in notes.writes()] == ["PATCH", "PATCH"]
 
 
+@pytest.mark.promise(64)
 def test_a_failure_is_recorded_and_seen_and_survives(fresh: Daemon, notes: Notes) -> None:
     archive = change(fresh, "POST /notes/{id}/archive", {"id": "n1"})
     first = Journey(fresh, archive, person=True)
@@ -153,6 +155,7 @@ def test_a_failure_is_recorded_and_seen_and_survives(fresh: Daemon, notes: Notes
     assert refused.returncode and again in refused.stderr
 
 
+@pytest.mark.promise(64)
 def test_a_pair_that_failed_is_used_again_when_the_person_says_so(fresh: Daemon, notes: Notes) -> None:
     archive = change(fresh, "POST /notes/{id}/archive", {"id": "n1"})
     first = Journey(fresh, archive, person=True)
@@ -224,6 +227,7 @@ HOLD = {
 }
 
 
+@pytest.mark.promise(65)
 @pytest.mark.parametrize("where", sorted(HOLD))
 def test_killed_in_the_middle_of_an_undo(where: str, fresh: Daemon, notes: Notes) -> None:
     """kill -9 of the daemon around the undo's request: settled at the next start, taken back once, recorded once."""

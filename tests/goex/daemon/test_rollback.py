@@ -66,6 +66,7 @@ def test_what_came_back_is_noted_once_with_whose_deed_it_was(journal: Journal, v
     assert (facts["by"], facts["before"], facts["generation"]) == ("the person", vault.id, back.generation)
 
 
+@pytest.mark.promise(30)
 def test_the_vault_of_before_is_refused_however_far_it_had_been_written(
     journal: Journal, vault: Vault, tmp_path: Path
 ) -> None:

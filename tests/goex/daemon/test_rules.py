@@ -113,6 +113,7 @@ def test_asking_each_time_asks_despite_a_permanent_grant(fresh: Daemon, folder: 
     assert "each" in approval.reason
 
 
+@pytest.mark.promise(14)
 def test_editing_a_file_changes_nothing_until_it_is_applied(fresh: Daemon, folder: Path) -> None:
     token = fresh.add_agent("bot")
     draft(fresh, '@id("all") permit (principal, action, resource);')
@@ -196,6 +197,7 @@ def test_before_the_vault_is_open_nobody_knows_the_rules(fresh: Daemon) -> None:
     assert fresh.goex("daemon", "status").returncode == 0
 
 
+@pytest.mark.promise(14)
 @pytest.mark.parametrize("method", REPLIES)
 def test_an_agent_reaches_no_call_about_rules(daemon: Daemon, method: str) -> None:
     request = {

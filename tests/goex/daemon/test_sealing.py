@@ -38,6 +38,7 @@ def why(daemon: Daemon) -> list[tuple[str, str]]:
     return [(facts["why"], facts["by"]) for (text,) in rows for facts in [json.loads(text)]]
 
 
+@pytest.mark.promise(34)
 def test_idleness_seals_whoever_polls() -> None:
     """An agent that asks again and again, and a program of the person's user without a terminal, are no use."""
     with Daemon(config="[vault]\nseal_after = 3\n") as daemon:
@@ -132,6 +133,7 @@ def session_with_keyring(folder: Path) -> Iterator[tuple[dict[str, str], subproc
             process.wait()
 
 
+@pytest.mark.promise(34)
 @needs_gnome
 def test_a_keyring_opens_it_at_the_start_and_not_after_it_was_sealed(tmp_path: Path) -> None:
     with session_with_keyring(tmp_path) as (env, _):

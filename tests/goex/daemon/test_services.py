@@ -49,6 +49,7 @@ def test_the_person_is_not_known_to_the_agents_health(daemon: Daemon, service: s
     assert caught.value.code() is grpc.StatusCode.NOT_FOUND
 
 
+@pytest.mark.promise(10)
 def test_whoever_comes_past_the_sockets_is_nobody(daemon: Daemon) -> None:
     """gRPC's own sockets have no name, and are of no use to whoever reaches them all the same (here: root)."""
     found = {}

@@ -83,6 +83,7 @@ def until(holds: object, seconds: float) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.promise(17)
 @pytest.mark.parametrize("each", [40, pytest.param(MOST_OF_AN_AGENT, marks=pytest.mark.thorough)])
 def test_each_is_settled_once_and_none_runs_twice(asked: Daemon, folder: Path, each: int) -> None:
     daemon = asked
@@ -146,6 +147,7 @@ def _under_way(daemon: Daemon) -> bool:
     return any(one.state in ("asking", "allowed", "prepared", "running") for one in listed)
 
 
+@pytest.mark.promise(17)
 def test_one_settled_before_a_kill_stays_settled_and_what_was_not_waits(asked: Daemon, folder: Path) -> None:
     daemon = asked
     token = daemon.add_agent("bot")

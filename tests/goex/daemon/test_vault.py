@@ -225,6 +225,7 @@ def test_it_comes_back_on_another_machine(own: Daemon, tmp_path: Path) -> None:
         assert other.person("VerifyLog", pb.VerifyLogRequest()).good
 
 
+@pytest.mark.promise(30)
 def test_restoring_over_the_vault_is_noted_and_nothing_of_before_passes(own: Daemon, tmp_path: Path) -> None:
     back_up(own, tmp_path / "v.goex")
     for name in ("third", "fourth", "fifth"):  # the file goes far beyond what the backup knew
@@ -339,6 +340,7 @@ def test_a_wrong_backup_passphrase_changes_nothing(own: Daemon, tmp_path: Path) 
     assert sorted(accounts(own)) == ["home", "work"]
 
 
+@pytest.mark.promise(31)
 def test_a_broken_vault_is_said_and_replaced_from_a_backup(own: Daemon, tmp_path: Path) -> None:
     back_up(own, tmp_path / "v.goex")
     own.stop()
@@ -441,6 +443,7 @@ def test_a_backup_asks_for_presence_at_the_terminal(own: Daemon, tmp_path: Path)
     assert (tmp_path / "v.goex").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.promise(4)
 def test_presence_is_forgotten_when_it_is_sealed(own: Daemon) -> None:
     """Typed a moment ago on this very terminal: after sealing it is asked for again."""
     script = (

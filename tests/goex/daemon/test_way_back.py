@@ -83,6 +83,7 @@ def test_the_person_may_disregard_what_came_later_but_not_what_is_there(daemon: 
     assert names(folder) == ["one.txt", "two.txt"]
 
 
+@pytest.mark.promise(62)
 def test_an_agent_sees_its_own_way_alone(daemon: Daemon, folder: Path, other: Path) -> None:
     token = daemon.add_agent("way-one")
     mine, theirs = ran(daemon, folder, "echo 1 > one.txt", token=token), ran(daemon, other, "echo 2 > two.txt")

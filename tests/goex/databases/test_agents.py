@@ -47,6 +47,7 @@ def _plain(text: str, action: str, question: str) -> str:
     return re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z?", "TIME", text)
 
 
+@pytest.mark.promise(73)
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -72,6 +73,7 @@ def test_a_plan_is_no_answer(shop: Shop, token: str, one: str, other: str) -> No
     assert first.replace(guess, "GUESS") == second.replace(wrong, "GUESS")
 
 
+@pytest.mark.promise(73)
 def test_a_question_tells_an_agent_no_line_and_no_digest(shop: Shop, token: str) -> None:
     asked = shop.sql("UPDATE customers SET name = 'x' WHERE secret = 'violet'", token=token)
     question = asked.asked()
@@ -85,6 +87,7 @@ def test_a_question_tells_an_agent_no_line_and_no_digest(shop: Shop, token: str)
     assert done.action.lines and json.loads(done.action.outcome_json)["changes"] == ["customers: 1 row updated"]
 
 
+@pytest.mark.promise(73)
 def test_a_refused_undo_tells_an_agent_no_row(shop: Shop, token: str) -> None:
     asked = shop.sql("UPDATE customers SET name = 'x' WHERE id = 1", token=token)
     done = asked.approve()

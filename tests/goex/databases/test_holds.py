@@ -110,6 +110,7 @@ async def desk(server: Postgres) -> AsyncIterator[Desk]:
         await app.close()
 
 
+@pytest.mark.promise(77)
 async def test_a_hold_that_nobody_asked_for_in_time_is_rolled_back(desk: Desk) -> None:
     before = desk.rows()
     done = await desk.carried_out(HELD)
@@ -181,6 +182,7 @@ async def test_a_sealed_vault_ends_nothing(desk: Desk) -> None:
     assert desk.state(done.id) is State.UNDONE
 
 
+@pytest.mark.promise(77)
 async def test_a_hold_outlives_the_servers_crash(desk: Desk, server: Postgres) -> None:
     before = desk.rows()
     done = await desk.carried_out(HELD)
@@ -192,6 +194,7 @@ async def test_a_hold_outlives_the_servers_crash(desk: Desk, server: Postgres) -
     assert [row[1] for row in desk.rows()] == ["sent", "sent", "paid", "paid"]
 
 
+@pytest.mark.promise(78)
 @pytest.mark.parametrize("policy", ["reversal", "versioning"])
 async def test_a_server_that_is_killed_while_it_runs_leaves_all_or_nothing(
     desk: Desk, server: Postgres, policy: UndoPolicy

@@ -110,6 +110,7 @@ def test_what_is_not_allowed_is_refused_before_anybody_is_asked(client: Client, 
     assert orders.count_documents({}) == 4
 
 
+@pytest.mark.promise(73)
 def test_an_agent_asks_and_is_told_nothing_of_the_plan(client: Client, orders: Any) -> None:
     token = client.daemon.add_agent("ada")
     asked = ask(client, '{"deleteMany": "orders", "filter": {"total": {"$gte": 30}}}', token=token)

@@ -44,6 +44,7 @@ def test_a_pair_that_doesnt_hold_is_refused_unasked_and_never_tried_again(shop: 
     assert [row[2] for row in shop.orders()] == [5, 7, 9, 11]
 
 
+@pytest.mark.promise(79)
 def test_a_pair_that_turns_out_wrong_is_rolled_back_and_the_rows_take_it_back(shop: Shop) -> None:
     """The undo leaves out one value, which no made-up row had."""
     shop.change("UPDATE orders SET total = 30 WHERE id = 1")

@@ -137,6 +137,7 @@ def prepared(shop: Served) -> int:
     return len(shop.look("XA RECOVER"))
 
 
+@pytest.mark.promise(77)
 def test_redo_of_a_held_change_holds_it_again(shop: Served) -> None:
     """Its words, its permission and what is said of it are a hold's; only a commit shows it to others."""
     before = shop.look()
@@ -200,6 +201,7 @@ def test_an_entry_that_holds_something_stays(shop: Served) -> None:
     assert shop.name not in shop.client.listed()
 
 
+@pytest.mark.promise(77)
 def test_a_held_change_outlives_the_daemon(shop: Served) -> None:
     daemon, before = shop.client.daemon, shop.look()
     done = shop.run(UPDATE, policy="versioning")
@@ -211,6 +213,7 @@ def test_a_held_change_outlives_the_daemon(shop: Served) -> None:
     assert [row[1] for row in shop.look()] == ["sent", "sent", "paid", "paid"]
 
 
+@pytest.mark.promise(78)
 def test_a_daemon_killed_while_it_ran_leaves_all_or_nothing(shop: Served) -> None:
     """A row is locked by somebody else, so that the statement waits when the daemon dies."""
     policy = "versioning" if shop.url.startswith("postgresql") else "reversal"
@@ -249,6 +252,7 @@ def test_a_user_that_may_do_too_much_is_refused(client: Client, kind: str, reque
     assert "root" not in client.listed()
 
 
+@pytest.mark.promise(72)
 def test_the_password_is_nowhere(shop: Served) -> None:
     """Not in what GoEx wrote, not in what it said, not in a process's arguments or environment."""
     daemon = shop.client.daemon

@@ -39,6 +39,7 @@ def test_a_change_is_shown_whole_and_undone_and_redone_exactly(shop: Shop) -> No
     assert shop.orders() == after
 
 
+@pytest.mark.promise(69)
 def test_what_a_cascade_reaches_is_a_permission_of_its_own(shop: Shop) -> None:
     before = shop.orders()
     asked = shop.sql("DELETE FROM customers WHERE id = 1")

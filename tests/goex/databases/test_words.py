@@ -75,6 +75,7 @@ def test_words_become_statements_that_are_shown_and_decided_on(shop: Shop, model
     assert not [value for value in ("violet", "amber", "jade", str(shop.file)) if value in sent]
 
 
+@pytest.mark.promise(73)
 def test_rows_that_were_read_are_never_told_to_the_model(shop: Shop, model: Model, server: FakeOpenAI) -> None:
     model.sql = ("SELECT secret FROM customers",)
     done = words(shop, "show the secret of every customer").approve()
@@ -115,6 +116,7 @@ def test_words_about_a_folder_become_a_program_that_is_asked_about(
     assert "a b.txt" in sent and "the-content-of-the-file" not in sent and str(folder) not in sent
 
 
+@pytest.mark.promise(73)
 def test_an_agent_cannot_have_names_of_files_told_to_a_model(
     daemon: Daemon, model: Model, server: FakeOpenAI, tmp_path: Path
 ) -> None:

@@ -59,6 +59,7 @@ def states(desk: Desk, *questions: Approval) -> list[str]:
 # ---- twins
 
 
+@pytest.mark.promise(19)
 async def test_identical_requests_stand_in_one_place_and_once_is_for_one(desk: Desk) -> None:
     twins = [await desk.asked() for _ in range(3)]
     (shown,) = desk.core.approvals.pending()
@@ -71,6 +72,7 @@ async def test_identical_requests_stand_in_one_place_and_once_is_for_one(desk: D
     assert desk.runtime.ran == [shown.action_id]
 
 
+@pytest.mark.promise(19)
 async def test_a_no_is_for_the_identical_ones_that_are_named_and_for_no_others(desk: Desk) -> None:
     first, second, third = [await desk.asked() for _ in range(3)]
     other = await desk.asked(program(1))
@@ -93,6 +95,7 @@ async def test_a_no_to_what_is_settled_settles_none_of_its_twins(desk: Desk) -> 
     assert states(desk, second) == ["pending"]
 
 
+@pytest.mark.promise(19)
 @pytest.mark.parametrize("choice", [Choice.SESSION, Choice.PERMANENT])
 async def test_a_standing_yes_runs_all_twins_each_once(desk: Desk, choice: Choice) -> None:
     twins = [await desk.asked() for _ in range(5)]
@@ -220,6 +223,7 @@ async def test_all_of_an_agent_or_of_a_session_is_denied_and_nothing_else(desk: 
 # ---- what a grant is held to
 
 
+@pytest.mark.promise(19)
 async def test_always_with_these_arguments_is_for_exactly_these(
     desk: Desk, needing: Callable[[Callable[[Action], tuple[Need, ...]]], None]
 ) -> None:
@@ -351,6 +355,7 @@ def _row_and_plan(desk: Desk, question: Approval) -> Any:
 # ---- what answers fill in
 
 
+@pytest.mark.promise(6)
 async def test_no_standing_yes_where_an_answer_fills_in_an_argument(
     desk: Desk, needing: Callable[[Callable[[Action], tuple[Need, ...]]], None]
 ) -> None:
@@ -372,6 +377,7 @@ async def test_no_standing_yes_where_an_answer_fills_in_an_argument(
     await desk.until(question.action_id, State.DONE)
 
 
+@pytest.mark.promise(6)
 async def test_actions_whose_references_stand_on_other_calls_are_no_twins(
     desk: Desk, needing: Callable[[Callable[[Action], tuple[Need, ...]]], None]
 ) -> None:

@@ -91,6 +91,7 @@ def test_what_was_unlocked_then_stays_granted(imported: Import, give: Callable[[
     assert changed(core, ROW, plan(need("get"))) == ""
 
 
+@pytest.mark.promise(20)
 def test_a_method_that_an_import_adds_is_not_covered(imported: Import, give: Callable[[Catalog, Need], Any]) -> None:
     core = give(imported(), need("get"))
     later = imported(more=method("things.more"))
@@ -132,6 +133,7 @@ def test_a_method_that_is_gone_is_not_covered(imported: Import, give: Callable[[
     assert not held(core, ROW, plan(need("get")))
 
 
+@pytest.mark.promise(20)
 def test_whoever_writes_the_catalogs_file_puts_nothing_under_a_grant(
     imported: Import, give: Callable[[Catalog, Need], Any], tmp_path: Path
 ) -> None:

@@ -82,6 +82,7 @@ def desk_with_account(desk: Desk) -> Desk:
     return desk
 
 
+@pytest.mark.promise(41)
 @pytest.mark.parametrize(
     ("promises", "does", "told"),
     [("token", "token", True), ("gateway", "gateway", True), (None, "gateway", True), (None, "token", True),
@@ -106,6 +107,7 @@ async def test_a_credential_that_opens_more_than_was_told_isnt_used(
     }  # fmt: skip
 
 
+@pytest.mark.promise(38)
 @pytest.mark.parametrize(
     ("before", "after", "good"),
     [

@@ -166,6 +166,7 @@ def need() -> Need:
     return Need(service="chat", account="work", scope="write", risk=Risk.WRITE, methods=("send",))
 
 
+@pytest.mark.promise(21)
 def test_a_permanent_grant_that_nobody_uses_ends(journal: Journal) -> None:
     clock = Clock()
     session = replace(LONG, id="g-9", width=Width.SESSION, session="s")
@@ -211,6 +212,7 @@ def test_without_a_limit_nothing_lapses(journal: Journal) -> None:
     assert made.matching("bot", (need(),)) and not made.forget_unused() and made.ends(LONG) == LONG.expires
 
 
+@pytest.mark.promise(21)
 @pytest.mark.parametrize("statement", ["uses = 7", "last_used = '2026-06-01T00:00:00.000000Z'", "id = 'g-2'"])
 def test_no_use_can_be_written(journal: Journal, edit: Edit, statement: str) -> None:
     """Else whoever can write the file could keep a grant from ending."""
@@ -253,6 +255,7 @@ def test_bounds_are_read_as_they_were_written(journal: Journal) -> None:
     assert again.grants() == (BOUND,)
 
 
+@pytest.mark.promise(21)
 def test_revoking_removes_exactly_what_is_named(journal: Journal) -> None:
     many = [replace(LONG, id=f"g-{n}", agent=f"bot-{n % 3}", service=f"s{n % 2}") for n in range(12)]
     made = lapsing(journal, Clock(), *many)

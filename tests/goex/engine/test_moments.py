@@ -59,6 +59,7 @@ def slow(desk: Desk) -> SlowRuntime:
     return made
 
 
+@pytest.mark.promise(23)
 async def test_a_rule_that_comes_while_it_is_looked_at_again_still_forbids(desk: Desk, slow: SlowRuntime) -> None:
     question = await desk.asked()
     desk.answer(question)
@@ -70,6 +71,7 @@ async def test_a_rule_that_comes_while_it_is_looked_at_again_still_forbids(desk:
     assert "never" in row.problem
 
 
+@pytest.mark.promise(23)
 async def test_a_grant_whose_time_ends_while_it_is_looked_at_again_isnt_used(desk: Desk, slow: SlowRuntime) -> None:
     question = await desk.asked()
     desk.answer(question)
@@ -94,6 +96,7 @@ async def test_a_cap_holds_also_for_actions_that_are_looked_at_again_together(de
     assert len(slow.ran) == 1
 
 
+@pytest.mark.promise(23)
 @pytest.mark.parametrize("choice", [Choice.ONCE, Choice.PERMANENT])
 async def test_a_yes_after_the_deadline_is_none_though_no_timer_has_fired(desk: Desk, choice: Choice) -> None:
     """As after a suspension, which a timer doesn't count."""
@@ -108,6 +111,7 @@ async def test_a_yes_after_the_deadline_is_none_though_no_timer_has_fired(desk: 
     assert not desk.core.ledger.grants(everything=True)
 
 
+@pytest.mark.promise(24)
 async def test_what_an_agent_had_asked_for_goes_when_it_is_removed(desk: Desk) -> None:
     """Whoever gets its name later isn't the one that asked."""
     desk.core.ledger.add_agent("bot", by="the person")
@@ -131,6 +135,7 @@ async def granted(desk: Desk, scope: str) -> Grant:
     return grant
 
 
+@pytest.mark.promise(23)
 @pytest.mark.parametrize("choice", [Choice.SESSION, Choice.PERMANENT])
 async def test_a_standing_yes_gives_nothing_back_that_was_revoked_meanwhile(desk: Desk, choice: Choice) -> None:
     """Its words were of what was missing then; what was revoked since isn't among them."""
@@ -155,6 +160,7 @@ async def test_a_standing_yes_gives_what_was_missing_and_no_more(desk: Desk) -> 
     assert [grant.scope for grant in desk.core.ledger.grants()] == ["other", "kept"]
 
 
+@pytest.mark.promise(24)
 async def test_a_name_that_is_given_again_has_none_of_the_grants_of_who_had_it(desk: Desk) -> None:
     desk.core.ledger.add_agent("bot", by="the person")
     await granted(desk, "run")
@@ -177,6 +183,7 @@ async def waiting_for_their_turn(desk: Desk, count: int) -> list[str]:
     return ids
 
 
+@pytest.mark.promise(23)
 async def test_what_waits_for_its_turn_doesnt_run_on_a_grant_that_was_revoked(desk: Desk) -> None:
     grant = await granted(desk, "run")
     first, second, third = await waiting_for_their_turn(desk, 3)
@@ -190,6 +197,7 @@ async def test_what_waits_for_its_turn_doesnt_run_on_a_grant_that_was_revoked(de
     assert desk.runtime.ran == [first]
 
 
+@pytest.mark.promise(23)
 @pytest.mark.parametrize("rule", [NEVER, ASKS])
 async def test_what_waits_for_its_turn_doesnt_run_against_a_rule_that_came(desk: Desk, rule: str) -> None:
     await granted(desk, "run")

@@ -30,6 +30,7 @@ def test_a_sessions_questions_stand_as_they_came() -> None:
     assert queue(*(waiting(id) for id in "cab")).order() == ("c", "a", "b")
 
 
+@pytest.mark.promise(17)
 def test_a_flood_of_one_agent_does_not_bury_anothers_single_question() -> None:
     flood = [waiting(f"a{n}", "flood") for n in range(500)]
     made = queue(*flood, waiting("one", "other"))

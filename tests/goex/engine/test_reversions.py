@@ -75,6 +75,7 @@ def test_among_equals_the_developers_comes_first_and_a_models_last() -> None:
     assert pin(note="words").hash == mine.hash
 
 
+@pytest.mark.promise(64)
 def test_one_that_failed_is_never_chosen_again(journal: Journal) -> None:
     reversions = loaded(journal)
     some, own = pin('when = { channel = "C0*" }'), of_catalog(CATALOG, CATALOG.method("slack.pins.add"))
@@ -145,6 +146,7 @@ ALTERATIONS = {
 }
 
 
+@pytest.mark.promise(64)
 @pytest.mark.parametrize("name", sorted(ALTERATIONS))
 def test_an_altered_table_is_not_believed_and_comes_back_from_the_journal(
     name: str, journal: Journal, tmp_path: Path
@@ -172,6 +174,7 @@ def test_an_altered_table_is_not_believed_and_comes_back_from_the_journal(
         assert known.standing(pair.hash) is known.standing(own.hash) is Standing.FAILED
 
 
+@pytest.mark.promise(64)
 def test_an_older_copy_of_the_tables_is_not_believed(journal: Journal, tmp_path: Path) -> None:
     reversions, pair = loaded(journal), pin()
     reversions.used(use(pair, Result.WORKED))

@@ -114,6 +114,7 @@ ALTERED = {
 }
 
 
+@pytest.mark.promise(14)
 @pytest.mark.parametrize("name", ALTERED)
 def test_altered_rules_permit_nothing_and_everything_is_asked(name: str, journal: Journal, clock: Clock) -> None:
     rules = loaded(journal, clock)
@@ -134,6 +135,7 @@ def test_altered_rules_permit_nothing_and_everything_is_asked(name: str, journal
     assert (came(again), came(loaded(journal, clock))) == ("allow", "allow")
 
 
+@pytest.mark.promise(14)
 def test_older_rules_that_are_put_back_are_not_believed(tmp_path: Path, journal: Journal, clock: Clock) -> None:
     rules = loaded(journal, clock)
     rules.apply({"a.cedar": BOT_LISTS}, by="ann")
@@ -146,6 +148,7 @@ def test_older_rules_that_are_put_back_are_not_believed(tmp_path: Path, journal:
     assert came(loaded(journal, clock)) == "ask"
 
 
+@pytest.mark.promise(14)
 def test_a_forged_hash_in_the_journal_helps_nobody(journal: Journal, clock: Clock) -> None:
     """Older rules, whose MAC is good, and the journal's newest hash made to fit them."""
     rules = loaded(journal, clock)
@@ -171,6 +174,7 @@ def test_rules_of_another_vault_are_not_believed(journal: Journal, clock: Clock)
 # ---- confinement and the breaker come first
 
 
+@pytest.mark.promise(15)
 def test_confinement_comes_before_any_rule(journal: Journal, clock: Clock) -> None:
     rules = loaded(journal, clock, confinement=Confinement(hosts=("example.org",)))
     rules.apply({"a.cedar": BOT_LISTS}, by="ann")
@@ -181,6 +185,7 @@ def test_confinement_comes_before_any_rule(journal: Journal, clock: Clock) -> No
 BREAKER = Breaker(denials=3, seconds=60, rest_seconds=600)
 
 
+@pytest.mark.promise(15)
 def test_after_many_denials_an_agent_rests_and_is_denied_at_once(journal: Journal, clock: Clock) -> None:
     rules = loaded(journal, clock, breaker=BREAKER)
     rules.apply({"a.cedar": BOT_LISTS}, by="ann")
@@ -208,6 +213,7 @@ def test_after_many_denials_an_agent_rests_and_is_denied_at_once(journal: Journa
     again.counts.refuse_resting("bot")
 
 
+@pytest.mark.promise(15)
 def test_the_person_wakes_an_agent_and_never_rests(journal: Journal, clock: Clock) -> None:
     rules = loaded(journal, clock, breaker=BREAKER)
     for _ in range(50):
@@ -306,6 +312,7 @@ async def test_asking_each_time_asks_despite_a_permanent_grant(desk: Desk) -> No
     assert facts(desk, question.action_id, "allow")["rules"] == ["each"]
 
 
+@pytest.mark.promise(14)
 async def test_a_forbid_that_comes_while_it_is_asked_wins_over_the_yes(desk: Desk) -> None:
     question = await desk.asked()
     applied(desk, NEVER)

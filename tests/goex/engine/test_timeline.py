@@ -59,6 +59,7 @@ CASES = [  # the earlier one, the later one, whether it then stands in the way
 ]
 
 
+@pytest.mark.promise(62)
 @pytest.mark.parametrize(("earlier", "later", "stands"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 async def test_a_later_action_stands_in_the_way_only_where_their_footprints_meet(
     desk: Desk, earlier: tuple[str, ...], later: tuple[str, ...], stands: bool
@@ -138,6 +139,7 @@ async def test_what_cannot_be_known_stands_in_the_way(desk: Desk, monkeypatch: p
     assert "isn't known" in await refused(desk, Revert(verb="undo", target=first))
 
 
+@pytest.mark.promise(62)
 async def test_only_the_person_disregards_what_came_later(desk: Desk) -> None:
     first, _ = await desk.done(on("/x")), await desk.done(on("/x"))
     with pytest.raises(Denied):

@@ -54,6 +54,7 @@ async def test_what_is_found_out_later_is_then_known(
     assert any(row.kind == "look" for row in desk.core.journal.rows(action_id=id))
 
 
+@pytest.mark.promise(63)
 async def test_what_is_still_not_known_stays_unknown(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     id = lost(desk)
     for found in (Settlement(outcome=None, evidence=("nobody answers",)), Unavailable("Nobody is there.")):

@@ -75,6 +75,7 @@ def test_without_the_key_the_chain_is_checked_but_not_called_authentic(folder: P
     assert not found.authenticated
 
 
+@pytest.mark.promise(80)
 @pytest.mark.parametrize(
     "statement",
     [
@@ -93,6 +94,7 @@ def test_an_edit_shows(folder: Path, statement: str) -> None:
     assert not opened(folder, None).verify().good
 
 
+@pytest.mark.promise(80)
 def test_a_cut_tail_shows(folder: Path) -> None:
     filled(folder)
     edit(folder, "delete from journal where number > 3")
@@ -111,6 +113,7 @@ def test_a_tail_that_is_cut_while_it_runs_shows(folder: Path) -> None:
     assert "should end at row 3" in found.problem
 
 
+@pytest.mark.promise(80)
 def test_one_row_more_than_the_head_says_was_forged(folder: Path) -> None:
     """Whoever knows how a row's hash is made can add one; its MAC they can't make."""
     filled(folder)
@@ -119,6 +122,7 @@ def test_one_row_more_than_the_head_says_was_forged(folder: Path) -> None:
         opened(folder)
 
 
+@pytest.mark.promise(80)
 @pytest.mark.parametrize("mac", ["none", "of another key", "of the row before", "of a number before"])
 def test_a_row_with_a_mac_that_is_not_its_own_was_forged(folder: Path, mac: str) -> None:
     filled(folder)
@@ -150,6 +154,7 @@ def test_a_row_that_we_wrote_and_no_head_tells_of_is_ours(folder: Path) -> None:
     assert (again.count, again.verify().good, again.head()[1]) == (6, True, True)
 
 
+@pytest.mark.promise(80)
 def test_a_longer_chain_of_before_a_restore_is_not_taken_for_this_one(folder: Path) -> None:
     """Both ends are ours; the head went another way at row 6."""
     filled(folder)
@@ -174,6 +179,7 @@ class Crash(BaseException):
     """The process ends here."""
 
 
+@pytest.mark.promise(80)
 @pytest.mark.parametrize("when", ["before the commit", "before the head", "after the head"])
 def test_a_crash_around_a_commit_of_several_rows_is_no_forgery(
     folder: Path, monkeypatch: pytest.MonkeyPatch, when: str
@@ -200,6 +206,7 @@ def test_a_crash_around_a_commit_of_several_rows_is_no_forgery(
     assert again.verify().good
 
 
+@pytest.mark.promise(80)
 def test_what_is_not_lasting_outlives_the_process_and_may_fall_to_a_power_failure(folder: Path) -> None:
     """Whatever the disk kept of what wasn't synced: the chain is whole, and reaches as far as what was."""
     journal = opened(folder)
@@ -256,6 +263,7 @@ def synced(folder: Path, *steps: str) -> list[list[str]]:
     return [[Path(file).name for file in re.findall(r"sync\(\d+<([^>]*)>", part)] for part in parts]
 
 
+@pytest.mark.promise(80)
 def test_what_is_lasting_is_synced_and_what_is_not_goes_with_the_next_that_is(folder: Path) -> None:
     filled(folder)
     steps = ('journal.append("note")', 'journal.append("note", lasting=False)', 'journal.append("note")')

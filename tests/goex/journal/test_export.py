@@ -141,6 +141,7 @@ def test_rows_that_come_meanwhile_are_not_in_it(journal: Journal) -> None:
     assert check(io.BytesIO(text)).last == ROWS
 
 
+@pytest.mark.promise(82)
 @given(st.data())
 def test_any_line_cut_moved_or_doubled_is_found(whole: bytes, data: st.DataObject) -> None:
     lines = whole.splitlines(keepends=True)
@@ -160,6 +161,7 @@ def test_any_line_cut_moved_or_doubled_is_found(whole: bytes, data: st.DataObjec
         check(io.BytesIO(b"".join(changed)))
 
 
+@pytest.mark.promise(82)
 @given(st.data())
 def test_any_byte_that_was_changed_or_cut_is_found(whole: bytes, data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(whole) - 1))
@@ -234,6 +236,7 @@ def test_a_row_taken_out_by_someone_who_makes_the_last_line_anew_is_found(whole:
             check(io.BytesIO(_ended(lines[0], rows, lines[-1])))
 
 
+@pytest.mark.promise(82)
 def test_a_chain_made_anew_is_found_by_a_head_that_is_known(whole: bytes) -> None:
     """And only so: that is what the head is for."""
     lines = [json.loads(line) for line in whole.splitlines()]

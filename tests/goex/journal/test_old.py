@@ -32,6 +32,7 @@ def edit(folder: Path, statement: str) -> None:
     connection.close()
 
 
+@pytest.mark.promise(81)
 def test_it_verifies_before_and_after_it_grows(folder: Path) -> None:
     journal = opened(folder)
     found = journal.verify()
@@ -137,6 +138,7 @@ def test_what_was_allowed_and_never_ran_called_nothing(folder: Path) -> None:
     assert (use.uses, use.methods) == (3, {"chat.postMessage"})
 
 
+@pytest.mark.promise(81)
 @pytest.mark.parametrize(
     "statement",
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,6 +28,7 @@ def test_the_oldest_have_room_and_the_rest_is_counted() -> None:
     assert shown(board) == (["q0", "q2", "q3", "q4"], 5)
 
 
+@pytest.mark.promise(26)
 def test_agents_take_turns() -> None:
     board = Board()
     for number in range(50):

@@ -67,6 +67,7 @@ NOT_BY_A_CLICK = {
 }
 
 
+@pytest.mark.promise(25)
 @pytest.mark.parametrize("name", NOT_BY_A_CLICK)
 def test_no_click_allows(name: str) -> None:
     assert card.question(approval()).allows  # the control
@@ -138,6 +139,7 @@ TRICKS = (
 hostile = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=80) | st.sampled_from(TRICKS)
 
 
+@pytest.mark.promise(26)
 @given(lines=st.lists(hostile, max_size=4), agent=hostile, account=hostile, scope=hostile)
 def test_foreign_text_stays_text(lines: list[str], agent: str, account: str, scope: str) -> None:
     needs = [pb.NeedView(service="x", account=account, scope=scope)]
@@ -158,6 +160,7 @@ def test_foreign_text_stays_text(lines: list[str], agent: str, account: str, sco
     assert not set("<>&") & set(made.title)
 
 
+@pytest.mark.promise(25)
 @given(lines=st.lists(hostile, min_size=1, max_size=6))
 def test_what_a_click_allows_is_there_whole(lines: list[str]) -> None:
     made = card.question(approval(lines=lines))

@@ -18,6 +18,7 @@ from tests.support.journey import Journey, decide
 pytestmark = pytest.mark.docker
 
 
+@pytest.mark.promise(25)
 def test_a_read_is_allowed_once_by_a_click(
     daemon: Daemon, desktop: Desktop, notifying: Notifying, notes: NotesService, token: str
 ) -> None:
@@ -53,6 +54,7 @@ def test_deny_denies(daemon: Daemon, desktop: Desktop, notifying: Notifying, tok
     assert not notifying.of("opened")
 
 
+@pytest.mark.promise(25)
 @pytest.mark.parametrize(
     ("request_", "labels", "label"),
     [
@@ -93,6 +95,7 @@ def test_what_a_click_may_not_settle_opens_the_terminal(
     notifying.until("settled", state="withdrawn")
 
 
+@pytest.mark.promise(25)
 def test_a_click_on_the_body_decides_nothing(
     daemon: Daemon, desktop: Desktop, notifying: Notifying, token: str, terminal: Path
 ) -> None:
@@ -112,6 +115,7 @@ def test_a_click_on_the_body_decides_nothing(
     assert not daemon.person("Grants", pb.GrantsRequest()).grants
 
 
+@pytest.mark.promise(25)
 def test_nobody_answers_and_the_daemon_says_no(
     daemon: Daemon, desktop: Desktop, notifying: Notifying, token: str
 ) -> None:

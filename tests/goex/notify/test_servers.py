@@ -19,6 +19,7 @@ from tests.support.journey import Journey
 pytestmark = pytest.mark.docker
 
 
+@pytest.mark.promise(25)
 def test_a_click_that_comes_too_soon_allows_nothing(
     daemon: Daemon, desktop: Desktop, notifying: Notifying, token: str
 ) -> None:
@@ -72,6 +73,7 @@ def test_a_server_that_comes_late_is_waited_for(daemon: Daemon, desktop: Desktop
             desktop.start_server()
 
 
+@pytest.mark.promise(25)
 def test_a_forged_click_is_no_click(daemon: Daemon, desktop: Desktop, notifying: Notifying, token: str) -> None:
     """Any program on the session bus can send the signal; only the server's own counts."""
     journey = Journey(daemon, read(tag=["forged"]), token=token)
@@ -89,6 +91,7 @@ def test_a_forged_click_is_no_click(daemon: Daemon, desktop: Desktop, notifying:
     assert journey.finished().action.state == "denied"
 
 
+@pytest.mark.promise(26)
 def test_hostile_text_stays_text(daemon: Daemon, desktop: Desktop, notifying: Notifying, token: str) -> None:
     """Markup, line breaks, bidirectional overrides, colours: servers take it without complaint."""
     hostile = (
@@ -105,6 +108,7 @@ def test_hostile_text_stays_text(daemon: Daemon, desktop: Desktop, notifying: No
     assert "pango" not in said
 
 
+@pytest.mark.promise(25)
 def test_what_is_cut_is_said_and_no_click_allows_it(
     daemon: Daemon, desktop: Desktop, notifying: Notifying, token: str, terminal: Path
 ) -> None:
@@ -143,6 +147,7 @@ def test_the_same_again_is_counted_and_each_is_allowed_by_itself(
     assert third.finished().action.state == "denied"
 
 
+@pytest.mark.promise(26)
 def test_a_flood_is_summed_up_and_hides_no_other_agent(
     daemon: Daemon, desktop: Desktop, notifying: Notifying, token: str, terminal: Path
 ) -> None:

@@ -24,6 +24,7 @@ def normal(written: str) -> str:
     return "".join(sorted(written.replace(" ", "")))
 
 
+@pytest.mark.promise(52)
 @pytest.mark.parametrize("sample", [*PYTHON, *LARGER, *SHELL], ids=lambda sample: sample.name.replace(" ", "-"))
 def test_the_calls_of_a_program_are_found_and_nothing_else(sample: Sample) -> None:
     found = find(sample.language, sample.program, Catalog.bundled(), sample.services)  # type: ignore[arg-type]
@@ -76,6 +77,7 @@ colour = "string"
 """
 
 
+@pytest.mark.promise(52)
 def test_what_could_be_two_methods_is_none() -> None:
     catalog = Catalog.of([manifest.load(TWINS, file="twins.toml")])
     program = "import requests\nrequests.post('https://twins.example.org/things/7', json={})\n"
@@ -116,6 +118,7 @@ def test_accounts_say_where_a_service_is() -> None:
     assert elsewhere.calls == () and elsewhere.unknown
 
 
+@pytest.mark.promise(52)
 @pytest.mark.parametrize(
     "program",
     [

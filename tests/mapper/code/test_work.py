@@ -52,6 +52,7 @@ def lines(program: tuple[str, Callable[[int], str]], n: int) -> tuple[int, Seen]
     return count, seen
 
 
+@pytest.mark.promise(16)
 @pytest.mark.parametrize("name", LINEAR)
 def test_twice_as_long_takes_twice_the_work(name: str) -> None:
     language, made = LINEAR[name]

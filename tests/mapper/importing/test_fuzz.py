@@ -70,6 +70,7 @@ CHILD = """
 """
 
 
+@pytest.mark.promise(12)
 @pytest.mark.parametrize(
     ("first", "count"), [(0, 150), pytest.param(0, 10_000, marks=[pytest.mark.thorough, pytest.mark.timeout(3600)])]
 )

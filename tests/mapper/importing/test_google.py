@@ -259,6 +259,7 @@ def test_what_is_the_main_one_already_stays_that(versions: str, kept: str, main:
     assert "+".join(names.main_versions(about, (kept,))) == main
 
 
+@pytest.mark.promise(12)
 def test_the_plain_name_stays_with_the_version_that_has_it(folder: Path, db: Path) -> None:
     """A grant on `drive` must not come to mean another version because a newer document was imported."""
     named(folder, db, ("drive", "v2"))

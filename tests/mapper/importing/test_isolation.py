@@ -124,6 +124,7 @@ EDITS = {
 }
 
 
+@pytest.mark.promise(12)
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
 def test_a_row_that_cant_be_read_disables_its_service_alone(tmp_path: Path, edit: str) -> None:
     """As an older import left it: another service is mapped to, listed and called; this one says its name."""
@@ -169,6 +170,7 @@ def test_work_that_multiplies_is_counted(monkeypatch: pytest.MonkeyPatch) -> Non
     assert issubclass(TooMuch, Exception) and not issubclass(TooMuch, BadPart)
 
 
+@pytest.mark.promise(12)
 def test_a_document_that_doesnt_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_index: None) -> None:
     """The reader's process is stopped, so that it can't answer: it is killed, and the import says so."""
     monkeypatch.setattr(apart, "SECONDS", 0.0001)

@@ -76,6 +76,7 @@ def test_the_bundled_gets_say_what_they_do() -> None:
             assert change_in(method.name, method.path, (method.description,), (), asked) <= method.risk, method.id
 
 
+@pytest.mark.promise(12)
 def test_an_imported_get_is_asked_for_as_what_it_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(install, "rebuild", lambda *_: None)
     get = {"responses": {"200": {"description": "ok"}}}

@@ -103,6 +103,7 @@ BREAKERS = [
 ]
 
 
+@pytest.mark.promise(13)
 @settings(deadline=None, max_examples=300)
 @given(
     st.dictionaries(

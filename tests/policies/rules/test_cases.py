@@ -7,6 +7,7 @@ import pytest
 from tests.policies.rules.table import Case, cases, decided, rules
 
 
+@pytest.mark.promise(13)
 @pytest.mark.parametrize("case", cases(), ids=lambda case: f"{case.line}")
 def test_the_table(case: Case) -> None:
     came, by, reason = decided(case)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -78,6 +79,7 @@ def rank(decision: Decision) -> int:
 widths = st.lists(st.sampled_from(list(Width)), max_size=3)
 
 
+@pytest.mark.promise(13)
 @SLOW
 @given(names, requests, widths)
 def test_no_grant_widens_a_forbid(chosen: list[str], asked: Any, given_: list[Width]) -> None:
@@ -89,6 +91,7 @@ def test_no_grant_widens_a_forbid(chosen: list[str], asked: Any, given_: list[Wi
         assert granted == alone
 
 
+@pytest.mark.promise(13)
 @SLOW
 @given(names, requests, st.lists(st.sampled_from([Width.SESSION, Width.PERMANENT]), min_size=1, max_size=3))
 def test_no_standing_grant_answers_a_rule_that_asks(chosen: list[str], asked: Any, given_: list[Width]) -> None:
@@ -100,6 +103,7 @@ def test_no_standing_grant_answers_a_rule_that_asks(chosen: list[str], asked: An
         assert not isinstance(decision, Allow)
 
 
+@pytest.mark.promise(13)
 @SLOW
 @given(names, requests, st.randoms(use_true_random=False))
 def test_the_order_of_rules_never_matters(chosen: list[str], asked: Any, random: Any) -> None:
@@ -130,6 +134,7 @@ def test_adding_a_forbid_or_an_ask_never_allows_more(chosen: list[str], added: s
     )
 
 
+@pytest.mark.promise(13)
 @SLOW
 @given(names, st.sampled_from(NAMES), requests)
 def test_adding_a_permit_never_overrides_a_forbid_or_an_ask(chosen: list[str], added: str, asked: Any) -> None:
@@ -179,6 +184,7 @@ def one_by_one(chosen: list[str], question: Question) -> tuple[Effect | None, fr
     return None, frozenset()
 
 
+@pytest.mark.promise(13)
 @SLOW
 @given(names, requests)
 def test_an_answer_is_the_same_by_slice_by_the_whole_set_and_rule_by_rule(chosen: list[str], asked: Any) -> None:
@@ -219,6 +225,7 @@ TARGETS: tuple[Mapping[str, Any], ...] = (
 )
 
 
+@pytest.mark.promise(13)
 @settings(SLOW, max_examples=400)
 @given(HEADS, st.sampled_from(["permit", "forbid"]), st.sampled_from(TARGETS), st.sampled_from(["bot", "helper"]))
 def test_a_rule_that_could_apply_is_never_left_out(head: Any, effect: str, target: Any, agent: str) -> None:
@@ -237,6 +244,7 @@ def test_a_rule_that_could_apply_is_never_left_out(head: Any, effect: str, targe
 attributes = st.text(st.characters(codec="ascii", categories=["L", "N", "P"]), min_size=1, max_size=12)
 
 
+@pytest.mark.promise(13)
 @SLOW
 @given(st.sampled_from(methods), attributes)
 def test_an_attribute_that_is_not_there_denies(method: str, attribute: str) -> None:

@@ -29,6 +29,7 @@ def came(rules: str, case: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
     return outcome(decide(request, grants, RuleBook.of({"a.cedar": rules}, CATALOG), now))[:2]
 
 
+@pytest.mark.promise(13)
 def test_a_call_that_is_forbidden_is_not_made_again_either() -> None:
     assert came(NO_CALLS, POST) == ("deny", ("no-posts",))
     assert came(NO_CALLS, {**POST, "kind": "redo"}) == ("deny", ("no-posts",))
@@ -75,6 +76,7 @@ def test_who_gets_something_however_it_is_written(arguments: dict[str, Any], fou
     assert bool(guessed_recipients(arguments)[0]) == bool(found)
 
 
+@pytest.mark.promise(13)
 @pytest.mark.parametrize("value", [[{"id": "eve"}], 17, {"room": {"id": "eve"}}])
 def test_nobody_is_reached_past_the_confinement_by_how_they_are_written(value: Any) -> None:
     request, _, _ = read({"call": MAIL, "arguments": {"to": value, "body": "x"}}, CATALOG)

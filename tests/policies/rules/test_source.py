@@ -92,6 +92,7 @@ DEEP = {
 }
 
 
+@pytest.mark.promise(13)
 @pytest.mark.parametrize("name", DEEP)
 def test_deep_and_long_rules_never_end_the_process(name: str) -> None:
     """Each depth is either read and judged, or refused with words; the process ends by itself."""

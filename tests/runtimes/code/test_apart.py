@@ -46,6 +46,7 @@ def sent(made: Plan, account: Account, method: str, target: str, body: object = 
     return read.kind if isinstance(read, No) else ""
 
 
+@pytest.mark.promise(51)
 @pytest.mark.parametrize(
     ("made", "account", "target", "own", "others"),
     [

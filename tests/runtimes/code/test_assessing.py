@@ -45,6 +45,7 @@ OTHERS: dict[str, Any] = {
 }
 
 
+@pytest.mark.promise(56)
 @pytest.mark.parametrize("what", OTHERS)
 def test_whatever_differs_is_another_digest(what: str) -> None:
     assert digest(OTHERS[what](), agent="scout") != digest(plan(POST), agent="scout")
@@ -56,6 +57,7 @@ def test_the_same_is_the_same_digest_also_from_the_journal() -> None:
     assert digest(plan_from_json(plan_to_json(first)), agent="scout") == digest(first, agent="scout")
 
 
+@pytest.mark.promise(56)
 def test_each_field_of_each_rule_is_in_the_digest() -> None:
     """What the gateway will be told is what was decided on: no field of a rule can change without another digest."""
     whole = plan_to_json(plan(POST))
@@ -110,6 +112,7 @@ def test_a_body_that_flows_through_unread_is_said() -> None:
     assert said not in "\n".join(plan(POST).lines)
 
 
+@pytest.mark.promise(56)
 def test_the_program_is_never_let_go_of_a_grant_for_these_arguments() -> None:
     assert set(bindable(plan(POST))) - set(freeable(plan(POST))) == {"program_sha256", "language"}
     grants = grants_of(Choice.ARGUMENTS, plan(POST), ("channel",))
@@ -240,6 +243,7 @@ def test_a_method_that_can_t_be_called_through_goex_can_t_be_named() -> None:
     assert plan(POST, catalog=catalog).resolved["permits"] == []
 
 
+@pytest.mark.promise(56)
 def test_a_grant_for_a_program_is_none_for_it_with_methods_named() -> None:
     """Naming a method frees what the same text is otherwise held to."""
     program = "import slack_sdk\nc = slack_sdk.WebClient(token='x')\n" + "".join(

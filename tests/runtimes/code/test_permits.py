@@ -247,6 +247,7 @@ def test_the_gateway_takes_the_rules_of_every_method_that_comes_with_goex(name: 
         assert opened.rules
 
 
+@pytest.mark.promise(51)
 @pytest.mark.parametrize(
     ("schema", "good", "bad"),
     [
@@ -280,6 +281,7 @@ def test_the_forms_of_a_rule_reach_the_gateway_as_they_were_shown() -> None:
     assert plan_from_json(plan_to_json(GatewayPlan(action_id="a", rules=(permit.rule,)))).rules == (permit.rule,)
 
 
+@pytest.mark.promise(51)
 def test_a_path_that_another_verb_has_is_not_an_id() -> None:
     service = CATALOG.service("github")
     get = service.methods["issues.get"]

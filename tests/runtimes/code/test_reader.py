@@ -47,6 +47,7 @@ async def test_a_process_reads_what_is_read_here() -> None:
     assert len(seen.requests) == 40
 
 
+@pytest.mark.promise(16)
 async def test_one_that_takes_too_long_is_refused_and_its_process_is_gone() -> None:
     with pytest.raises(InvalidInput, match="more time or memory") as caught:
         await Reader(seconds=1.0).read("shell", SLOW)

@@ -162,6 +162,7 @@ def test_an_answer_without_what_undo_needs_stops_all_of_it() -> None:
     assert set(back.stuck) == {0}
 
 
+@pytest.mark.promise(57)
 def test_a_request_whose_body_flowed_through_unread_stops_all_of_it() -> None:
     flowed = kept((POST, {"ok": True, "channel": "C0OPS", "ts": "1700000001.000100"}), whole=False)
     back = reversed_(MADE, flowed, context(SLACK, GITHUB), CATALOG, NoReversions())

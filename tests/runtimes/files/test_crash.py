@@ -266,6 +266,7 @@ def test_killed_while_it_is_taken_back(scenes: Callable[[int], Scene], verb: str
         assert not scene.leftovers()
 
 
+@pytest.mark.promise(66)
 def test_a_disk_that_fails_to_sync_loses_nothing(
     scenes: Callable[[int], Scene], points: Points, monkeypatch: pytest.MonkeyPatch
 ) -> None:

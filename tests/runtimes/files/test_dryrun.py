@@ -197,6 +197,7 @@ def test_a_difference_applied_to_the_one_side_gives_the_other(one: list[str], tw
 # ---- what it touches
 
 
+@pytest.mark.promise(28)
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     tree=st.lists(_DEED, max_size=20),
@@ -366,6 +367,7 @@ async def test_what_a_killed_daemon_left_goes_at_the_next_start(owned: Path, sta
     await runtime(state).reap()
 
 
+@pytest.mark.promise(28)
 @pytest.mark.parametrize("folder_of", ["owned", "roots"])
 def test_killed_in_the_middle_the_folder_is_untouched_and_a_start_clears(
     folder_of: str, request: pytest.FixtureRequest, state: Path
@@ -498,6 +500,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.promise(28)
 @pytest.mark.parametrize("folder_of", ["owned", "roots"])
 @pytest.mark.parametrize("what", HOSTILE)
 async def test_a_hostile_program_reaches_the_copy_alone(

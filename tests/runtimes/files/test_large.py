@@ -86,6 +86,7 @@ async def test_git_lfs_itself_finds_it_right_and_finds_damage(owned: Path, state
     assert found.returncode != 0 and "corrupt" in found.stdout + found.stderr
 
 
+@pytest.mark.promise(66)
 async def test_a_damaged_or_missing_large_content_is_refused_and_nothing_is_touched(owned: Path, state: Path) -> None:
     (owned / "big").write_bytes(os.urandom(SIZE))
     way = Way(runtime(state, large=LARGE), owned, "rm big")

@@ -145,6 +145,7 @@ def fixing() -> Iterator[list[Path]]:
         subprocess.run(["chattr", "-i", str(path)], check=False)
 
 
+@pytest.mark.promise(66)
 @pytest.mark.parametrize("place_of_it", ["file", "folder"])
 async def test_what_nobody_may_change_is_refused_before_anything_is_touched(
     owned: Path, state: Path, fixing: list[Path], place_of_it: str

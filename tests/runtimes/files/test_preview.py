@@ -44,6 +44,7 @@ def applying(made: FilesRuntime, folder: Path, preview: str, program: str = PROG
     return way
 
 
+@pytest.mark.promise(67)
 async def test_exactly_what_was_previewed_is_applied_and_undone(folder: Path, state: Path) -> None:
     made = runtime(state)
     before = photo(folder)
@@ -68,6 +69,7 @@ async def test_exactly_what_was_previewed_is_applied_and_undone(folder: Path, st
     assert photo(folder) == after
 
 
+@pytest.mark.promise(67)
 async def test_a_folder_that_changed_since_is_refused_and_nothing_is_touched(folder: Path, state: Path) -> None:
     made = runtime(state)
     found = await previewed(made, folder)

@@ -29,6 +29,7 @@ def used(state: Path) -> int:
     return Quota(snapshots=state / "snapshots", most=0).used()
 
 
+@pytest.mark.promise(66)
 async def test_beyond_the_quota_nothing_runs_and_no_undo_is_lost(owned: Path, state: Path) -> None:
     made = runtime(state, quota=3 * MB)
     (owned / "a").write_bytes(os.urandom(2 * MB))
@@ -50,6 +51,7 @@ async def test_beyond_the_quota_nothing_runs_and_no_undo_is_lost(owned: Path, st
     assert used(state) < 3 * MB
 
 
+@pytest.mark.promise(66)
 async def test_what_is_undone_makes_room_the_oldest_first_and_the_journal_hears_of_it(place: Path, state: Path) -> None:
     made = runtime(state, quota=5 * MB)
     ways = []
@@ -139,6 +141,7 @@ async def test_a_collection_needs_little_more_than_what_there_is(tight: Path, ow
     assert photo(owned) == after
 
 
+@pytest.mark.promise(66)
 async def test_a_collection_that_finds_no_room_loses_nothing(tight: Path, owned: Path) -> None:
     made = runtime(tight / "state")
     (owned / "kept").write_bytes(os.urandom(5 * MB))

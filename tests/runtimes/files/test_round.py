@@ -88,6 +88,7 @@ def folder(request: pytest.FixtureRequest) -> Path:
     return Path(request.getfixturevalue(request.param))
 
 
+@pytest.mark.promise(58)
 async def test_undo_and_redo_restore_exactly(folder: Path, state: Path) -> None:
     furnish(folder)
     before = photo(folder)
@@ -109,6 +110,7 @@ async def test_undo_and_redo_restore_exactly(folder: Path, state: Path) -> None:
     assert photo(folder) == before
 
 
+@pytest.mark.promise(60)
 async def test_someone_else_s_change_is_a_conflict_and_nothing_is_touched(folder: Path, state: Path) -> None:
     furnish(folder)
     way = Way(runtime(state), folder, PROGRAM)

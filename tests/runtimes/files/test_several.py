@@ -87,6 +87,7 @@ async def test_the_plan_names_each_and_each_is_a_need_of_its_own(folders: list[P
     assert footprint.writes == {f"files{folder}" for folder in folders}
 
 
+@pytest.mark.promise(67)
 async def test_a_change_in_one_refuses_all_and_touches_none(folders: list[Path], state: Path) -> None:
     found = way(runtime(state), folders)
     assert (await found.do()).ok
@@ -183,6 +184,7 @@ async def test_a_folder_that_fails_half_way_brings_the_others_back(
     assert photos(folders) == after
 
 
+@pytest.mark.promise(67)
 @pytest.mark.parametrize("verb", ["undo", "redo"])
 def test_killed_between_the_folders_it_is_finished_by_running_it_again(place: Path, state: Path, verb: str) -> None:
     pair = [place / "docs", place / "photos", place / "music"]

@@ -64,6 +64,7 @@ def test_the_sieve_lets_nothing_through_that_is_an_echo(name: str, which: str) -
             assert sieve.may_hold(data)
 
 
+@pytest.mark.promise(54)
 @pytest.mark.parametrize("which", ["token", "json", "unicode", "bytes"])
 @pytest.mark.parametrize("name", ENCODINGS)
 @settings(max_examples=12, deadline=None)
@@ -93,6 +94,7 @@ def test_every_cut_in_two_and_every_byte_alone(name: str) -> None:
     assert len(byte_by_byte) == len(data)
 
 
+@pytest.mark.promise(54)
 @pytest.mark.parametrize("which", ["token", "json", "unicode", "bytes"])
 @pytest.mark.parametrize("name", ["percent", "html, hex", "json, every character", "hex", "base64 in lines"])
 def test_a_wait_anywhere_before_and_in_an_echo(name: str, which: str) -> None:
@@ -165,6 +167,7 @@ def test_the_beginning_of_an_echo_waits_and_something_else_after_it_frees_it() -
     assert one.feed(b"?\n") + one.flush() == TOKEN[:9] + b"?\n"
 
 
+@pytest.mark.promise(54)
 @pytest.mark.parametrize("run", [b"\\", b"25", b" ", b"-", b"0"])
 @pytest.mark.parametrize("times", [100, 60_000])
 @pytest.mark.parametrize("place", [4, len(TOKEN) // 2])

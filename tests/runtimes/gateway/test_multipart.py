@@ -273,6 +273,7 @@ def test_a_key_is_a_key_however_far_its_colon_is(size: int) -> None:
         assert all(one is None for one in found) == passes
 
 
+@pytest.mark.promise(53)
 def test_a_placeholder_is_found_across_pieces() -> None:
     policy = RulePolicy(PLAN)
     admission = policy.admit(asked("PUT /api/files/a?mode=safe", W, "Transfer-Encoding: chunked"))

@@ -37,6 +37,7 @@ def test_good_ones_open() -> None:
     check_opening(GatewayPlan(action_id="a1", code=True), [], NOW)
 
 
+@pytest.mark.promise(51)
 @pytest.mark.parametrize(
     ("changes", "says"),
     [

@@ -75,6 +75,7 @@ def test_what_is_allowed_leaves_with_the_credential_in_its_place() -> None:
     assert (ready.passed.rule, ready.passed.query, ready.passed.size) == ("rule-0", (("pretty", "1"),), 28)
 
 
+@pytest.mark.promise(53)
 def test_the_placeholder_chooses_the_account() -> None:
     home = judge("POST /api/messages", bearer(HOME), body=b'{"channel":"H1"}')
     assert dressed(home, HOME)[1]["Authorization"] == f"Bearer {SECRETS[HOME]}"
@@ -249,6 +250,7 @@ REFUSED: list[tuple[str, str, tuple[str, ...], bytes | None, str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.promise(51)
 @pytest.mark.parametrize(
     ("kind", "line", "headers", "body", "content_type"),
     REFUSED,
@@ -294,6 +296,7 @@ def test_what_is_allowed_passes(line: str, headers: tuple[str, ...], body: bytes
     assert isinstance(judge(line, *headers, body=body, kind=content_type), Ready)
 
 
+@pytest.mark.promise(51)
 @pytest.mark.parametrize(
     "held", [{"fields": {"channel": ("C1",)}}, {"query": {"channel": ("C1",)}}, {"closed": ("channel",)}], ids=str
 )
@@ -421,6 +424,7 @@ def test_a_known_field_is_not_taken_for_a_closed_one() -> None:
     assert isinstance(judge("POST /api/messages", W, body=b'{"userName":"a"}', plan=plan), No)
 
 
+@pytest.mark.promise(51)
 def test_a_path_is_the_more_exact_method_s() -> None:
     def found(line: str, *rules: Rule, mark: str = W) -> bool:
         return isinstance(admit(line, mark, plan=replace(PLAN, rules=rules)), Admission)
@@ -457,6 +461,7 @@ def test_a_batch_that_was_allowed_by_name_passes() -> None:
     assert isinstance(admit("POST /api/things/batch", W, plan=replace(PLAN, rules=(one,))), Admission)
 
 
+@pytest.mark.promise(51)
 def test_a_path_leaves_as_it_was_matched() -> None:
     for path in ("a%2Fb", "%61%2fb"):
         assert dressed(judge(f"DELETE /api/messages/{path}", W))[0] == "/api/messages/a%2Fb"

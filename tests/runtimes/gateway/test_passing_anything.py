@@ -9,6 +9,7 @@ import json
 import re
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -65,6 +66,7 @@ requests = given(
 twice = example(GOOD[0], [("body", 12, 0, '1","channel":"C9')], [], bearer(), "")
 
 
+@pytest.mark.promise(51)
 def test_what_passes_is_within_its_rule(thorough: bool) -> None:
     size = settings(max_examples=20_000 if thorough else 400, deadline=None)
     size(twice(requests(is_within_its_rule)))()

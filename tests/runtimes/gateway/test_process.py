@@ -167,6 +167,7 @@ async def test_many_opens_at_once_share_one_process(tmp_path: Path, upstream: Up
         _ = client.ca_pem
 
 
+@pytest.mark.promise(33)
 async def test_the_end_of_the_daemon_is_its_end(tmp_path: Path, upstream: Up) -> None:
     """The daemon is killed, so that nothing but the kernel closes its end."""
     script = """
@@ -209,6 +210,7 @@ async def test_it_lives_apart_from_the_terminal_and_hides_its_memory(client: Gat
     assert "NoNewPrivs:\t1" in status
 
 
+@pytest.mark.promise(32)
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root to become another user")
 async def test_its_own_user_cannot_read_its_memory() -> None:
     """Two processes of one unprivileged user: only the hardened one is closed to a third. It can still mint leaves."""

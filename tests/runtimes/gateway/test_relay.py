@@ -159,6 +159,7 @@ def _echoes() -> dict[str, bytes]:
     }
 
 
+@pytest.mark.promise(54)
 @pytest.mark.parametrize("how", ["whole", "byte chunks", "gzip", "gzip members", "deflate", "until the end"])
 async def test_no_echo_comes_through(tmp_path: Path, how: str) -> None:
     echoes = list(_echoes().values())
@@ -273,6 +274,7 @@ async def test_an_answer_beyond_the_rule_s_bytes_is_cut(tmp_path: Path) -> None:
     assert "longer than 1000000 bytes" in watch.exchanges[0].failed
 
 
+@pytest.mark.promise(54)
 async def test_a_bomb_is_cut_and_takes_no_memory(tmp_path: Path) -> None:
     packer = zlib.compressobj(9, wbits=31)
     bomb = b"".join([packer.compress(bytes(2**20)) for _ in range(200)]) + packer.flush()
@@ -340,6 +342,7 @@ async def test_a_slow_reader_slows_the_server(tmp_path: Path) -> None:
         tls.close()
 
 
+@pytest.mark.promise(57)
 async def test_the_daemon_has_to_take_note(tmp_path: Path) -> None:
     async with relayed(answering(OK), tmp_path) as (box, watch, said):
         watch.refuse_sending = True
@@ -490,6 +493,7 @@ async def test_a_server_that_another_authority_vouches_for_gets_nothing(tmp_path
         assert other[2].heads == []
 
 
+@pytest.mark.promise(53)
 async def test_an_address_in_a_header_is_passed_where_a_rule_has_it(tmp_path: Path) -> None:
     """One may be a credential by itself: an upload's session, a signed address."""
     cases: list[tuple[str, str, str]] = [

@@ -87,6 +87,7 @@ def secrets_in(server: Server) -> list[str]:
     return found
 
 
+@pytest.mark.promise(53)
 async def test_two_accounts_on_one_host_by_their_placeholders(ca: TestCA, tmp_path: Path) -> None:
     async with ruled(ca, tmp_path) as (box, watch, seen, origin):
         url = f"{origin}/api/messages"
@@ -164,6 +165,7 @@ def said(container: Container, raw: bytes, origin: Origin) -> int:
         return response.status
 
 
+@pytest.mark.promise(51)
 async def test_raw_requests_that_a_rule_does_not_have_never_arrive(ca: TestCA, tmp_path: Path) -> None:
     async with ruled(ca, tmp_path) as (box, watch, seen, origin):
         auth = f"Authorization: Bearer {MARKS[WORK]}".encode()

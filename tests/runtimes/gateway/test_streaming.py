@@ -26,6 +26,7 @@ def service_fixture() -> Iterator[Upstream]:
         yield service
 
 
+@pytest.mark.promise(54)
 @pytest.mark.parametrize("way", ["read", "write"])
 async def test_memory_stays_while_a_large_body_flows(
     client: GatewayClient, service: Upstream, way: str, thorough: bool

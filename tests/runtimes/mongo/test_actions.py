@@ -132,6 +132,7 @@ async def test_the_order_of_keys_in_what_is_inserted_is_kept(server: Server, gro
     assert '"$numberLong": "2"' in exact(made)
 
 
+@pytest.mark.promise(75)
 @pytest.mark.parametrize("how", ["changed", "removed", "order of keys", "type of a number", "key taken"])
 async def test_what_somebody_else_changed_since_is_refused_and_nothing_is_touched(
     server: Server, ground: Ground, how: str

@@ -56,6 +56,7 @@ def roles(*named: str, privileges: tuple[dict[str, Any], ...] = ()) -> dict[str,
     }
 
 
+@pytest.mark.promise(71)
 @pytest.mark.parametrize("role", sorted(connecting._TOO_MUCH))
 def test_users_who_may_do_everything_are_refused(role: str) -> None:
     with pytest.raises(Unsupported, match="may do too much") as refused:
@@ -125,6 +126,7 @@ def test_nobody_there() -> None:
         connect(entry("mongodb://127.0.0.1:1/shop"), PASSWORD, Limits())
 
 
+@pytest.mark.promise(72)
 def test_a_refused_login_quotes_no_password(nx: Nx) -> None:
     with pytest.raises(GoexError) as refused:
         connect(entry(f"mongodb://app@127.0.0.1:{nx.port}/shop"), PASSWORD, Limits())

@@ -84,6 +84,7 @@ def shape(documents: Documents) -> list[tuple[str, int]]:
     return sorted((key[0], len(raw)) for key, raw in documents.items())
 
 
+@pytest.mark.promise(78)
 @pytest.mark.parametrize("transactions", [True, False])
 async def test_a_crash_at_every_point_of_an_action(transactions: bool) -> None:
     count, after = await whole(transactions)
@@ -118,6 +119,7 @@ async def test_a_crash_at_every_point_of_an_action(transactions: bool) -> None:
     assert ends == ({"done", "nothing"} if transactions else {"part", "nothing"})
 
 
+@pytest.mark.promise(78)
 @pytest.mark.parametrize("verb", ["undo", "redo"])
 @pytest.mark.parametrize("unique", [False, True])
 @pytest.mark.parametrize("transactions", [True, False])
@@ -325,6 +327,7 @@ async def test_what_can_not_be_known_now_is_said_and_known_later(monkeypatch: py
     assert found is not None and not found.touched and server.all() == before
 
 
+@pytest.mark.promise(78)
 @pytest.mark.parametrize("ends", [True, False])
 async def test_a_commit_under_way_can_not_slip_past_the_probe(ends: bool) -> None:
     """The process died after it had sent the commit, and the server hadn't come to it when the probe looked."""

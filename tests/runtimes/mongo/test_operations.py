@@ -102,6 +102,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.promise(70)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_is_not_listed_is_refused(name: str) -> None:
     with pytest.raises((Unsupported, InvalidInput)):

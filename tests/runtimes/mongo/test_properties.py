@@ -108,6 +108,7 @@ def filled(transactions: bool, store: dict[int, dict[str, Any]]) -> tuple[Server
     return server, Ground(connect=server.backend)
 
 
+@pytest.mark.promise(75)
 @pytest.mark.parametrize("transactions", [True, False])
 def test_undo_and_redo_of_anything(transactions: bool, thorough: bool) -> None:
     ran: list[bool] = []

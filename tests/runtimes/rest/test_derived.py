@@ -194,6 +194,7 @@ def test_one_call_is_always_taken_back_or_refused(
         assert to.state() == before
 
 
+@pytest.mark.promise(65)
 @settings(max_examples=60, deadline=None)
 @given(one=CALLS)
 def test_a_third_partys_change_in_between_stays(one: Any, catalog: Catalog, tmp_path_factory: Any) -> None:
@@ -239,6 +240,7 @@ class Boards(Notes):
         return 201 if hit.method == "POST" else 200, {"id": "b1", "name": self.boards["b1"]}
 
 
+@pytest.mark.promise(65)
 @pytest.mark.parametrize("cards", [[], ["somebody else's"]], ids=["empty", "filled"])
 def test_what_others_put_into_it_isnt_deleted_with_it(cards: list[str], tmp_path: Path) -> None:
     (tmp_path / "boards.json").write_text(json.dumps(document("boards")))

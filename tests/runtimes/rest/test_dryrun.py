@@ -60,6 +60,7 @@ WHOLE: dict[str, ApiCalls] = {
 }
 
 
+@pytest.mark.promise(28)
 @pytest.mark.parametrize("what", WHOLE)
 async def test_what_is_shown_is_what_the_service_gets(
     what: str, runtime: RestRuntime, slack: FakeSlack, slack_bench: Bench

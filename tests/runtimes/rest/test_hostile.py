@@ -53,6 +53,7 @@ async def execute(runtime: RestRuntime, bench: Bench, action: Any) -> tuple[Any,
     return plan, await runtime.execute(plan, context)
 
 
+@pytest.mark.promise(46)
 @pytest.mark.parametrize("kind", ["traversal", "object", "reference", "bool"])
 async def test_a_weird_id_never_becomes_part_of_a_request(
     runtime: RestRuntime, github: FakeGitHub, github_bench: Bench, kind: str
@@ -98,6 +99,7 @@ async def test_an_answer_without_what_undo_needs_makes_no_undo(
         await runtime.assess_revert(Revert(verb="undo", target="a1"), plan, slack_bench.context("a1"))
 
 
+@pytest.mark.promise(46)
 async def test_what_an_answer_adds_is_never_called(runtime: RestRuntime, slack: FakeSlack, slack_bench: Bench) -> None:
     """Links, calls and instructions in an answer stay text."""
     slack.override = lambda hit: (200, {"ok": True, "members": [], "next": f"{slack.url}/chat.delete", "calls": [{}]})

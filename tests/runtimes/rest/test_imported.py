@@ -329,6 +329,7 @@ def plan(catalog: Catalog, folder: Path, name: str, /, **arguments: Any) -> Plan
     return assess_calls(calls((f"things.{name}", arguments)), context, catalog, Profile(), "sha256:x")
 
 
+@pytest.mark.promise(12)
 def test_the_person_sees_that_a_service_was_imported(catalog: Catalog, tmp_path: Path) -> None:
     assert [
         line
@@ -337,6 +338,7 @@ def test_the_person_sees_that_a_service_was_imported(catalog: Catalog, tmp_path:
     ]
 
 
+@pytest.mark.promise(12)
 def test_a_post_that_calls_itself_a_read_is_asked_for_like_a_change(tmp_path: Path) -> None:
     """Whoever can import could call any change a read, which its person's account allows with less."""
     peek = method("things.query", "POST", "v1/things:batchDelete")

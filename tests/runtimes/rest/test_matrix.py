@@ -98,6 +98,7 @@ async def test_a_message_that_someone_redacted_is_a_conflict(runtime: RestRuntim
     assert any("removed already" in line for line in conflict.value.difference)
 
 
+@pytest.mark.promise(60)
 async def test_a_message_that_someone_edited_is_a_conflict_and_stays(runtime: RestRuntime, room: Room) -> None:
     plan, outcome = await run(runtime, room.bench, room.say("hello"))
     event = outcome.results[0]["body"]["event_id"]

@@ -106,6 +106,7 @@ def test_no_standing_grant_deletes_or_shares_by_itself(wanted: Risk, granted: Ri
     assert not isinstance(decided(assess(wanted, granted, tmp_path), granted), Allow)
 
 
+@pytest.mark.promise(11)
 @pytest.mark.parametrize("tried", [risk for risk in Risk if risk is not Risk.READ])
 def test_an_action_for_reading_can_not_change_anything(tried: Risk, tmp_path: Path) -> None:
     """The container of an allowed read sends another method of the same service: the gateway has no such request."""

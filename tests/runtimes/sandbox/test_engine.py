@@ -145,6 +145,7 @@ def test_what_the_engine_says_is_escaped_and_shortened() -> None:
     assert refused(error)
 
 
+@pytest.mark.promise(49)
 def test_a_runtime_is_honoured_or_refused() -> None:
     with pytest.raises(SandboxFailed, match="runsc, which Docker doesn't have"):
         require_runtime("runsc", {"runc": {}}, with_socket=False)

@@ -83,6 +83,7 @@ async def run(sandbox: DockerSandbox, job: Job) -> Result:
     return await sandbox.run(job, PROFILE)
 
 
+@pytest.mark.promise(48)
 @pytest.mark.docker
 async def test_one_that_waits_holds_nothing_of_any_action(sandbox: DockerSandbox, tmp_path: Path) -> None:
     job = Job(
@@ -105,6 +106,7 @@ async def test_one_that_waits_holds_nothing_of_any_action(sandbox: DockerSandbox
     assert b"first" not in looked.stdout and b"kept" not in looked.stdout and b"note" not in looked.stdout
 
 
+@pytest.mark.promise(48)
 @pytest.mark.docker
 async def test_it_serves_one_job_and_is_gone(sandbox: DockerSandbox, tmp_path: Path) -> None:
     await ready(sandbox)
@@ -152,6 +154,7 @@ ATTACKS = {
 }
 
 
+@pytest.mark.promise(48)
 @pytest.mark.docker
 @pytest.mark.parametrize("attack", ATTACKS, ids=list(ATTACKS))
 async def test_a_job_cannot_forge_its_own_end(sandbox: DockerSandbox, attack: str) -> None:
@@ -180,6 +183,7 @@ print("then", flush=True)
 """
 
 
+@pytest.mark.promise(48)
 @pytest.mark.docker
 @pytest.mark.parametrize("said", [b"\x05", FORGED])
 async def test_a_job_that_says_that_it_ends_has_ended(sandbox: DockerSandbox, said: bytes) -> None:
@@ -205,6 +209,7 @@ async def test_all_that_was_printed_before_the_end_is_there(sandbox: DockerSandb
     assert (len(result.stdout), len(result.stderr), result.exit_code) == (15_000, 4_000, 0)
 
 
+@pytest.mark.promise(48)
 @pytest.mark.docker
 async def test_what_a_job_leaves_running_is_ended_with_it(sandbox: DockerSandbox) -> None:
     code = (
@@ -264,6 +269,7 @@ async def test_folders_on_another_file_system_start_cold(sandbox_image: str, tmp
         shared.rmdir()
 
 
+@pytest.mark.promise(48)
 @pytest.mark.docker
 async def test_another_folder_or_user_is_never_bound_late(sandbox: DockerSandbox, tmp_path: Path) -> None:
     work = tmp_path / "work"
@@ -277,6 +283,7 @@ async def test_another_folder_or_user_is_never_bound_late(sandbox: DockerSandbox
     assert sandbox.waiting(PROFILE) == 1
 
 
+@pytest.mark.promise(48)
 @pytest.mark.docker
 async def test_whose_it_is_is_noted_before_anything_of_the_action_is_in_it(
     sandbox: DockerSandbox, tmp_path: Path
@@ -299,6 +306,7 @@ async def test_whose_it_is_is_noted_before_anything_of_the_action_is_in_it(
     await later.close()
 
 
+@pytest.mark.promise(48)
 @pytest.mark.docker
 async def test_one_that_was_bound_is_never_bound_again(sandbox: DockerSandbox) -> None:
     await ready(sandbox)
@@ -326,6 +334,7 @@ async def test_a_burst_is_served_and_nothing_is_left(sandbox: DockerSandbox, tmp
     assert not list((tmp_path / "waiting").glob("*"))
 
 
+@pytest.mark.promise(48)
 @pytest.mark.docker
 async def test_an_action_killed_while_its_container_is_made_never_begins(
     sandbox: DockerSandbox, tmp_path: Path
@@ -344,6 +353,7 @@ async def test_an_action_killed_while_its_container_is_made_never_begins(
     await first
 
 
+@pytest.mark.promise(48)
 @pytest.mark.docker
 async def test_whoever_made_it_is_gone_and_so_is_the_job(sandbox: DockerSandbox, tmp_path: Path) -> None:
     await ready(sandbox)

@@ -17,6 +17,7 @@ def place(url: str, *, private: bool = False) -> Place:
     return place_of(account)
 
 
+@pytest.mark.promise(71)
 @pytest.mark.parametrize(
     ("host", "private", "well"),
     [

@@ -77,6 +77,7 @@ def test_a_secret_that_comes_back_in_other_clothes_is_not_shown(hostile: Hostile
 # ---- silence about scopes
 
 
+@pytest.mark.promise(38)
 async def test_a_server_that_never_states_scopes_is_not_said_to_hold_anything(
     hostile: Hostile, live_vault: Vault
 ) -> None:
@@ -186,6 +187,7 @@ async def test_a_token_of_the_login_before_is_not_leased_for_the_next(hostile: H
 # ---- what is left after logging out
 
 
+@pytest.mark.promise(42)
 async def test_taking_back_revokes_narrowed_tokens_too(hostile: Hostile, live_vault: Vault) -> None:
     narrow = answer(tokens(access_token=f"{CANARY}-narrow", refresh_token=f"{CANARY}-r2"))
     whole = answer(tokens(scope="notes.read notes.write", refresh_token=f"{CANARY}-r3"))
@@ -226,6 +228,7 @@ async def test_taking_back_waits_for_a_renewal_and_takes_back_what_it_brought(
     assert told[0] == f"{CANARY}-renewed"
 
 
+@pytest.mark.promise(42)
 async def test_taking_back_finds_an_answer_that_came_after_sealing(hostile: Hostile, live_vault: Vault) -> None:
     asked, go = threading.Event(), threading.Event()
 
@@ -306,6 +309,7 @@ with socket.socket(family) as link:
 """
 
 
+@pytest.mark.promise(36)
 @pytest.mark.skipif(os.geteuid() != 0 or sys.platform != "linux", reason="only root can be somebody else")
 @pytest.mark.parametrize("six", ["", "6"])
 def test_another_user_of_this_machine_cannot_answer_a_login(hostile: Hostile, six: str) -> None:

@@ -44,6 +44,7 @@ def test_the_browser_begins_with_pkce_state_and_nonce(server: OidcServer) -> Non
     login.cancel(), other.cancel()
 
 
+@pytest.mark.promise(36)
 def test_the_server_wants_the_verifier(server: OidcServer) -> None:
     login = begin(server, "notes.read")
     login._verifier = Secret("v" * 64)  # what whoever stole the code would have

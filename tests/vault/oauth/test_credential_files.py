@@ -125,6 +125,7 @@ async def lease(keeper: Keeper, *scopes: str) -> Lease:
     return await keeper.lease("notes", "work", action_id="a1", expires=soon(), scopes=scopes)
 
 
+@pytest.mark.promise(55)
 async def test_a_service_accounts_token_is_asked_for_with_the_actions_scopes_alone(
     endpoint: TokenServer, live_vault: Vault, keeper: Keeper
 ) -> None:
@@ -179,6 +180,7 @@ async def test_a_refusal_quotes_nothing_that_was_signed(
     assert "PRIVATE" not in repr(refused.value)
 
 
+@pytest.mark.promise(55)
 async def test_googles_own_library_reads_the_stand_in_and_gets_the_placeholder(
     endpoint: TokenServer, live_vault: Vault, keeper: Keeper, tmp_path: Path
 ) -> None:
@@ -203,6 +205,7 @@ async def test_googles_own_library_reads_the_stand_in_and_gets_the_placeholder(
     assert (found.token, found.service_account_email) == (PLACEHOLDER, EMAIL)
 
 
+@pytest.mark.promise(55)
 async def test_a_persons_refresh_token_stays_in_the_daemon(
     endpoint: TokenServer, live_vault: Vault, keeper: Keeper, tmp_path: Path
 ) -> None:
@@ -255,12 +258,14 @@ def lent(text: bytes, secret: str) -> Lease:
     return Lease(action_id="a", account=account, secret=Secret(secret), expires=soon(), file=file)
 
 
+@pytest.mark.promise(55)
 def test_a_secret_that_stands_there_again_unmarked_is_stood_in_for_too() -> None:
     given = lent(b"token = [[secret:hunter2hunter2]]\nurl = https://me:hunter2hunter2@host/\n", "hunter2hunter2")
     handed = credentials.handed((given,), {("notes", "work"): "PLACE"})
     assert handed.files == {"credential": "token = PLACE\nurl = https://me:PLACE@host/\n"}
 
 
+@pytest.mark.promise(55)
 def test_a_secret_that_stands_there_again_in_another_writing_is_not_handed_out() -> None:
     given = lent(b"token = [[secret:hunter2hunter2]]\nauth = bWU6aHVudGVyMmh1bnRlcjI=\n", "hunter2hunter2")
     with pytest.raises(InvalidInput, match="a second time") as refused:
@@ -274,6 +279,7 @@ async def test_a_file_that_only_leads_to_tokens_is_never_lent_itself(endpoint: T
         live_vault.lease("notes", "work", action_id="a", expires=soon())
 
 
+@pytest.mark.promise(55)
 @pytest.mark.parametrize(
     ("data", "error"),
     [

@@ -147,6 +147,7 @@ async def test_an_error_with_a_good_status_is_an_error(hostile: Hostile) -> None
         grants.refresh(token_set(hostile), http())
 
 
+@pytest.mark.promise(37)
 async def test_a_server_that_is_down_is_asked_once_for_all_who_wait(hostile: Hostile, live_vault: Vault) -> None:
     hostile.replies["/token"] = answer(b"", status=503)
     keeper = connect(live_vault, token_set(hostile).stale())
@@ -234,6 +235,7 @@ async def test_a_server_that_ignores_the_scopes_is_found_out(hostile: Hostile, l
     assert len(hostile.visits) == before  # and not asked again
 
 
+@pytest.mark.promise(38)
 async def test_silence_about_scopes_is_not_taken_for_narrowing(hostile: Hostile, live_vault: Vault) -> None:
     hostile.replies["/token"] = answer(tokens(scope=None))
     given = await lease(connect(live_vault, token_set(hostile)), "notes.read")
@@ -416,6 +418,7 @@ def begun(provider: Provider, wanted: str = "notes.read", client: Client = GOEX)
     return CodeLogin.begin(provider, client, scopes(wanted), quick())
 
 
+@pytest.mark.promise(36)
 def test_another_state_neither_ends_nor_wins_a_login(hostile: Hostile) -> None:
     hostile.replies["/token"] = answer(tokens())
     login = begun(hostile.provider())
@@ -427,6 +430,7 @@ def test_another_state_neither_ends_nor_wins_a_login(hostile: Hostile) -> None:
     assert [each.form["code"] for each in hostile.asked("/token")] == ["ours"]
 
 
+@pytest.mark.promise(36)
 def test_a_second_answer_neither_ends_nor_wins_a_login(hostile: Hostile) -> None:
     hostile.replies["/token"] = answer(tokens())
     login = begun(hostile.provider())
@@ -444,6 +448,7 @@ def test_parameters_that_come_twice_are_not_an_answer(hostile: Hostile) -> None:
     login.cancel()
 
 
+@pytest.mark.promise(36)
 @pytest.mark.parametrize("said", [{"iss": "https://other.example.org"}, {"iss": ""}, {}])
 def test_an_answer_of_another_issuer_is_a_mix_up(hostile: Hostile, said: dict[str, str]) -> None:
     login = begun(hostile.provider(iss_in_answer=True))
@@ -460,6 +465,7 @@ def test_an_issuer_that_says_more_than_it_promised_is_held_to_it(hostile: Hostil
         login.wait(5)
 
 
+@pytest.mark.promise(36)
 def test_one_server_does_not_get_anothers_code(server: OidcServer, hostile: Hostile) -> None:
     """The mix-up attack: a login at the attacker's server is sent on to the honest one, which answers the person."""
     attacker = hostile.provider(authorization_endpoint=discover(server.issuer, http()).authorization_endpoint)
@@ -495,6 +501,7 @@ def test_a_dead_token_endpoint_stores_nothing(hostile: Hostile) -> None:
     assert len(hostile.asked("/token")) == 1  # a code is good once
 
 
+@pytest.mark.promise(36)
 def test_without_pkce_there_is_no_login(hostile: Hostile) -> None:
     with pytest.raises(GoexError, match="PKCE"):
         begun(hostile.provider(pkce_methods=("plain",)))

@@ -121,6 +121,7 @@ async def test_scopes_that_the_login_lacks_are_the_persons_to_add(
     assert len(server.asked()) == before and live_vault.live_leases() == ()
 
 
+@pytest.mark.promise(37)
 async def test_many_leases_are_one_flight(server: OidcServer, live_vault: Vault, keeper: Keeper) -> None:
     tokens = connect(live_vault, log_in(server, ALL))
     keep(live_vault, tokens.stale())

@@ -105,6 +105,7 @@ async def test_killed_between_the_servers_rotation_and_its_answer(path: Path, ho
     assert kept(vault).refresh.reveal().decode() == endpoint.given[-1] and kept(vault).pending is None
 
 
+@pytest.mark.promise(37)
 async def test_without_a_grace_period_the_person_is_told_why(path: Path, hostile: Hostile) -> None:
     endpoint = prepare(path, hostile, grace=0)
     endpoint.pause = 5
@@ -117,6 +118,7 @@ async def test_without_a_grace_period_the_person_is_told_why(path: Path, hostile
     assert "goex auth login notes" in caught.value.next_step
 
 
+@pytest.mark.promise(37)
 @pytest.mark.slow
 async def test_killed_at_any_moment(path: Path, hostile: Hostile) -> None:
     """With a server that takes the last token once more, no kill loses a login, and what is kept is always whole."""

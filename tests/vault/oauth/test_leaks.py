@@ -75,6 +75,7 @@ def hides(text: str, *words: str) -> None:
         assert word and word not in text
 
 
+@pytest.mark.promise(39)
 @pytest.mark.parametrize("what", GARBAGE)
 async def test_errors_show_nothing(
     hostile: Hostile, live_vault: Vault, everything_logged: pytest.LogCaptureFixture, what: str
@@ -116,6 +117,7 @@ def test_a_login_that_fails_shows_nothing(
     hides(everything_logged.text, *words)
 
 
+@pytest.mark.promise(39)
 @pytest.mark.parametrize("cut", [slice(None), slice(0, 20), slice(8, None)])
 def test_what_a_server_repeats_is_not_shown(hostile: Hostile, cut: slice) -> None:
     client = Client(client_id="goex", client_secret=Secret(f"{CANARY}-client-secret"))
@@ -188,6 +190,7 @@ def in_memory(word: str) -> list[Secret]:
     return [each for each in gc.get_objects() if type(each) is Secret and word.encode() in each.reveal()]
 
 
+@pytest.mark.promise(39)
 async def test_a_sealed_vault_leaves_no_token_in_memory(hostile: Hostile, live_vault: Vault) -> None:
     """Neither of what was leased and narrowed, nor of what failed."""
     word = uuid4().hex  # other tests' tokens may still lie about

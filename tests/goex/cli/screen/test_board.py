@@ -36,6 +36,7 @@ def test_nothing_can_be_decided_without_a_selection_or_a_daemon() -> None:
     assert "away" in board.why_not(10.0, TODAY, allow=False)
 
 
+@pytest.mark.promise(27)
 @pytest.mark.parametrize("allow", [True, False])
 def test_a_key_counts_only_after_a_moment(allow: bool) -> None:
     board = ready()
@@ -144,6 +145,7 @@ EVENTS = st.lists(
 )
 
 
+@pytest.mark.promise(27)
 @given(EVENTS, st.sampled_from(["", "a", "b", "c"]))
 def test_nothing_but_the_person_ever_selects(happened: list[tuple[str, str, int]], chosen: str) -> None:
     board = Board(connected=True)

@@ -70,6 +70,7 @@ async def test_once_is_asked_again_in_words_and_then_told(daemon: Daemon, socket
     assert (decided.approve, decided.width, decided.digest) == (True, "once", "d" * 64)
 
 
+@pytest.mark.promise(27)
 @pytest.mark.parametrize("keys", [("enter",), ("escape",), ("n",), ("x",), ("o",), ("space",)])
 async def test_whatever_else_is_pressed_in_the_dialog_allows_nothing(
     daemon: Daemon, socket: Path, keys: tuple[str, ...]
@@ -102,6 +103,7 @@ async def test_keys_that_were_pressed_before_it_stood_there_count_for_nothing(da
         assert daemon.decided == []
 
 
+@pytest.mark.promise(27)
 async def test_what_does_not_fit_is_allowed_only_after_its_end_was_there(daemon: Daemon, socket: Path) -> None:
     daemon.pending.clear()
     daemon.ask(lines=LONG)
@@ -417,6 +419,7 @@ def everywhere(shown: pb.Approval, text: str) -> None:
                     setattr(need, field.name, text)
 
 
+@pytest.mark.promise(26)
 async def test_hostile_text_in_every_field_is_only_text(daemon: Daemon, socket: Path) -> None:
     shown = daemon.pending[0]
     everywhere(shown, HOSTILE)
@@ -455,6 +458,7 @@ async def test_hostile_text_in_every_field_is_only_text(daemon: Daemon, socket: 
         harmless()
 
 
+@pytest.mark.promise(26)
 @pytest.mark.parametrize("field", ["agent", "risk", "lines", "intent"])
 async def test_hostile_text_in_the_queue_is_only_text(daemon: Daemon, socket: Path, field: str) -> None:
     shown = daemon.pending[0]

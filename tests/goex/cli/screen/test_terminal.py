@@ -174,6 +174,7 @@ def test_a_daemon_that_is_killed_is_waited_for(folder: Path, sandbox_image: str)
         assert view.state == "denied"
 
 
+@pytest.mark.promise(27)
 def test_nothing_of_the_environment_presses_keys_or_logs(daemon: Daemon, folder: Path) -> None:
     journey = Journey(daemon, shell(folder, "echo done > made"))
     id = journey.asked().id
@@ -196,6 +197,7 @@ def test_nothing_of_the_environment_presses_keys_or_logs(daemon: Daemon, folder:
     journey.leave()
 
 
+@pytest.mark.promise(27)
 def test_what_was_typed_before_it_stood_there_is_thrown_away(daemon: Daemon, folder: Path) -> None:
     journey = Journey(daemon, shell(folder, "echo done > made"))
     id = journey.asked().id

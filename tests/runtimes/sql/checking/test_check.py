@@ -29,6 +29,7 @@ def one(text: str, dialect: Dialect) -> Statement:
     return statement
 
 
+@pytest.mark.promise(68)
 @DIALECTS
 def test_hostile_sql_is_refused_with_a_reason(dialect: Dialect) -> None:
     let_through, crashed = [], []
@@ -44,6 +45,7 @@ def test_hostile_sql_is_refused_with_a_reason(dialect: Dialect) -> None:
     assert not crashed
 
 
+@pytest.mark.promise(68)
 @DIALECTS
 def test_what_is_made_anew_is_made_into_itself(dialect: Dialect) -> None:
     for text in _lines(allowed, dialect):
@@ -200,6 +202,7 @@ def test_a_string_says_after_it_what_it_said_before(value: str, dialect: Dialect
     assert list(strings) == [said]
 
 
+@pytest.mark.promise(68)
 @pytest.mark.parametrize(
     ("made", "dialect"),
     [

@@ -71,6 +71,7 @@ def _count_fits(statement: Statement, counted: int, written: int, dialect: Diale
     return counted == written
 
 
+@pytest.mark.promise(68)
 def test_what_is_let_through_means_the_same_to_postgresql(postgres: Postgres) -> None:
     made = postgres.make(*MADE[Dialect.POSTGRESQL])
     with made.connect() as connection:
@@ -93,6 +94,7 @@ def test_what_is_let_through_means_the_same_to_postgresql(postgres: Postgres) ->
         _compare(Dialect.POSTGRESQL, allowed.EVERYWHERE.strip() + allowed.POSTGRESQL, fresh)
 
 
+@pytest.mark.promise(68)
 @pytest.mark.skipif(find_server() is None, reason="no MariaDB: run make services")
 def test_what_is_let_through_means_the_same_to_mariadb() -> None:
     with MariaDb() as server, server.connect() as connection:
@@ -126,6 +128,7 @@ def test_what_is_let_through_means_the_same_to_mariadb() -> None:
         _compare(Dialect.MARIADB, allowed.EVERYWHERE.strip() + allowed.MARIADB, fresh)
 
 
+@pytest.mark.promise(68)
 def test_what_is_let_through_means_the_same_to_sqlite() -> None:
     @contextmanager
     def fresh() -> Iterator[Run]:
@@ -148,6 +151,7 @@ def test_what_is_let_through_means_the_same_to_sqlite() -> None:
     _compare(Dialect.SQLITE, allowed.EVERYWHERE.strip() + allowed.SQLITE, fresh)
 
 
+@pytest.mark.promise(69)
 def test_sqlite_itself_finds_no_table_or_column_that_isnt_in_the_uses() -> None:
     """Its authorizer is told of everything that a statement would touch: all of it has to be in what `check` says."""
     seen: set[tuple[str, str, str]] = set()
@@ -187,6 +191,7 @@ def test_sqlite_itself_finds_no_table_or_column_that_isnt_in_the_uses() -> None:
     assert looked > 100
 
 
+@pytest.mark.promise(69)
 def test_postgresql_asks_for_no_privilege_that_isnt_in_the_uses(postgres: Postgres) -> None:
     """Each statement runs as a role that may do what `check` says that it does, column by column, and nothing else."""
     made = postgres.make(*MADE[Dialect.POSTGRESQL])
@@ -227,6 +232,7 @@ _CHANCE = {"random", "gen_random_uuid", "clock_timestamp", "timeofday"}
 _GRAMMAR = {"coalesce", "nullif", "greatest", "least", "grouping", "all", "any", "some", "row", "trim"}
 
 
+@pytest.mark.promise(69)
 def test_postgresql_calls_no_listed_function_one_that_changes_something(postgres: Postgres) -> None:
     names = sorted(FUNCTIONS[Dialect.POSTGRESQL])
     with postgres.make().connect() as connection:

@@ -36,6 +36,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.promise(75)
 @pytest.mark.parametrize("which", sorted(CHANGES))
 def test_undo_refuses_and_touches_nothing(base: Base, which: str) -> None:
     base.run(FAMILY)
@@ -164,6 +165,7 @@ def test_commit_of_what_somebody_ended_is_a_conflict(base: Base) -> None:
     assert base.dump() == before
 
 
+@pytest.mark.promise(73)
 def test_data_errors_tell_no_data(base: Base) -> None:
     base.run(FAMILY)
     base.run("INSERT INTO p VALUES (77, 4242, 'needle'); ALTER TABLE p ADD CONSTRAINT k CHECK (u < 5000)")

@@ -117,6 +117,7 @@ CASES = [
 ]
 
 
+@pytest.mark.promise(78)
 @pytest.mark.parametrize(("policy", "step", "how"), CASES)
 def test_every_point(base: Base, policy: Policy, step: str, how: How, thorough: bool) -> None:
     base.run(TABLES)
@@ -184,6 +185,7 @@ def after_strike(
             assert not session.revert(job, "undo").reached
 
 
+@pytest.mark.promise(77)
 def test_held_rows_are_named_as_ours_after_a_restart(base: Base) -> None:
     base.run(TABLES)
     before = base.dump()
@@ -209,6 +211,7 @@ def test_held_rows_are_named_as_ours_after_a_restart(base: Base) -> None:
     assert base.dump() == before and base.held() == []
 
 
+@pytest.mark.promise(77)
 def test_a_rollback_of_what_was_held_outlives_a_kill_right_after_it() -> None:
     """With a server that really writes: it flushes its log at a commit, and for a rollback only once a second."""
     if find_server() is None:

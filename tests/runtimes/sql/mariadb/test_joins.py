@@ -143,6 +143,7 @@ def base(server: MariaDb) -> Iterator[Base]:
         yield Base(server, name, "goex")
 
 
+@pytest.mark.promise(75)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("policy", ["reversal", "versioning"])
 def test_a_join_is_taken_back_and_done_again(base: Base, form: str, policy: str) -> None:

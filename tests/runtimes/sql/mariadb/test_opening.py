@@ -24,6 +24,7 @@ def over_tcp(base: Base, **more: str) -> Place:
     return replace(base.place, socket="", host="127.0.0.1", port=base.server.port, **more)  # type: ignore[arg-type]
 
 
+@pytest.mark.promise(71)
 def test_tls_is_verified(base: Base) -> None:
     for host in ("127.0.0.1", "localhost"):
         at = wire(base, replace(over_tcp(base, ca_pem=base.server.ca_pem), host=host))
@@ -65,6 +66,7 @@ def test_a_plain_connection_is_for_this_machine(base: Base) -> None:
     at.close()
 
 
+@pytest.mark.promise(72)
 def test_no_error_tells_the_password(base: Base) -> None:
     for place in (replace(base.place, user="x"), replace(base.place, database="x"), over_tcp(base)):
         with pytest.raises(Unavailable) as refused:
@@ -88,6 +90,7 @@ SET GLOBAL tx_isolation = 'REPEATABLE-READ';
 """
 
 
+@pytest.mark.promise(71)
 def test_the_servers_settings_change_nothing(base: Base) -> None:
     base.run("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, s VARCHAR(20), at TIMESTAMP NULL)")
     base.run(HOSTILE)

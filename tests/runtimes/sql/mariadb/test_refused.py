@@ -162,6 +162,7 @@ def test_what_points_here_from_elsewhere_keeps_undo_from_taking_a_row_out(base: 
     assert base.run("SELECT * FROM t") == []
 
 
+@pytest.mark.promise(75)
 def test_triggers_have_to_be_visible(base: Base, mariadb: MariaDb) -> None:
     base.run("CREATE TABLE t (id INT PRIMARY KEY, a INT)")
     mariadb.run("CREATE OR REPLACE USER few@'%' IDENTIFIED BY '" + PASSWORD + "'")
@@ -174,6 +175,7 @@ def test_triggers_have_to_be_visible(base: Base, mariadb: MariaDb) -> None:
     few.survey("DELETE FROM t")
 
 
+@pytest.mark.promise(71)
 @pytest.mark.parametrize(
     "right",
     ["SUPER", "FILE", "PROCESS", "RELOAD", "SELECT", "CREATE USER", "SET USER", "REPLICATION SLAVE", "ALL PRIVILEGES"],

@@ -98,12 +98,14 @@ async def _try(sandbox: DockerSandbox, dialect: Dialect, pairs: list[tuple[str, 
     return found
 
 
+@pytest.mark.promise(79)
 @pytest.mark.docker
 async def test_pairs_on_sqlite(sandbox: DockerSandbox, sandbox_image: str) -> None:
     assert await _try(sandbox, S, RIGHT) == [True] * len(RIGHT)
     assert await _try(sandbox, S, WRONG) == [False] * len(WRONG)
 
 
+@pytest.mark.promise(79)
 @pytest.mark.docker
 @pytest.mark.parametrize("dialect", [P, M])
 async def test_pairs_on_a_server_in_the_container(dialect: Dialect, sandbox: DockerSandbox) -> None:
@@ -179,6 +181,7 @@ def _seen(before: object, after: object, undone: object, **more: object) -> byte
     return json.dumps({"before": {"t": before}, "after": {"t": after}, "undone": {"t": undone}, **more}).encode()
 
 
+@pytest.mark.promise(79)
 def test_the_verdict_is_of_the_states_alone() -> None:
     moved = _seen([["1"], ["2"]], [["1"], ["3"]], [["2"], ["1"]])
     assert judge(moved, ["t"], 1).ok

@@ -79,6 +79,7 @@ def places(
         return counted.seen
 
 
+@pytest.mark.promise(78)
 @pytest.mark.parametrize("policy", ["reversal", "versioning"])
 @pytest.mark.parametrize("verb", ["run", "undo", "redo", "commit"])
 def test_a_server_killed_anywhere_leaves_one_state_or_the_other(

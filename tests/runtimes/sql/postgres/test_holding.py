@@ -52,6 +52,7 @@ def test_held_until_commit_or_undo_by_whoever_comes(made: Made, sql: str, end: s
                 on.commit(work)
 
 
+@pytest.mark.promise(77)
 def test_it_is_held_over_a_kill_of_the_server() -> None:
     with Postgres() as server:
         made = server.make(*_TABLES)
@@ -184,6 +185,7 @@ def test_what_was_committed_can_be_taken_back_by_its_rows(made: Made) -> None:
     assert state(made) == before
 
 
+@pytest.mark.promise(77)
 @pytest.mark.parametrize("policy", ["reversal", "versioning"])
 def test_whoever_holds_the_same_rows_is_named_at_once(made: Made, policy: str) -> None:
     with session(made) as first, session(made, Limits(lock_seconds=0.5, seconds=20)) as second:
@@ -219,6 +221,7 @@ def test_undo_of_rows_that_are_held_says_by_whom(made: Made) -> None:
         first.revert(done, "undo")
 
 
+@pytest.mark.promise(77)
 def test_held_rows_are_named_as_ours_after_the_server_was_killed() -> None:
     with Postgres() as server:
         made = server.make(*_TABLES)

@@ -21,6 +21,7 @@ def made(postgres: Postgres) -> Made:
     return postgres.make("CREATE TABLE notes (id int PRIMARY KEY, note text)", "INSERT INTO notes VALUES (1, 'one')")
 
 
+@pytest.mark.promise(71)
 @pytest.mark.parametrize(
     "power",
     [
@@ -45,6 +46,7 @@ def test_a_user_that_may_too_much_is_refused(postgres: Postgres, power: str) -> 
     assert mighty.password not in str(caught.value)
 
 
+@pytest.mark.promise(71)
 def test_power_through_another_role_is_refused(postgres: Postgres) -> None:
     mighty = postgres.make()
     with postgres.connect() as admin:
@@ -54,6 +56,7 @@ def test_power_through_another_role_is_refused(postgres: Postgres) -> None:
         PostgresDriver().open(mighty.place(), mighty.secret, LIMITS)
 
 
+@pytest.mark.promise(71)
 def test_defaults_of_roles_and_databases_change_nothing(postgres: Postgres) -> None:
     hostile = postgres.make(
         "CREATE SCHEMA trap",
@@ -103,6 +106,7 @@ def test_time_and_locks_are_bounded(made: Made) -> None:
     assert found == [7000, 300, 67000]
 
 
+@pytest.mark.promise(71)
 def test_tls_is_checked_against_the_entrys_authority(made: Made, postgres: Postgres) -> None:
     with session(made, tls=True) as on:
         assert on._link.ask("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()") == [(True,)]

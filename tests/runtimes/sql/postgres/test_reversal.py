@@ -109,6 +109,7 @@ _TYPES = {
 }
 
 
+@pytest.mark.promise(75)
 def test_every_type_comes_back_as_it_was(made: Made) -> None:
     again(made)
     with made.admin() as admin:
@@ -271,6 +272,7 @@ _AUDITED = (
 )
 
 
+@pytest.mark.promise(75)
 @tables(
     *_AUDITED,
     "CREATE FUNCTION before_() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.touched := OLD.touched + 1; "
@@ -308,6 +310,7 @@ def test_triggers_of_partitions(shop: Shop, sql: str) -> None:
     shop.there_and_back(sql)
 
 
+@pytest.mark.promise(75)
 @tables(
     *_AUDITED,
     "CREATE FUNCTION hidden() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
@@ -348,6 +351,7 @@ def test_a_default_that_writes_rolls_everything_back(shop: Shop) -> None:
 # ---- somebody else
 
 
+@pytest.mark.promise(75)
 @tables(
     "CREATE TABLE t (id int PRIMARY KEY, n int, s text)",
     "INSERT INTO t SELECT i, i, 'x' FROM generate_series(1, 5) i",
@@ -517,6 +521,7 @@ def test_event_triggers_and_missing_rights(postgres: Postgres) -> None:
 # ---- errors, bounds, definitions
 
 
+@pytest.mark.promise(73)
 @tables("CREATE TABLE t (id int PRIMARY KEY, n int CHECK (n < 100), s text)", "INSERT INTO t VALUES (1, 1, 'sesame')")
 @pytest.mark.parametrize(
     "sql",
@@ -617,6 +622,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.promise(75)
 @pytest.mark.parametrize("rule", BROKEN)
 @pytest.mark.parametrize("sql", ["DELETE FROM t", "UPDATE t SET n = 7", "DELETE FROM t WHERE id = 1"])
 def test_a_row_that_breaks_a_rule_comes_back_as_it_was(made: Made, rule: str, sql: str) -> None:
@@ -680,6 +686,7 @@ KEPT_OUT = {
 }
 
 
+@pytest.mark.promise(75)
 @pytest.mark.parametrize("rule", KEPT_OUT)
 def test_a_row_that_nothing_lets_in_again_isnt_taken_out(made: Made, rule: str) -> None:
     again(made, *KEPT_OUT[rule])

@@ -1,0 +1,1 @@
+"""Loaded by a daemon that a control starts: each file takes one defence away."""
