@@ -12,6 +12,7 @@ from google.protobuf.message import Message
 from goex.rpc import goex_pb2 as pb
 from tests.goex.databases.conftest import Shop
 from tests.support.daemon import Daemon
+from tests.support.entries import Client
 from tests.support.journey import decide, problem
 
 _OVERFLOW = "abs(-9223372036854775808)"
@@ -127,3 +128,23 @@ def test_an_agent_sees_no_other_agents_statements(shop: Shop, token: str) -> Non
         shop.client.revert(done.action.id, token=token).ended()
     assert problem(refused.value).code == "invalid"
     assert shop.orders()[0][1] == "sent"
+
+
+@pytest.mark.docker
+@pytest.mark.promise(15, 73)
+def test_what_is_refused_without_a_question_counts_for_the_breaker(daemon: Daemon, shop: Shop) -> None:
+    """Else an agent could try statements on a database for ever, and nobody would hear of it."""
+    guess = (
+        "UPDATE orders SET total = total WHERE id = 1 AND 0 < CASE WHEN (SELECT secret FROM customers WHERE id = 1)"
+        " LIKE 'v%' THEN (SELECT count(*) FROM customers a, customers b, customers c) ELSE 0 END"
+    )
+    with Daemon(config="[breaker]\ndenials = 3\n") as other:
+        own = Client(other)
+        own.add("guessed", f"sqlite:///{shop.file}")
+        token = other.add_agent("prober")
+        for _ in range(3):
+            refused = own.sql("guessed", guess, policy="pairs", undo="SELECT 1", token=token).ended()
+            assert refused.action.state == "failed", refused
+        with pytest.raises(grpc.RpcError) as caught:
+            own.sql("guessed", guess, policy="pairs", undo="SELECT 1", token=token).ended()
+        assert problem(caught.value).code == "resting"
