@@ -31,7 +31,8 @@ from policies.limits import Breaker, Quota
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 
 TIGHT = "[limits]\nrequests = 10\nmegabytes = 1\n"
-LOOSE = "[limits]\nrequests = 100000\nmegabytes = 100000\n"
+# Without the breaker: here it would end a flood of requests that can't be assessed before any quota does.
+LOOSE = "[limits]\nrequests = 100000\nmegabytes = 100000\n[breaker]\ndenials = 0\n"
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 MARK = "the-end-of-it"
 
