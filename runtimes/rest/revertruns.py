@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from mapper.catalog import Catalog
-from policies.actions import Outcome, Plan
+from policies.actions import ApiCalls, Outcome, Plan
 from policies.catalog import Risk
 from policies.errors import Conflict, GoexError
 from policies.reversions import ReversionSet
@@ -201,19 +201,19 @@ def _raise_conflict(guard: Step, own: Ledger, catalog: Catalog) -> None:
     )
 
 
-def _taken_back(steps: Sequence[Step], done: Sequence[Step], catalog: Catalog) -> str:
-    """What the undo did, in words. `done` are the steps of what it took back."""
+def _taken_back(steps: Sequence[Step], done: Sequence[Step] | None, catalog: Catalog) -> str:
+    """What the undo did, in words. `done` are the steps of what it took back; None where they aren't known, as of a
+    program's requests: what such an undo makes may then be new."""
     by = ", ".join(dict.fromkeys(step.method_id for step in steps if step.role == "undo"))
     calls = {step.call for step in steps}
     confirmed = calls <= {step.call for step in steps if step.role == "verify"}
-    anew = [step.method_id for step in steps if _makes_anew(step, done, catalog)]
+    anew = [step.method_id for step in steps if _makes_anew(step, done or (), catalog)]
+    made = done is None and any(step.role == "undo" and step.request.method == "POST" for step in steps)
     words = ", and read back" if confirmed else ", without a read-back for all of it"
     if anew:
         words += f". What {', '.join(dict.fromkeys(anew))} made is a new object: its id and the links to it are others"
-    else:
-        words = (
-            ", and read back: it is gone or as it was before" if confirmed else ", without a read-back for all of it"
-        )
+    elif confirmed and not made:
+        words += ": it is gone or as it was before"
     return escape(f"Took back {len(calls)} call{'s' if len(calls) > 1 else ''} by {by}{words}.")
 
 
