@@ -64,7 +64,9 @@ async def undo(
     if failing is None:
         return Outcome(
             ok=True,
-            summary=_taken_back(steps, planned_steps(plan), runner.catalog),
+            summary=_taken_back(
+                steps, planned_steps(plan) if isinstance(plan.action, ApiCalls) else None, runner.catalog
+            ),
             ended=report.ended,
             exit_code=report.exit_code,
         )
