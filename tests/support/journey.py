@@ -56,15 +56,15 @@ class Journey:
 
 def decide(daemon: Daemon, approval: pb.Approval, *, approve: bool = True, width: str = "once", **more: Any) -> Any:
     """Decide as the person, with the passphrase unless `passphrase` says otherwise."""
-    shown = approval.digest or _seen_by_the_person(daemon, approval.id)
-    more = {"passphrase": APPROVAL_PASSPHRASE, "digest": shown, **more}
+    shown = approval if approval.digest else as_the_person_sees(daemon, approval)
+    more = {"passphrase": APPROVAL_PASSPHRASE, "digest": shown.digest, **more}
     request = pb.DecideRequest(approval_id=approval.id, approve=approve, width=width if approve else "", **more)
     return daemon.person("Decide", request)
 
 
-def _seen_by_the_person(daemon: Daemon, id: str) -> str:
-    """The digest of a question that an agent was told without one."""
-    found: str = daemon.person("Approvals", pb.ApprovalsRequest(approval_id=id)).approvals[0].digest
+def as_the_person_sees(daemon: Daemon, approval: pb.Approval) -> pb.Approval:
+    """The whole question: an agent is told of it without its plan where a folder or a database is looked at."""
+    found: pb.Approval = daemon.person("Approvals", pb.ApprovalsRequest(approval_id=approval.id)).approvals[0]
     return found
 
 

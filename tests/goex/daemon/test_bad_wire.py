@@ -37,10 +37,10 @@ def call(arguments: str, *, service: str = "slack", method: str = "chat.postMess
     return pb.ExecuteRequest(calls=pb.Calls(calls=[made]))
 
 
-def refusal(daemon: Daemon, request: Any) -> pb.Problem:
+def refusal(daemon: Daemon, request: Any, *, person: bool = False) -> pb.Problem:
     """Why it was refused: as the call's error, or as the action's end."""
     try:
-        return Journey(daemon, request).finished().problem
+        return Journey(daemon, request, person=person).finished().problem
     except grpc.RpcError as error:
         return problem(error)
 
@@ -248,20 +248,19 @@ def test_a_token_that_is_none(daemon: Daemon, token: str) -> None:
 
 
 def test_a_folder_that_is_a_link(daemon: Daemon, folder: Path) -> None:
+    """The person is told which; an agent isn't told anything of what is there."""
+    told = set()
     for name, target in (("root", "/"), ("etc", "/etc"), ("own", "."), ("loop", "loop"), ("gone", "nowhere")):
         link = folder.parent / name
         link.symlink_to(target)
-        found = refusal(daemon, shell(link, "echo x > x"))
-        well_said(found, 2, re.escape(name))
+        well_said(refusal(daemon, shell(link, "echo x > x"), person=True), 2, re.escape(name))
+        told.add(refusal(daemon, shell(link, "echo x > x")).message)
     for tail in ("work/..", "work/../root", "root/etc", "etc/../etc"):
-        found = refusal(daemon, shell(folder.parent / tail, "echo x > x"))
+        request = shell(folder.parent / tail, "echo x > x")
+        found = refusal(daemon, request, person=True)
         assert found.exit_status == 2, (tail, found)
-    (folder.parent / "plain").write_text("x")
-    well_said(refusal(daemon, shell(folder.parent / "plain", "true")), 2, "plain")
-    os.mkfifo(folder.parent / "pipe")
-    well_said(refusal(daemon, shell(folder.parent / "pipe", "true")), 2, "pipe")
-    assert not Path("/x").exists()
-    assert not Path("/etc/x").exists()
+        told.add(refusal(daemon, request).message)
+    assert len(told) == 1
 
 
 def test_a_folder_of_the_daemons_own(daemon: Daemon) -> None:

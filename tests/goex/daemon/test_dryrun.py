@@ -14,7 +14,7 @@ import pytest
 from goex.rpc import goex_pb2 as pb
 from tests.runtimes.files.test_dryrun import all_of_it
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
-from tests.support.journey import Journey, decide, problem, shell, undo
+from tests.support.journey import Journey, as_the_person_sees, decide, problem, shell, undo
 
 pytestmark = pytest.mark.docker
 
@@ -50,7 +50,7 @@ def test_a_question_is_run_dry_and_still_waits(daemon: Daemon, folder: Path) -> 
     (folder / "kept.txt").write_text("as it was\n")
     (folder / "kept.txt").chmod(0o666)
     journey = Journey(daemon, shell(folder, "echo changed > kept.txt; echo new > new.txt; echo hello"))
-    approval = journey.asked()
+    approval = as_the_person_sees(daemon, journey.asked())
     before = all_of_it(folder)
     reply = dry(daemon, of(approval))
     assert reply.ok
@@ -252,7 +252,7 @@ def test_what_was_kept_of_a_dry_run_is_applied_and_undone(daemon: Daemon, folder
     assert all_of_it(folder) == before
     request.files.preview = reply.preview
     journey = Journey(daemon, request)
-    approval = journey.asked()
+    approval = as_the_person_sees(daemon, journey.asked())
     assert any("isn't run again" in line for line in approval.lines)
     decide(daemon, approval)
     assert journey.finished().action.state == "done"
@@ -271,7 +271,7 @@ def test_one_program_on_two_folders_is_asked_for_both_and_taken_back_in_both(dae
     request = shell(pair[0], "echo 1 > one/file; echo 2 > two/file")
     request.files.more.append(str(pair[1]))
     journey = Journey(daemon, request)
-    approval = journey.asked()
+    approval = as_the_person_sees(daemon, journey.asked())
     assert sum(any(f"Folder: {each}" in line for line in approval.lines) for each in pair) == 2
     decide(daemon, approval)
     assert journey.finished().action.state == "done"
