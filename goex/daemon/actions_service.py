@@ -203,8 +203,8 @@ class ActionsService(rpc.ActionsServicer):
 
     def approval_of(self, approval: Approval, row: ActionRow, *, brief: bool = False) -> pb.Approval:
         """The same, of what was read already."""
-        plan = row.the_plan()
-        if brief:
+        plan = row.the_plan() if row.plan else None  # a long one isn't kept of what never ran
+        if brief or plan is None:
             return brief_view(self._engine.core, approval, row, plan)
         decision = self._engine.asking.decision(row, plan)
         return approval_view(self._engine.core, approval, row, plan, decision)

@@ -87,12 +87,13 @@ def _directions(row: ActionRow, plan: Plan) -> str:
     return f"It holds letters that read from right to left ({', '.join(found)}); each run of them is set apart."
 
 
-def brief_view(core: Core, approval: Approval, row: ActionRow, plan: Plan) -> pb.Approval:
-    """A question as a list shows it."""
+def brief_view(core: Core, approval: Approval, row: ActionRow, plan: Plan | None) -> pb.Approval:
+    """A question as a list shows it; of a settled one whose plan wasn't kept, what is left."""
     queue = core.approvals.queue
     twins = queue.twins(approval.id)
-    first = plan.lines[0] if plan.lines else ""
-    more = len(plan.lines) - 1
+    lines = plan.lines if plan is not None else ("Its plan was too long to be kept.",)
+    first = lines[0] if lines else ""
+    more = len(lines) - 1
     return escaped(
         pb.Approval(
             id=approval.id,
@@ -102,8 +103,8 @@ def brief_view(core: Core, approval: Approval, row: ActionRow, plan: Plan) -> pb
                 _cut(first.split("\n")[0]),
                 *([f"… and {more} more line{'s' if more > 1 else ''}"] if more > 0 else []),
             ],
-            undo_class=plan.undo_class,
-            risk=plan.risk.word,
+            undo_class=plan.undo_class if plan is not None else "",
+            risk=plan.risk.word if plan is not None else "",
             presence=approval.presence,
             created=approval.created,
             deadline=approval.deadline,
