@@ -79,7 +79,7 @@ def test_a_running_daemon_keeps_its_catalog_through_imports_and_removals() -> No
         said(daemon, "catalog", "search", "widget")
         imported(daemon, "sprockets")
         assert "candidates" in mapped(daemon, "create a sprocket in sprockets")
-        assert "sprockets.sprockets.create" in said(daemon, "catalog", "search", "create a sprocket")
+        assert "sprockets.create" in said(daemon, "catalog", "search", "create sprockets")
         assert "candidates" in mapped(daemon, "list the widgets")
         assert "malformed" not in daemon.tail()
 
