@@ -93,7 +93,11 @@ async def test_a_start_that_is_cancelled_leaves_no_process(tmp_path: Path) -> No
 def _children() -> list[str]:
     found = []
     for task in Path("/proc/self/task").iterdir():
-        for child in (task / "children").read_text().split():
+        try:
+            children = (task / "children").read_text().split()
+        except FileNotFoundError:  # a thread that has ended meanwhile
+            continue
+        for child in children:
             line = Path(f"/proc/{child}/cmdline")
             if line.exists() and b"runtimes.gateway.process" in line.read_bytes():
                 found.append(child)
