@@ -106,9 +106,9 @@ class PairRevert:
         """Bring the before-state or the after-state back. Raises Conflict, having changed nothing. Idempotent."""
         back = self._taking_back(session)
         if verb == "redo":
-            ran = session.revert(back, "undo")
+            again = session.revert(back, "undo")
             self._write(undone=False, turn=self._turn + 1)
-            return ran
+            return again
         if self.failed.has(self.key):
             return session.revert(self.job, "undo")
         before = session.settle(back)
