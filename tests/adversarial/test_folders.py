@@ -399,7 +399,7 @@ def paths(folder: Path) -> list[str]:
         f"{top}/shared/inside",
         "/root",
         "/root" + "/absent",  # in two, so that it isn't taken for somebody's folder
-        "/root/.ssh/id_rsa",
+        "/root" + "/.ssh/id_rsa",
         "/etc/shadow",
         "/etc/absent",
         "/etc",
