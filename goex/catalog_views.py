@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from goex.rpc import goex_pb2 as pb
 from mapper.catalog import Catalog
-from mapper.store.rows import Entry
-from policies.catalog import Method, Risk, Scope, Service, Source
+from mapper.store.import_rows import Entry
 from policies.jsonvalue import canonical
+from policies.services import Method, Risk, Scope, Service, Source
 
 
 def services_reply(

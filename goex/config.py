@@ -26,7 +26,7 @@ from runtimes.sql.contract import Limits as DatabaseLimits
 
 MAX_BYTES = 1_000_000
 LONGEST_RESULT = 500_000  # bytes of rows in one outcome: it travels, and is kept, as one message
-_SERVERS = ("mariadb", "postgresql")  # images that undo statements are tried in (`runtimes.sql.pairing`)
+_SERVERS = ("mariadb", "postgresql")  # images that undo statements are tried in (`runtimes.sql.pair_policy`)
 LEVELS = ("debug", "info", "warning", "error")
 
 

@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 
 from mapper.importing.risks import words
 from mapper.slots import Slots
-from policies.catalog import Method, Risk
+from policies.services import Method, Risk
 
 _BROAD = frozenset({"empty", "clear", "purge", "truncate", "wipe", "flush", "reset", "all", "everything"})
 _ALL = re.compile(

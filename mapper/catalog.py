@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 from mapper import manifest
 from mapper.reach import Reach
-from mapper.store.reading import Store, StoreUnreadable
-from mapper.store.rows import Entry
+from mapper.store.catalog_reader import Store, StoreUnreadable
+from mapper.store.import_rows import Entry
 from mapper.store.tools import tool_name
 from policies.actions import Call
-from policies.catalog import Expect, Method, Risk, Scope, Service
 from policies.errors import InvalidInput, Unavailable, Unsupported
 from policies.jsonvalue import JsonValue, canonical
+from policies.services import Expect, Method, Risk, Scope, Service
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator

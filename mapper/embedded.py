@@ -20,17 +20,17 @@ from functools import cache
 from importlib.resources import files
 
 from mapper import dates
+from mapper.ambiguity import Rival, doubts
+from mapper.argument_filler import Filler, kinds
 from mapper.broad_methods import narrowed
 from mapper.catalog import Catalog
-from mapper.filling import Filler, kinds
-from mapper.hesitating import Rival, doubts
 from mapper.named_services import Named, ServiceNames
 from mapper.ranking.features import TRAITS
 from mapper.ranking.index import Found, Hit, Index
 from mapper.slots import Slots, extract
 from mapper.store.database import ServiceUnreadable
 from policies.actions import Call
-from policies.catalog import Method, Risk
+from policies.services import Method, Risk
 
 NAME = "embedded"
 

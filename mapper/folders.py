@@ -16,7 +16,7 @@ from mapper import programs
 from mapper.mapper import check_intent
 from mapper.programs import Choice, Program, Sampler, Unreadable
 from mapper.prompts import Mode
-from mapper.sampling import Experience, Plan
+from mapper.stopping_rule import Experience, Plan
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue
 

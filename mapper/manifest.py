@@ -57,12 +57,12 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from mapper import manifest_audience, manifest_oauth, manifest_templates
-from mapper.schemas import problem, short_form
-from mapper.tables import File, ManifestError, Table
+from mapper.json_schema import problem, short_form
 from mapper.templates import Reference, references
+from mapper.toml_tables import File, ManifestError, Table
 from policies.accounts import Origin
-from policies.catalog import BodyFormat, CodeFacts, Location, Method, Placement, Risk, Scope, Service, Source
 from policies.errors import InvalidInput
+from policies.services import BodyFormat, CodeFacts, Location, Method, Placement, Risk, Scope, Service, Source
 
 __all__ = ["ManifestError", "load"]
 

@@ -2,15 +2,15 @@
 
 `"nobody"`, `"anyone"` and `"unknown"` stand for themselves. A list names arguments: `"channel"` must be there,
 `"attendees?"` may be absent, which is nobody then; a table says more (`of`, `absent`, `means`, `own`, `place`, as in
-`policies.catalog.Audience`).
+`policies.services.Audience`).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from mapper.tables import Table
-from policies.catalog import Audience, Risk
+from mapper.toml_tables import Table
+from policies.services import Audience, Risk
 
 ANYONE = "anyone"
 _WHOLE = {

@@ -22,10 +22,10 @@ from collections.abc import Iterable
 from types import MappingProxyType
 from typing import Any
 
-from mapper.tables import Table
+from mapper.toml_tables import Table
 from policies.accounts import Origin
-from policies.catalog import OAuth
 from policies.errors import InvalidInput
+from policies.services import OAuth
 
 ENDPOINTS = ("issuer", "authorization_endpoint", "token_endpoint", "device_endpoint", "revocation_endpoint")
 # None of these can choose where an answer goes, who asks or what for.

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar
 
-from mapper.tables import Table
 from mapper.templates import Reference, Source, may_be_left_out, references
-from policies.catalog import CallTemplate, Expect, Method, Risk, UndoTemplate
+from mapper.toml_tables import Table
 from policies.errors import InvalidInput
 from policies.jsonvalue import steps
+from policies.services import CallTemplate, Expect, Method, Risk, UndoTemplate
 
 _T = TypeVar("_T")
 Op = Literal["equals", "not_equals", "contains", "lacks", "exists", "absent"]

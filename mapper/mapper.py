@@ -14,17 +14,17 @@ from typing import Protocol
 
 from mapper.catalog import Catalog
 from mapper.embedded import EmbeddedProposer
+from mapper.least_scopes import ScopeId
 from mapper.prompts import symbolic_scopes
 from mapper.proposals import parse_proposal
 from mapper.readings import MAX_CLAIMS, Reading
-from mapper.sampling import DEFAULT_CONFIDENCE, Experience, Plan
-from mapper.scopes import ScopeId
+from mapper.stopping_rule import DEFAULT_CONFIDENCE, Experience, Plan
 from mapper.tally import scopes_of, tally
 from mapper.techniques import Technique
 from mapper.vote import DEFAULT_THRESHOLD, MAX_ALTERNATIVES, REJECTIONS, Vote
 from policies.actions import Alternative, Call, Intent, IntentMapping, Rejected
-from policies.catalog import Method
 from policies.errors import InvalidInput, Unsupported
+from policies.services import Method
 
 MAX_INTENT = 10_000  # characters
 RETRIEVED = 16  # methods that a model chooses among

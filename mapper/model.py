@@ -21,9 +21,9 @@ from mapper.readings import Reading
 from mapper.techniques import Technique
 from policies.accounts import Origin
 from policies.actions import Rejected
-from policies.catalog import Method
 from policies.errors import InvalidInput, Unavailable
 from policies.jsonvalue import JsonValue, parse
+from policies.services import Method
 
 MAX_BODY = 4_000_000  # bytes of one answer of the endpoint
 MAX_ANSWER = 4_000  # characters of an answer in words

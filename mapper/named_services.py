@@ -15,7 +15,7 @@ from functools import cache
 
 from mapper.catalog import Catalog
 from mapper.ranking import lexicon
-from policies.catalog import Service
+from policies.services import Service
 
 _FILLER_WORDS = """
     api apis rest the openapi swagger http https web service services v1 v2 v3 public platform cloud and for of www app

@@ -14,11 +14,11 @@ from typing import Any
 from mapper import pairs
 from mapper.catalog import Catalog
 from mapper.importing.risks import words
-from policies.catalog import Method, Risk
+from policies.display_text import escape
 from policies.errors import InvalidInput, Unsupported
 from policies.jsonvalue import parse
 from policies.reversions import Pair
-from policies.text import escape
+from policies.services import Method, Risk
 
 MAX_METHODS = 40  # entries that a model is told
 MAX_ANSWER = 20_000  # characters

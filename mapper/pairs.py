@@ -27,12 +27,12 @@ from typing import Any
 
 from mapper import manifest_templates
 from mapper.catalog import Catalog
-from mapper.tables import File, ManifestError, Table
 from mapper.templates import references
-from policies.catalog import CallTemplate, Expect, Method, Risk, Service, Source, UndoTemplate, believed_risk
+from mapper.toml_tables import File, ManifestError, Table
 from policies.errors import Unsupported
 from policies.jsonvalue import JsonObject, canonical
 from policies.reversions import Pair, undo_to_json
+from policies.services import CallTemplate, Expect, Method, Risk, Service, Source, UndoTemplate, believed_risk
 
 MAX_PAIRS = 200  # in one file
 

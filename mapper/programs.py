@@ -2,7 +2,7 @@
 
 There is no proposer without a model here: what a program does can't be ranked by words. Every sample is untrusted and
 is checked by a callable of the caller's, which gives it back in one normal form: what is written differently and means
-the same is one reading. Votes and stopping are those of calls (`mapper.vote`, `mapper.sampling`).
+the same is one reading. Votes and stopping are those of calls (`mapper.vote`, `mapper.stopping_rule`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from mapper.prompts import Mode
-from mapper.sampling import Experience, Plan
+from mapper.stopping_rule import Experience, Plan
 from mapper.vote import MAX_ALTERNATIVES, REJECTIONS
 from policies.actions import Rejected
 from policies.errors import GoexError, InvalidInput

@@ -20,8 +20,8 @@ from typing import Any, Literal
 from mapper.catalog import Catalog, tool_name
 from mapper.techniques import Technique
 from policies.actions import Call
-from policies.catalog import Method, Scope
 from policies.errors import InvalidInput, Unsupported
+from policies.services import Method, Scope
 
 Mode = Literal["tools", "schema", "plain"]
 Message = dict[str, Any]

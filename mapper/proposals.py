@@ -28,10 +28,10 @@ from mapper import python_calls, text_protocol
 from mapper.catalog import Catalog, UnknownName
 from mapper.validation import InvalidArguments
 from policies.actions import Call, Klass, Rejected
-from policies.catalog import Method
+from policies.display_text import escape, shorten
 from policies.errors import InvalidInput, Unsupported
 from policies.jsonvalue import JsonValue, parse
-from policies.text import escape, shorten
+from policies.services import Method
 
 MAX_PROPOSAL = 200_000  # characters
 MAX_NESTING = 60

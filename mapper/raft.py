@@ -20,8 +20,8 @@ from typing import Any, Literal
 from mapper.catalog import Catalog
 from mapper.redaction import Redactor
 from policies.actions import Call
-from policies.catalog import Method
 from policies.errors import InvalidInput
+from policies.services import Method
 
 Label = Literal["approved", "corrected", "denied"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from policies.catalog import Method, Risk
+from policies.services import Method, Risk
 
 # How much one more method of a risk weighs against others. Who may delete or share can do more harm than who may read
 # many things, yet not without end: a scope that reads everything is no small one.

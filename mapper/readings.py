@@ -25,9 +25,9 @@ from mapper.proposals import (
 )
 from mapper.techniques import Technique
 from mapper.vote import Sample
+from policies.display_text import escape
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonValue, canonical, parse
-from policies.text import escape
 
 MAX_CLAIMS = 20
 _MAX_TOOL_CALLS = 60

@@ -19,8 +19,8 @@ from typing import Any
 
 from mapper.catalog import Catalog
 from policies.actions import Call
-from policies.catalog import Method
 from policies.jsonvalue import JsonValue
+from policies.services import Method
 
 _KINDS = (
     ("email", re.compile(r"[^\s@<>\"',;]+@[^\s@<>\"',;]+\.[^\s@<>\"',;]*\w")),

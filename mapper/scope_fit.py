@@ -30,10 +30,10 @@ from dataclasses import dataclass
 from functools import cache
 
 from mapper.reach import Reach
-from mapper.scope_words import Limit, Said, said, stem, stems
+from mapper.scope_text import Limit, Said, said, stem, stems
 from policies.actions import Call
-from policies.catalog import Method, Risk, Scope
 from policies.jsonvalue import JsonValue
+from policies.services import Method, Risk, Scope
 
 REFUSED = 1000  # more than all doubts together
 

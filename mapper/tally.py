@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mapper.catalog import Catalog
+from mapper.least_scopes import ScopeId, least_scopes
 from mapper.proposals import Malformed, rejected
-from mapper.scopes import ScopeId, least_scopes
 from mapper.vote import DEFAULT_THRESHOLD, Sample, Vote, vote
 from policies.actions import Call, Rejected
-from policies.catalog import Risk
 from policies.errors import InvalidInput
 from policies.jsonvalue import canonical
+from policies.services import Risk
 
 
 def tally(

@@ -3,7 +3,7 @@
 * `few-shot`: worked examples and no retrieval; the model must know the methods. One sample.
 * `retrieval`: the retrieved methods stand in the prompt. One sample.
 * `sc3`, `sc5`, `sc10`: the same, self-consistent over so many samples.
-* `adaptive` (the default): the same with as few samples as settle the vote (`mapper.sampling`).
+* `adaptive` (the default): the same with as few samples as settle the vote (`mapper.stopping_rule`).
 
 With `+scopes` the prompt also lists scopes under symbolic names with what they allow, and the model says which ones its
 calls need. That is a claim: it is recorded beside the mapping's own scopes, which come from the catalog alone. No
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from mapper.sampling import Plan
+from mapper.stopping_rule import Plan
 from policies.errors import InvalidInput
 
 _SAMPLES = {"few-shot": 1, "retrieval": 1, "sc3": 3, "sc5": 5, "sc10": 10, "adaptive": 10}

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 from typing import Literal as OneOf
 
-from policies.catalog import CallTemplate, Expect, Method, Service
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue, MissingValue, find, steps
+from policies.services import CallTemplate, Expect, Method, Service
 
 Source = OneOf["request", "response", "pre", "undo", "action"]
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from mapper import python_calls
-from policies.catalog import Method
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonValue, parse
+from policies.services import Method
 
 MAX_ACTIONS = 50
 MAX_LINES = 2_000

@@ -17,9 +17,9 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
 from mapper import templates
-from policies.catalog import Method
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue, canonical, steps
+from policies.services import Method
 
 MAX_ARGUMENTS = 200_000  # bytes of canonical JSON
 MAX_CALLS = 20  # in one action

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
-from policies.catalog import Risk
 from policies.jsonvalue import JsonObject, JsonValue
+from policies.services import Risk
 
 
 class UndoClass(StrEnum):

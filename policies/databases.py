@@ -12,8 +12,8 @@ from typing import Literal, cast, get_args
 from urllib.parse import quote, unquote
 
 from policies.accounts import normal_host
-from policies.catalog import Risk
 from policies.errors import InvalidInput, Unsupported
+from policies.services import Risk
 
 Engine = Literal["postgresql", "mariadb", "sqlite", "mongodb"]
 SERVICE = "db"  # of accounts, needs and grants

@@ -14,9 +14,9 @@ from datetime import datetime
 from typing import Protocol
 
 from policies.actions import Need, Plan
-from policies.catalog import Risk
 from policies.grants import ANONYMOUS, Grant, Width
 from policies.rules.facts import Situation
+from policies.services import Risk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ class GoexError(Exception):
 
     `message` is one sentence on what is wrong; `next_step` is what to do about it ("" when there is nothing).
     Both are plain text without secrets; they may hold foreign text, so whoever displays them escapes it
-    (`policies.text`).
+    (`policies.display_text`).
     """
 
     code: str = "error"

@@ -17,9 +17,9 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Any, Literal, Protocol
 
-from policies.catalog import CallTemplate, Expect, Source, UndoTemplate
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, canonical
+from policies.services import CallTemplate, Expect, Source, UndoTemplate
 
 _DOMAIN = b"goex.v1.pair\0"
 _RANK: Mapping[Source, int] = {"developer": 4, "bundled": 3, "derived": 2, "imported": 1, "model": 0}

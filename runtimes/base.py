@@ -17,8 +17,8 @@ from typing import Literal, Protocol
 
 from policies.accounts import Account
 from policies.actions import Action, Need, Outcome, Plan, Revert
-from policies.catalog import Risk
 from policies.jsonvalue import JsonObject
+from policies.services import Risk
 from vault.lease import Lease
 
 

@@ -19,10 +19,10 @@ import pytest
 
 from mapper.catalog import Catalog
 from mapper.evaluation.alone import Alone, of_package
+from mapper.importing.import_report import Report
 from mapper.importing.install import import_google
-from mapper.importing.model import Report
-from mapper.ranking import tables
-from mapper.store.reading import Store
+from mapper.ranking import index_tables
+from mapper.store.catalog_reader import Store
 
 
 @cache
@@ -42,7 +42,7 @@ def indexed() -> Path:
     """The same with what comes with GoEx and the search index. Don't change it."""
 
     def make(folder: Path) -> None:
-        tables.rebuild(Path(shutil.copy(imported()[0], folder / "catalog.db")))
+        index_tables.rebuild(Path(shutil.copy(imported()[0], folder / "catalog.db")))
 
     return _once("indexed", make) / "catalog.db"
 

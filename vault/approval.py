@@ -13,8 +13,8 @@ from datetime import datetime
 
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue
+from vault.aead import Random
 from vault.keys import SALT_BYTES, Cost, check_passphrase, read_stretch_parameters, stretch, stretch_parameters
-from vault.sealing import Random
 from vault.secret import Secret
 
 FREE_MISTAKES = 3

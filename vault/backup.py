@@ -28,14 +28,14 @@ from policies.accounts import Account, Origin
 from policies.errors import GoexError, InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
 from vault import errors, schema
+from vault.aead import KEY_BYTES, Random, Unopened, bound_to_backup, bound_to_master, new_key, seal, unseal
 from vault.approval import Approval
+from vault.atomic_file import place
 from vault.errors import BackupBroken, BackupCut, BackupTooNew, VaultBroken, WrongPassphrase
 from vault.header import Header, Ledger, Restored
 from vault.keys import SALT_BYTES, Cost, Protector, read_stretch_parameters, stretch, stretch_parameters
-from vault.placing import place
 from vault.record import SealedRecord, check_account, check_secret
 from vault.schema import VaultFile
-from vault.sealing import KEY_BYTES, Random, Unopened, bound_to_backup, bound_to_master, new_key, seal, unseal
 from vault.secret import Secret
 from vault.unsealed import Unsealed, discard
 

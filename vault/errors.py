@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import shlex
 
+from policies.display_text import escape
 from policies.errors import Conflict, Denied, ExitStatus, GoexError, InvalidInput, Unavailable
-from policies.text import escape
 
 
 class VaultError(GoexError):

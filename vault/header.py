@@ -17,10 +17,10 @@ from typing import Any
 
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
+from vault.aead import KEY_BYTES, Random, Unopened, bound_to_ledger, bound_to_master, seal, unseal
 from vault.approval import Approval
 from vault.keys import KeyedBy
 from vault.schema import broken
-from vault.sealing import KEY_BYTES, Random, Unopened, bound_to_ledger, bound_to_master, seal, unseal
 from vault.secret import Secret
 
 _LEDGER_LIMIT = 50_000_000

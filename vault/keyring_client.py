@@ -15,8 +15,9 @@ import subprocess
 import sys
 from typing import Any
 
+from policies.display_text import escape, shorten
 from policies.errors import GoexError
-from policies.text import escape, shorten
+from vault.aead import KEY_BYTES
 from vault.errors import (
     KeyringAbsent,
     KeyringError,
@@ -26,7 +27,6 @@ from vault.errors import (
     KeyringPlaintext,
     KeyringUnknown,
 )
-from vault.sealing import KEY_BYTES
 from vault.secret import Secret
 
 _OTHERWISE = "or key the vault with a passphrase: goex vault init --passphrase"

@@ -19,8 +19,8 @@ from argon2.low_level import ARGON2_VERSION, Type, hash_secret_raw
 from policies.errors import InvalidInput, Unavailable
 from policies.jsonvalue import JsonObject, JsonValue
 from vault import keyring_client
+from vault.aead import KEY_BYTES, Random, new_key
 from vault.errors import VaultBroken
-from vault.sealing import KEY_BYTES, Random, new_key
 from vault.secret import Secret
 
 KeyedBy = Literal["keyring", "passphrase"]

@@ -17,15 +17,15 @@ from typing import Any, get_args
 from cryptography.x509 import load_pem_x509_certificates
 
 from policies.accounts import Account, Format, Origin
+from policies.display_text import escape
 from policies.errors import GoexError, InvalidInput
 from policies.jsonvalue import canonical, parse
-from policies.text import escape
+from vault.aead import Random, Unopened, bound_to_data_key, bound_to_record, new_key, seal, unseal
 from vault.basic import Basic
 from vault.database import DatabaseSecret
 from vault.errors import AccountUnclear, RecordAltered, no_account, pasteable
 from vault.header import Entry, row_digest
-from vault.oauth.tokens import TokenSet
-from vault.sealing import Random, Unopened, bound_to_data_key, bound_to_record, new_key, seal, unseal
+from vault.oauth.token_set import TokenSet
 from vault.secret import Secret
 
 LONGEST_STRING = 65_536  # bytes

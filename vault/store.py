@@ -24,17 +24,17 @@ from sqlalchemy import Connection, insert
 from policies.accounts import Account
 from policies.errors import GoexError, InvalidInput
 from vault import errors, schema
+from vault.aead import Random
 from vault.backup import Kept, restore
 from vault.credential_file import token_of
 from vault.database import DatabaseSecret
 from vault.errors import AccountExists
-from vault.keeping import Clock, utc_now
+from vault.key_maintenance import Clock, utc_now
 from vault.keys import Cost, KeyedBy, Protector
 from vault.lease import Lease
 from vault.record import Damage, Record, SealedRecord, by_name, check_account, check_secret, choose_account
-from vault.renewing import Renewing
+from vault.record_update import Renewing
 from vault.schema import VaultFile
-from vault.sealing import Random
 from vault.secret import Secret
 from vault.unsealed import (
     LiveLease,
@@ -241,7 +241,7 @@ class Vault(Renewing):
         the next write, by `flush_uses`, or when the vault is sealed.
 
         Raises VaultSealed, NoAccount, RecordAltered, VaultChanged; InvalidInput for an end that has passed, and for an
-        account whose secret isn't itself the credential: those are leased by their keeper (vault.oauth.keeper).
+        account whose secret isn't itself the credential: those are leased by their keeper (vault.oauth.broker).
         """
         with self._lock:
             now = self._need()

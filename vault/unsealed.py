@@ -19,14 +19,14 @@ from sqlalchemy import Connection, and_, bindparam, delete, or_, select, update
 
 from policies.errors import GoexError, InvalidInput
 from vault import errors, schema
+from vault.aead import Random, Unopened, bound_to_master, new_key, seal
 from vault.approval import Approval
+from vault.atomic_file import place
 from vault.errors import RecordAltered, VaultChanged
 from vault.header import Entry, Header, Ledger, row_digest
 from vault.keys import Cost, Protector, Wrapping, normal_passphrase
-from vault.placing import place
 from vault.record import Damage, SealedRecord, altered
 from vault.schema import VaultFile, broken
-from vault.sealing import Random, Unopened, bound_to_master, new_key, seal
 from vault.secret import Secret
 
 _log = logging.getLogger("goex.vault")
@@ -67,7 +67,7 @@ class Unsealed:
     random: Random
     leases: list[LiveLease] = field(default_factory=list)
     uses: dict[str, datetime] = field(default_factory=dict)  # by record id; not yet on disk
-    remembered: dict[str, Any] = field(default_factory=dict)  # a keeper's, see vault.renewing
+    remembered: dict[str, Any] = field(default_factory=dict)  # a keeper's, see vault.record_update
     known: dict[str, tuple[tuple[int, int], Compared]] = field(default_factory=dict)  # by service; of which version
 
     def compared(self, service: str | None = None) -> Compared:

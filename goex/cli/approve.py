@@ -16,7 +16,7 @@ import typer
 
 from goex.cli.output import Json, Output, local, print_error, shown, to_json
 from goex.cli.prompt import Terminal, Verdict, decide, settled_words
-from goex.cli.wording import summary
+from goex.cli.question_text import summary
 from policies.errors import Denied, GoexError, InvalidInput
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from policies.errors import Unsupported
 if TYPE_CHECKING:
     from goex.rpc import goex_pb2 as pb
     from mapper.catalog import Catalog
-    from mapper.importing.model import Progress, Report
+    from mapper.importing.import_report import Progress, Report
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What can be called at all.")
 importing = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Import the services of others.")
@@ -107,7 +107,7 @@ def search(
 ) -> None:
     """Methods by their name, or by what they do."""
     out = Output(as_json)
-    from mapper.searching import search as find
+    from mapper.method_search import search as find
 
     found = find(_open(), " ".join(words), limit=limit)
     out.json(
@@ -140,8 +140,8 @@ def lint(
 ) -> None:
     """Entries of the catalog that look wrong: descriptions that are missing, paths twice, risks that can't be."""
     out = Output(as_json)
-    from mapper.linting import KINDS
-    from mapper.linting import lint as look
+    from mapper.lint import KINDS
+    from mapper.lint import lint as look
 
     found = list(look(_open(), service))
     out.json({"findings": [{"kind": one.kind, "name": one.name, "what": one.what} for one in found]})

@@ -251,8 +251,8 @@ def _profiles(paths: Paths) -> list[Check]:
 def _snapshots(paths: Paths) -> Check:
     """What the snapshots of folders take, beside what they may."""
     from goex.config import load
+    from runtimes.files.plan_text import size
     from runtimes.files.quota import Quota
-    from runtimes.files.words import size
 
     quota = Quota(snapshots=paths.snapshots, most=load(paths.config_file).files.quota)
     used = quota.used()

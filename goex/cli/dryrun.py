@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import grpc
 
 from goex.cli.output import Output, fold
-from goex.cli.wording import Line, Style
+from goex.cli.question_text import Line, Style
+from policies.display_text import escape
 from policies.errors import ExitStatus, GoexError
-from policies.text import escape
 
 if TYPE_CHECKING:
     from goex.client import Client

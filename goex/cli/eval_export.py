@@ -76,8 +76,8 @@ def export(
 def _decided(client: Client, catalog: Catalog, *, with_denied: bool) -> tuple[list[Decided], int]:
     """The mappings that were decided on, oldest first; and how many name methods that are gone."""
     from mapper.raft import Decided, Label
+    from policies.action_json import action_from_json
     from policies.actions import ApiCalls
-    from policies.codec import action_from_json
     from policies.errors import InvalidInput
 
     found: list[Decided] = []

@@ -77,11 +77,11 @@ def scopes(
     A model is asked for nothing: --dump-prompts writes what it would get, --responses reads what it said.
     """
     out = Output(as_json)
-    from mapper.evaluation import recorded, requests
-    from mapper.evaluation import scopes as evaluation
+    from mapper.evaluation import recorded, request_sets
+    from mapper.evaluation import scope_evaluation as evaluation
 
     technique, told_how = _technique(method, responses, dump_prompts), _mode(mode)
-    found = requests.read(data)
+    found = request_sets.read(data)
     told = recorded.read(responses, {one.id for one in found}) if responses is not None else {}
     rows: list[dict[str, Any]] = []
     with _open(out, catalog) as alone:
@@ -111,7 +111,7 @@ def scopes(
 
 def _technique(method: str, responses: Path | None, dump_prompts: Path | None) -> Technique | None:
     """The way of asking a model; None where none is asked. Raises InvalidInput for options that don't go together."""
-    from mapper.evaluation.scopes import EMBEDDED, ORACLE
+    from mapper.evaluation.scope_evaluation import EMBEDDED, ORACLE
     from mapper.techniques import NAMES, Technique
     from policies.errors import InvalidInput
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import typer.core
 
-from goex.cli import calls as calls_
+from goex.cli import call_syntax as calls_
 from goex.cli.code import Program
 from goex.cli.output import Json, Output
 from policies.errors import ExitStatus, InvalidInput
@@ -155,7 +155,7 @@ def execute(client: Client, request: pb.ExecuteRequest, out: Output) -> int:
             ended = follow(client, client.execute(request), out, detach=request.detach)
         else:
             return int(ExitStatus.AMBIGUOUS)
-    from goex.cli.consent import offer
+    from goex.cli.missing_accounts import offer
 
     while offer(client, ended, out):
         ended = follow(client, client.execute(request), out, detach=request.detach)

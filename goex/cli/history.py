@@ -209,13 +209,13 @@ def _revert(
         raise InvalidInput("--dry-run asks nothing, so --detach means nothing with it.", next_step="Leave it out.")
     point.check(verb, action_id, regardless or detach)
     from goex.cli.connect import connect
-    from goex.cli.consent import offer
     from goex.cli.follow import exit_code, follow
+    from goex.cli.missing_accounts import offer
     from goex.rpc import goex_pb2 as pb
 
     with connect(out) as client:
         if point.to:
-            from goex.cli.wayback import go
+            from goex.cli.undo_to import go
 
             raise typer.Exit(go(client, verb, point.to, point.everyone, point.agent, dry_run, out))
         target = resolve(client, action_id) if action_id != LAST else last(client, verb, out, ask=not dry_run)

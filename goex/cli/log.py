@@ -104,7 +104,7 @@ def _ways(rows: bool, verify: bool, scopes: bool, export: str, verify_export: st
 
 
 def _actions(client: Client, wanted: audit.Wanted, out: Output) -> None:
-    from goex.cli.deeds import show_actions
+    from goex.cli.action_text import show_actions
     from goex.rpc import audit_pb2 as audit
 
     page = client.call("Audit/Actions", wanted, audit.ActionsPage)
@@ -120,7 +120,7 @@ def _actions(client: Client, wanted: audit.Wanted, out: Output) -> None:
 
 
 def _rows(client: Client, wanted: audit.Wanted, out: Output) -> None:
-    from goex.cli.rows import show_rows
+    from goex.cli.journal_table import show_rows
     from goex.rpc import goex_pb2 as pb
 
     reply = client.call("Audit/Rows", wanted, pb.LogReply)
@@ -162,12 +162,12 @@ def _verify(client: Client, out: Output) -> int:
 
 
 def _export(client: Client, wanted: audit.Wanted, to: str, out: Output) -> None:
-    from goex.cli import exporting
+    from goex.cli import log_export
 
-    if to == exporting.STDOUT and out.as_json:
+    if to == log_export.STDOUT and out.as_json:
         raise InvalidInput("With --export - stdout is the lines themselves.", next_step="Leave --json out.")
-    count = exporting.export(client, wanted, to, out)
-    if to == exporting.STDOUT:
+    count = log_export.export(client, wanted, to, out)
+    if to == log_export.STDOUT:
         out.progress(f"{count} rows.")
         return
     out.json({"file": to, "rows": count})
@@ -177,7 +177,7 @@ def _export(client: Client, wanted: audit.Wanted, to: str, out: Output) -> None:
 
 
 def _verify_export(path: str, head: str, out: Output) -> int:
-    from goex.cli.exporting import verify_file
+    from goex.cli.log_export import verify_file
 
     good, words, found = verify_file(path, head)
     out.json(found)
@@ -256,7 +256,7 @@ def _narrowed(wanted: audit.Wanted) -> bool:
 def _time(text: str, now: datetime, *, end: bool = False) -> str:
     if not text:
         return ""
-    from goex.cli.moments import moment
+    from goex.cli.times import moment
 
     return moment(text, now, end=end).isoformat()
 

@@ -28,15 +28,15 @@ from goex.cli import (
     history,
     images,
     log,
-    mapping,
+    map,
     pairs,
     rules,
     show,
     vault,
 )
 from goex.cli import notify as notifier
+from policies.display_text import escape
 from policies.errors import ExitStatus, GoexError, InvalidInput
-from policies.text import escape
 
 INTERRUPTED = 130
 # The root of the option parser's own errors, wherever this version of typer keeps it.
@@ -135,7 +135,7 @@ def _root(
 
 
 app.command("exec", cls=exec.ExecCommand, short_help="Have something done, after you allow it.")(exec.run)
-app.command("map", short_help="Show what your words would become.")(mapping.run)
+app.command("map", short_help="Show what your words would become.")(map.run)
 app.command("approve", short_help="Decide what waits for you.")(approve.approve)
 app.command("deny")(approve.deny)
 app.command("log", short_help="What was done, who decided; --verify checks it.")(log.log)

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from policies.display_text import escape
 from policies.errors import GoexError
-from policies.text import escape
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message

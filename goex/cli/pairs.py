@@ -14,7 +14,7 @@ from policies.errors import Denied, InvalidInput
 
 if TYPE_CHECKING:
     from goex.cli.prompt import Terminal
-    from goex.cli.wording import Style
+    from goex.cli.question_text import Style
     from goex.rpc import reversions_pb2 as pb
 
 app = typer.Typer(

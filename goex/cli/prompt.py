@@ -8,7 +8,7 @@ The interface's rules:
   the terminal, as a visible escape. It can't imitate a line of ours.
 * The default is no: Enter, end of input, an answer that isn't understood three times. What was typed before the
   question appeared is thrown away.
-* What a choice means is said before it is made, in words of this very request (`goex.cli.wording`).
+* What a choice means is said before it is made, in words of this very request (`goex.cli.question_text`).
 * Answers and passphrases come from the controlling terminal alone. Without one, nothing can be decided here; there
   is no option, variable or default that approves.
 * Passphrases aren't echoed, and are asked for only when the daemon says that presence is due.
@@ -33,17 +33,17 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
-from goex.cli.wording import UNDO_WORDS as UNDO_WORDS
-from goex.cli.wording import WIDTH_WORDS as WIDTH_WORDS
-from goex.cli.wording import YOURS as YOURS
-from goex.cli.wording import Line as Line
-from goex.cli.wording import Style as Style
-from goex.cli.wording import choices as choices
-from goex.cli.wording import describe as describe
-from goex.cli.wording import offered as offered
-from goex.cli.wording import words
+from goex.cli.question_text import UNDO_WORDS as UNDO_WORDS
+from goex.cli.question_text import WIDTH_WORDS as WIDTH_WORDS
+from goex.cli.question_text import YOURS as YOURS
+from goex.cli.question_text import Line as Line
+from goex.cli.question_text import Style as Style
+from goex.cli.question_text import choices as choices
+from goex.cli.question_text import describe as describe
+from goex.cli.question_text import offered as offered
+from goex.cli.question_text import words
+from policies.display_text import escape
 from policies.errors import Denied, InvalidInput
-from policies.text import escape
 
 if TYPE_CHECKING:
     from goex.client import Client

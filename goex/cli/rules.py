@@ -17,7 +17,7 @@ from policies.errors import Denied, ExitStatus, InvalidInput
 
 if TYPE_CHECKING:
     from goex.cli.prompt import Terminal
-    from goex.cli.wording import Style
+    from goex.cli.question_text import Style
     from goex.client import Client
     from goex.rpc import rules_pb2 as pb
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from goex.cli import deeds
+from goex.cli import action_text
 from goex.cli.history import LAST, ActionArgument, resolve
 from goex.cli.output import Json, Output, local, shown, to_json
 
@@ -26,7 +26,7 @@ def show(
     out = Output(as_json)
     from goex.cli.connect import connect
     from goex.cli.follow import show_outcome
-    from goex.cli.rows import show_rows
+    from goex.cli.journal_table import show_rows
     from goex.rpc import audit_pb2 as audit
     from goex.rpc import goex_pb2 as pb
 
@@ -53,7 +53,7 @@ def show(
             ("asked by", story.source),
             ("mapped", _mapped(story.mapping_json)),
             ("you were asked", local(story.asked_at)),
-            ("decided", deeds.decided(story.logged.decided)),
+            ("decided", action_text.decided(story.logged.decided)),
             ("decided by", _by(story.logged.decided)),
             *(("grant", _grant(grant)) for grant in story.logged.decided.grants),
             *(("credential", _leased(lease)) for lease in story.leases),

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from goex.daemon.lending import Lending
-from goex.daemon.logins import Found, client_of, server_view, wanted
+from goex.daemon.credential_broker import Lending
+from goex.daemon.login_options import Found, client_of, server_view, wanted
 from goex.engine.consent import login_facts, own_scopes
 from goex.engine.core import Core
 from goex.journal.chain import stamp
 from goex.rpc import accounts_pb2 as ab
-from mapper.scopes import plain
+from mapper.least_scopes import plain
 from policies.accounts import Account
-from policies.catalog import Service
 from policies.errors import GoexError
 from policies.grants import PERSON
-from vault.oauth.grants import opens
-from vault.oauth.tokens import Narrows, TokenSet
+from policies.services import Service
+from vault.oauth.token_requests import opens
+from vault.oauth.token_set import Narrows, TokenSet
 from vault.record import Record
 
 _HOLDERS: Mapping[Narrows, str] = {"refresh": "token", "exchange": "token", "no": "gateway", "unknown": ""}

@@ -17,11 +17,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from goex.daemon.account_views import connected_account, offer_view
-from goex.daemon.calls import streaming, unary
-from goex.daemon.desk import Desk, DeskCalls, SecretDue
+from goex.daemon.credential_broker import Lending
 from goex.daemon.entries import DEFAULT, Place, end_grants, end_users, entry, known, record, records, refuse_database
-from goex.daemon.lending import Lending
-from goex.daemon.logins import (
+from goex.daemon.login_options import (
     Found,
     Unconfirmed,
     client_of,
@@ -30,24 +28,26 @@ from goex.daemon.logins import (
     lost,
     scopes_for,
 )
-from goex.daemon.threads import in_thread
+from goex.daemon.person_context import Desk, DeskCalls, SecretDue
+from goex.daemon.person_threads import in_thread
+from goex.daemon.rpc_context import streaming, unary
 from goex.engine.consent import login_facts
 from goex.engine.peers import Peer
 from goex.journal.chain import stamp
 from goex.rpc import accounts_pb2 as ab
 from goex.rpc import accounts_pb2_grpc as rpc
 from policies.accounts import Account, Origin
-from policies.catalog import Service
 from policies.errors import Conflict, GoexError, InvalidInput
+from policies.services import Service
 from vault.basic import Basic
 from vault.errors import AccountExists, pasteable
 from vault.oauth.code import CodeLogin
 from vault.oauth.device import DeviceLogin
 from vault.oauth.errors import LoginCancelled
-from vault.oauth.grants import Revoked, client_credentials, revoke
 from vault.oauth.http import Http
 from vault.oauth.provider import Client, Provider
-from vault.oauth.tokens import PROTOCOL_SCOPES, TokenSet
+from vault.oauth.token_requests import Revoked, client_credentials, revoke
+from vault.oauth.token_set import PROTOCOL_SCOPES, TokenSet
 from vault.record import check_account
 from vault.secret import Secret
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from goex import __version__
+from goex.daemon.action_views import action_view, mapping_view, problem_view
 from goex.daemon.agent_views import shown_action, shown_event
 from goex.daemon.approval_views import approval_view, brief_view
-from goex.daemon.calls import Callers, streaming, unary
-from goex.daemon.views import action_view, mapping_view, problem_view
-from goex.daemon.way_back import way_back
+from goex.daemon.rpc_context import Callers, streaming, unary
+from goex.daemon.undo_to import way_back
 from goex.engine.core import Asker, Wish
 from goex.engine.engine import Engine
 from goex.engine.events import Approval, Asked, Event, Finished, Mapped, Printed, Progressed, Stepped
@@ -21,8 +21,8 @@ from goex.journal.actions import ActionRow
 from goex.journal.states import UNDER_WAY, State
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
+from policies.action_json import action_from_json
 from policies.actions import Action, ApiCalls, Call, Code, Mongo
-from policies.codec import action_from_json
 from policies.errors import InvalidInput
 from policies.grants import ANONYMOUS
 from policies.jsonvalue import parse

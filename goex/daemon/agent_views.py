@@ -12,7 +12,7 @@ Rules:
 
 from __future__ import annotations
 
-from goex.daemon.views import action_view
+from goex.daemon.action_views import action_view
 from goex.engine.core import Asker, Core
 from goex.journal.actions import ActionRow
 from goex.journal.states import State

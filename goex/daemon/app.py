@@ -30,23 +30,23 @@ from goex.daemon.actions_service import ActionsService
 from goex.daemon.anchor import Anchor
 from goex.daemon.audit_service import AuditService
 from goex.daemon.autoseal import WORDS, AutoSeal, Why
-from goex.daemon.calls import Callers, Readable
+from goex.daemon.credential_broker import Lending
 from goex.daemon.custody import Custody
 from goex.daemon.databases_service import DatabasesService
-from goex.daemon.desk import Daemon, Desk
-from goex.daemon.lending import Lending
-from goex.daemon.opening import Opening, open_at_start
+from goex.daemon.person_context import Daemon, Desk
 from goex.daemon.person_service import PersonService
+from goex.daemon.person_threads import in_thread
 from goex.daemon.polkit import Polkit
 from goex.daemon.reversions_service import ReversionsService
+from goex.daemon.rpc_context import Callers, Readable
 from goex.daemon.rules_service import RulesService
-from goex.daemon.threads import in_thread
+from goex.daemon.unlock import Opening, open_at_start
 from goex.daemon.vault_service import VaultService
 from goex.engine.core import Core, Settings
 from goex.engine.engine import Engine
-from goex.engine.holds import Holds
-from goex.engine.ledger import Ledger
-from goex.engine.mapping import Mappings
+from goex.engine.grant_store import Ledger
+from goex.engine.held_transactions import Holds
+from goex.engine.intents import Mappings
 from goex.engine.peers import Presence, Sessions
 from goex.engine.retention import Retention
 from goex.engine.reversions import Reversions
@@ -72,7 +72,7 @@ from runtimes.gateway.client import GatewayClient
 from runtimes.mongo.runtime import MongoRuntime
 from runtimes.rest.runtime import RestRuntime
 from runtimes.sandbox.docker import DockerSandbox
-from runtimes.sql.pairing import Pairs
+from runtimes.sql.pair_policy import Pairs
 from runtimes.sql.pairs.failed import FailedPairs
 from runtimes.sql.runtime import SqlRuntime
 from vault.lease import Lease

@@ -8,26 +8,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from goex.daemon import code_words
+from goex.daemon import code_scope_text
+from goex.daemon.action_views import need_view, text
 from goex.daemon.credential_views import say_credentials
-from goex.daemon.database_words import doing
-from goex.daemon.views import need_view, text
-from goex.daemon.width_words import Asked, widths
+from goex.daemon.database_scope_text import doing
+from goex.daemon.duration_text import Asked, widths
 from goex.engine.core import Core
 from goex.engine.events import Approval
-from goex.engine.giving import Choice, freeable
-from goex.engine.holding import entry
+from goex.engine.grant_issue import Choice, freeable
+from goex.engine.grant_lookup import entry
 from goex.journal.actions import ActionRow
 from goex.journal.chain import stamp
 from goex.rpc import goex_pb2 as pb
 from policies.actions import Plan, refers
 from policies.databases import SERVICE
 from policies.decisions import Ask, Decision
+from policies.display_text import escape, shorten
 from policies.grants import Grant, Width
 from policies.lookalikes import right_to_left
-from policies.text import escape, shorten
-from runtimes.code.assessing import PROGRAM
-from runtimes.code.assessing import SERVICE as CODE
+from runtimes.code.plans import PROGRAM
+from runtimes.code.plans import SERVICE as CODE
 
 LARGEST_REPLY = 3 * 2**20  # bytes; a client that sets no limit of its own takes 4 MB
 _BRIEF = 200  # characters of a text in a list
@@ -191,7 +191,7 @@ def _grant_words(core: Core, grant: Grant) -> list[str]:
         said = f"{who} may run {program} in {grant.account} without asking."
     elif grant.service == CODE:
         which = "one program" if PROGRAM in grant.constraints else "any program"
-        said = f"{who} may {code_words.doing(grant.scope, which)} without asking."
+        said = f"{who} may {code_scope_text.doing(grant.scope, which)} without asking."
     elif grant.service == SERVICE:
         how = "by one statement" if grant.constraints else "by any statement"
         said = f"{who} may {doing(grant.scope, grant.account)} without asking, {how}."

@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Any
 
+from goex.daemon.action_views import action_view, log_row, problem_view, verified
 from goex.daemon.approval_views import grant_view
 from goex.daemon.audit_views import logged, story_view
-from goex.daemon.calls import streaming, unary
-from goex.daemon.desk import Desk
-from goex.daemon.threads import in_thread
-from goex.daemon.views import action_view, log_row, problem_view, verified
+from goex.daemon.person_context import Desk
+from goex.daemon.person_threads import in_thread
+from goex.daemon.rpc_context import streaming, unary
 from goex.journal.actions import ActionRow
 from goex.journal.export import export
 from goex.journal.search import Wanted, find_actions, find_rows
@@ -25,10 +25,10 @@ from goex.journal.usage import usage
 from goex.rpc import audit_pb2 as audit
 from goex.rpc import audit_pb2_grpc as rpc
 from goex.rpc import goex_pb2 as pb
-from mapper.scopes import opened
-from policies.catalog import Risk
+from mapper.least_scopes import opened
 from policies.errors import GoexError, InvalidInput
 from policies.grants import Grant, Width
+from policies.services import Risk
 
 MOST_ACTIONS = 1000  # on a page
 MOST_ROWS = 10_000

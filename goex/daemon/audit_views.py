@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from goex.daemon.views import held_until, log_row
-from goex.engine.reverting import REVERTIBLE
+from goex.daemon.action_views import held_until, log_row
+from goex.engine.reverts import REVERTIBLE
 from goex.journal.actions import ActionRow
 from goex.journal.chain import Row
 from goex.journal.states import State
@@ -15,9 +15,9 @@ from goex.journal.story import Decided, Exchanged, Story, UsedGrant
 from goex.rpc import audit_pb2 as audit
 from goex.rpc import goex_pb2 as pb
 from policies.actions import UndoClass
-from policies.catalog import Risk
+from policies.display_text import shorten
 from policies.jsonvalue import canonical
-from policies.text import shorten
+from policies.services import Risk
 
 LONGEST_WHAT = 300
 LONGEST_OUTCOME = 300

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from goex.daemon.person_threads import in_thread
 from goex.daemon.rollback import noted
-from goex.daemon.threads import in_thread
 from policies.accounts import Account
 from policies.errors import Denied, GoexError, InvalidInput
 from policies.jsonvalue import JsonObject

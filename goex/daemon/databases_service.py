@@ -12,11 +12,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
-from goex.daemon.calls import unary
-from goex.daemon.desk import Desk, DeskCalls
 from goex.daemon.entries import end_grants, end_users, known, records
-from goex.daemon.threads import in_thread
-from goex.engine.holds import Held, Holds
+from goex.daemon.person_context import Desk, DeskCalls
+from goex.daemon.person_threads import in_thread
+from goex.daemon.rpc_context import unary
+from goex.engine.held_transactions import Held, Holds
 from goex.journal.chain import stamp
 from goex.rpc import databases_pb2 as db
 from goex.rpc import databases_pb2_grpc as rpc
@@ -24,8 +24,8 @@ from policies.accounts import Account
 from policies.databases import SERVICE, Address, DefaultPolicy, Terms
 from policies.errors import Conflict, GoexError, InvalidInput, Unsupported
 from policies.jsonvalue import JsonObject
-from runtimes.looking import Looks, Seen, SeenTable
-from runtimes.sql.place import real_file
+from runtimes.database_overview import Looks, Seen, SeenTable
+from runtimes.sql.database_address import real_file
 from vault.database import DatabaseSecret
 from vault.errors import AccountExists, pasteable
 from vault.lease import Lease, Lend

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from goex.daemon.actions_service import earlier_program, revert_wish, wish
-from goex.daemon.calls import streaming
-from goex.daemon.desk import DeskCalls
+from goex.daemon.person_context import DeskCalls
+from goex.daemon.rpc_context import streaming
 from goex.engine.dryrun import DryRuns
 from goex.rpc import goex_pb2 as pb
 from policies.errors import InvalidInput

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
-from goex.daemon.desk import Desk
+from goex.daemon.person_context import Desk
 from goex.journal.states import State
 from policies.accounts import Account, Origin
 from policies.databases import SERVICE

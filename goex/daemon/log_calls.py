@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from goex.daemon.calls import unary
-from goex.daemon.desk import DeskCalls
-from goex.daemon.threads import in_thread
-from goex.daemon.views import log_row, verified
+from goex.daemon.action_views import log_row, verified
+from goex.daemon.person_context import DeskCalls
+from goex.daemon.person_threads import in_thread
+from goex.daemon.rpc_context import unary
 from goex.rpc import goex_pb2 as pb
 
 MOST_ROWS = 10_000

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from goex.catalog_views import services_reply
-from goex.daemon.asking_calls import AskingCalls
-from goex.daemon.calls import unary
-from goex.daemon.desk import PresenceDue
+from goex.daemon.action_views import action_view
+from goex.daemon.approval_calls import AskingCalls
 from goex.daemon.dryrun_calls import DryRunCalls
 from goex.daemon.log_calls import LogCalls
+from goex.daemon.person_context import PresenceDue
+from goex.daemon.rpc_context import unary
 from goex.daemon.vault_calls import VaultCalls
-from goex.daemon.views import action_view
 from goex.engine.recovery import look_again
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
-from goex.daemon.calls import unary
-from goex.daemon.desk import Desk, DeskCalls
+from goex.daemon.person_context import Desk, DeskCalls
+from goex.daemon.rpc_context import unary
 from goex.engine.reversions import Added, Reversions
 from goex.rpc import reversions_pb2 as pb
 from goex.rpc import reversions_pb2_grpc as rpc

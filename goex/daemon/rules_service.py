@@ -10,17 +10,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from goex.daemon.calls import unary
-from goex.daemon.desk import Desk, DeskCalls
-from goex.daemon.threads import in_thread
-from goex.engine.holding import standing
+from goex.daemon.person_context import Desk, DeskCalls
+from goex.daemon.person_threads import in_thread
+from goex.daemon.rpc_context import unary
+from goex.engine.grant_lookup import standing
 from goex.engine.rulebook import Rulebook
 from goex.journal.chain import stamp
 from goex.rpc import rules_pb2 as pb
 from goex.rpc import rules_pb2_grpc as rpc
-from mapper.scopes import scopes_of_calls
+from mapper.least_scopes import scopes_of_calls
 from policies.actions import Call
-from policies.catalog import Method
 from policies.decisions import Allow, Ask, Decision, Request, Rules, decide
 from policies.digest import digest
 from policies.errors import Conflict, GoexError, InvalidInput
@@ -28,10 +27,11 @@ from policies.jsonvalue import parse
 from policies.limits import described
 from policies.rules import cases
 from policies.rules.book import RuleBook, default_text
-from policies.rules.checking import Finding, check
 from policies.rules.drafts import Change, changes, read_folder
 from policies.rules.facts import questions
+from policies.rules.rule_errors import Finding, check
 from policies.rules.source import Policy
+from policies.services import Method
 
 MAX_CASES = 8_000_000  # bytes of a table
 MAX_SHOWN = 5000  # rules in one answer

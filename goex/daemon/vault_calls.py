@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from goex.daemon.calls import unary
-from goex.daemon.desk import DeskCalls, SecretDue
+from goex.daemon.action_views import account_view
 from goex.daemon.entries import Format, Place, end_grants, end_users, entry, record, refuse_database, refuse_unknown
-from goex.daemon.threads import in_thread
+from goex.daemon.person_context import DeskCalls, SecretDue
+from goex.daemon.person_threads import in_thread
+from goex.daemon.rpc_context import unary
 from goex.daemon.vault_views import vault_status
-from goex.daemon.views import account_view
 from goex.rpc import goex_pb2 as pb
 from policies.accounts import Account
 from policies.errors import InvalidInput

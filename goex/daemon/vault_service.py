@@ -9,20 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from goex.daemon import backup_file, rollback
-from goex.daemon.calls import streaming, unary
 from goex.daemon.custody import WrongApproval
-from goex.daemon.desk import Desk, DeskCalls, PresenceDue
-from goex.daemon.threads import in_thread
+from goex.daemon.person_context import Desk, DeskCalls, PresenceDue
+from goex.daemon.person_threads import in_thread
+from goex.daemon.rpc_context import streaming, unary
 from goex.daemon.vault_views import vault_status
 from goex.engine.peers import Peer
-from goex.engine.resealing import reseal
+from goex.engine.reseal import reseal
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import vault_pb2 as vpb
 from goex.rpc import vault_pb2_grpc as rpc
 from policies.errors import InvalidInput
+from vault.aead import derive
 from vault.backup import Kept, open_backup
 from vault.errors import VaultExists
-from vault.sealing import derive
 from vault.secret import Secret
 
 

@@ -14,14 +14,14 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from mapper.catalog import Catalog
-from mapper.scopes import narrower, risk_of, suffices
+from mapper.least_scopes import narrower, risk_of, suffices
 from policies.accounts import Account, Origin
 from policies.actions import Need, Plan
-from policies.catalog import OAuth, Service
 from policies.errors import ExitStatus, GoexError
+from policies.services import OAuth, Service
 from vault.errors import pasteable
 from vault.lease import Lease
-from vault.oauth.tokens import PROTOCOL_SCOPES
+from vault.oauth.token_set import PROTOCOL_SCOPES
 
 Holder = Literal["token", "gateway"]
 AccountKey = tuple[str, str]  # service, account name

@@ -25,7 +25,7 @@ from goex.engine.consent import (
     wider,
 )
 from goex.engine.events import Hub, Printed, Progressed, Stepped
-from goex.engine.ledger import Ledger
+from goex.engine.grant_store import Ledger
 from goex.engine.quota import Quotas
 from goex.engine.records import PayloadSealer, SealedRecords
 from goex.engine.rulebook import Rulebook
@@ -36,11 +36,11 @@ from mapper.catalog import Catalog
 from policies.accounts import Account
 from policies.actions import Action, ApiCalls, Code, Mongo, Plan, Revert, Sql
 from policies.databases import SERVICE
+from policies.display_text import escape
 from policies.errors import Conflict, ExitStatus, GoexError, InvalidInput, Unsupported
 from policies.grants import ANONYMOUS, PERSON
 from policies.jsonvalue import JsonObject, parse
 from policies.limits import BREAKER, NOT_CONFINED, QUOTA, Breaker, Confinement, Quota
-from policies.text import escape
 from runtimes.base import Context, Runtime
 from vault.errors import NoAccount
 from vault.lease import Lease

@@ -19,14 +19,14 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
 
-from goex.engine.asking import Asking
-from goex.engine.choosing import as_rules_want
+from goex.engine.authorize import Asking
 from goex.engine.core import Asker, Core, Lost, Wish
 from goex.engine.events import Finished, Problem, Progressed
-from goex.engine.mapping import Mappings
-from goex.engine.reverting import Reverting
-from goex.engine.running import Running
+from goex.engine.execution import Running
+from goex.engine.intents import Mappings
+from goex.engine.reverts import Reverting
 from goex.engine.timeline import Timeline
+from goex.engine.undo_policy import as_rules_want
 from goex.journal.actions import ActionRow
 from goex.journal.chain import JournalFailed
 from goex.journal.states import BEFORE_DECISION, UNDER_WAY, Event, State

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
-from policies.text import escape
+from policies.display_text import escape
 
 IDLE = timedelta(minutes=30)
 LONGEST = timedelta(hours=8)

@@ -23,10 +23,10 @@ from goex.journal.schema import journal as journal_table
 from goex.journal.schema import pair_uses, pairs
 from mapper import pairs as pair_files
 from mapper.catalog import Catalog
-from policies.catalog import Source
 from policies.errors import Conflict, GoexError, InvalidInput
 from policies.jsonvalue import canonical, parse
 from policies.reversions import Pair, Result, Standing, Use
+from policies.services import Source
 
 _KINDS = ("pair-add", "pair-remove", "pair-use", "pair-restore")
 _LIMIT = 64 * 2**20

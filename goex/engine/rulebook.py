@@ -16,7 +16,7 @@ from datetime import datetime
 
 from sqlalchemy import delete, desc, insert, select
 
-from goex.engine.counting import Counts, resting_text
+from goex.engine.breaker import Counts, resting_text
 from goex.journal.chain import Journal, JournalBroken, JournalLocked, stamp
 from goex.journal.schema import journal as journal_table
 from goex.journal.schema import rulebook

@@ -14,8 +14,8 @@ from goex.journal.facets import facets
 from goex.journal.prepared import Prepared
 from goex.journal.schema import actions, touched
 from goex.journal.states import Event, State, step
+from policies.action_json import action_from_json, plan_from_json, plan_to_json
 from policies.actions import Action, Outcome, Plan
-from policies.codec import action_from_json, plan_from_json, plan_to_json
 from policies.digest import digest
 from policies.errors import Conflict, InvalidInput
 from policies.jsonvalue import JsonObject, canonical, parse
@@ -53,7 +53,7 @@ class ActionRow:
     target: str
     source: str
     detached: bool
-    risk: int = 0  # a policies.catalog.Risk; 0: not assessed
+    risk: int = 0  # a policies.services.Risk; 0: not assessed
 
     def action(self) -> Action | None:
         """What was asked for; None while an intent isn't mapped yet."""

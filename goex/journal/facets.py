@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from policies.catalog import Risk
+from policies.services import Risk
 
 
 def facets(plan: str) -> tuple[int, tuple[str, ...]]:

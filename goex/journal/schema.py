@@ -85,7 +85,7 @@ actions = Table(
     Column("target", String(40), nullable=False, index=True),
     Column("source", Text, nullable=False),
     Column("detached", Boolean, nullable=False),
-    Column("risk", Integer, nullable=False, server_default="0"),  # a policies.catalog.Risk; 0: not assessed
+    Column("risk", Integer, nullable=False, server_default="0"),  # a policies.services.Risk; 0: not assessed
     Index("actions_created", "created"),
     Index("actions_agent", "agent", "number"),
     Index("actions_session", "session", "number"),

@@ -17,7 +17,7 @@ from goex.journal.actions import ActionRow, action_row
 from goex.journal.chain import Journal, Row, stamp
 from goex.journal.schema import ROW, actions, journal, touched
 from goex.journal.walk import GENESIS
-from policies.catalog import Risk
+from policies.services import Risk
 
 AT_ONCE = 500  # rows that a walk over many reads at a time: nothing holds the file between
 

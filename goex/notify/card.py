@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-from policies.text import escape, shorten
+from policies.display_text import escape, shorten
 
 if TYPE_CHECKING:
     from goex.rpc import goex_pb2 as pb

@@ -12,7 +12,7 @@ from contextlib import suppress
 from desktop_notifier import DesktopNotifier, Icon, Urgency
 
 from goex.notify.card import Card
-from goex.notify.server import APP, ICON
+from goex.notify.freedesktop import APP, ICON
 
 log = logging.getLogger("goex.notify")
 

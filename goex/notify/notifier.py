@@ -25,8 +25,8 @@ from goex.notify import terminal
 from goex.notify.board import Board, Entry
 from goex.notify.card import DEFAULT, DENY, ONCE, Card
 from goex.notify.feed import Feed
+from goex.notify.freedesktop import NoServer, NoSession, Server
 from goex.notify.notices import Notices
-from goex.notify.server import NoServer, NoSession, Server
 from goex.rpc import goex_pb2 as pb
 from policies.errors import GoexError
 

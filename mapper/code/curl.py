@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mapper.code import http
-from mapper.code.sending import Kind, Request, Seen
-from mapper.code.values import UNKNOWN, Fields, Lit, Text, Value, parts_of, text
+from mapper.code.abstract_values import UNKNOWN, Fields, Lit, Text, Value, parts_of, text
+from mapper.code.sent_requests import Kind, Request, Seen
 
 # Options that take a value, by their letter; those that matter are looked at below.
 _LETTERS = frozenset("XdHuoAbcCDeEFKmPQrtTUwxyYzh")

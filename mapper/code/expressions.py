@@ -6,9 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from mapper.code import libraries, texts
-from mapper.code.following import UNROLLED, Following, Left, Scope
-from mapper.code.sending import Enough
-from mapper.code.values import (
+from mapper.code.abstract_values import (
     UNKNOWN,
     Class,
     Fields,
@@ -32,6 +30,8 @@ from mapper.code.values import (
     text,
     weight,
 )
+from mapper.code.interpreter import UNROLLED, Following, Left, Scope
+from mapper.code.sent_requests import Enough
 
 MAX_NESTING = 320  # expressions within expressions
 

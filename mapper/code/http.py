@@ -6,8 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from mapper.code import texts
-from mapper.code.sending import Kind, Request
-from mapper.code.values import (
+from mapper.code.abstract_values import (
     UNKNOWN,
     Fields,
     Form,
@@ -28,9 +27,10 @@ from mapper.code.values import (
     plain,
     text,
 )
+from mapper.code.sent_requests import Kind, Request
 
 if TYPE_CHECKING:
-    from mapper.code.following import Following
+    from mapper.code.interpreter import Following
 
 _GAP = "\ue000"  # stands for a part that isn't known
 _VERBS = frozenset({"get", "post", "put", "patch", "delete", "head", "options"})

@@ -9,7 +9,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from mapper.code import http, sdks, texts
-from mapper.code.values import (
+from mapper.code.abstract_values import (
     UNKNOWN,
     Fields,
     Function,
@@ -32,7 +32,7 @@ from mapper.code.values import (
 )
 
 if TYPE_CHECKING:
-    from mapper.code.following import Following
+    from mapper.code.interpreter import Following
 
 _ENDING = {"sys.exit", "builtins.exit", "builtins.quit", "os._exit", "os.abort"}
 _POOLS = {"ThreadPoolExecutor", "ProcessPoolExecutor", "Pool", "ThreadPool", "get_event_loop", "new_event_loop",

@@ -1,4 +1,4 @@
-"""Python, followed with values that are known in part (`mapper.code.values`), and never run.
+"""Python, followed with values that are known in part (`mapper.code.abstract_values`), and never run.
 
 Rules:
 * Statements are followed in order; both ways of a condition, unless it is a constant; a loop's body twice, first as it
@@ -17,11 +17,11 @@ import contextlib
 from collections.abc import Sequence
 
 from mapper import syntax
-from mapper.code.following import Left, Scope
-from mapper.code.names import Names
-from mapper.code.sending import Enough, Seen
+from mapper.code.abstract_values import UNKNOWN, Fields, Lit
+from mapper.code.interpreter import Left, Scope
+from mapper.code.sent_requests import Enough, Seen
 from mapper.code.statements import Statements
-from mapper.code.values import UNKNOWN, Fields, Lit
+from mapper.code.variables import Names
 
 LONGEST = 200_000  # characters
 TOO_MUCH = (

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 from mapper.catalog import Catalog
-from policies.catalog import Method, Service
+from policies.services import Method, Service
 
 _SLOT = re.compile(r"\{(\+?)([^{}]+)\}")
 _LONGEST = 40  # segments of a path

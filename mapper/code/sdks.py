@@ -1,15 +1,15 @@
-"""Libraries that speak for an API: slack_sdk, google-api-python-client, and those of `mapper.code.tables`."""
+"""Libraries that speak for an API: slack_sdk, google-api-python-client, and those of `mapper.code.library_methods`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mapper.code import tables, texts
-from mapper.code.sending import Request, Spoken
-from mapper.code.values import UNKNOWN, Fields, Json, Lit, Method, Named, Thing, Value, each, plain
+from mapper.code import library_methods, texts
+from mapper.code.abstract_values import UNKNOWN, Fields, Json, Lit, Method, Named, Thing, Value, each, plain
+from mapper.code.sent_requests import Request, Spoken
 
 if TYPE_CHECKING:
-    from mapper.code.following import Following
+    from mapper.code.interpreter import Following
 
 _SLACK = ("slack_sdk", "slack", "slack_bolt", "slackclient")
 _SLACK_CLIENTS = frozenset({"WebClient", "AsyncWebClient", "LegacyWebClient", "SlackClient"})
@@ -29,7 +29,7 @@ def called(reader: Following, function: Named | Method | Thing, args: list[Value
             return _slack_made(leaf, args, given)
         if function.name in ("googleapiclient.discovery.build", "apiclient.discovery.build"):
             return _google_built(reader, args, given)
-        return tables.made(reader, function.name, args, given)
+        return library_methods.made(reader, function.name, args, given)
     if isinstance(function, Method) and isinstance(function.of, Thing):
         owner, name = function.of, function.name
         if owner.kind == "slack":
@@ -47,7 +47,7 @@ def called(reader: Following, function: Named | Method | Thing, args: list[Value
         if owner.kind == "google.request":
             return UNKNOWN
         if owner.kind == "table":
-            return tables.called(reader, owner, name, args, given)
+            return library_methods.called(reader, owner, name, args, given)
     return None
 
 
@@ -56,7 +56,7 @@ def attribute(reader: Following, owner: Thing, name: str) -> Value | None:
     if owner.kind == "slack.app":
         return Thing("slack", owner.facts) if name == "client" else UNKNOWN
     if owner.kind == "table":
-        return tables.attribute(owner, name)
+        return library_methods.attribute(owner, name)
     return None
 
 
@@ -112,7 +112,7 @@ def _slack(reader: Following, owner: Thing, name: str, args: list[Value], given:
         return UNKNOWN
     if args:
         given = Fields(given.items, True)
-    say(name.replace("_", "."), given, "json" if name in tables.slack_json() else "form")
+    say(name.replace("_", "."), given, "json" if name in library_methods.slack_json() else "form")
     return UNKNOWN
 
 
@@ -130,7 +130,7 @@ def _google_built(reader: Following, args: list[Value], given: Fields) -> Value:
     if not made:
         reader.seen.unread.append((reader.line, "a Google API whose name isn't written there"))
         return UNKNOWN
-    from mapper.code.values import joined
+    from mapper.code.abstract_values import joined
 
     return joined(made)
 

@@ -11,8 +11,8 @@ import base64
 import json
 from typing import Any
 
-from mapper.code.sending import Kind, Request, Seen, Spoken
-from mapper.code.values import UNKNOWN, Fields, Form, Json, Listed, Lit, OneOf, Stream, Text, Value
+from mapper.code.abstract_values import UNKNOWN, Fields, Form, Json, Listed, Lit, OneOf, Stream, Text, Value
+from mapper.code.sent_requests import Kind, Request, Seen, Spoken
 
 _KINDS: dict[str, Kind] = {"none": "none", "json": "json", "form": "form", "any": "any"}
 

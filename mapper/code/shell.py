@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mapper.code import curl
+from mapper.code.abstract_values import UNKNOWN, Lit, Text, Value, parts_of, text, weight
 from mapper.code.libraries import environment
-from mapper.code.names import Names, meet
 from mapper.code.python import TOO_MUCH, read_python
-from mapper.code.sending import Enough, Seen
-from mapper.code.values import UNKNOWN, Lit, Text, Value, parts_of, text, weight
+from mapper.code.sent_requests import Enough, Seen
+from mapper.code.variables import Names, meet
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -8,10 +8,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from mapper.code import libraries
-from mapper.code.calling import Calling
-from mapper.code.following import UNROLLED, Left, Scope
-from mapper.code.names import Names, meet, met
-from mapper.code.values import (
+from mapper.code.abstract_values import (
     UNKNOWN,
     Class,
     Fields,
@@ -27,6 +24,9 @@ from mapper.code.values import (
     same,
     weight,
 )
+from mapper.code.calls import Calling
+from mapper.code.interpreter import UNROLLED, Left, Scope
+from mapper.code.variables import Names, meet, met
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 

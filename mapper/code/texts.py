@@ -7,7 +7,7 @@ import re
 from typing import Any
 from urllib.parse import quote, quote_plus, urlencode, urljoin
 
-from mapper.code.values import (
+from mapper.code.abstract_values import (
     UNKNOWN,
     Fields,
     Form,

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from mapper.catalog import Catalog
 from mapper.importing import google
-from mapper.importing.model import Progress
+from mapper.importing.import_report import Progress
 from mapper.store import database
 from policies.errors import InvalidInput, Unavailable
 
@@ -66,9 +66,9 @@ def of_file(path: Path) -> Alone:
     """
     import sqlite3
 
-    from mapper.ranking import tables
+    from mapper.ranking import index_tables
     from mapper.ranking.index import Index
-    from mapper.ranking.sources import gather
+    from mapper.ranking.method_documents import gather
 
     if not path.exists():
         raise InvalidInput(f"There is no catalog at {path}.", next_step="Leave --catalog out, and one is built.")
@@ -77,7 +77,7 @@ def of_file(path: Path) -> Alone:
     if store is None or not store.names():
         raise InvalidInput(f"{path} holds no imported service.", next_step="Import them: goex catalog import google")
     db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    tables.write(db, tables.Made.of(gather(store, ())), "")
+    index_tables.write(db, index_tables.Made.of(gather(store, ())), "")
     return Alone(catalog, Index(db))
 
 
@@ -130,20 +130,20 @@ def _build(path: Path, imported: str, progress: Progress) -> None:
 
 
 def _index(path: Path, progress: Progress) -> None:
-    from mapper.ranking import tables
-    from mapper.ranking.sources import gather
-    from mapper.store.reading import Store
+    from mapper.ranking import index_tables
+    from mapper.ranking.method_documents import gather
+    from mapper.store.catalog_reader import Store
 
     progress(0, 2, "reading the methods")
     store = Store(path)
-    made = tables.Made.of(gather(store, ()))
+    made = index_tables.Made.of(gather(store, ()))
     store.close()
     progress(1, 2, "writing the search index")
     db = database.open_writing(path)
     try:
         with database.translated(path):
             db.execute("BEGIN IMMEDIATE")
-            tables.write(db, made, "alone")
+            index_tables.write(db, made, "alone")
             db.execute("COMMIT")
             # A file alone, without a log beside it: it is about to get another name, and nobody writes it again.
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -186,10 +186,10 @@ def _imported_stamp() -> str:
 
 def _indexed_stamp() -> str:
     """Equal when the search index would be equal, the catalog being so."""
-    from mapper.ranking import tables
+    from mapper.ranking import index_tables
 
     code = files("mapper").joinpath("ranking")
-    digest = hashlib.sha256(tables.stamp(0).encode())
+    digest = hashlib.sha256(index_tables.stamp(0).encode())
     for entry in sorted(code.iterdir(), key=lambda each: each.name):
         if entry.name.endswith(".py"):
             digest.update(hashlib.sha256(entry.read_bytes()).digest())

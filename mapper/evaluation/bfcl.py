@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mapper.evaluation import lines
-from mapper.evaluation.answers import mismatch
+from mapper.evaluation.expected_calls import mismatch
 from mapper.evaluation.outputs import Unreadable, read
 
 Progress = Callable[[int], None]

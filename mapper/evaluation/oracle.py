@@ -13,10 +13,10 @@ from typing import Any
 
 from mapper.catalog import Catalog
 from mapper.evaluation.scope_sets import Judged, judge
-from mapper.scopes import least_scopes
+from mapper.least_scopes import least_scopes
 from policies.actions import Call
-from policies.catalog import Method
 from policies.errors import GoexError
+from policies.services import Method
 
 
 @dataclass(frozen=True, slots=True)

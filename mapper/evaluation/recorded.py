@@ -21,16 +21,16 @@ from mapper import readings
 from mapper.catalog import Catalog
 from mapper.evaluation import lines
 from mapper.evaluation.alone import Alone
-from mapper.evaluation.requests import Request
+from mapper.evaluation.request_sets import Request
 from mapper.evaluation.scope_table import Answer, Candidate, Decision, Judge, Row
 from mapper.mapper import RETRIEVED, Mapper
 from mapper.prompts import Mode, prompts_for
 from mapper.readings import Reading
 from mapper.techniques import Technique
 from policies.actions import Call, Intent, IntentMapping
-from policies.catalog import Method
 from policies.errors import InvalidInput, Unsupported
 from policies.jsonvalue import JsonValue, canonical
+from policies.services import Method
 
 MAX_SAMPLE = 1000  # the largest number of a sample
 _CHARACTERS = 4  # of English or JSON in a token, about: for estimates

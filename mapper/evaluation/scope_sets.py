@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mapper.catalog import Catalog
+from mapper.least_scopes import reach_of, risk_of, suffices
 from mapper.reach import Reach
-from mapper.scopes import reach_of, risk_of, suffices
-from policies.catalog import Method, Risk
+from policies.services import Method, Risk
 
 Judged = Literal["accepted", "excessive", "insufficient"]
 

@@ -31,12 +31,12 @@ from typing import Any, Literal
 
 from mapper.catalog import Catalog
 from mapper.evaluation import oracle
-from mapper.evaluation.requests import Request, Sets
+from mapper.evaluation.request_sets import Request, Sets
 from mapper.evaluation.scope_sets import Judged, covers, excessive
-from mapper.scopes import least_scopes
+from mapper.least_scopes import least_scopes
 from policies.actions import Call
-from policies.catalog import Method
 from policies.errors import GoexError
+from policies.services import Method
 
 Decision = Literal["executed", "asked", "declined", "failed"]
 

@@ -19,14 +19,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from mapper.catalog import Catalog, tool_name
-from mapper.evaluation.values import example
+from mapper.evaluation.sample_values import example
 from mapper.proposals import parse_proposal
-from mapper.sampling import DEFAULT_CONFIDENCE, Experience, Plan
+from mapper.stopping_rule import DEFAULT_CONFIDENCE, Experience, Plan
 from mapper.tally import scopes_of, tally
 from mapper.vote import DEFAULT_THRESHOLD, REJECTIONS, Sample, Vote
 from policies.actions import Call
-from policies.catalog import Method
 from policies.errors import InvalidInput
+from policies.services import Method
 
 FULL = 10
 FIXED = (1, 3, 5, FULL)

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from mapper.catalog import Catalog
 from mapper.importing import functions, openapi
-from mapper.importing.apart import Apart
+from mapper.importing.document_files import Broken, Source
+from mapper.importing.import_report import BadPart, Problem, Progress, Report
 from mapper.importing.install import Installer, Nothing
-from mapper.importing.model import BadPart, Problem, Progress, Report
-from mapper.importing.sources import Broken, Source
-from mapper.store import names
-from mapper.store.reading import Store
-from mapper.store.rows import Document, ServiceFacts
+from mapper.importing.reader_process import Apart
+from mapper.store import service_names
+from mapper.store.catalog_reader import Store
+from mapper.store.import_rows import Document, ServiceFacts
 from policies.accounts import Origin
 from policies.errors import Conflict, InvalidInput
 
@@ -58,7 +58,7 @@ def _source(file: Path) -> Source:
 
 
 def _install(path: Path, source: Source, provider: str, name: str, progress: Progress) -> Report:
-    if name and not names.SERVICE_NAME.fullmatch(name):
+    if name and not service_names.SERVICE_NAME.fullmatch(name):
         raise InvalidInput(
             f"{name[:60]!r} can't be a service's name.", next_step="Letters, digits, _ and -, like --name petstore."
         )
@@ -97,7 +97,7 @@ def _install(path: Path, source: Source, provider: str, name: str, progress: Pro
 
 def _called(name: str, title: str, file: str, provider: str, known: dict[str, ServiceFacts]) -> str:
     """The name of the service: the person's, or a free one after the title or the file."""
-    taken = {one.casefold() for one in (*Catalog.bundled().services, *names.RESERVED)}
+    taken = {one.casefold() for one in (*Catalog.bundled().services, *service_names.RESERVED)}
     taken |= {
         fact.name.casefold() for fact in known.values() if (fact.provider, fact.provider_name) != (provider, fact.name)
     }

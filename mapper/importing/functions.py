@@ -13,16 +13,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from mapper.importing.model import BadPart, Problem
+from mapper.importing.document_files import Broken, Source, plain
+from mapper.importing.import_report import BadPart, Problem
 from mapper.importing.pointers import Pointers
 from mapper.importing.risks import risk_of
-from mapper.importing.shapes import Shapes
-from mapper.importing.sources import Broken, Source, plain
+from mapper.importing.schema_import import Shapes
 from mapper.importing.trees import Tree, read, read_json
-from mapper.schemas import REF
-from mapper.store.names import MAX_METHOD_NAME, METHOD_NAME
-from mapper.store.rows import Document, DocumentMethod, DocumentScope
-from policies.catalog import Location, Risk
+from mapper.json_schema import REF
+from mapper.store.import_rows import Document, DocumentMethod, DocumentScope
+from mapper.store.service_names import MAX_METHOD_NAME, METHOD_NAME
+from policies.services import Location, Risk
 
 PROVIDER = "functions"
 MAX_FUNCTIONS = 100_000

@@ -14,19 +14,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mapper.importing.model import BadPart
-from mapper.importing.refusals import refused_scopes
+from mapper.importing.document_files import MAX_PROBLEMS, Source, plain
+from mapper.importing.google_schemas import converted
+from mapper.importing.import_report import BadPart
+from mapper.importing.operation_shapes import Shapes, ways_back
 from mapper.importing.safe_methods import risk as risk_in
-from mapper.importing.schemas import converted
-from mapper.importing.shaping import Shapes, ways_back
-from mapper.importing.sources import MAX_PROBLEMS, Source, plain
-from mapper.schemas import problem as schema_problem
-from mapper.schemas import referred
-from mapper.store.names import MAX_METHOD_NAME, METHOD_NAME, VERSION
-from mapper.store.rows import Document, DocumentMethod, DocumentScope
+from mapper.importing.scope_refusals import refused_scopes
+from mapper.json_schema import problem as schema_problem
+from mapper.json_schema import referred
+from mapper.store.import_rows import Document, DocumentMethod, DocumentScope
+from mapper.store.service_names import MAX_METHOD_NAME, METHOD_NAME, VERSION
 from policies.accounts import Origin
-from policies.catalog import Location, Risk
 from policies.errors import InvalidInput, Unavailable
+from policies.services import Location, Risk
 
 PROVIDER = "google"
 

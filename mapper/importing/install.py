@@ -13,11 +13,11 @@ from pathlib import Path
 
 from mapper.catalog import Catalog
 from mapper.importing import google
-from mapper.importing.apart import Apart
-from mapper.importing.model import BadPart, Imported, Problem, Progress, Report, Skipped
-from mapper.importing.sources import Source
-from mapper.store.rows import Document
-from mapper.store.writing import Writer
+from mapper.importing.document_files import Source
+from mapper.importing.import_report import BadPart, Imported, Problem, Progress, Report, Skipped
+from mapper.importing.reader_process import Apart
+from mapper.store.catalog_writer import Writer
+from mapper.store.import_rows import Document
 from policies.errors import InvalidInput
 
 MAX_FILES = 5000
@@ -168,9 +168,9 @@ def remove(path: Path, name: str, progress: Progress = lambda *_: None, *, index
 
 def rebuild(path: Path, progress: Progress = lambda *_: None) -> None:
     """Make the search index of the catalog at `path` anew."""
-    from mapper.ranking import tables  # numpy comes with it
+    from mapper.ranking import index_tables  # numpy comes with it
 
-    tables.rebuild(path, progress)
+    index_tables.rebuild(path, progress)
 
 
 def _google(

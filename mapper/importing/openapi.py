@@ -13,20 +13,20 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mapper.importing import shaping as forms
-from mapper.importing.logins import chosen
-from mapper.importing.model import BadPart
+from mapper.importing import operation_shapes as forms
+from mapper.importing.document_files import plain
+from mapper.importing.import_report import BadPart
+from mapper.importing.login_endpoints import chosen
+from mapper.importing.operation_shapes import ways_back
 from mapper.importing.parameters import Arguments, Parameters
 from mapper.importing.pointers import MAX_STEPS, Keys, Pointers, TooMuch
 from mapper.importing.safe_methods import risk
+from mapper.importing.schema_import import Shapes
 from mapper.importing.security import Security, Ways, placement_of, settle, signed
 from mapper.importing.servers import base_url, same_place
-from mapper.importing.shapes import Shapes
-from mapper.importing.shaping import ways_back
-from mapper.importing.sources import plain
-from mapper.store.names import MAX_METHOD_NAME, METHOD_NAME
-from mapper.store.rows import Document, DocumentMethod, DocumentScope
-from policies.catalog import OAuth, Placement, Risk
+from mapper.store.import_rows import Document, DocumentMethod, DocumentScope
+from mapper.store.service_names import MAX_METHOD_NAME, METHOD_NAME
+from policies.services import OAuth, Placement, Risk
 
 PROVIDER = "openapi"
 MAX_METHODS = 100_000

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mapper.importing.model import BadPart
+from mapper.importing.import_report import BadPart
 from mapper.importing.pointers import Keys, Pointers
+from mapper.importing.schema_import import Shapes
 from mapper.importing.security import HEADER, OURS
-from mapper.importing.shapes import Shapes
-from policies.catalog import BodyFormat, Location
+from policies.services import BodyFormat, Location
 
 _NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_.$\[\]-]{0,99}")
 _MOST = 300  # parameters of one operation

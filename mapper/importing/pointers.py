@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import unquote
 
-from mapper.importing.model import BadPart
+from mapper.importing.import_report import BadPart
 
 Keys = tuple[str, ...]
 MAX_STEPS = 2_000_000  # places of one document that are looked at

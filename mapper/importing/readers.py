@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mapper.importing import functions, google, openapi
-from mapper.importing.model import BadPart, Problem
-from mapper.importing.sources import Source
+from mapper.importing.document_files import Source
+from mapper.importing.import_report import BadPart, Problem
 from mapper.importing.trees import Tree, json_lines, read
-from mapper.store.rows import Document
+from mapper.store.import_rows import Document
 
 MAX_PROBLEMS = 200  # that are told one by one
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mapper.importing.risks import risk_of, words
-from policies.catalog import Risk
+from policies.services import Risk
 
 SAFE = frozenset({"GET", "HEAD", "QUERY"})
 

@@ -16,12 +16,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mapper.importing.logins import login_of
-from mapper.importing.model import BadPart
+from mapper.importing.document_files import plain
+from mapper.importing.import_report import BadPart
+from mapper.importing.login_endpoints import login_of
 from mapper.importing.pointers import Keys, Pointers
-from mapper.importing.sources import plain
-from mapper.store.rows import DocumentScope
-from policies.catalog import OAuth, Placement, Risk
+from mapper.store.import_rows import DocumentScope
+from policies.services import OAuth, Placement, Risk
 
 # Headers that are the gateway's, or that choose another request than the one that was granted.
 OURS = frozenset(

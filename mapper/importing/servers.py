@@ -11,7 +11,7 @@ import ipaddress
 import re
 from typing import Any
 
-from mapper.importing.model import BadPart
+from mapper.importing.import_report import BadPart
 from policies.accounts import Origin
 from policies.errors import InvalidInput
 

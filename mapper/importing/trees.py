@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mapper.importing.sources import Broken, Source
+from mapper.importing.document_files import Broken, Source
 
 MAX_YAML = 12_000_000  # characters; as JSON, the same document is read ten times as fast
 MAX_DEPTH = 200

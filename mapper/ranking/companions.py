@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from mapper.ranking.sources import Ranked
-from mapper.ranking.text import stem
+from mapper.ranking.method_documents import Ranked
+from mapper.ranking.terms import stem
 
 MOST = 2
 """Companions that are known of one method, the nearest first."""

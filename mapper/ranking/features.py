@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mapper.ranking.text import form_terms, marked_words, terms
+from mapper.ranking.terms import form_terms, marked_words, terms
 
 UNKNOWN_RARITY = 8.0
 """How rare a word counts that no example has."""
@@ -196,7 +196,7 @@ def traits(found: Evidence, first: int, family: int, unexplained: int, arrays: d
     """`TRAITS` of a ranking whose first method is `first`, of `family`; `unexplained` words don't speak for it.
 
     How much of the nearest examples is refused, in all services and in this one (by squared likeness); how like the
-    nearest example of this service is, and of this very method; what the words say (`mapper.ranking.refusals`)."""
+    nearest example of this service is, and of this very method; what the words say (`mapper.ranking.refusal_model`)."""
     start, similar = arrays["ask_start"].astype(np.int64), found.similar
     refused = start[found.asks + 1] == start[found.asks]
     here = arrays["ask_family"][found.asks] == family

@@ -1,8 +1,8 @@
-"""Ranking: a request in words to services and methods, from the tables that `mapper.ranking.tables` made.
+"""Ranking: a request in words to services and methods, from the tables that `mapper.ranking.index_tables` made.
 
 A request's terms are looked up once; what they say for families, resources, last words, methods and examples is summed
 (`reading`); a linear model over `features.FAMILY_NAMES` says how likely each family is, another over
-`features.NAMES` how likely each method is within its family. `mapper.evaluation.fitting` fits their weights.
+`features.NAMES` how likely each method is within its family. `mapper.evaluation.fit_weights` fits their weights.
 Deterministic. Safe to share between threads. Each question is answered from one state of the tables.
 """
 
@@ -18,16 +18,16 @@ from typing import Any
 import numpy as np
 
 from mapper.catalog import Catalog
-from mapper.ranking import clauses, features, tables
+from mapper.ranking import clauses, features, index_tables
 from mapper.ranking.companions import MOST, accompanied
 from mapper.ranking.embedding import MOST_METHODS, Embedder, blended
 from mapper.ranking.features import Evidence, Request
-from mapper.ranking.reading import Reader
-from mapper.ranking.sources import ELSEWHERE, gather
+from mapper.ranking.index_reader import Reader
+from mapper.ranking.method_documents import ELSEWHERE, gather
 from mapper.ranking.weights import Weights
+from mapper.store.catalog_reader import Store
 from mapper.store.database import open_reading, translated
-from mapper.store.reading import Store
-from policies.catalog import Service
+from policies.services import Service
 
 ServiceChooser = Callable[[str, Sequence[tuple[str, str]]], Sequence[str]]
 """Chooses services for a request: (text, [(service, title), best first]) to the names of the chosen ones."""
@@ -103,12 +103,12 @@ class Index:
         store = Store(path)
         if not path.exists():
             return cls.of(Catalog.bundled().services.values(), weights)
-        wanted = tables.stamp(store.generation)
+        wanted = index_tables.stamp(store.generation)
         store.close()
         db = open_reading(path)
         if _stamp_of(db) != wanted:
             db.close()
-            tables.rebuild(path)
+            index_tables.rebuild(path)
             db = open_reading(path)
         with translated(path):
             return cls(db, weights)
@@ -117,7 +117,7 @@ class Index:
     def of(cls, services: Iterable[Service], weights: Weights | None = None) -> Index:
         """An index in memory over these services alone."""
         db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        tables.write(db, tables.Made.of(gather(None, services)), "")
+        index_tables.write(db, index_tables.Made.of(gather(None, services)), "")
         return cls(db, weights)
 
     # ---- questions

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterable
 
 from mapper.reach import SHARING, Reach
-from policies.catalog import Risk
+from policies.services import Risk
 
 TABLE = """
 CREATE TABLE IF NOT EXISTS reach (

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, get_args
 
-from mapper.schemas import problem, referred
-from mapper.store import logins, waysback
+from mapper.json_schema import problem, referred
+from mapper.store import login_rows, waysback
 from mapper.store.blobs import unpack
+from mapper.store.catalog_lists import risk_of, unpacked
 from mapper.store.database import of_service
-from mapper.store.listing import risk_of, unpacked
-from policies.catalog import BodyFormat, CodeFacts, Location, Method, OAuth, Placement, Scope, Service
+from policies.services import BodyFormat, CodeFacts, Location, Method, OAuth, Placement, Scope, Service
 
 METHOD = (
     "SELECT m.name, m.origin_id, m.description, m.http, m.path, m.risk, m.body, m.unsupported, m.scopes,"
@@ -180,7 +180,7 @@ def service_of(db: sqlite3.Connection, name: str, methods: Mapping[str, Method])
             provider_name=row[6],
             version=row[7],
             main=bool(row[8]),
-            oauth=_GOOGLE if row[5] == "google" else logins.of_service(db, row[0]),
+            oauth=_GOOGLE if row[5] == "google" else login_rows.of_service(db, row[0]),
             code=CodeFacts(query=_GOOGLE_QUERY) if row[5] == "google" else CodeFacts(),
         )
 

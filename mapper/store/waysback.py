@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from policies.catalog import CallTemplate, UndoTemplate
 from policies.errors import InvalidInput
 from policies.reversions import undo_from_json
+from policies.services import CallTemplate, UndoTemplate
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS way_back (

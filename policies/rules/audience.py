@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from policies.actions import ANY_VALUE, refers
-from policies.catalog import Audience, Method, Risk, Service, believed_risk
 from policies.jsonvalue import JsonObject, JsonValue
 from policies.rules.arguments import is_open
+from policies.services import Audience, Method, Risk, Service, believed_risk
 
 # Arguments that name who gets something, in the many ways in which services call them.
 _RECIPIENTS = frozenset(

@@ -14,15 +14,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from policies.actions import Action, ApiCalls, Call, Files, Need, Plan, Revert, Sql, UndoClass
-from policies.catalog import Method, Risk
 from policies.databases import RISKS, SERVICE
 from policies.decisions import Allow, Ask, Decision, Deny, Request, Rules, decide
 from policies.digest import digest
 from policies.errors import InvalidInput
 from policies.grants import Grant, Width
 from policies.jsonvalue import JsonObject, JsonValue
-from policies.rules.checking import close
 from policies.rules.facts import REVERTS, Catalogued, Situation
+from policies.rules.rule_errors import close
+from policies.services import Method, Risk
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 MOST = 20_000

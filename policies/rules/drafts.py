@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from policies.display_text import escape
 from policies.errors import InvalidInput
 from policies.rules.source import MAX_BYTES, Policy
-from policies.text import escape
 
 MAX_FILES = 200
 

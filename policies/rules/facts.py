@@ -17,12 +17,12 @@ from typing import Any, Protocol
 
 from policies.accounts import Origin
 from policies.actions import ANY_VALUE, ApiCalls, Code, Files, Need, Plan, Revert, folders_of
-from policies.catalog import Method, Risk, Service
 from policies.databases import SERVICE as DATABASES
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue
 from policies.rules.arguments import STRING, Unjudgeable, types_of, value_of
 from policies.rules.audience import Recipients, at_most_one_each, recipients_of
+from policies.services import Method, Risk, Service
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 KINDS = ("call", "files", "code", "sql", "mongo", "undo", "redo", "commit")

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from policies.display_text import escape
 from policies.errors import InvalidInput
-from policies.text import escape
 
 MAX_BYTES = 4_000_000  # of one file
 MAX_POLICIES = 20_000  # of all files

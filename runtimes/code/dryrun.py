@@ -13,12 +13,12 @@ from datetime import UTC, datetime, timedelta
 
 from mapper.catalog import Catalog
 from policies.actions import Plan
-from policies.text import escape
+from policies.display_text import escape
 from runtimes.base import Context, DryLine, DryRun
 from runtimes.code.outcomes import outcome
+from runtimes.code.permit_json import permits_of
 from runtimes.code.permits import Accounts
 from runtimes.code.record import Record
-from runtimes.code.rules import permits_of
 from runtimes.code.run import Report
 from vault.lease import Lease
 from vault.secret import Secret

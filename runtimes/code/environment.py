@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
+from policies.display_text import escape
 from policies.errors import InvalidInput
-from policies.text import escape
 from runtimes.sandbox.contract import Job
 
 Language = Literal["python", "shell"]

@@ -11,8 +11,8 @@ from urllib.parse import quote
 from mapper.catalog import Catalog
 from policies.actions import Code, Plan
 from runtimes.base import Footprint
+from runtimes.code.permit_json import permits_of
 from runtimes.code.record import Record
-from runtimes.code.rules import permits_of
 
 
 def footprint(plan: Plan, kept: Record | None, catalog: Catalog) -> Footprint:

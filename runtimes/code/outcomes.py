@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from mapper.catalog import Catalog
 from policies.actions import Ended, Outcome
-from policies.text import escape
+from policies.display_text import escape
 from runtimes.code.permits import Accounts
 from runtimes.code.record import Record
 from runtimes.code.refused import proposal

@@ -15,17 +15,17 @@ from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 from mapper.catalog import Catalog
-from mapper.code.finding import ANY, FoundCall
+from mapper.code.method_finder import ANY, FoundCall
 from policies.accounts import Account, Origin
 from policies.actions import ANY_VALUE, OTHER_ARGUMENTS
-from policies.catalog import Method, Risk, Service, believed_risk
 from policies.errors import GoexError, InvalidInput, Unsupported
 from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
-from runtimes.code.apart import apart, beyond, known_fields
-from runtimes.gateway.asking import OVERRIDE_NAMES
+from policies.services import Method, Risk, Service, believed_risk
+from runtimes.code.same_address import apart, beyond, known_fields
 from runtimes.gateway.head import OVERRIDES
-from runtimes.gateway.opening import OURS
 from runtimes.gateway.plan import Rule, Slot
+from runtimes.gateway.plan_check import OURS
+from runtimes.gateway.request_headers import OVERRIDE_NAMES
 from runtimes.rest.requests import placement_for
 
 MOST_VALUES = 32  # of one argument that requests are held to; with more of them it is free

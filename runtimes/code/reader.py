@@ -16,10 +16,10 @@ import signal
 import sys
 from dataclasses import dataclass, field
 
-from mapper.code.finding import MAX_PROGRAM, Language
-from mapper.code.reading import read
+from mapper.code.languages import read
+from mapper.code.method_finder import MAX_PROGRAM, Language
 from mapper.code.seen_json import BadReading, from_json, to_json
-from mapper.code.sending import Seen
+from mapper.code.sent_requests import Seen
 from policies.errors import InvalidInput, Unavailable
 
 AT_ONCE = 4

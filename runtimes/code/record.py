@@ -16,12 +16,12 @@ from policies.actions import Plan
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
 from runtimes.base import Records
+from runtimes.code.permit_json import permits_of
 from runtimes.code.permits import Permit, held_in_path, name_from, shape_of, typed
-from runtimes.code.rules import permits_of
 from runtimes.gateway.plan import Exchange, Passed
-from runtimes.rest import answers
-from runtimes.rest.answers import Answer, Ledger
-from runtimes.rest.expecting import holds
+from runtimes.rest import records as rest_records
+from runtimes.rest.expectations import holds
+from runtimes.rest.records import Answer, Ledger
 
 MAX_NOTE = 40_000_000
 _FORGOTTEN = b"forgotten"
@@ -107,12 +107,12 @@ def load(records: Records) -> Record | None:
 
 def is_forgotten(records: Records) -> bool:
     """Whether a commit dropped the record."""
-    return answers.is_forgotten(records)
+    return rest_records.is_forgotten(records)
 
 
 def forget(records: Records) -> None:
     """Drop what was recorded. Idempotent."""
-    answers.forget(records)
+    rest_records.forget(records)
     number = 0
     while (records.get(f"sent-{number}") or _FORGOTTEN) != _FORGOTTEN:
         records.put(f"sent-{number}", _FORGOTTEN)

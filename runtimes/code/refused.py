@@ -13,9 +13,9 @@ from urllib.parse import unquote, urlsplit
 
 from mapper.catalog import Catalog
 from policies.accounts import Origin
+from policies.display_text import escape, shorten
 from policies.errors import GoexError
 from policies.jsonvalue import JsonObject
-from policies.text import escape, shorten
 from runtimes.code.permits import Accounts, callable_, template
 from runtimes.gateway.plan import Refusal, Slot
 from runtimes.gateway.routes import divide

@@ -20,9 +20,9 @@ from typing import Any
 from mapper.catalog import Catalog
 from policies.accounts import Account
 from policies.actions import Code
-from policies.catalog import Service
+from policies.display_text import escape
 from policies.errors import Conflict, GoexError
-from policies.text import escape
+from policies.services import Service
 from runtimes.base import Context
 from runtimes.code import credentials, environment, record
 from runtimes.code.permits import Accounts, Permit

@@ -19,20 +19,20 @@ from policies.errors import ExitStatus, GoexError, InvalidInput, Unsupported
 from policies.reversions import NoReversions, ReversionSet
 from runtimes.base import Context, DryRun, Footprint, Settlement
 from runtimes.code import record
-from runtimes.code.assessing import accounts_of, assess_code, look
 from runtimes.code.dryrun import dry_run_of, pretended
 from runtimes.code.footprint import footprint
 from runtimes.code.outcomes import outcome
+from runtimes.code.plans import accounts_of, assess_code, look
 from runtimes.code.reader import Reader
 from runtimes.code.record import Record
 from runtimes.code.run import CodeRunner, Run
-from runtimes.code.taking_back import assess_undo, reversed_
+from runtimes.code.undo import assess_undo, reversed_
 from runtimes.gateway.contract import Gateway
-from runtimes.rest.assessing import assess_commit
 from runtimes.rest.dryrun import dry_run
-from runtimes.rest.reverting import COMMITTED, planned_steps
+from runtimes.rest.plans import assess_commit
 from runtimes.rest.revertruns import undo
 from runtimes.rest.run import Runner
+from runtimes.rest.undo import COMMITTED, planned_steps
 from runtimes.sandbox.contract import Profile, Sandbox
 
 P = ParamSpec("P")

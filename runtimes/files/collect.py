@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Protocol
 
 from policies.errors import GoexError
+from runtimes.files.content_ids import LARGE
 from runtimes.files.large import Large
-from runtimes.files.naming import LARGE
 from runtimes.files.tree import Manifest
 
 _HASH = 64  # hexadecimal digits

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import Protocol
 
+from policies.display_text import escape, shorten
 from policies.errors import Conflict
-from policies.text import escape, shorten
 from runtimes.base import DryKind, DryLine
-from runtimes.files import words
+from runtimes.files import plan_text
 from runtimes.files.tree import Entry, Manifest
 
 Op = tuple[str, int, int, int, int]  # as difflib says it: what, and the lines of both sides
@@ -66,11 +66,11 @@ class Difference:
         changed = [
             (path, line)
             for path in sorted(old.keys() | new.keys())
-            if (line := words.change(path, old.get(path), new.get(path)))
+            if (line := plan_text.change(path, old.get(path), new.get(path)))
         ]
         for number, (path, line) in enumerate(changed):
             if number == self.most.paths or self._full:
-                self._say("warning", f"{words.counted(len(changed) - number, 'more changed path')} aren't shown.")
+                self._say("warning", f"{plan_text.counted(len(changed) - number, 'more changed path')} aren't shown.")
                 break
             self._add("change", line)
             self._contents(path, old.get(path), new.get(path), self.clock() < until)
@@ -95,7 +95,7 @@ class Difference:
 
     def _named(self, path: bytes, was: Entry | None, now: Entry | None) -> str:
         sides = [
-            f"{words.size(entry.size)}, {self._hash(side, path, entry)}"
+            f"{plan_text.size(entry.size)}, {self._hash(side, path, entry)}"
             for side, entry in ((self.old, was), (self.new, now))
             if entry is not None
         ]

@@ -19,16 +19,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from policies.actions import Ended, Files, Plan
+from policies.display_text import escape, shorten
 from policies.errors import Conflict, GoexError, InvalidInput, Unavailable
-from policies.text import escape, shorten
 from runtimes.base import Context, DryKind, DryLine, DryRun
-from runtimes.files import plans, previews, rights, words, workcopy
+from runtimes.files import plan_text, plans, previews, rights, workcopy
 from runtimes.files.difference import Difference
 from runtimes.files.handles import opened_path, remove_path
 from runtimes.files.original import Original
 from runtimes.files.snapshot import Repository, make_private
-from runtimes.files.threads import in_thread, teller
 from runtimes.files.tree import Bounds, Manifest, Walk
+from runtimes.files.workers import in_thread, teller
 from runtimes.sandbox.contract import Job, Profile, Result, Sandbox, SandboxFailed
 
 _OURS = "Undo doesn't use it: GoEx puts back the snapshot that it takes, exactly."
@@ -170,7 +170,7 @@ class Dry:
         return DryRun(
             ok=ok,
             preview=self.context.action_id if keep else "",
-            summary=f"{ending}: {words.tally(changed)}.",
+            summary=f"{ending}: {plan_text.tally(changed)}.",
             lines=(
                 *_said(datetime.now(UTC)),
                 *(DryLine("warning", line) for line in (*rights.told(before.entries, after.entries), *refused)),
@@ -201,7 +201,7 @@ class Dry:
         make_private(above)
         if free(above)[0] - before.bytes < self.room.keep:
             raise Unavailable(
-                f"There is too little room on the disk for a copy of this folder ({words.size(before.bytes)}).",
+                f"There is too little room on the disk for a copy of this folder ({plan_text.size(before.bytes)}).",
                 next_step="Free some space, then try again.",
             )
 
@@ -224,17 +224,19 @@ class Dry:
 
 def verdict(handed: Manifest, left: Manifest, ending: str, *, well: bool) -> tuple[DryLine, ...]:
     """What is to be said of an undo that made `left` of a copy that was `handed` at the beginning. Pure."""
-    lines = words.changes(handed.entries, left.entries)
+    lines = plan_text.changes(handed.entries, left.entries)
     apart = [line for line in lines if not line.startswith("touched ")]
     if not well:
         said = DryLine("warning", f"The proposed undo was tried on the copy and failed. {ending}.")
     elif apart:
-        said = DryLine("warning", f"The proposed undo doesn't put everything back: {words.tally(apart)} on the copy.")
-    elif lines or words.times(handed.entries, left.entries):
+        said = DryLine(
+            "warning", f"The proposed undo doesn't put everything back: {plan_text.tally(apart)} on the copy."
+        )
+    elif lines or plan_text.times(handed.entries, left.entries):
         said = DryLine("note", "The proposed undo puts everything back on the copy, but for times.")
     else:
         said = DryLine("note", "The proposed undo puts everything back on the copy, exactly.")
-    shown, cut = words.capped(apart, 20)
+    shown, cut = plan_text.capped(apart, 20)
     more = (DryLine("warning", f"… and {cut} more."),) if cut else ()
     return (said, *(DryLine("change", line) for line in shown), *more, DryLine("note", _OURS))
 
@@ -247,7 +249,7 @@ def stripped(handed: Manifest, left: Manifest) -> tuple[Manifest, list[str]]:
         kept = old.mode if old is not None and old.kind == "f" and old.body == entry.body else 0
         if entry.kind == "f" and entry.mode & 0o6000 & ~kept:
             made[path] = entry._replace(mode=entry.mode & (0o1777 | (kept & 0o6000)))
-            refused.append(f"not applied: the set-user-id or set-group-id bit of {words.shown(path)}")
+            refused.append(f"not applied: the set-user-id or set-group-id bit of {plan_text.shown(path)}")
     return Manifest(entries=made, taken=left.taken, settled=False), refused
 
 

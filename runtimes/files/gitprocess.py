@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from policies.errors import Unavailable
-from runtimes.files.threads import translated
+from runtimes.files.workers import translated
 
 _SETTINGS = (
     "core.compression=1",

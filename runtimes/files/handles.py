@@ -18,8 +18,8 @@ from pathlib import Path
 from types import TracebackType
 
 from policies.errors import Conflict
+from runtimes.files.plan_text import shown
 from runtimes.files.tree import KINDS, PROC, Entry, Manifest, beside, opened, read_xattrs
-from runtimes.files.words import shown
 
 _libc = ctypes.CDLL(None, use_errno=True)
 

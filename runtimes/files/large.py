@@ -20,7 +20,7 @@ from queue import Queue
 from threading import Thread
 
 from policies.errors import Unavailable
-from runtimes.files.naming import CHUNK, LARGE
+from runtimes.files.content_ids import CHUNK, LARGE
 
 # linux/fs.h: make a file share another one's blocks.
 _FICLONE = 0x40049409

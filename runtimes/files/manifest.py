@@ -19,7 +19,7 @@ from itertools import repeat
 from typing import Any
 
 from policies.errors import Unavailable
-from runtimes.files.naming import LARGE
+from runtimes.files.content_ids import LARGE
 from runtimes.files.tree import Entry, Manifest
 
 _VERSION = 2

@@ -12,9 +12,9 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
+from runtimes.files.content_ids import CHUNK, hasher, named
 from runtimes.files.handles import Handles, Moved
 from runtimes.files.large import share
-from runtimes.files.naming import CHUNK, hasher, named
 from runtimes.files.restore import Copy
 from runtimes.files.tree import KINDS, Entry, Manifest, moving, reading
 

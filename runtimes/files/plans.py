@@ -9,11 +9,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from policies.actions import Ended, Files, Need, Outcome, Plan, Revert, UndoClass
-from policies.catalog import Risk
+from policies.display_text import escape
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject
-from policies.text import escape
-from runtimes.files import rights, words, workcopy
+from policies.services import Risk
+from runtimes.files import plan_text, rights, workcopy
 from runtimes.files.folder import Folder
 from runtimes.files.tree import Bounds, Manifest
 from runtimes.sandbox.contract import Profile, Result
@@ -63,7 +63,7 @@ def plan(
     keep_days: int = 0,
 ) -> Plan:
     """The plan of an action whose folder was looked at. Its undo is kept for `keep_days` (0: until it is committed)."""
-    kept = f" It is kept for {words.counted(keep_days, 'day')}." if keep_days else ""
+    kept = f" It is kept for {plan_text.counted(keep_days, 'day')}." if keep_days else ""
     program = _hash(action)
     why = (
         "it belongs to root"
@@ -87,7 +87,7 @@ def plan(
         )
     lines = (
         f"Folder: {escape(folder.path)}",
-        f"Owner: {folder.uid}:{folder.gid}; {words.counted(found.files, 'file')}, {words.size(found.bytes)}",
+        f"Owner: {folder.uid}:{folder.gid}; {plan_text.counted(found.files, 'file')}, {plan_text.size(found.bytes)}",
         f"Runs as: {uid}:{gid}, in a container with no network, for at most {profile.limits.seconds:g} s",
         "It can read, change and delete everything in this folder, and reach nothing else.",
         how,
@@ -147,7 +147,7 @@ def unseen(action: Files) -> Plan:
 def previewed(plan: Plan, oid: str, made: int, before: Manifest, after: Manifest) -> Plan:
     """The plan of applying what a dry run made; `oid` is that state's manifest, `made` when (seconds since 1970)."""
     when = datetime.fromtimestamp(made, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    shown, cut = words.capped(told(before, after))
+    shown, cut = plan_text.capped(told(before, after))
     lines = (
         plan.lines[0],
         plan.lines[1],
@@ -199,17 +199,17 @@ def commit_plan(revert: Revert, plan: Plan) -> Plan:
 
 def told(before: Manifest, after: Manifest) -> list[str]:
     """What brings a folder from one state into the other, in lines: the rights that others get by it first."""
-    return [*rights.told(before.entries, after.entries), *words.changes(before.entries, after.entries)]
+    return [*rights.told(before.entries, after.entries), *plan_text.changes(before.entries, after.entries)]
 
 
 def outcome(result: Result, before: Manifest, after: Manifest, remarks: Sequence[str]) -> Outcome:
     """What a program's end and the two states make."""
-    lines = words.changes(before.entries, after.entries)
+    lines = plan_text.changes(before.entries, after.entries)
     granted = rights.told(before.entries, after.entries)
-    shown, cut = words.capped([*granted, *remarks, *lines])
+    shown, cut = plan_text.capped([*granted, *remarks, *lines])
     return Outcome(
         ok=result.ended is Ended.EXITED and result.exit_code == 0,
-        summary=f"{ending(result)}: {words.tally(lines)}.{GRANTED if granted else ''}",
+        summary=f"{ending(result)}: {plan_text.tally(lines)}.{GRANTED if granted else ''}",
         ended=result.ended,
         exit_code=result.exit_code,
         stdout=result.stdout.decode("utf-8", "replace"),

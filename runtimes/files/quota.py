@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policies.errors import Unavailable
-from runtimes.files import words
+from runtimes.files import plan_text
 from runtimes.files.snapshot import Repository, fsync, plain
 
 _MARKS = "undone"
@@ -27,7 +27,7 @@ class Full(Unavailable):
 
     def __init__(self, used: int, most: int) -> None:
         super().__init__(
-            f"Snapshots may take {words.size(most)} in all and take {words.size(used)}: this one has no room.",
+            f"Snapshots may take {plan_text.size(most)} in all and take {plan_text.size(used)}: this one has no room.",
             next_step="Commit actions that you won't take back (goex commit ID), or raise [files] quota.",
         )
 

@@ -18,10 +18,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
-from policies.text import escape
+from policies.display_text import escape
 from runtimes.files.manifest import apart
+from runtimes.files.plan_text import shown
 from runtimes.files.tree import Entry
-from runtimes.files.words import shown
 
 Subject = tuple[str, int]
 Rights = Mapping[Subject, int]  # r 4, w 2, x 1

@@ -23,21 +23,21 @@ from pathlib import Path
 from policies.actions import Action, Files, Outcome, Plan, Revert
 from policies.errors import Conflict, GoexError, InvalidInput, Unavailable, Unsupported
 from runtimes.base import Context, DryLine, DryRun, Footprint, Records, Settlement
-from runtimes.files import notes, plans, previews, rights, words, workcopy
+from runtimes.files import plan_text, plans, previews, records, rights, workcopy
+from runtimes.files.action_folder import Desk, Halted, refuse_difference, refuse_unrestorable, stopped
 from runtimes.files.cache import Cache
-from runtimes.files.desk import Desk, Halted, refuse_difference, refuse_unrestorable, stopped
 from runtimes.files.difference import Difference
 from runtimes.files.dryrun import Dry, Room
 from runtimes.files.folder import Folder, open_pinned, resolve
+from runtimes.files.folder_names import names
 from runtimes.files.handles import remove_path
-from runtimes.files.names import names
 from runtimes.files.original import Kept, Original
 from runtimes.files.quota import Full, Quota, Undone, mark, unmark
-from runtimes.files.running import Run, interrupted
+from runtimes.files.run import Run, interrupted
 from runtimes.files.several import Several
 from runtimes.files.snapshot import LARGE_FROM, Repository, plain
-from runtimes.files.threads import FolderLocks, in_thread, teller
 from runtimes.files.tree import Bounds, Manifest, Walk
+from runtimes.files.workers import FolderLocks, in_thread, teller
 from runtimes.sandbox.contract import Profile, Sandbox
 
 
@@ -171,7 +171,7 @@ class FilesRuntime:
 
             lines, changed = await in_thread(compare, saying="Comparing…", progress=target.progress)
         state = "before" if undo else "after"
-        summary = f"The folder would be as it was {state} the action: {words.tally(changed)}."
+        summary = f"The folder would be as it was {state} the action: {plan_text.tally(changed)}."
         note = DryLine("note", "Nothing was touched. It will be refused when someone changes the folder until then.")
         granted = (DryLine("warning", line) for line in rights.told(now.entries, goal.entries))
         return DryRun(ok=True, summary=summary, lines=(note, *granted, *lines))
@@ -225,7 +225,7 @@ class FilesRuntime:
                 except Full:
                     if not await self._make_room(desk, context):
                         raise
-            notes.write_manifest(context.records, "before", oid)
+            records.write_manifest(context.records, "before", oid)
             context.note("snapshot", {"state": "before", "manifest": oid, "files": made.files, "bytes": made.bytes})
 
     async def execute(self, plan: Plan, context: Context) -> Outcome:
@@ -246,11 +246,11 @@ class FilesRuntime:
         being applied it finishes that, since half of them would be worse. Idempotent."""
         if _is_several(plan):
             return await self._several.settle(plan, context)
-        state = notes.read_state(context.records)
-        noted = notes.read_manifest(context.records, "after")
+        state = records.read_state(context.records)
+        noted = records.read_manifest(context.records, "after")
         if noted is not None and noted[1] is not None:
             if state.at == "running" or (state.at == "between" and state.was == "running"):
-                notes.write_state(context.records, notes.State(at="after"))
+                records.write_state(context.records, records.State(at="after"))
             return Settlement(outcome=noted[1])
         path = str(plan.resolved["folder"])
         async with self._locks.hold(path):
@@ -271,15 +271,15 @@ class FilesRuntime:
         """See `Runtime.assess_revert`. Raises Conflict naming every path that someone changed since."""
         if _is_several(plan):
             return await self._several.assess_revert(revert, plan, context)
-        state = notes.read_state(context.records)
+        state = records.read_state(context.records)
         if state.at == "forgotten":
             raise Unsupported("This action was committed: what undo needs is gone.")
         if revert.verb == "commit":
             return plans.commit_plan(revert, plan)
         _refuse_pointless(revert, state)
-        if "running" in (state.at, state.was) or notes.read_manifest(context.records, "after") is None:
+        if "running" in (state.at, state.was) or records.read_manifest(context.records, "after") is None:
             await self.settle(plan, context)
-            _refuse_pointless(revert, notes.read_state(context.records))
+            _refuse_pointless(revert, records.read_state(context.records))
         kept = self._repository(str(plan.resolved["folder"])).labels()
         if not any(label.startswith(f"refs/goex/{plain(context.action_id)}/") for label in kept):
             raise Unsupported("It was undone, and its snapshots have made room for others since.")
@@ -313,11 +313,11 @@ class FilesRuntime:
                 return stopped(f"The {revert.verb} stopped half way; run it again to finish it.", halted.cause)
             if undo:
                 await in_thread(lambda: mark(desk.repository, desk.action_id, desk.folder.path))
-        shown, cut = words.capped(lines)
+        shown, cut = plan_text.capped(lines)
         what = "before" if undo else "after"
         return Outcome(
             ok=True,
-            summary=f"The folder is as it was {what} the action: {words.tally(lines)}.",
+            summary=f"The folder is as it was {what} the action: {plan_text.tally(lines)}.",
             changes=shown,
             changes_cut=cut,
             touched=True,
@@ -328,7 +328,7 @@ class FilesRuntime:
         if _is_several(plan):
             return await self._several.footprint(plan, context)
         folder = frozenset({f"files{plan.resolved['folder']}"})
-        after = notes.read_manifest(context.records, "after")
+        after = records.read_manifest(context.records, "after")
         same = after is not None and after[1] is not None and not after[1].touched
         return Footprint(reads=folder, writes=frozenset() if same else folder)
 
@@ -339,7 +339,7 @@ class FilesRuntime:
             return
         path = str(plan.resolved["folder"])
         async with self._locks.hold(path):
-            notes.write_state(context.records, notes.State(at="forgotten"))
+            records.write_state(context.records, records.State(at="forgotten"))
             repository = self._repository(path)
 
             def drop() -> None:
@@ -444,7 +444,7 @@ def _is_several(plan: Plan) -> bool:
     return "parts" in plan.resolved
 
 
-def _refuse_pointless(revert: Revert, state: notes.State) -> None:
+def _refuse_pointless(revert: Revert, state: records.State) -> None:
     if state.at == "prepared":
         raise Unsupported("This action changed nothing, so there is nothing to take back.")
     if revert.verb == "undo" and state.at == "before":

@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from policies.actions import Files, Outcome, Plan, Revert
+from policies.display_text import escape
 from policies.errors import GoexError, InvalidInput, Unavailable, Unsupported
-from policies.text import escape
 from runtimes.base import Context, DryLine, DryRun, Footprint, Records, Settlement
-from runtimes.files import notes, plans, words
-from runtimes.files.running import SAME_FOLDER, interrupted
+from runtimes.files import plan_text, plans, records
+from runtimes.files.run import SAME_FOLDER, interrupted
 from runtimes.sandbox.contract import WORK, Job, Profile, Result, Sandbox, SandboxFailed
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class Several:
             told = [error for error in errors if not isinstance(error, SandboxFailed) or error.began]
             raise (told or errors)[0]
         apart = bool(errors) or any(
-            notes.read_state(_part(context, number).records).at != "after" for number in range(len(done))
+            records.read_state(_part(context, number).records).at != "after" for number in range(len(done))
         )
         if not apart:
             return _together(plan, outcomes)
@@ -240,7 +240,7 @@ class Several:
         return _dry(plan, [each for each in done if isinstance(each, DryRun)])
 
     async def assess_revert(self, revert: Revert, plan: Plan, context: Context) -> Plan:
-        if notes.read_state(_part(context, 0).records).at == "forgotten":
+        if records.read_state(_part(context, 0).records).at == "forgotten":
             raise Unsupported("This action was committed: what undo needs is gone.")
         parts = _parts(plan)
         if revert.verb == "commit":
@@ -309,7 +309,7 @@ class Several:
         """The folders that such a revert still has to move."""
         found = []
         for number in range(len(_parts(plan))):
-            state = notes.read_state(_part(context, number).records)
+            state = records.read_state(_part(context, number).records)
             there = ("before", "prepared") if revert.verb == "undo" else ("after", "prepared", "running")
             if state.at not in there:
                 found.append(number)
@@ -351,7 +351,7 @@ def _together(plan: Plan, outcomes: Sequence[Outcome]) -> Outcome:
         names = [""] * len(outcomes)
     else:
         names = [f"{name}: " for name in plan.resolved["names"]]
-    kept = [words.capped(list(each.changes), words.MOST_CHANGES // len(outcomes)) for each in outcomes]
+    kept = [plan_text.capped(list(each.changes), plan_text.MOST_CHANGES // len(outcomes)) for each in outcomes]
     shown = tuple(f"{escape(name)}{line}" for name, (lines, _) in zip(names, kept, strict=True) for line in lines)
     cut = sum(more for _, more in kept)
     return replace(

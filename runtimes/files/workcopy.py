@@ -21,13 +21,13 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
-from policies.text import escape
+from policies.display_text import escape
 from runtimes.files import rights
 from runtimes.files.handles import opened_path, remove_path
+from runtimes.files.plan_text import shown
 from runtimes.files.restore import Copy, Restore, steps
 from runtimes.files.snapshot import Repository, make_private
 from runtimes.files.tree import Bounds, Entry, Manifest, Walk
-from runtimes.files.words import shown
 
 _STAGE = b".goex-copy-" + secrets.token_hex(8).encode()
 _CARRIED = ("user.", "system.posix_acl_")

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from policies.accounts import Origin
+from policies.display_text import escape, shorten
 from policies.jsonvalue import JsonValue, canonical
-from policies.text import escape, shorten
 from runtimes.gateway.bodies import Kind
 from runtimes.gateway.head import Head
-from runtimes.gateway.opening import credential_text
 from runtimes.gateway.plan import Passed, Rule, TokenEndpoint
+from runtimes.gateway.plan_check import credential_text
 from runtimes.gateway.policy import No
 from runtimes.gateway.urls import encode_query
 from vault.lease import Lease

@@ -15,9 +15,9 @@ from typing import Literal
 
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonValue, canonical, parse
-from runtimes.gateway.asking import OVERRIDE_NAMES, NotPassed, carries_credential, overrides, refuse
 from runtimes.gateway.multipart import BadParts, Part, PartReader, boundary_of, read_parts, write_parts
 from runtimes.gateway.plan import Rule
+from runtimes.gateway.request_headers import OVERRIDE_NAMES, NotPassed, carries_credential, overrides, refuse
 from runtimes.gateway.urls import BadTarget, decode_query, encode_query
 
 Kind = Literal["", "json", "form", "multipart", "other"]

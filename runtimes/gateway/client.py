@@ -22,9 +22,9 @@ from pathlib import Path
 from policies.errors import InvalidInput, Unavailable
 from runtimes.gateway.codec import exchange_from_json, lease_to_json, passed_from_json, plan_to_json, refusal_from_json
 from runtimes.gateway.contract import GatewayFailed, Observer
-from runtimes.gateway.frames import BrokenFrame, Conversation, Ended, Message
-from runtimes.gateway.place import private_folder, sweep
 from runtimes.gateway.plan import Exchange, GatewayPlan
+from runtimes.gateway.rpc_frames import BrokenFrame, Conversation, Ended, Message
+from runtimes.gateway.socket_folder import private_folder, sweep
 from vault.lease import Lease
 
 _START_SECONDS = 30.0

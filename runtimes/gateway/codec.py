@@ -13,8 +13,8 @@ from datetime import datetime
 from typing import Any
 
 from policies.accounts import Account, Origin
-from policies.catalog import Expect
 from policies.errors import InvalidInput
+from policies.services import Expect
 from runtimes.gateway.plan import (
     Exchange,
     GatewayPlan,

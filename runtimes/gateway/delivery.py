@@ -15,16 +15,16 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from policies.display_text import escape, shorten
 from policies.errors import GoexError
 from policies.jsonvalue import JsonValue, canonical
-from policies.text import escape, shorten
 from runtimes.gateway.contract import Observer
-from runtimes.gateway.opening import AccountKey, credential
 from runtimes.gateway.plan import Exchange, GatewayPlan
+from runtimes.gateway.plan_check import AccountKey, credential
 from runtimes.gateway.policy import Composed, No, Policy, readable
 from runtimes.gateway.redact import Redactor
+from runtimes.gateway.response_values import Kind
 from runtimes.gateway.upstream import Answer, BadAnswer, Link, NoAnswer, NotSent, RefusedAddress, Upstream
-from runtimes.gateway.values import Kind
 from vault.lease import Lease
 
 _PASSED = frozenset({"content-type", "date", "etag", "last-modified", "retry-after"})

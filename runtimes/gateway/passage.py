@@ -16,24 +16,24 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from policies.display_text import escape
 from policies.errors import GoexError
 from policies.jsonvalue import JsonValue
-from policies.text import escape
 from runtimes.gateway.admission import Admission, Dressed, Ready, dress, refusal_body
-from runtimes.gateway.answers import beginning, content_type, is_json, looked_at, passed_headers
-from runtimes.gateway.calling import Call, Headers, Wires
-from runtimes.gateway.carrying import Incoming, Reply
+from runtimes.gateway.body_streams import Incoming, Reply
 from runtimes.gateway.contract import Observer
-from runtimes.gateway.flowing import Flow, Flowing, Overlong
-from runtimes.gateway.framing import BrokenBody, Unpacking
 from runtimes.gateway.head import BadHead, Head
-from runtimes.gateway.opening import AccountKey
-from runtimes.gateway.passing import RulePolicy, Watch
+from runtimes.gateway.http_client import Call, Headers, Wires
+from runtimes.gateway.http_framing import BrokenBody, Unpacking
 from runtimes.gateway.plan import Exchange
+from runtimes.gateway.plan_check import AccountKey
 from runtimes.gateway.policy import No
-from runtimes.gateway.streams import Messages
-from runtimes.gateway.talking import NotSaid, Talk
+from runtimes.gateway.response_filter import beginning, content_type, is_json, looked_at, passed_headers
+from runtimes.gateway.rule_match import RulePolicy, Watch
+from runtimes.gateway.stream_redactor import Flow, Flowing, Overlong
+from runtimes.gateway.tls_streams import Messages
 from runtimes.gateway.upstream import BadAnswer, NoAnswer, NotSent, RefusedAddress
+from runtimes.gateway.websocket_relay import NotSaid, Talk
 from vault.lease import Lease
 
 _SMALL = 2**20  # bytes of a JSON answer that is looked at whole

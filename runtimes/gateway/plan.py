@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from policies.accounts import Origin
-from policies.catalog import Expect
 from policies.jsonvalue import JsonValue
+from policies.services import Expect
 
 
 @dataclass(frozen=True, slots=True)

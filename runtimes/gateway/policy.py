@@ -16,8 +16,8 @@ from policies.errors import InvalidInput
 from policies.jsonvalue import JsonValue, canonical, parse
 from runtimes.gateway.head import Head
 from runtimes.gateway.plan import GatewayPlan, PlannedRequest
+from runtimes.gateway.response_values import Answers, Kind, NoValue, judge
 from runtimes.gateway.urls import BadTarget, decode_path, decode_query, encode_path, encode_query, split_target
-from runtimes.gateway.values import Answers, Kind, NoValue, judge
 
 _FORM = "application/x-www-form-urlencoded"
 

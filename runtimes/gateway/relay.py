@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from runtimes.gateway.admission import AskedHead, Local, refusal_body
-from runtimes.gateway.carrying import Incoming, Reply
+from runtimes.gateway.body_streams import Incoming, Reply
 from runtimes.gateway.head import BadHead, Head
 from runtimes.gateway.passage import JSON, Gone, Passage, Stop, Way, unframed
 from runtimes.gateway.policy import No
-from runtimes.gateway.streams import Messages
+from runtimes.gateway.tls_streams import Messages
 
 
 class Relay:

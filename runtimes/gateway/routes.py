@@ -12,9 +12,9 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from runtimes.gateway.asking import NotPassed, refuse
 from runtimes.gateway.plan import Rule, Slot
 from runtimes.gateway.policy import No
+from runtimes.gateway.request_headers import NotPassed, refuse
 from runtimes.gateway.urls import BadTarget, check_segment
 
 Template = Sequence[str | Slot]

@@ -16,27 +16,27 @@ from collections.abc import Coroutine, Mapping
 from typing import Any
 
 from policies.accounts import Origin
+from policies.display_text import escape, shorten
 from policies.errors import GoexError
 from policies.jsonvalue import canonical
-from policies.text import escape, shorten
 from runtimes.gateway.admission import AskedHead, refusal_body
-from runtimes.gateway.calling import Wires
+from runtimes.gateway.background import Later
+from runtimes.gateway.certificates import Authority
 from runtimes.gateway.contract import Observer
 from runtimes.gateway.delivery import Delivery, secrets_of
-from runtimes.gateway.doorway import Doorway
-from runtimes.gateway.flowing import Flowing
 from runtimes.gateway.head import BadHead, Head, check_credentials, check_overrides, parse_head
-from runtimes.gateway.later import Later
-from runtimes.gateway.opening import AccountKey
+from runtimes.gateway.http_client import Wires
+from runtimes.gateway.listener import Doorway
 from runtimes.gateway.passage import Way
-from runtimes.gateway.passing import RulePolicy
-from runtimes.gateway.place import Place
 from runtimes.gateway.plan import GatewayPlan, Refusal
+from runtimes.gateway.plan_check import AccountKey
 from runtimes.gateway.policy import Asked, No, Policy
 from runtimes.gateway.redact import Redactor, forget_patterns
 from runtimes.gateway.relay import Relay
-from runtimes.gateway.streams import Messages, PlainStream, SocketStream, Stream, TlsStream
-from runtimes.gateway.tls import Authority
+from runtimes.gateway.rule_match import RulePolicy
+from runtimes.gateway.socket_folder import Place
+from runtimes.gateway.stream_redactor import Flowing
+from runtimes.gateway.tls_streams import Messages, PlainStream, SocketStream, Stream, TlsStream
 from runtimes.gateway.upstream import Upstream
 from runtimes.gateway.urls import BadTarget, authority
 from vault.lease import Lease

@@ -16,7 +16,7 @@ from typing import Literal
 
 from policies.errors import Conflict, Unavailable
 from policies.jsonvalue import JsonValue
-from runtimes.mongo import notes
+from runtimes.mongo import records
 from runtimes.mongo.backend import Backend, CommitUnknown, Duplicate, Transient, Unit
 from runtimes.mongo.extjson import decode, encode
 from runtimes.mongo.images import DOCUMENTS, Change, Touched, id_key, id_of, is_kept, keep, kept
@@ -32,9 +32,9 @@ from runtimes.mongo.job import (
     too_large,
     upserting,
 )
-from runtimes.mongo.moving import apart, move_at_once, refuse_difference
 from runtimes.mongo.operations import Insert, Read, Write
-from runtimes.mongo.reading import read
+from runtimes.mongo.reads import read
+from runtimes.mongo.restore import apart, move_at_once, refuse_difference
 from runtimes.sql.contract import Doubtful
 
 MARKS = "goex_marks"
@@ -77,7 +77,7 @@ class Atomic:
         keep(job.records, DOCUMENTS, changes, most=job.limits.image_bytes)
         self._commit(unit, job)
         ran = _ran(budget.touched, results)
-        notes.write_state(job.records, notes.State(at="done", counts=ran.counts))
+        records.write_state(job.records, records.State(at="done", counts=ran.counts))
         return ran
 
     def _already(self, job: Job) -> Ran:
@@ -105,7 +105,7 @@ class Atomic:
 
     def settle(self, job: Job) -> Literal["done", "undone", "nothing"]:
         """Which it is, for certain. Raises Unavailable, Conflict while it can't be known."""
-        noted = notes.read_state(job.records).at
+        noted = records.read_state(job.records).at
         if noted == "nothing":
             return "nothing"
         if noted == "done" or noted == "undone":  # and the marker knows it better: a revert may have been cut off
@@ -126,12 +126,12 @@ class Atomic:
             marked = _marked(unit, job.id)
         if marked == "void":
             # Its own transaction has ended without a commit: it could not have held the same key.
-            notes.write_state(job.records, notes.State(at="nothing"))
+            records.write_state(job.records, records.State(at="nothing"))
             unit.delete(MARKS, {"_id": {"$eq": job.id}, "state": "void"})
             return "nothing"
         if marked is None:
             raise Unavailable("The marker of this action was there, and isn't any more.", next_step="Ask again.")
-        notes.write_state(job.records, notes.State(at=marked, counts=counts_of(kept(job.records, DOCUMENTS))))
+        records.write_state(job.records, records.State(at=marked, counts=counts_of(kept(job.records, DOCUMENTS))))
         return marked
 
     # ---- taking back
@@ -171,7 +171,7 @@ class Atomic:
                     next_step="Change or remove that document, then ask again.",
                     difference=(error.message,),
                 ) from error
-        notes.write_state(job.records, notes.State(at=goal, counts=notes.read_state(job.records).counts))
+        records.write_state(job.records, records.State(at=goal, counts=records.read_state(job.records).counts))
         return ran
 
     def _turn(self, unit: Unit, job: Job, goal: Marked, changes: tuple[Change, ...]) -> bool:

@@ -11,13 +11,13 @@ from typing import cast
 
 from policies.accounts import Account
 from policies.actions import Mongo, Need, Plan, Revert, UndoClass
-from policies.catalog import Risk
 from policies.databases import RISKS, SERVICE
 from policies.jsonvalue import JsonObject
+from policies.services import Risk
 from runtimes.base import dropping
-from runtimes.mongo import words
+from runtimes.mongo import plan_text
 from runtimes.mongo.backend import Collection, Facts
-from runtimes.mongo.connecting import address_of, facts_of
+from runtimes.mongo.connection import address_of, facts_of
 from runtimes.mongo.images import Change
 from runtimes.mongo.operations import Program, Write, parse
 from runtimes.sql.bounds import stepped
@@ -38,9 +38,9 @@ def plan(
     bound = 0 if reads else stepped(rows)
     tables = sorted({collection for collection, _ in program.uses()})
     lines = (
-        f"Database: {words.where(action.database, address_of(account), encrypted=not account.private)}",
-        *words.operations(action.operations, program),
-        *(() if reads else words.bounds(program, bound, dict(collections), transactions=facts.transactions)),
+        f"Database: {plan_text.where(action.database, address_of(account), encrypted=not account.private)}",
+        *plan_text.operations(action.operations, program),
+        *(() if reads else plan_text.bounds(program, bound, dict(collections), transactions=facts.transactions)),
         *facts.remarks,
     )
     exact = UndoClass.EXACT if facts.transactions else UndoClass.COMPENSATING
@@ -50,7 +50,7 @@ def plan(
         undo_class=UndoClass.NOTHING if reads else exact,
         undo_text="It only reads: there is nothing to take back."
         if reads
-        else words.undo_text(transactions=facts.transactions),
+        else plan_text.undo_text(transactions=facts.transactions),
         resolved={
             "database": action.database,
             "databases": [action.database],
@@ -103,7 +103,7 @@ def revert_plan(revert: Revert, target: Plan, account: Account, changes: Iterabl
         found = {(need.scope.rpartition(":")[0], "update"): 0 for need in target.needs if need.methods != ("find",)}
     state = "before" if undo else "after"
     bounded = tuple(
-        f"At most {words.counted(stepped(number))} of {collection}: {_SAYS[verb]}"
+        f"At most {plan_text.counted(stepped(number))} of {collection}: {_SAYS[verb]}"
         for (collection, verb), number in found.items()
         if number
     )
@@ -123,7 +123,7 @@ def revert_plan(revert: Revert, target: Plan, account: Account, changes: Iterabl
             for collection, verb in found
         ),
         lines=(
-            f"Database: {words.where(action.database, address_of(account), encrypted=not account.private)}",
+            f"Database: {plan_text.where(action.database, address_of(account), encrypted=not account.private)}",
             f"The documents become as they were {state} the action, {how}. No operation runs again.",
             *bounded,
         ),
@@ -147,7 +147,7 @@ def commit_plan(revert: Revert, target: Plan, account: Account) -> Plan:
         target,
         needs=(dropping(revert),),
         lines=(
-            f"Database: {words.where(action.database, address_of(account), encrypted=not account.private)}",
+            f"Database: {plan_text.where(action.database, address_of(account), encrypted=not account.private)}",
             f"The documents that undo of {revert.target} would need are dropped; of the database only the marker is.",
         ),
         undo_class=UndoClass.IRREVERSIBLE,

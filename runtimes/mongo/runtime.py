@@ -16,9 +16,9 @@ from policies.actions import Action, Mongo, Outcome, Plan, Revert
 from policies.databases import SERVICE
 from policies.errors import Conflict, GoexError, InvalidInput, Unavailable, Unsupported
 from runtimes.base import Context, DryLine, DryRun, Footprint, Settlement
-from runtimes.looking import Seen
+from runtimes.database_overview import Seen
 from runtimes.sql.contract import Doubtful, Limits
-from runtimes.sql.threads import in_session
+from runtimes.sql.session_thread import in_session
 from vault.lease import Lease, Lend
 from vault.secret import Secret
 
@@ -30,7 +30,7 @@ Connect = Callable[[Account, Secret, Limits], "Backend"]
 
 
 def _connect(account: Account, secret: Secret, limits: Limits) -> Backend:
-    from runtimes.mongo.connecting import connect  # the driver takes a while to load
+    from runtimes.mongo.connection import connect  # the driver takes a while to load
 
     return connect(account, secret, limits)
 
@@ -49,31 +49,31 @@ class MongoRuntime:
 
     async def assess(self, action: Action, context: Context) -> Plan:
         """See `Runtime.assess`. Raises InvalidInput, Unsupported (with the reason), Unavailable."""
-        from runtimes.mongo import acting, plans
+        from runtimes.mongo import plans, session
         from runtimes.mongo.operations import parse
 
         if not isinstance(action, Mongo):
             raise InvalidInput(f"An action of kind {action.kind!r} isn't for MongoDB.")
         program = parse(action.operations)
         with self.lend(action.database, context.action_id) as lease:
-            found, facts = await self._in(lease, lambda backend: (acting.survey(backend, program), backend.facts))
+            found, facts = await self._in(lease, lambda backend: (session.survey(backend, program), backend.facts))
             return plans.plan(action, lease.account, program, facts, found.collections, found.rows, self.limits)
 
     async def prepare(self, plan: Plan, context: Context) -> None:
         """See `Runtime.prepare`. The documents themselves are kept where they are written, before that counts."""
-        from runtimes.mongo import acting
+        from runtimes.mongo import session
 
-        await self._in(self._lease(plan, context), lambda backend: acting.prepare(plan, context, backend))
+        await self._in(self._lease(plan, context), lambda backend: session.prepare(plan, context, backend))
 
     async def execute(self, plan: Plan, context: Context) -> Outcome:
         """See `Runtime.execute`. Raises Conflict, Unsupported, Unavailable: nothing was touched then; `Doubtful` when
         it can't be known."""
-        from runtimes.mongo import acting
+        from runtimes.mongo import session
 
         lease = self._lease(plan, context)
-        job = acting.job_of(plan, context, self.limits)
+        job = session.job_of(plan, context, self.limits)
         try:
-            return await self._in(lease, lambda backend: acting.run(plan, job, backend))
+            return await self._in(lease, lambda backend: session.run(plan, job, backend))
         except Doubtful as doubt:
             settlement = await self._settled(plan, context, lease)
             if settlement.outcome is None:
@@ -89,14 +89,14 @@ class MongoRuntime:
             return await self._settled(plan, context, lease)
 
     async def _settled(self, plan: Plan, context: Context, lease: Lease) -> Settlement:
-        from runtimes.mongo import acting
+        from runtimes.mongo import session
 
         if not isinstance(plan.action, Mongo):
             said = "It stopped on its way; running it again finishes what was begun."
             return Settlement(outcome=None, evidence=(said,))
-        job = acting.job_of(plan, context, self.limits)
+        job = session.job_of(plan, context, self.limits)
         try:
-            return await self._in(lease, lambda backend: acting.settle(plan, job, backend))
+            return await self._in(lease, lambda backend: session.settle(plan, job, backend))
         except Unavailable as error:
             return Settlement(outcome=None, evidence=(f"The database can't be asked: {error.message}",))
 
@@ -104,16 +104,16 @@ class MongoRuntime:
 
     async def dry_run(self, plan: Plan, context: Context) -> DryRun:
         """See `Runtime.dry_run`: in a transaction that is rolled back; without transactions only what is found."""
-        from runtimes.mongo import acting
+        from runtimes.mongo import session
 
         with self.lend(_database(plan), context.action_id) as lease:
             _same_place(plan, lease.account)
-            job = acting.job_of(plan, context, self.limits)
-            return await self._in(lease, lambda backend: acting.dry_run(plan, job, backend))
+            job = session.job_of(plan, context, self.limits)
+            return await self._in(lease, lambda backend: session.dry_run(plan, job, backend))
 
     async def dry_revert(self, revert: Revert, revert_plan: Plan, plan: Plan, target: Context) -> DryRun:
         """See `Runtime.dry_revert`. Raises Conflict with the documents that aren't as recorded."""
-        from runtimes.mongo import acting, words
+        from runtimes.mongo import plan_text, session
 
         if revert.verb == "commit":
             lines = tuple(DryLine("note", line) for line in revert_plan.lines)
@@ -121,11 +121,11 @@ class MongoRuntime:
         verb = revert.verb
         with self.lend(_database(plan), target.action_id) as lease:
             _same_place(plan, lease.account)
-            job = acting.job_of(plan, target, self.limits)
-            ran = await self._in(lease, lambda backend: acting.check_revertible(plan, target, job, backend, verb))
+            job = session.job_of(plan, target, self.limits)
+            ran = await self._in(lease, lambda backend: session.check_revertible(plan, target, job, backend, verb))
         state = "before" if verb == "undo" else "after"
-        said = f"It would be as it was {state} the action: {words.tally(ran, verb)}."
-        return DryRun(ok=True, summary=said, lines=tuple(words.dry_lines(ran, verb)))
+        said = f"It would be as it was {state} the action: {plan_text.tally(ran, verb)}."
+        return DryRun(ok=True, summary=said, lines=tuple(plan_text.dry_lines(ran, verb)))
 
     async def reap(self) -> None:
         """See `Runtime.reap`: a dry run's transaction ends with its connection."""
@@ -134,7 +134,7 @@ class MongoRuntime:
 
     async def assess_revert(self, revert: Revert, plan: Plan, context: Context) -> Plan:
         """See `Runtime.assess_revert`. Raises Unsupported, Conflict (with the documents that aren't as recorded)."""
-        from runtimes.mongo import acting, plans
+        from runtimes.mongo import plans, session
 
         if not plan.undo.get("policy"):
             raise Unsupported("This action only read, so there is nothing to take back.")
@@ -143,10 +143,10 @@ class MongoRuntime:
             _same_place(plan, lease.account)
             if verb == "commit":
                 return plans.commit_plan(revert, plan, lease.account)
-            job = acting.job_of(plan, context, self.limits)
+            job = session.job_of(plan, context, self.limits)
             ran, facts = await self._in(
                 lease,
-                lambda backend: (acting.check_revertible(plan, context, job, backend, verb), backend.facts),
+                lambda backend: (session.check_revertible(plan, context, job, backend, verb), backend.facts),
             )
             return plans.revert_plan(revert, plan, lease.account, ran.changes, facts)
 
@@ -155,33 +155,33 @@ class MongoRuntime:
     ) -> Outcome:
         """See `Runtime.execute_revert`. Raises Conflict, having touched nothing; `Doubtful` when it can't be known:
         run again, it finishes."""
-        from runtimes.mongo import acting
+        from runtimes.mongo import session
 
         verb = revert.verb
         if verb == "commit":
             await self.forget(plan, target)
             return Outcome(ok=True, summary=f"Committed {revert.target}: what undo would need is gone.")
-        job = acting.job_of(plan, target, self.limits)
+        job = session.job_of(plan, target, self.limits)
         lease = self._lease(plan, context)
-        return await self._in(lease, lambda backend: acting.revert(plan, job, backend, verb))
+        return await self._in(lease, lambda backend: session.revert(plan, job, backend, verb))
 
     async def footprint(self, plan: Plan, context: Context) -> Footprint:
         """See `Runtime.footprint`."""
-        from runtimes.mongo import acting
+        from runtimes.mongo import session
 
-        return acting.footprint(plan, context)
+        return session.footprint(plan, context)
 
     async def forget(self, plan: Plan, context: Context) -> None:
         """See `Runtime.forget`. The marker is removed where the server can be reached; nothing depends on that."""
-        from runtimes.mongo import acting
+        from runtimes.mongo import session
 
-        acting.forget(plan, context)
+        session.forget(plan, context)
         if not plan.undo.get("policy") or not plan.resolved["transactions"]:
             return
         try:
             with self.lend(_database(plan), context.action_id) as lease:
                 _same_place(plan, lease.account)
-                await self._in(lease, lambda backend: acting.unmark(context.action_id, backend))
+                await self._in(lease, lambda backend: session.unmark(context.action_id, backend))
         except GoexError:
             context.note("marker-left", {"database": _database(plan)})
 
@@ -189,9 +189,9 @@ class MongoRuntime:
 
     async def look(self, lease: Lease) -> Seen:
         """See `Looks.look`; the entry may not be in the vault yet."""
-        from runtimes.mongo import acting
+        from runtimes.mongo import session
 
-        return await self._in(lease, acting.look)
+        return await self._in(lease, session.look)
 
     # ---- inside
 
@@ -210,7 +210,7 @@ class MongoRuntime:
 
 
 def _same_place(plan: Plan, account: Account) -> None:
-    from runtimes.mongo.connecting import facts_of
+    from runtimes.mongo.connection import facts_of
 
     if dict(facts_of(account)) != dict(plan.resolved["place"]):
         raise Conflict(

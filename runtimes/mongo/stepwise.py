@@ -15,16 +15,16 @@ from typing import Literal
 
 from policies.errors import Conflict, GoexError, Unavailable, Unsupported
 from policies.jsonvalue import JsonValue
-from runtimes.mongo import notes
+from runtimes.mongo import records
 from runtimes.mongo.atomic import goals, replaced
 from runtimes.mongo.backend import Backend, Unit, Vanished
 from runtimes.mongo.extjson import encode
 from runtimes.mongo.guards import Guards
 from runtimes.mongo.images import DOCUMENTS, Change, Touched, id_of, is_kept, keep, kept
 from runtimes.mongo.job import Budget, Job, Ran, changed_meanwhile, counts_of, now, pinned, upserting
-from runtimes.mongo.moving import OneByOne, refuse_difference
 from runtimes.mongo.operations import Insert, Read, Write
-from runtimes.mongo.reading import read
+from runtimes.mongo.reads import read
+from runtimes.mongo.restore import OneByOne, refuse_difference
 from runtimes.sql.contract import Doubtful
 
 _FLUSH = 20  # documents; after a crash so many may be in doubt
@@ -56,7 +56,7 @@ class Stepwise:
                 else:
                     self._step(guards, job, step, operation, budget)
         except (Vanished, Unavailable) as error:
-            if notes.read_state(job.records).at != "writing":
+            if records.read_state(job.records).at != "writing":
                 raise
             raise _lost() from error
         except GoexError as error:
@@ -67,7 +67,7 @@ class Stepwise:
     def _step(self, guards: Guards, job: Job, step: int, operation: Insert | Write, budget: Budget) -> None:
         planned = _planned(guards.unit, operation, budget)
         keep(job.records, f"step{step}", planned, most=job.limits.image_bytes)
-        notes.write_state(job.records, notes.State(at="writing", step=step))
+        records.write_state(job.records, records.State(at="writing", step=step))
         fresh: list[Change] = []
         flushed = 0
         for change in planned:
@@ -87,7 +87,7 @@ class Stepwise:
         changes = touched.changed()
         if changes:
             self._keep(job, touched, whole=False)
-            self._moving(job, notes.read_state(job.records))
+            self._moving(job, records.read_state(job.records))
             mover = OneByOne(unit, lambda lifted: self._lifting(job, lifted), Guards(unit))
             try:
                 mover.move([change.reversed for change in reversed(changes)])
@@ -97,22 +97,22 @@ class Stepwise:
                 moved = {change.key for change in mover.moved}
                 stayed = tuple(change for change in changes if change.key not in moved)
                 keep(job.records, DOCUMENTS, stayed, most=job.limits.image_bytes)
-                notes.write_state(job.records, notes.State(at="done", whole=False, counts=counts_of(stayed)))
+                records.write_state(job.records, records.State(at="done", whole=False, counts=counts_of(stayed)))
                 why = f"It stopped part of the way, and what it had done can't all be taken back: {error.message}"
                 return Ran(counts=counts_of(stayed), changes=stayed, notes=(why,), whole=False)
-        notes.write_state(job.records, notes.State(at="nothing"))
+        records.write_state(job.records, records.State(at="nothing"))
         raise error
 
     def _keep(self, job: Job, touched: Touched, *, whole: bool, doubts: int = 0) -> Ran:
         ran = _ran(touched, [])
         keep(job.records, DOCUMENTS, ran.changes, most=job.limits.image_bytes)
-        notes.write_state(job.records, notes.State(at="done", whole=whole, doubts=doubts, counts=ran.counts))
+        records.write_state(job.records, records.State(at="done", whole=whole, doubts=doubts, counts=ran.counts))
         return ran
 
-    def _moving(self, job: Job, state: notes.State) -> None:
+    def _moving(self, job: Job, state: records.State) -> None:
         if is_kept(job.records, "lifted"):
             self._lifting(job, ())  # of an earlier move
-        notes.write_state(job.records, replace(state, at="moving", was=state.at))
+        records.write_state(job.records, replace(state, at="moving", was=state.at))
 
     def _lifting(self, job: Job, lifted: Sequence[Change]) -> None:
         keep(job.records, "lifted", lifted, most=job.limits.image_bytes)
@@ -121,7 +121,7 @@ class Stepwise:
 
     def settle(self, job: Job) -> Ran:
         """What is there of it now; no counts: nothing. It writes down what it finds, so that undo can take it back."""
-        state = notes.read_state(job.records)
+        state = records.read_state(job.records)
         if state.at in ("done", "undone", "moving"):
             changes = kept(job.records, DOCUMENTS)
             return Ran(counts=state.counts, changes=changes, whole=state.whole, notes=_in_doubt(state.doubts))
@@ -176,8 +176,8 @@ class Stepwise:
 
     def revert(self, job: Job, verb: Literal["undo", "redo"]) -> Ran:
         """Raises Conflict, having touched nothing. `whole` False: it stopped, and run again it goes on. Idempotent."""
-        state = notes.read_state(job.records)
-        goal: notes.At = "undone" if verb == "undo" else "done"
+        state = records.read_state(job.records)
+        goal: records.At = "undone" if verb == "undo" else "done"
         if state.at == goal:
             return Ran(counts=(), notes=("It was so already.",))
         unit = self.backend.plain()
@@ -198,13 +198,13 @@ class Stepwise:
                 mover.back()
             except GoexError:
                 return _stopped(mover, error)
-            notes.write_state(job.records, state)
+            records.write_state(job.records, state)
             raise
-        notes.write_state(job.records, replace(state, at=goal))
+        records.write_state(job.records, replace(state, at=goal))
         return Ran(counts=counts_of(changes), changes=changes, notes=mover.guards.notes)
 
     def _begun(self, job: Job) -> tuple[bool, frozenset[tuple[str, bytes]]]:
-        if notes.read_state(job.records).at != "moving":
+        if records.read_state(job.records).at != "moving":
             return False, frozenset()
         lifted = kept(job.records, "lifted") if is_kept(job.records, "lifted") else ()
         return True, frozenset(change.key for change in lifted)

@@ -20,8 +20,8 @@ from pymongo.write_concern import WriteConcern
 
 from policies.errors import Conflict, GoexError
 from runtimes.mongo.backend import Collection, Facts, Unit
+from runtimes.mongo.errors import commit_failed, told
 from runtimes.mongo.extjson import decode, encode
-from runtimes.mongo.failing import commit_failed, told
 from runtimes.mongo.operations import Filter, Read
 from runtimes.sql.contract import Limits
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from policies.display_text import escape, shorten
 from policies.jsonvalue import canonical
-from policies.text import escape, shorten
 from runtimes.base import DryKind, DryLine, DryRun
 from runtimes.gateway.plan import PlannedRequest, Ref
+from runtimes.gateway.response_values import scalar
 from runtimes.gateway.urls import encode_path, encode_query
-from runtimes.gateway.values import scalar
+from runtimes.rest.plan_text import reference, spoken
+from runtimes.rest.references import refs_in
 from runtimes.rest.steps import Step
-from runtimes.rest.values import refs_in
-from runtimes.rest.words import reference, spoken
 
 MOST_OF_A_BODY = 20_000  # characters
 

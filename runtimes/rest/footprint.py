@@ -17,17 +17,17 @@ from urllib.parse import quote, urlsplit
 
 from mapper.catalog import Catalog
 from policies.actions import Plan
-from policies.catalog import Risk
 from policies.errors import GoexError
 from policies.jsonvalue import MissingValue
+from policies.services import Risk
 from runtimes.base import Footprint
 from runtimes.gateway.plan import Ref
-from runtimes.rest.answers import Answer, Ledger
-from runtimes.rest.binding import literal
-from runtimes.rest.planning import PlannedUndo
-from runtimes.rest.reverting import planned_steps
+from runtimes.rest.bind import literal
+from runtimes.rest.planner import PlannedUndo
+from runtimes.rest.records import Answer, Ledger
+from runtimes.rest.references import refs_in
 from runtimes.rest.steps import Step
-from runtimes.rest.values import refs_in
+from runtimes.rest.undo import planned_steps
 
 LONGEST = 512  # characters of what can be an id
 MOST = 5000  # ids in one answer; beyond it the whole service was read

@@ -17,7 +17,7 @@ from email.policy import SMTP
 from typing import Any
 
 from policies.errors import InvalidInput
-from runtimes.rest.values import refs_in
+from runtimes.rest.references import refs_in
 
 MAX_RECIPIENTS = 100
 _TEXT = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"

@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from typing import Literal
 
 from mapper.catalog import Catalog
-from mapper.scopes import ScopeId, scopes_of_calls
+from mapper.least_scopes import ScopeId, scopes_of_calls
 from policies.actions import Call, Need
-from policies.catalog import believed_risk
 from policies.jsonvalue import JsonObject, canonical
+from policies.services import believed_risk
+from runtimes.rest.references import plain, refs_in
 from runtimes.rest.steps import Role, Step
-from runtimes.rest.values import plain, refs_in
 
 Why = Literal["action", "pre-read", "read-back", "undo", "probe"]
 

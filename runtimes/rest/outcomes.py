@@ -11,9 +11,9 @@ import json
 from collections.abc import Sequence
 
 from policies.actions import Outcome
+from policies.display_text import escape, shorten
 from policies.jsonvalue import JsonValue, canonical
-from policies.text import escape, shorten
-from runtimes.rest.answers import Answer, Ledger
+from runtimes.rest.records import Answer, Ledger
 from runtimes.rest.run import Report
 from runtimes.rest.steps import Step
 

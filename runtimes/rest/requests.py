@@ -16,13 +16,13 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from policies.accounts import Account, Origin
-from policies.catalog import Expect, Method, Placement, Risk, Service, believed_risk
 from policies.errors import InvalidInput, Unsupported
 from policies.jsonvalue import JsonObject
+from policies.services import Expect, Method, Placement, Risk, Service, believed_risk
 from runtimes.gateway.plan import PlannedRequest, Ref
 from runtimes.rest.letters import letter
+from runtimes.rest.references import refs_in
 from runtimes.rest.steps import Role, Step
-from runtimes.rest.values import refs_in
 
 _HOLE = re.compile(r"\{(?P<several>\+?)(?P<name>[^{}]+)\}(?P<end>[^{}]*)")
 _CUSTOM = re.compile(r":[A-Za-z][A-Za-z0-9_]*\Z")

@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from mapper.catalog import Catalog
 from mapper.templates import complete
 from policies.accounts import Account
-from policies.catalog import Risk, believed_risk
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject
 from policies.reversions import NoReversions, ReversionSet
-from runtimes.rest.answers import Answer, Ledger
-from runtimes.rest.planning import PlannedUndo, StepMaker, action_key, chosen_for, planned_undo, why_none
+from policies.services import Risk, believed_risk
+from runtimes.rest.planner import PlannedUndo, StepMaker, action_key, chosen_for, planned_undo, why_none
+from runtimes.rest.records import Answer, Ledger
 from runtimes.rest.requests import step_for
-from runtimes.rest.reverting import bound_undo, ordered
 from runtimes.rest.steps import Step
+from runtimes.rest.undo import bound_undo, ordered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

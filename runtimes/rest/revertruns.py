@@ -14,21 +14,21 @@ from dataclasses import replace
 
 from mapper.catalog import Catalog
 from policies.actions import ApiCalls, Outcome, Plan
-from policies.catalog import Risk
+from policies.display_text import escape
 from policies.errors import Conflict, GoexError
 from policies.reversions import ReversionSet
-from policies.text import escape
+from policies.services import Risk
 from runtimes.base import Context
 from runtimes.gateway.plan import Ref
-from runtimes.rest.answers import Ledger
-from runtimes.rest.binding import bind
+from runtimes.rest.bind import bind
 from runtimes.rest.outcomes import forward, why_not
-from runtimes.rest.planning import PlannedUndo
-from runtimes.rest.reverting import check_promise, difference, planned_steps
+from runtimes.rest.planner import PlannedUndo
+from runtimes.rest.records import Ledger
+from runtimes.rest.references import refs_in
 from runtimes.rest.run import Report, Runner, wanted_paths
 from runtimes.rest.steps import Step
+from runtimes.rest.undo import check_promise, difference, planned_steps
 from runtimes.rest.uses import record, uses
-from runtimes.rest.values import refs_in
 
 
 async def undo(

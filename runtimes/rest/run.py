@@ -16,17 +16,17 @@ from typing import Any
 
 from mapper.catalog import Catalog
 from policies.actions import Ended
+from policies.display_text import escape, shorten
 from policies.errors import GoexError
 from policies.jsonvalue import JsonValue
-from policies.text import escape, shorten
 from runtimes.base import Context, Records
 from runtimes.gateway.contract import Gateway, GatewayFailed, Observer
 from runtimes.gateway.plan import Exchange, GatewayPlan, Refusal
-from runtimes.rest.answers import Answer, Ledger
-from runtimes.rest.binding import check_values
+from runtimes.rest.bind import check_values
+from runtimes.rest.plan_text import heading
+from runtimes.rest.records import Answer, Ledger
+from runtimes.rest.references import plain, referring, refs_in
 from runtimes.rest.steps import Step, expect_to_json
-from runtimes.rest.values import plain, referring, refs_in
-from runtimes.rest.words import heading
 from runtimes.sandbox.contract import Job, Profile, Sandbox, SandboxFailed
 
 PROGRAM = ("/usr/bin/python3", "-I", "-S", "/goex/bin/run_calls.py")

@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 from policies.accounts import Origin
 from policies.actions import Call
-from policies.catalog import Expect
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject
+from policies.services import Expect
 from runtimes.gateway.plan import PlannedRequest
-from runtimes.rest.values import plain, referring
+from runtimes.rest.references import plain, referring
 
 Role = Literal["pre", "call", "guard", "undo", "verify", "probe"]
 

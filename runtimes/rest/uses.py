@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from mapper.catalog import Catalog
 from policies.reversions import Result, ReversionSet, Use
-from runtimes.rest.answers import Answer, Ledger
-from runtimes.rest.expecting import holds, unmet
-from runtimes.rest.planning import PlannedUndo
+from runtimes.rest.expectations import holds, unmet
+from runtimes.rest.planner import PlannedUndo
+from runtimes.rest.records import Answer, Ledger
 from runtimes.rest.steps import Step
 
 _WRONG = frozenset({400, 405, 411, 413, 414, 415, 422, 501})

@@ -20,8 +20,8 @@ from pathlib import Path
 import docker.errors
 from docker import APIClient
 
+from policies.display_text import escape
 from policies.errors import Unavailable
-from policies.text import escape
 from runtimes.sandbox.engine import LIBRARY_ERRORS, connect, translate
 
 SUITE = "bookworm"

@@ -24,7 +24,7 @@ import docker.errors
 from docker import APIClient
 
 from policies.actions import Ended
-from runtimes.sandbox import images, memory, scratch, spec, waited, warm
+from runtimes.sandbox import container_pool, images, job_files, memory, spec, waiting_container
 from runtimes.sandbox.bounds import NONE_WAIT, Bounds
 from runtimes.sandbox.contract import Job, Profile, Result, SandboxFailed
 from runtimes.sandbox.defences import Defence
@@ -42,7 +42,7 @@ from runtimes.sandbox.engine import (
 )
 from runtimes.sandbox.engine import create as create_container
 from runtimes.sandbox.failure import Facts, classify
-from runtimes.sandbox.streams import Collector, Frames, Output
+from runtimes.sandbox.output_frames import Collector, Frames, Output
 
 log = logging.getLogger(__name__)
 
@@ -91,19 +91,19 @@ class DockerSandbox:
     ) -> None:
         self._engine = engine or Engine()
         self._identity = spec.Identity(state_id=state_id, instance=secrets.token_hex(8))
-        self._scratch = scratch.Scratch(scratch_dir, state_id, self._identity.instance)
+        self._scratch = job_files.Scratch(scratch_dir, state_id, self._identity.instance)
         self._missing = unsafe_without
         self._profiles = profiles_dir
         self._seen: dict[str, str] = {}  # the id that each image had when it was looked at last,
         self._tags: dict[str, str] = {}  # and its name, which says what is in it
-        self._maker = waited.Maker(
+        self._maker = waiting_container.Maker(
             self._engine,
-            scratch.Scratch(waiting_dir, f"{state_id}-waiting", self._identity.instance),
+            job_files.Scratch(waiting_dir, f"{state_id}-waiting", self._identity.instance),
             self._identity,
             self.image_id,
             unsafe_without,
         )
-        self._pool = warm.Pool(bounds, self._maker.make, self._maker.drop)
+        self._pool = container_pool.Pool(bounds, self._maker.make, self._maker.drop)
         self._running: dict[str, set[_Run]] = {}
         self._removals: set[asyncio.Task[None]] = set()
 
@@ -129,9 +129,9 @@ class DockerSandbox:
 
     async def run(self, job: Job, profile: Profile, output: Output | None = None) -> Result:
         spec.check(job, profile)
-        if warm.serves(job, profile):
+        if container_pool.serves(job, profile):
             waiting = self._pool.take(profile, self._seen.get(profile.image))
-            with contextlib.suppress(warm.NotBound):
+            with contextlib.suppress(container_pool.NotBound):
                 if waiting is not None:
                     return await self._run_waiting(waiting, job, profile, output)
                 if self._pool.serves(profile):
@@ -184,18 +184,20 @@ class DockerSandbox:
             self._ended_run(run, job.action_id)
         return await self._run_waiting(waiting, job, profile, output)
 
-    async def _run_waiting(self, waiting: warm.Waiting, job: Job, profile: Profile, output: Output | None) -> Result:
+    async def _run_waiting(
+        self, waiting: container_pool.Waiting, job: Job, profile: Profile, output: Output | None
+    ) -> Result:
         """Run the job in a container that waits. Returns when the job and all that it started has ended, as process 1
         says; the container goes while the caller goes on. Raises NotBound when the job never began."""
         run = _Run(waiting.name, asyncio.Event(), stream=waiting.stream, waited=True)
         self._running.setdefault(job.action_id, set()).add(run)
         ended = False
         try:
-            result = await waited.follow(run, waiting, job, profile, output)
+            result = await waiting_container.follow(run, waiting, job, profile, output)
             ended = run.cause is None
             return result
         finally:
-            removed = self._removed(self._remove(run, job.action_id, after=warm.BREATH if ended else 0.0))
+            removed = self._removed(self._remove(run, job.action_id, after=container_pool.BREATH if ended else 0.0))
             if not ended:  # then something of the job may still run
                 await removed
 
@@ -259,7 +261,7 @@ class DockerSandbox:
             return True
 
         try:
-            async with asyncio.timeout(profile.limits.seconds + waited.GRACE) as deadline:
+            async with asyncio.timeout(profile.limits.seconds + waiting_container.GRACE) as deadline:
                 if await read(stop_at_cap=True):
                     return
         except TimeoutError:

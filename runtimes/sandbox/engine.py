@@ -22,7 +22,7 @@ import docker.errors
 import requests.exceptions
 from docker import APIClient
 
-from policies.text import escape, shorten
+from policies.display_text import escape, shorten
 from runtimes.sandbox.contract import SandboxFailed
 
 T = TypeVar("T")

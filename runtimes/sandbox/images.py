@@ -24,8 +24,8 @@ from typing import IO
 import docker.errors
 from docker import APIClient
 
+from policies.display_text import escape
 from policies.errors import InvalidInput, Unavailable
-from policies.text import escape
 from runtimes.sandbox import base, libraries, profiles
 from runtimes.sandbox.engine import LIBRARY_ERRORS, connect, translate
 

@@ -20,8 +20,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from policies.display_text import escape
 from policies.errors import InvalidInput, Unavailable
-from policies.text import escape
 
 PYTHON = "3.11"  # Debian bookworm's
 _GLIBC = 36  # its C library is 2.36

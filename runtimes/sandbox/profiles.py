@@ -12,8 +12,8 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from policies.display_text import escape
 from policies.errors import Conflict, InvalidInput, Unavailable
-from policies.text import escape
 from runtimes.sandbox import libraries
 
 BELOW = "code"  # the image that a profile adds to

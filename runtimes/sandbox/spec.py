@@ -16,9 +16,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from policies.display_text import escape
 from policies.errors import InvalidInput
-from policies.text import escape
-from runtimes.sandbox import defences, seccomp, warm
+from runtimes.sandbox import container_pool, defences, seccomp
 from runtimes.sandbox.contract import WORK, Job, Limits, Profile
 from runtimes.sandbox.defences import Defence
 
@@ -129,10 +129,10 @@ def waiting(
 ) -> dict[str, Any]:
     """The container of a job that isn't known yet: the same but for its command, which comes over its connection to
     us, for its two folders, which are empty, and for its name, which it hasn't."""
-    nobody = Job(action_id="", argv=warm.PROGRAM, socket_dir=f"{folder}/{warm.GATEWAY}")
-    config = container(nobody, profile, image_id, identity, f"{folder}/{warm.JOB}", missing)
+    nobody = Job(action_id="", argv=container_pool.PROGRAM, socket_dir=f"{folder}/{container_pool.GATEWAY}")
+    config = container(nobody, profile, image_id, identity, f"{folder}/{container_pool.JOB}", missing)
     return config | {
-        "Entrypoint": list(warm.PROGRAM),  # process 1, which the job can't signal
+        "Entrypoint": list(container_pool.PROGRAM),  # process 1, which the job can't signal
         "Cmd": [],
         "Labels": identity.labels(None),
         "AttachStdout": False,

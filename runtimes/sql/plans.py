@@ -11,13 +11,13 @@ from dataclasses import replace
 from typing import Any, cast, get_args
 
 from policies.actions import Need, Plan, Revert, Sql, UndoClass
-from policies.catalog import Risk
 from policies.databases import OTHERWISE, PAIRS, RISKS, SERVICE
+from policies.display_text import escape
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue
-from policies.text import escape
+from policies.services import Risk
 from runtimes.base import dropping
-from runtimes.sql import words
+from runtimes.sql import plan_text
 from runtimes.sql.bounds import stepped
 from runtimes.sql.contract import (
     OPPOSITE,
@@ -34,7 +34,7 @@ from runtimes.sql.contract import (
     Use,
     Verb,
 )
-from runtimes.sql.place import facts
+from runtimes.sql.database_address import facts
 
 
 def written(program: Program) -> frozenset[str]:
@@ -75,7 +75,7 @@ def plan(
         undo_class, undo_text = UndoClass.NOTHING, "It only reads: there is nothing to take back."
     else:
         undo_class = UndoClass.COMPENSATING if policy == "pairs" else UndoClass.EXACT
-        undo_text = words.undo_text(policy, hold_hours, survey, place.dialect)
+        undo_text = plan_text.undo_text(policy, hold_hours, survey, place.dialect)
     undo: dict[str, JsonValue] = {"policy": "" if reads else policy, "strategy": dict(survey.strategy)}
     if not reads and policy == "versioning" and place.dialect is not Dialect.SQLITE:
         undo["hold_hours"] = hold_hours
@@ -106,10 +106,10 @@ def plan(
         image_id="",
         limits=limits_to_json(limits),
         lines=(
-            f"Database: {words.where(action.database, place)}",
-            *words.program_lines(program),
-            *(words.survey_lines(survey, schema, most, uncounted=_uncounted(program)) if not reads else ()),
-            *(words.departing(departs, policy) if departs else ()),
+            f"Database: {plan_text.where(action.database, place)}",
+            *plan_text.program_lines(program),
+            *(plan_text.survey_lines(survey, schema, most, uncounted=_uncounted(program)) if not reads else ()),
+            *(plan_text.departing(departs, policy) if departs else ()),
             *(_pair_said(pair) if pair is not None else ()),
         ),
         undo=undo,
@@ -149,7 +149,7 @@ def _pair_said(pair: JsonObject) -> Iterator[str]:
 
 def _undo_texts(pair: JsonObject) -> Iterator[str]:
     for one in pair["undo"]["statements"]:
-        yield from words.barred(one["sql"])
+        yield from plan_text.barred(one["sql"])
 
 
 def _needs(database: str, program: Program, reached: Iterable[Reached], policy: Policy) -> tuple[Need, ...]:
@@ -242,7 +242,7 @@ def revert_plan(
             )
             for table, verb in needs
         ),
-        lines=(f"Database: {words.where(action.database, place)}", says, *lines),
+        lines=(f"Database: {plan_text.where(action.database, place)}", says, *lines),
         undo_class=UndoClass.EXACT if again else UndoClass.IRREVERSIBLE,
         undo_text=_after_revert(target, undo=undo, held=held, again=again),
     )
@@ -282,7 +282,7 @@ def commit_plan(revert: Revert, target: Plan, place: Place, *, held: bool) -> Pl
                 for one in target.resolved["reached"]
             ),
             lines=(
-                f"Database: {words.where(action.database, place)}",
+                f"Database: {plan_text.where(action.database, place)}",
                 f"The transaction of {revert.target}, which is held, is committed: everybody sees what it did.",
             ),
             undo_class=UndoClass.IRREVERSIBLE,
@@ -293,7 +293,7 @@ def commit_plan(revert: Revert, target: Plan, place: Place, *, held: bool) -> Pl
         target,
         needs=(dropping(revert),),
         lines=(
-            f"Database: {words.where(action.database, place)}",
+            f"Database: {plan_text.where(action.database, place)}",
             f"The rows that undo of {revert.target} would need are dropped; the database isn't touched.",
         ),
         undo_class=UndoClass.IRREVERSIBLE,

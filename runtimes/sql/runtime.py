@@ -19,8 +19,8 @@ from policies.databases import SERVICE
 from policies.errors import Conflict, InvalidInput, Unavailable, Unsupported
 from policies.jsonvalue import JsonObject
 from runtimes.base import Context, DryLine, DryRun, Footprint, Settlement
-from runtimes.looking import Seen
-from runtimes.sql import plans, words
+from runtimes.database_overview import Seen
+from runtimes.sql import plan_text, plans
 from runtimes.sql.contract import (
     WRITES,
     Dialect,
@@ -37,11 +37,11 @@ from runtimes.sql.contract import (
     Settled,
     Survey,
 )
+from runtimes.sql.database_address import facts, place_of, reachable
 from runtimes.sql.drivers import driver_of
-from runtimes.sql.pairing import PairRevert, Pairs
-from runtimes.sql.place import facts, place_of, reachable
+from runtimes.sql.pair_policy import PairRevert, Pairs
 from runtimes.sql.referenced import refuse_referenced
-from runtimes.sql.threads import in_session
+from runtimes.sql.session_thread import in_session
 from vault.lease import Lease, Lend
 
 T = TypeVar("T")
@@ -135,7 +135,7 @@ class SqlRuntime:
         return Read(schema=schema, program=program, policy=policy, undo=undo)
 
     def _look(self, session: Session, action: Sql, lease: Lease, database: str) -> Found:
-        from runtimes.sql.naming import named_row
+        from runtimes.sql.single_row import named_row
 
         read = self._read(session, action, lease, database)
         survey = session.survey(read.program, read.policy, self.limits)
@@ -225,8 +225,8 @@ class SqlRuntime:
             ran = await self._in(lease, lambda session: session.trial(job))
         return DryRun(
             ok=True,
-            summary=f"It would do this, and was rolled back: {words.tally(ran)}.",
-            lines=tuple(words.dry_lines(ran)),
+            summary=f"It would do this, and was rolled back: {plan_text.tally(ran)}.",
+            lines=tuple(plan_text.dry_lines(ran)),
         )
 
     async def dry_revert(self, revert: Revert, revert_plan: Plan, plan: Plan, target: Context) -> DryRun:
@@ -245,8 +245,8 @@ class SqlRuntime:
         state = "before" if verb == "undo" else "after"
         return DryRun(
             ok=True,
-            summary=f"It would be as it was {state} the action: {words.tally(ran, verb)}.",
-            lines=tuple(words.dry_lines(ran, verb=verb)),
+            summary=f"It would be as it was {state} the action: {plan_text.tally(ran, verb)}.",
+            lines=tuple(plan_text.dry_lines(ran, verb=verb)),
         )
 
     async def reap(self) -> None:
@@ -269,7 +269,7 @@ class SqlRuntime:
 
             if (pair := self._pair(plan, job)) is not None:
                 ran = await self._in(lease, lambda session: _look_at_pair(pair, session, verb, plan))
-                lines = (*plans.pair_lines(plan, verb), *words.changes_bounded(ran, verb))
+                lines = (*plans.pair_lines(plan, verb), *plan_text.changes_bounded(ran, verb))
                 program = pair.undo if verb == "undo" else None
                 return plans.revert_plan(revert, plan, place, lines, held=False, program=program)
 
@@ -280,7 +280,7 @@ class SqlRuntime:
 
             found, ran = await self._in(lease, look)
         held = found.state == "held" and place.dialect is not Dialect.SQLITE
-        lines = () if held else words.changes_bounded(ran, verb)
+        lines = () if held else plan_text.changes_bounded(ran, verb)
         return plans.revert_plan(revert, plan, place, lines, held=held, again=found.again)
 
     async def execute_revert(
@@ -298,10 +298,10 @@ class SqlRuntime:
         else:
             ran = await self._in(lease, lambda session: session.revert(job, verb))
         state = "before" if verb == "undo" else "after"
-        summary = f"{_database(plan)} is as it was {state} the action: {words.tally(ran, verb)}."
+        summary = f"{_database(plan)} is as it was {state} the action: {plan_text.tally(ran, verb)}."
         if verb == "redo" and plans.held_until_committed(plan):
             summary = _held_again(plan, ran)
-        return Outcome(ok=True, summary=summary, changes=words.changes(ran, verb))
+        return Outcome(ok=True, summary=summary, changes=plan_text.changes(ran, verb))
 
     async def _commit(self, revert: Revert, plan: Plan, job: Job, context: Context) -> Outcome:
         if job.policy == "versioning" and any(lease.account.name == _database(plan) for lease in context.leases):
@@ -351,7 +351,7 @@ class SqlRuntime:
         schema = await self._in(lease, lambda session: session.schema())
         return Seen(
             version=schema.version,
-            tables=tuple(words.seen(table) for table in schema.tables.values()),
+            tables=tuple(plan_text.seen(table) for table in schema.tables.values()),
             can=schema.notes,
         )
 
@@ -423,12 +423,12 @@ def _outcome(plan: Plan, known: Ran | None, *, held: bool = True) -> Outcome:
     changed = known is None or _defines(plan) or any(one.rows for one in ran.reached)
     if _holds(plan) and held and changed:
         rest = f", for {plan.undo['hold_hours']} hours at most"
-        summary = f"Held in {name} until you commit or undo it{rest}: {words.tally(ran)}."
+        summary = f"Held in {name} until you commit or undo it{rest}: {plan_text.tally(ran)}."
     elif plan.undo.get("policy") == "versioning" and held and changed:
         kept = "Everybody sees it; a copy of the file as it was is kept until you commit or undo it."
-        summary = f"Changed in {name}: {words.tally(ran)}. {kept}"
+        summary = f"Changed in {name}: {plan_text.tally(ran)}. {kept}"
     else:
-        summary = f"Done in {name}: {words.tally(ran)}."
+        summary = f"Done in {name}: {plan_text.tally(ran)}."
     return Outcome(
         ok=True,
         summary=summary,
@@ -436,7 +436,7 @@ def _outcome(plan: Plan, known: Ran | None, *, held: bool = True) -> Outcome:
             {"columns": list(result.columns), "rows": [list(row) for row in result.rows], "cut": result.cut}
             for result in ran.results
         ),
-        changes=words.changes(ran),
+        changes=plan_text.changes(ran),
         touched=bool(plan.undo.get("policy")) and changed,
     )
 
@@ -467,7 +467,7 @@ def _departs(action: Sql, program: Program, policy: Policy, survey: Survey, leas
 
 
 def _held_again(plan: Plan, ran: Ran) -> str:
-    hours, did = plan.undo["hold_hours"], words.tally(ran)
+    hours, did = plan.undo["hold_hours"], plan_text.tally(ran)
     return f"Held again in {_database(plan)} until you commit or undo it, for {hours} hours at most: {did}."
 
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from runtimes.gateway import answers, bodies, framing, passage, passing
-from runtimes.gateway.passing import RulePolicy
+from runtimes.gateway import bodies, http_framing, passage, response_filter, rule_match
 from runtimes.gateway.plan import Rule, Slot
+from runtimes.gateway.rule_match import RulePolicy
 from tests.adversarial.code_scene import HOME, MARKS, SECRETS, WORK, CodeScene, rule
 from tests.adversarial.registry import Attack, Where
 from tests.adversarial.unsafe_rules import (
@@ -172,13 +172,13 @@ CASES: dict[str, Case] = {
         "a parameter that wasn't allowed",
         asks("GET", "/api/users/1?all=true"),
         arrived,
-        (("the rules' queries", nothing(passing, "_check_query")),),
+        (("the rules' queries", nothing(rule_match, "_check_query")),),
     ),
     "code_own_token_in_query": Case(
         "an own account's token in the query",
         asks("GET", "/api/users/1?access_token=mine"),
         arrived,
-        (("the rules' queries", nothing(passing, "_check_query")),),
+        (("the rules' queries", nothing(rule_match, "_check_query")),),
     ),
     "code_other_value": Case(
         "another value in the body than was approved",
@@ -215,7 +215,7 @@ CASES: dict[str, Case] = {
         posts(X_HTTP_Method_Override="DELETE"),
         lambda s: any("x-http-method-override" in one.headers for one in s.good.seen),
         (
-            ("names that change the meaning", nothing(passing, "check_overrides")),
+            ("names that change the meaning", nothing(rule_match, "check_overrides")),
             ("headers by an allow-list", as_it_came),
         ),
     ),
@@ -229,7 +229,7 @@ CASES: dict[str, Case] = {
         "GraphQL where none of its queries was allowed",
         asks("POST", "/api/graphql", {"query": "mutation{x}"}),
         arrived,
-        (("GraphQL by its queries", nothing(passing, "_check_graphql")),),
+        (("GraphQL by its queries", nothing(rule_match, "_check_graphql")),),
         rules=(rule(9, "POST", "graphql", body_format="json"),),
     ),
     "code_own_header_token": Case(
@@ -279,8 +279,8 @@ CASES: dict[str, Case] = {
         asks("GET", "/api/users/1?X-Amz-Signature=aa"),
         arrived,
         (
-            ("nothing that is signed", nothing(passing, "check_signed")),
-            ("the rules' queries", nothing(passing, "_check_query")),
+            ("nothing that is signed", nothing(rule_match, "check_signed")),
+            ("the rules' queries", nothing(rule_match, "_check_query")),
         ),
     ),
     "code_many_calls": Case(
@@ -346,7 +346,7 @@ CASES: dict[str, Case] = {
         (
             (
                 "names of headers by families",
-                lambda p, s: p.setattr(answers, "_FAMILIES", re.compile("x-github-[a-z0-9-]+")),
+                lambda p, s: p.setattr(response_filter, "_FAMILIES", re.compile("x-github-[a-z0-9-]+")),
             ),
         ),
         quiet=True,
@@ -424,7 +424,7 @@ CASES: dict[str, Case] = {
         (
             (
                 "addresses in headers only where a rule has them",
-                sets(answers, "_covered", lambda name, value, base, covers: value),
+                sets(response_filter, "_covered", lambda name, value, base, covers: value),
             ),
         ),
         quiet=True,
@@ -441,7 +441,7 @@ CASES: dict[str, Case] = {
         (
             (
                 "addresses in headers only where a rule has them",
-                sets(answers, "_covered", lambda name, value, base, covers: value),
+                sets(response_filter, "_covered", lambda name, value, base, covers: value),
             ),
         ),
         quiet=True,
@@ -454,7 +454,7 @@ CASES: dict[str, Case] = {
         (
             (
                 "addresses in headers only where a rule has them",
-                sets(answers, "_covered", lambda name, value, base, covers: value),
+                sets(response_filter, "_covered", lambda name, value, base, covers: value),
             ),
         ),
         quiet=True,
@@ -491,7 +491,7 @@ CASES: dict[str, Case] = {
         "unpack an answer to more than there is room for",
         asks("GET", "/api/users/1"),
         lambda s: s.got is not None and len(s.got.body) == 40_000_000,
-        (("a bound on what is unpacked", lambda p, s: p.setattr(framing, "_RATIO", 10**9)),),
+        (("a bound on what is unpacked", lambda p, s: p.setattr(http_framing, "_RATIO", 10**9)),),
         quiet=True,
         answer=lambda seen: (200, {"content-encoding": "gzip"}, gzip.compress(bytes(40_000_000))),
     ),

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from policies.accounts import Account, Origin
-from runtimes.gateway import calling
+from runtimes.gateway import http_client
 from runtimes.gateway.plan import GatewayPlan, Rule, Slot
 from runtimes.gateway.server import ActionServer
 from runtimes.gateway.upstream import Upstream
@@ -112,7 +112,7 @@ class CodeScene:
     def trust_anybody(self, patch: pytest.MonkeyPatch) -> None:
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        patch.setattr(calling, "client_context", lambda *_, **__: context)
+        patch.setattr(http_client, "client_context", lambda *_, **__: context)
 
     async def resolve(self, host: str, port: int) -> list[str]:
         self.resolved.append(host)
@@ -144,14 +144,14 @@ def _context(stranger: bool) -> ssl.SSLContext:
 
 @asynccontextmanager
 async def code_scene(run_dir: Path, patch: pytest.MonkeyPatch, *, stranger: bool = False) -> AsyncIterator[CodeScene]:
-    real = calling._open
+    real = http_client._open
 
-    async def through(address: str, origin: Origin, account: Account) -> calling.Wire:
+    async def through(address: str, origin: Origin, account: Account) -> http_client.Wire:
         return await real(NETWORK.get(address, address), origin, account)
 
     patch.setattr("runtimes.gateway.server.forget_patterns", lambda: None)  # the same secrets again and again
-    patch.setattr(calling, "_open", through)
-    patch.setattr(calling, "_KEEP_SECONDS", -1.0)  # each request connects
+    patch.setattr(http_client, "_open", through)
+    patch.setattr(http_client, "_KEEP_SECONDS", -1.0)  # each request connects
     async with (
         serving(_context(stranger)) as good,
         serving(_context(False)) as other,

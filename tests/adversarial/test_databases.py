@@ -11,8 +11,8 @@ import pytest
 from pymongo import MongoClient, monitoring
 
 from policies.errors import InvalidInput
-from runtimes.mongo import acting
-from runtimes.mongo.connecting import connect
+from runtimes.mongo import session
+from runtimes.mongo.connection import connect
 from runtimes.mongo.operations import parse as parsed
 from runtimes.sql.bounds import stepped
 from runtimes.sql.checking.check import check
@@ -240,7 +240,7 @@ def heard(monkeypatch: pytest.MonkeyPatch, server: Nx, work: Any) -> list[str]:
 
 @pytest.mark.parametrize("name", MONGO)
 def test_mongodb_is_asked_for_no_filter(monkeypatch: pytest.MonkeyPatch, documents: Nx, name: str) -> None:
-    commands = heard(monkeypatch, documents, lambda backend: acting.survey(backend, parsed([MONGO[name]])))
+    commands = heard(monkeypatch, documents, lambda backend: session.survey(backend, parsed([MONGO[name]])))
     assert commands and not [one for one in commands if "viol" in one]
 
 

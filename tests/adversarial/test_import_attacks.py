@@ -17,11 +17,11 @@ from mapper import embedded
 from mapper.catalog import Catalog
 from mapper.embedded import EmbeddedProposer
 from mapper.importing import openapi, pointers, safe_methods, security
-from mapper.importing.model import BadPart
+from mapper.importing.import_report import BadPart
 from mapper.named_services import Named
 from mapper.store import records
-from mapper.store.writing import Writer
-from policies.catalog import Risk
+from mapper.store.catalog_writer import Writer
+from policies.services import Risk
 from tests.mapper.importing.openapi_documents import document
 from tests.mapper.test_store import document as stored
 from tests.mapper.test_store import operation

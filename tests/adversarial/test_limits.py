@@ -17,15 +17,15 @@ from typing import Any
 import grpc
 import pytest
 
-from goex.daemon.threads import in_thread
-from goex.engine import counting, quota
-from goex.engine.counting import Counts
+from goex.daemon.person_threads import in_thread
+from goex.engine import breaker, quota
+from goex.engine.breaker import Counts
 from goex.engine.quota import Exhausted, Quotas
 from goex.journal import actions as journal_actions
 from goex.journal.chain import Journal
 from goex.rpc import goex_pb2 as pb
-from mapper.code.reading import read
-from mapper.code.sending import MAX_WORK, Seen
+from mapper.code.languages import read
+from mapper.code.sent_requests import MAX_WORK, Seen
 from policies.grants import ANONYMOUS
 from policies.limits import Breaker, Quota
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
@@ -184,7 +184,7 @@ def test_neighbours(journal: Journal) -> None:
 
 
 def test_control_neighbours(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting, "_TOGETHER", 1)
+    monkeypatch.setattr(breaker, "_TOGETHER", 1)
     assert _rests(journal) == (True, True)
 
 
@@ -257,7 +257,7 @@ def test_work() -> None:
 
 
 def test_control_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mapper.code.following.MAX_STEPS", 10 * MAX_WORK)
+    monkeypatch.setattr("mapper.code.interpreter.MAX_STEPS", 10 * MAX_WORK)
     assert read("python", ENTANGLED * 4, Seen(budget=MAX_WORK + 20_000)).spent > MAX_WORK + 15_000
 
 

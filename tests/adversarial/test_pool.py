@@ -20,7 +20,7 @@ import docker
 import pytest
 
 from policies.actions import Ended
-from runtimes.sandbox import control, warm
+from runtimes.sandbox import container_pool, control
 from runtimes.sandbox.bounds import Bounds
 from runtimes.sandbox.contract import Job, Limits, Profile, Result
 from runtimes.sandbox.docker import DockerSandbox
@@ -88,7 +88,7 @@ async def attacked(name: str, tmp_path: Path) -> bool:
     """Whether the attack on process 1 succeeded."""
     stays = 2.5 if name == "outlive_the_action" else 0.0
     with gateway(tmp_path / "place") as heard, pytest.MonkeyPatch.context() as patched:
-        patched.setattr(warm, "BREATH", max(warm.BREATH, stays))
+        patched.setattr(container_pool, "BREATH", max(container_pool.BREATH, stays))
         (result,) = await in_one_that_waited(tmp_path, job(name, socket_dir=str(tmp_path / "place")), until=stays)
     if name in ("inherited_descriptors", "output_as_frames"):
         return (result.ended, result.exit_code) != (Ended.EXITED, 7)  # the end that was told isn't the real one
@@ -115,7 +115,7 @@ async def test_control(sandbox_image: str, tmp_path: Path, name: str, monkeypatc
         _, _, (line, instead) = PROCESS_1[name]
         assert (WAIT.count(line), WAIT.count(DRAIN)) == (1, 1)
         changed = WAIT.replace(line, instead).replace(DRAIN, "_DRAIN = 10.0")  # nobody is cut short by that
-        monkeypatch.setattr(warm, "PROGRAM", (*warm.PROGRAM[:3], "-c", changed))
+        monkeypatch.setattr(container_pool, "PROGRAM", (*container_pool.PROGRAM[:3], "-c", changed))
     assert await attacked(name, tmp_path)
 
 

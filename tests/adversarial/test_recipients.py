@@ -10,10 +10,10 @@ import pytest
 
 from goex.rpc import goex_pb2 as pb
 from mapper.catalog import Catalog
-from policies.catalog import Risk
 from policies.limits import NOT_CONFINED, Confinement
 from policies.rules.cases import read
 from policies.rules.facts import Situation
+from policies.services import Risk
 from tests.adversarial.recipient_attacks import ALLOWED, TRIED
 from tests.goex.daemon.vault_calls import put
 from tests.support.daemon import Daemon

@@ -19,10 +19,10 @@ from runtimes.gateway.head import Head, check_credentials, check_overrides, pars
 from runtimes.gateway.plan import GatewayPlan, PlannedRequest
 from runtimes.gateway.policy import Asked, Composed, Policy
 from runtimes.gateway.redact import Redactor
+from runtimes.gateway.response_values import scalar
 from runtimes.gateway.server import ActionServer
 from runtimes.gateway.upstream import Answer, Link, Upstream
 from runtimes.gateway.urls import authority
-from runtimes.gateway.values import scalar
 
 # What the network of these tests delivers to loopback: addresses that must not be reached, and a public one.
 NETWORK = {"169.254.169.254": "127.0.0.1", "93.184.216.34": "127.0.0.2", "10.0.0.7": "127.0.0.1"}

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from policies.accounts import Origin
-from runtimes.gateway import asking, bodies, head, passing, routes, urls
+from runtimes.gateway import bodies, head, request_headers, routes, rule_match, urls
 from runtimes.gateway.admission import Admission, AskedHead, Local
-from runtimes.gateway.flowing import Flowing
-from runtimes.gateway.passing import RulePolicy
 from runtimes.gateway.policy import No
+from runtimes.gateway.rule_match import RulePolicy
 from runtimes.gateway.server import ActionServer
+from runtimes.gateway.stream_redactor import Flowing
 from tests.adversarial.code_scene import CodeScene
 
 Patch = pytest.MonkeyPatch
@@ -60,9 +60,9 @@ def policy(kind: type[RulePolicy]) -> Without:
 
 def as_it_came(patch: Patch, scene: CodeScene) -> None:
     """Every header of the code's that isn't framing, in the code's order."""
-    dropped = {*asking._FRAMING, "authorization"}
+    dropped = {*request_headers._FRAMING, "authorization"}
     patch.setattr(
-        passing,
+        rule_match,
         "headers_of",
         lambda head, rule, **_: (tuple(pair for pair in head.headers if pair[0] not in dropped), ()),
     )

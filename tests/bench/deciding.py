@@ -15,14 +15,14 @@ from pathlib import Path
 
 import cedarpy
 
-from goex.engine.ledger import Ledger
+from goex.engine.grant_store import Ledger
 from goex.engine.rulebook import Rulebook
 from goex.journal.chain import Journal, utc_now
 from mapper.catalog import Catalog
-from policies.catalog import Method, Risk
 from policies.decisions import Allow, Request, decide
 from policies.grants import Grant, Width
 from policies.rules.cases import read
+from policies.services import Method, Risk
 from tests.bench.measure import Row, in_turn, row
 
 NAME = "decide.p50_ms"

@@ -9,7 +9,7 @@ from goex.journal.actions import Actions
 from goex.journal.chain import Journal, Transaction
 from goex.journal.states import Event
 from policies.actions import ApiCalls, Call, Need, Outcome, Plan, UndoClass
-from policies.catalog import Risk
+from policies.services import Risk
 from tests.support.daemon import VAULT_PASSPHRASE, Daemon
 from vault.keys import PassphraseProtector
 from vault.secret import Secret

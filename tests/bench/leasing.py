@@ -20,12 +20,12 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from policies.accounts import Account, Origin
 from policies.jsonvalue import canonical
 from tests.bench.measure import Row, in_turn, row
+from vault.aead import bound_to_record
 from vault.keys import PassphraseProtector
 from vault.lease import Lease
-from vault.oauth.keeper import Keeper
+from vault.oauth.broker import Keeper
 from vault.oauth.provider import Client, Provider
-from vault.oauth.tokens import Access, TokenSet
-from vault.sealing import bound_to_record
+from vault.oauth.token_set import Access, TokenSet
 from vault.secret import Secret
 from vault.store import Vault
 

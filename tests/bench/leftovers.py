@@ -15,7 +15,7 @@ from pathlib import Path
 
 import docker
 
-from runtimes.sandbox import warm
+from runtimes.sandbox import container_pool
 from runtimes.sandbox.spec import STATE_LABEL
 from tests.adversarial.hunting import family
 from tests.support.daemon import Daemon
@@ -61,7 +61,9 @@ class Looker:
             for found in self._client.containers(all=True, filters={"label": self._label})
             for name in found["Names"]
         }
-        waiting = containers & {path.name for path in waiting_dir.glob("*/*")} - warm.bound(waiting_dir).keys()
+        waiting = (
+            containers & {path.name for path in waiting_dir.glob("*/*")} - container_pool.bound(waiting_dir).keys()
+        )
         things = {
             "containers": frozenset(containers - waiting),
             "networks": self._networks() - self._before["networks"],

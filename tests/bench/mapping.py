@@ -22,7 +22,7 @@ import numpy as np
 from mapper.catalog import Catalog
 from mapper.embedded import EmbeddedProposer
 from mapper.mapper import Mapper
-from mapper.store.reading import Store
+from mapper.store.catalog_reader import Store
 from policies.actions import Intent
 from tests.bench import catalogs
 from tests.bench.catalogs import Built

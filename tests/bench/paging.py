@@ -12,9 +12,9 @@ import contextlib
 import io
 from collections.abc import Callable
 
-from goex.cli.deeds import show_actions
+from goex.cli.action_text import show_actions
+from goex.cli.journal_table import show_rows
 from goex.cli.output import Output
-from goex.cli.rows import show_rows
 from goex.client import Client
 from goex.rpc import audit_pb2 as audit
 from goex.rpc import goex_pb2 as pb

@@ -26,10 +26,10 @@ import pytest
 from policies.actions import Ended
 from policies.errors import InvalidInput, Unavailable
 from runtimes.sandbox.bounds import Bounds
+from runtimes.sandbox.container_pool import serves
 from runtimes.sandbox.contract import Job, Limits, Profile, Result, Sandbox, SandboxFailed
 from runtimes.sandbox.docker import DockerSandbox
-from runtimes.sandbox.streams import Output
-from runtimes.sandbox.warm import serves
+from runtimes.sandbox.output_frames import Output
 
 pytestmark = pytest.mark.docker
 

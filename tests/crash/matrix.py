@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from runtimes.mongo import connecting
+from runtimes.mongo import connection
 from tests.crash import mongo, shim
 from tests.crash.databases import STEPS, Outcome, Site, Step, perform
 from tests.crash.mongo_wire import MongoSite
@@ -202,7 +202,7 @@ class Matrix:
         if find_nx() is None:
             self.missing.append("MongoDB over the wire (nx-27017 isn't installed)")
             return
-        patient, connecting._SECONDS = connecting._SECONDS, 0.5
+        patient, connection._SECONDS = connection._SECONDS, 0.5
         try:
             with Nx() as server:
                 site = MongoSite(server, folder)
@@ -218,7 +218,7 @@ class Matrix:
                             row.add(outcome, f"{moment} {number} of {len(names)} ({names[number - 1]})")
                         self.end(row)
         finally:
-            connecting._SECONDS = patient
+            connection._SECONDS = patient
 
 
 _DISK: tuple[Victim, ...] = ("server's fsync", "server's disk")

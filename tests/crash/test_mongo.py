@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runtimes.mongo import connecting
+from runtimes.mongo import connection
 from tests.crash.mongo_wire import STEPS, MongoSite
 from tests.crash.points import Moment, Point, Victim
 from tests.services.nx import Nx, find_binary
@@ -29,7 +29,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MongoSite]:
 def test_nothing_is_lost_or_doubled(
     site: MongoSite, step: str, thorough: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connecting, "_SECONDS", 0.5)
+    monkeypatch.setattr(connection, "_SECONDS", 0.5)
     site.count("do")
     names = site.count(step)
     points = [Point(n, moment, victim) for n in range(1, len(names) + 1) for moment, victim in MOMENTS]

@@ -25,7 +25,7 @@ import mapper
 from mapper.catalog import Catalog
 from mapper.embedded import DECLINES, SIGNS, SURE, EmbeddedProposer
 from mapper.evaluation import alone
-from mapper.evaluation.fitting import logistic
+from mapper.evaluation.fit_weights import logistic
 from mapper.evaluation.retrieval import read
 from tests.mapper.phrasings import TRAINING, UNANSWERABLE
 from tests.mapper.phrasings_more import TRAINING_MORE, UNANSWERABLE_MORE

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mapper.catalog import Catalog
-from policies.catalog import Method
+from policies.services import Method
 
 CATALOG = Catalog.bundled()
 DOCUMENTS = {"gmail": "gmail.v1.json", "google_calendar": "calendar.v3.json", "google_drive": "drive.v3.json"}

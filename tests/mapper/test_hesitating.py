@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from mapper.ambiguity import Rival, asks, asks_for_change, changes_nothing, cheaper, doubts, goes_on
 from mapper.catalog import Catalog
 from mapper.evaluation.alone import Alone
-from mapper.hesitating import Rival, asks, asks_for_change, changes_nothing, cheaper, doubts, goes_on
 from policies.actions import Call
 from tests.google import alone
 

@@ -13,10 +13,10 @@ from jsonschema import Draft202012Validator
 
 from mapper import manifest
 from mapper.catalog import Catalog
-from mapper.schemas import problem, short_form
-from mapper.tables import ManifestError
+from mapper.json_schema import problem, short_form
 from mapper.templates import references
-from policies.catalog import CallTemplate, Method, Risk
+from mapper.toml_tables import ManifestError
+from policies.services import CallTemplate, Method, Risk
 
 GOOD = """\
 name = "chat"

@@ -6,8 +6,8 @@ import pytest
 
 from mapper import manifest
 from mapper.catalog import Catalog
-from mapper.tables import ManifestError
-from policies.catalog import OAuth
+from mapper.toml_tables import ManifestError
+from policies.services import OAuth
 from tests.mapper.test_manifest import GOOD
 
 ISSUER = 'issuer = "https://accounts.example.org"'

@@ -18,8 +18,8 @@ import pytest
 from mapper.catalog import Catalog
 from mapper.templates import complete, expectations, fill, substitute
 from policies.actions import Call
-from policies.catalog import CallTemplate, Method
 from policies.jsonvalue import MissingValue, find
+from policies.services import CallTemplate, Method
 from tests.services.synapse import Synapse
 
 pytestmark = [pytest.mark.synapse, pytest.mark.slow]

@@ -14,9 +14,9 @@ from mapper.pair_proposals import propose
 from mapper.pairs import from_json, names_nothing_new, read_file, to_json
 from policies.errors import GoexError, InvalidInput, Unsupported
 from policies.reversions import Pair, Standing
-from runtimes.rest.answers import Answer, Ledger
-from runtimes.rest.assessing import assess_calls
-from runtimes.rest.reverting import undo_steps
+from runtimes.rest.plans import assess_calls
+from runtimes.rest.records import Answer, Ledger
+from runtimes.rest.undo import undo_steps
 from runtimes.sandbox.contract import Profile
 from tests.fakes.openai_server import FakeOpenAI, Reply
 from tests.runtimes.rest.support import Bench, account, calls

@@ -8,7 +8,7 @@ import pytest
 
 from mapper.catalog import Catalog
 from mapper.pairs import of_catalog, why_unusable
-from policies.catalog import Method, Risk
+from policies.services import Method, Risk
 
 CATALOG = Catalog.bundled()
 POST = CATALOG.method("slack.chat.postMessage")

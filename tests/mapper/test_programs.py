@@ -11,10 +11,10 @@ import pytest
 from mapper import databases, folders, programs
 from mapper.model import ModelProposer
 from mapper.programs import Program, Unreadable
-from mapper.sampling import Experience, Plan
+from mapper.stopping_rule import Experience, Plan
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue
-from runtimes.sql import describing
+from runtimes.sql import schema_summary
 from runtimes.sql.checking.check import check
 from runtimes.sql.contract import Column, Dialect, Schema, Table
 from tests.fakes.openai_server import FakeOpenAI, Reply
@@ -35,7 +35,7 @@ SCHEMA = Schema(
     },
     hash="h",
 )
-SHOWN = databases.shown("sqlite", describing.tables(SCHEMA), "orders")
+SHOWN = databases.shown("sqlite", schema_summary.tables(SCHEMA), "orders")
 
 
 def checked(program: Program) -> Program:

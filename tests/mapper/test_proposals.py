@@ -20,7 +20,7 @@ from mapper.techniques import Technique
 from mapper.text_protocol import MAX_LINES
 from mapper.vote import REJECTIONS
 from policies.actions import Call, Rejected
-from policies.text import escape
+from policies.display_text import escape
 
 CATALOG = Catalog.bundled()
 POST = Call(service="slack", method="chat.postMessage", arguments={"channel": "#ops", "text": "hi"})

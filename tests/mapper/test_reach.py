@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from mapper.catalog import Catalog
 from mapper.importing import install
 from mapper.importing.files import import_openapi
-from mapper.importing.refusals import refused_scopes
+from mapper.importing.scope_refusals import refused_scopes
+from mapper.least_scopes import also, least_scopes, plain, reach_of, risk_of
 from mapper.reach import WEIGHTS, Reach
-from mapper.scopes import also, least_scopes, plain, reach_of, risk_of
-from mapper.store.reading import StoreUnreadable
+from mapper.store.catalog_reader import StoreUnreadable
 from policies.actions import Call
-from policies.catalog import Risk
+from policies.services import Risk
 from tests.mapper.importing.documents import FULL, READ, discovery, method, write
 
 import_google = partial(install.import_google, index=False)

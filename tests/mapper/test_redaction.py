@@ -13,8 +13,8 @@ from mapper.catalog import Catalog
 from mapper.raft import Decided, Recipe, document, examples
 from mapper.redaction import Redactor, vocabulary
 from policies.actions import Call
-from policies.catalog import Method
 from policies.errors import InvalidInput
+from policies.services import Method
 
 CATALOG = Catalog.bundled()
 POST = Call(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mapper.sampling import LEAST_VOTES, Experience, Habit, Plan
+from mapper.stopping_rule import LEAST_VOTES, Experience, Habit, Plan
 from policies.errors import InvalidInput
 
 PLAN = Plan()
@@ -54,7 +54,7 @@ def test_a_majority_leaves_no_room_for_another(k: int, threshold: float, majorit
 
 def test_the_probability_is_the_share_of_outcomes() -> None:
     """By enumeration: all that is left is drawn, under each of the two priors, and counted."""
-    from mapper.sampling import _STRENGTH
+    from mapper.stopping_rule import _STRENGTH
 
     def rising(x: float, n: int) -> float:
         made = 1.0

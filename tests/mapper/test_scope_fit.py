@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from mapper.catalog import Catalog
-from mapper.scopes import also, least_scopes, narrower, suffices
+from mapper.least_scopes import also, least_scopes, narrower, suffices
 from policies.actions import Call
-from policies.catalog import Method, Risk, Scope, Service
 from policies.errors import InvalidInput
+from policies.services import Method, Risk, Scope, Service
 
 AUTH = "https://api.example/auth/"
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mapper.scope_words import Limit, bare_name, said, stem, stems
-from policies.catalog import Risk
+from mapper.scope_text import Limit, bare_name, said, stem, stems
+from policies.services import Risk
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mapper.catalog import Catalog, UnknownName
-from mapper.scopes import _Search, also, least_scopes, worst
+from mapper.least_scopes import _Search, also, least_scopes, worst
 from policies.actions import Call
-from policies.catalog import Method, Risk, Scope, Service
 from policies.errors import InvalidInput
+from policies.services import Method, Risk, Scope, Service
 
 CATALOG = Catalog.bundled()
 NONE: frozenset[tuple[str, str, str]] = frozenset()

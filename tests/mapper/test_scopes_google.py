@@ -13,10 +13,10 @@ import pytest
 from mapper.catalog import Catalog
 from mapper.evaluation.oracle import arguments_of, measure, outcome, resolve
 from mapper.evaluation.scope_sets import covers, judge
-from mapper.scopes import also, least_scopes, narrower, plain, reach_of, risk_of, scopes_of_calls
+from mapper.least_scopes import also, least_scopes, narrower, plain, reach_of, risk_of, scopes_of_calls
 from policies.actions import Call
-from policies.catalog import Risk
 from policies.errors import InvalidInput
+from policies.services import Risk
 from tests.google import google_catalog
 
 __all__ = ["google_catalog"]
@@ -237,7 +237,7 @@ def test_too_much_and_too_little(google_catalog: Catalog) -> None:
 def test_a_call_that_every_scope_refuses_is_an_error(google_catalog: Catalog) -> None:
     from dataclasses import replace
 
-    from mapper.scopes import _Search
+    from mapper.least_scopes import _Search
 
     method = google_catalog.method(f"{GMAIL}.users.messages.list")
     only = replace(method, scopes=(f"{AUTH}gmail.metadata",))

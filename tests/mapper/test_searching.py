@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mapper.method_search import search
 from mapper.ranking.index import Index
-from mapper.searching import search
 from tests.mapper.test_store import document, written
 
 

@@ -10,7 +10,7 @@ import pytest
 from mapper.catalog import Catalog
 from mapper.evaluation.simulation import ADAPTIVE, Noise, NoisyModel, simulate
 from mapper.proposals import parse_proposal
-from mapper.sampling import Habit, Plan
+from mapper.stopping_rule import Habit, Plan
 from policies.actions import Call, Rejected
 from policies.errors import InvalidInput
 

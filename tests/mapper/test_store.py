@@ -20,15 +20,15 @@ from typing import Any
 import pytest
 
 from mapper.catalog import Catalog, UnknownName, tool_name
-from mapper.linting import lint
-from mapper.searching import search
+from mapper.lint import lint
+from mapper.method_search import search
 from mapper.store.blobs import pack
+from mapper.store.catalog_writer import Writer
 from mapper.store.database import FORMAT, StoreUnreadable, open_reading
-from mapper.store.rows import Document, DocumentMethod, DocumentScope
-from mapper.store.writing import Writer
+from mapper.store.import_rows import Document, DocumentMethod, DocumentScope
 from policies.actions import Call
-from policies.catalog import Placement, Risk
 from policies.errors import InvalidInput
+from policies.services import Placement, Risk
 
 SCOPES = (DocumentScope(name="all", description="Everything"), DocumentScope(name="see", description="Look"))
 
@@ -195,7 +195,7 @@ def test_an_import_that_stops_changes_nothing(db: Path) -> None:
 KILLED = """
     import os, signal, sys
     from pathlib import Path
-    from mapper.store.writing import Writer
+    from mapper.store.catalog_writer import Writer
     from tests.mapper.test_store import document
 
     writer = Writer(Path(sys.argv[1]))
@@ -552,7 +552,7 @@ def test_a_lock_on_the_file_holds_nobody_up_for_long(db: Path) -> None:
 
 
 def test_a_question_without_end_is_broken_off(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mapper.store.session.LONGEST", 0.3)
+    monkeypatch.setattr("mapper.store.catalog_session.LONGEST", 0.3)
     catalog = written(db, document("api", "v1", *(f"m{number}" for number in range(200))))
     assert catalog.store is not None
     began = time.monotonic()

@@ -9,8 +9,8 @@ import pytest
 from mapper.catalog import Catalog
 from mapper.tally import scopes_of, tally
 from policies.actions import Call, Rejected
-from policies.catalog import Risk
 from policies.errors import InvalidInput
+from policies.services import Risk
 from tests.mapper.test_scope_fit import AUTH, FILES, REFUSING, catalog
 
 METADATA = f"{AUTH}files.metadata"

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from policies.action_json import plan_from_json, plan_to_json
 from policies.actions import ApiCalls, Call, Files, Need, Plan, Revert, UndoClass
-from policies.catalog import Risk
-from policies.codec import plan_from_json, plan_to_json
 from policies.decisions import Allow, Ask, Deny, Request, Ruling, decide
 from policies.digest import digest
 from policies.grants import ANONYMOUS, Grant, Width
 from policies.rules.book import default_book
+from policies.services import Risk
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 NEED = Need(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from policies.display_text import escape, shorten
 from policies.lookalikes import END, ISOLATE, bare, right_to_left
-from policies.text import escape, shorten
 
 TRICKS = {
     "an ANSI colour": "\x1b[31mred",

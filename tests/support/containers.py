@@ -10,14 +10,14 @@ from pathlib import Path
 
 from docker import APIClient
 
-from runtimes.sandbox import warm
+from runtimes.sandbox import container_pool
 from runtimes.sandbox.control import CONTROL
 from runtimes.sandbox.spec import ACTION_LABEL, STATE_LABEL
 
 
 def of_action(client: APIClient, action: str, run_dir: Path) -> list[str]:
     """The ids of the containers that were made for, or given to, that action of the daemon of that folder."""
-    given = {name for name, owner in warm.bound(run_dir / "waiting").items() if owner == action}
+    given = {name for name, owner in container_pool.bound(run_dir / "waiting").items() if owner == action}
     return [
         found["Id"]
         for found in client.containers(all=True)
@@ -27,9 +27,9 @@ def of_action(client: APIClient, action: str, run_dir: Path) -> list[str]:
 
 def waiting(run_dir: Path) -> int:
     """How many containers of the daemon of that folder wait for a job: they have connected to it, and have none."""
-    folders = [each for each in (run_dir / "waiting").glob("*/*") if (each / warm.JOB).is_dir()]
-    owned = warm.bound(run_dir / "waiting")
-    return sum(each.name not in owned and not (each / warm.JOB / CONTROL).exists() for each in folders)
+    folders = [each for each in (run_dir / "waiting").glob("*/*") if (each / container_pool.JOB).is_dir()]
+    owned = container_pool.bound(run_dir / "waiting")
+    return sum(each.name not in owned and not (each / container_pool.JOB / CONTROL).exists() for each in folders)
 
 
 def left(client: APIClient, state_id: str, run_dir: Path) -> list[str]:
@@ -41,4 +41,4 @@ def left(client: APIClient, state_id: str, run_dir: Path) -> list[str]:
     folders |= {each.name for each in waiting.glob("*/*")}
     assert len(list(waiting.glob("*"))) <= 1, "the folders of an earlier daemon are left"
     names = {name.lstrip("/") for each in found for name in each["Names"]}
-    return sorted(names - (folders - set(warm.bound(waiting))))
+    return sorted(names - (folders - set(container_pool.bound(waiting))))

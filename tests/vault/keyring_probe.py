@@ -64,8 +64,8 @@ def whole(protector: KeyringProtector) -> None:
     other = Path(tempfile.mkdtemp()) / "vault.db"
     Vault.create(other, protector, Secret("an approval phrase"), approval_cost=CHEAP).seal()
     wrapping = protector.establish()
+    from vault.aead import Unopened
     from vault.header import Header
-    from vault.sealing import Unopened
 
     header: Header = Vault.open(other)._header
     try:

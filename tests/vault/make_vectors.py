@@ -14,7 +14,7 @@ from typing import Any
 
 from policies.accounts import Account, Origin
 from policies.jsonvalue import canonical
-from vault import sealing
+from vault import aead
 from vault.approval import Approval
 from vault.header import Entry, Header, Ledger
 from vault.keys import Cost, PassphraseProtector
@@ -29,7 +29,7 @@ CHEAP = Cost(passes=1, memory=8 * 1024, lanes=1)
 SECRETS = {"slack/work": b"xoxb-vector", "github/me": bytes(range(256))}
 
 
-def counted(label: str) -> sealing.Random:
+def counted(label: str) -> aead.Random:
     """Bytes that look random and are the same every time."""
     state = {"count": 0}
 
@@ -58,7 +58,7 @@ def accounts() -> list[Account]:
 
 def record_vectors() -> list[dict[str, Any]]:
     random = counted("record")
-    master, vault_id = sealing.new_key(random), random(16).hex()
+    master, vault_id = aead.new_key(random), random(16).hex()
     made = []
     for account in accounts():
         record = SealedRecord.make(
@@ -73,14 +73,14 @@ def record_vectors() -> list[dict[str, Any]]:
             random=random,
         )
         row = {key: value.hex() if isinstance(value, bytes) else value for key, value in record.to_row().items()}
-        bound = sealing.bound_to_record(vault_id, record.id, 3, account, record.created, record.updated)
+        bound = aead.bound_to_record(vault_id, record.id, 3, account, record.created, record.updated)
         made.append(
             {
                 "name": account.id,
                 "vault_id": vault_id,
                 "master": master.reveal().hex(),
                 "row": row,
-                "data_key_associated": canonical(sealing.bound_to_data_key(vault_id, record.id, 3)).decode(),
+                "data_key_associated": canonical(aead.bound_to_data_key(vault_id, record.id, 3)).decode(),
                 "secret_associated": canonical(bound).decode(),
                 "secret": SECRETS[account.id].hex(),
                 "bad": [{"change": change, "expect": "RecordAltered"} for change in _bad_rows(row)],
@@ -123,16 +123,16 @@ def header_vectors() -> dict[str, Any]:
     random = counted("header")
     protector = PassphraseProtector(Secret(PASSPHRASE), cost=CHEAP, random=random)
     wrapping = protector.establish()
-    vault_id, master, root = random(16).hex(), sealing.new_key(random), sealing.new_key(random)
+    vault_id, master, root = random(16).hex(), aead.new_key(random), aead.new_key(random)
     entry = Entry(service="slack", name="work", version=3, digest="00" * 32, last_used=datetime(2030, 1, 2, tzinfo=UTC))
     ledger = Ledger(root=root, approval=Approval.of(Secret(APPROVAL), CHEAP, random), entries={"ab" * 16: entry})
-    bound = sealing.bound_to_master(vault_id, "passphrase", dict(wrapping.parameters))
+    bound = aead.bound_to_master(vault_id, "passphrase", dict(wrapping.parameters))
     header = Header(
         vault_id=vault_id,
         generation=41,
         keyed_by="passphrase",
         parameters=wrapping.parameters,
-        wrapped_master=sealing.seal(wrapping.key, master, bound, random),
+        wrapped_master=aead.seal(wrapping.key, master, bound, random),
         ledger=b"",
     ).next(master, ledger, random)
     row = {key: value.hex() if isinstance(value, bytes) else value for key, value in header.to_row().items()}
@@ -142,7 +142,7 @@ def header_vectors() -> dict[str, Any]:
         "master": master.reveal().hex(),
         "root": root.reveal().hex(),
         "row": row,
-        "derived": {purpose: sealing.derive(root, purpose).hex() for purpose in ("journal", "")},
+        "derived": {purpose: aead.derive(root, purpose).hex() for purpose in ("journal", "")},
         "bad": [
             {"change": {name: value}, "checksum": kind, "expect": expect}
             for name, value, kind, expect in (
@@ -163,10 +163,10 @@ def header_vectors() -> dict[str, Any]:
 
 def payload_vectors() -> list[dict[str, Any]]:
     random = counted("payload")
-    root = sealing.new_key(random)
+    root = aead.new_key(random)
     made = []
     for name, data in (("a1/captured", b"{}"), ("", b""), ("\u00fc/\u202e", bytes(range(256)))):
-        sealed = sealing.seal_payload(root, name, data, random)
+        sealed = aead.seal_payload(root, name, data, random)
         made.append({"root": root.reveal().hex(), "name": name, "data": data.hex(), "sealed": sealed.hex()})
     return made
 

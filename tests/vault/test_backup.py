@@ -19,7 +19,7 @@ from sqlalchemy import event
 from policies.errors import InvalidInput
 from tests.vault.support import APPROVAL, CANARY, CHEAP, HandClock, account, create, protector, reopen, secret_of
 from tests.vault.test_crash import in_child
-from vault import placing, schema
+from vault import atomic_file, schema
 from vault.backup import FORMAT, MAGIC, open_backup
 from vault.errors import (
     BackupBroken,
@@ -331,7 +331,9 @@ def test_killed_at_any_moment_there_is_the_old_vault_or_the_new_one(path: Path, 
 
             for name in ("link", "fsync"):
                 real = getattr(os, name)
-                setattr(placing.os, name, lambda *args, real=real, **more: (count(), real(*args, **more), count())[1])
+                setattr(
+                    atomic_file.os, name, lambda *args, real=real, **more: (count(), real(*args, **more), count())[1]
+                )
             engine_of = schema._engine
 
             def watched(place: Path) -> object:

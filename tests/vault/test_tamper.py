@@ -206,8 +206,8 @@ def test_records_of_another_vault(filled: Path, tmp_path: Path) -> None:
 def test_the_seal_itself_binds_the_account(changed: dict[str, Any]) -> None:
     from dataclasses import replace
 
+    from vault.aead import new_key
     from vault.record import SealedRecord
-    from vault.sealing import new_key
 
     master = new_key()
     facts: dict[str, Any] = {"vault_id": "v", "record_id": "r", "version": 1, "created": "c", "updated": "u"}

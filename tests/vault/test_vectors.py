@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from tests.vault import make_vectors
 from tests.vault.make_vectors import APPROVAL, PASSPHRASE, SECRETS, VECTORS
 from tests.vault.support import HandClock, secret_of
-from vault import errors, schema, sealing
+from vault import aead, errors, schema
 from vault.header import Header, _checksum
 from vault.keys import PassphraseProtector
 from vault.record import SealedRecord
@@ -74,7 +74,7 @@ def test_the_header() -> None:
     assert ledger.root.reveal().hex() == vector["root"]
     assert ledger.approval.matches(Secret(APPROVAL))
     for purpose, key in vector["derived"].items():
-        assert sealing.derive(ledger.root, purpose).hex() == key
+        assert aead.derive(ledger.root, purpose).hex() == key
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_altered_headers(bad: dict[str, Any]) -> None:
         wrapping = PassphraseProtector(Secret(PASSPHRASE)).recall(header.parameters)
         try:
             master = header.open_master(wrapping.key)
-        except sealing.Unopened:
+        except aead.Unopened:
             raise errors.wrong_key(header.keyed_by) from None
         header.open_ledger(master)
     assert caught.type.__name__ == bad["expect"]
@@ -98,16 +98,16 @@ def test_altered_headers(bad: dict[str, Any]) -> None:
 @pytest.mark.parametrize("vector", FIXED["payloads"], ids=lambda vector: repr(vector["name"]))
 def test_payloads(vector: dict[str, Any]) -> None:
     root, sealed = Secret(bytes.fromhex(vector["root"])), bytes.fromhex(vector["sealed"])
-    assert sealing.open_payload(root, vector["name"], sealed).hex() == vector["data"]
+    assert aead.open_payload(root, vector["name"], sealed).hex() == vector["data"]
     for position in range(len(sealed)):
         spoiled = bytearray(sealed)
         spoiled[position] ^= 1
-        with pytest.raises(sealing.Unopened):
-            sealing.open_payload(root, vector["name"], bytes(spoiled))
-    with pytest.raises(sealing.Unopened):
-        sealing.open_payload(root, vector["name"] + "x", sealed)
-    with pytest.raises(sealing.Unopened):
-        sealing.open_payload(Secret(bytes(32)), vector["name"], sealed)
+        with pytest.raises(aead.Unopened):
+            aead.open_payload(root, vector["name"], bytes(spoiled))
+    with pytest.raises(aead.Unopened):
+        aead.open_payload(root, vector["name"] + "x", sealed)
+    with pytest.raises(aead.Unopened):
+        aead.open_payload(Secret(bytes(32)), vector["name"], sealed)
 
 
 def test_a_whole_vault_of_format_1_still_opens(path: Path) -> None:

@@ -20,7 +20,6 @@ from urllib.parse import parse_qsl, urlsplit
 
 from policies.errors import GoexError, InvalidInput, Unavailable
 from vault.oauth import idtoken
-from vault.oauth.answers import TokenAnswer, read_token
 from vault.oauth.errors import (
     AuthorizationServerBroken,
     LoginCancelled,
@@ -30,11 +29,12 @@ from vault.oauth.errors import (
     Refused,
     quoted,
 )
-from vault.oauth.grants import Clock, begin, check_login, utc_now
 from vault.oauth.http import Http, echoes
 from vault.oauth.loopback import Listener, Page
 from vault.oauth.provider import Client, Provider
-from vault.oauth.tokens import TokenSet
+from vault.oauth.responses import TokenAnswer, read_token
+from vault.oauth.token_requests import Clock, begin, check_login, utc_now
+from vault.oauth.token_set import TokenSet
 from vault.secret import Secret
 
 OURS = frozenset(
@@ -155,7 +155,7 @@ class CodeLogin:
                 next_step="Use the device code.",
             ) from None
         try:
-            from vault.oauth.wire import authorization_url
+            from vault.oauth.http_request import authorization_url
 
             if "openid" in scopes:
                 extra["nonce"] = nonce

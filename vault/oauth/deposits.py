@@ -11,9 +11,9 @@ import os
 from pathlib import Path
 
 from policies.errors import InvalidInput
+from vault.aead import Unopened, seal, unseal
 from vault.errors import VaultUnwritable
-from vault.oauth.tokens import TokenSet
-from vault.sealing import Unopened, seal, unseal
+from vault.oauth.token_set import TokenSet
 from vault.secret import Secret
 
 _LIMIT = 200_000

@@ -16,12 +16,12 @@ from typing import Any
 
 from policies.errors import InvalidInput
 from vault.oauth import idtoken
-from vault.oauth.answers import DeviceAnswer, TokenAnswer, read_device, read_token
 from vault.oauth.errors import LoginCancelled, LoginDenied, LoginTimedOut, Refused, Unreachable
-from vault.oauth.grants import Clock, begin, check_login, utc_now
 from vault.oauth.http import Http
 from vault.oauth.provider import DEVICE_GRANT, Client, Provider
-from vault.oauth.tokens import TokenSet
+from vault.oauth.responses import DeviceAnswer, TokenAnswer, read_device, read_token
+from vault.oauth.token_requests import Clock, begin, check_login, utc_now
+from vault.oauth.token_set import TokenSet
 from vault.secret import Secret
 
 SLOWER = 5  # seconds, RFC 8628 section 3.5

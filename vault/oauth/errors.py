@@ -7,8 +7,8 @@ kept as the context of ours: it holds the request, and the request holds the sec
 
 from __future__ import annotations
 
+from policies.display_text import escape
 from policies.errors import Denied, ExitStatus, GoexError, Unavailable
-from policies.text import escape
 from vault.errors import VaultError, pasteable
 
 _LONGEST_QUOTE = 200

@@ -16,11 +16,11 @@ from typing import Any
 from policies.errors import InvalidInput
 from vault.credential_file import CredentialFile, stand_in_key
 from vault.lease import FileTemplate
-from vault.oauth.answers import check_scopes, read_token
 from vault.oauth.errors import AuthorizationServerBroken
 from vault.oauth.http import Http
 from vault.oauth.provider import Client, Provider
-from vault.oauth.tokens import Access
+from vault.oauth.responses import check_scopes, read_token
+from vault.oauth.token_set import Access
 from vault.secret import Secret
 
 JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"

@@ -1,8 +1,8 @@
 """The one way out to an authorization server. What comes back is JSON that was read strictly, or an error in words.
 
 Rules: TLS verified, no redirects, public addresses only unless the person said private, size and time bounded (see
-`vault.oauth.wire`). An answer that isn't what the protocol says is refused whole. Nothing of a request, and nothing
-of an answer but the server's own error words, gets into an error or a log.
+`vault.oauth.http_request`). An answer that isn't what the protocol says is refused whole. Nothing of a request, and
+nothing of an answer but the server's own error words, gets into an error or a log.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from vault.oauth.provider import Client, Provider, check_url
 from vault.secret import Secret
 
 if TYPE_CHECKING:
-    from vault.oauth.wire import Failed, Reply, Resolve, Way
+    from vault.oauth.http_request import Failed, Reply, Resolve, Way
 
 SECONDS = 30.0
 LIMIT = 262_144
@@ -89,22 +89,22 @@ class Http:
         raise _odd(url, reply)
 
     def _get(self, url: str) -> Reply:
-        from vault.oauth import wire
+        from vault.oauth import http_request
 
         check_url(url, private=self.private, what="That address")
         try:
-            return wire.get(self._way(), url)
-        except wire.Failed as error:
+            return http_request.get(self._way(), url)
+        except http_request.Failed as error:
             failure = error
         raise _failed(url, failure)
 
     def _post(self, url: str, form: Form, provider: Provider, client: Client) -> Reply:
-        from vault.oauth import wire
+        from vault.oauth import http_request
 
         check_url(url, private=self.private, what="That endpoint")
         method = client.method(provider)
         try:
-            return wire.post(
+            return http_request.post(
                 self._way(),
                 url,
                 {name: _plain(value) for name, value in form.items()},
@@ -112,18 +112,18 @@ class Http:
                 secret=client.client_secret.reveal().decode("utf-8"),
                 method=method,
             )
-        except wire.Failed as error:
+        except http_request.Failed as error:
             failure = error
         raise _failed(url, failure)
 
     def _way(self) -> Way:
         from policies.tls import client_context
-        from vault.oauth import wire
+        from vault.oauth import http_request
 
-        return wire.Way(
+        return http_request.Way(
             private=self.private,
             context=client_context(self.ca_pem),
-            resolve=self._resolve or wire.system_resolve,
+            resolve=self._resolve or http_request.system_resolve,
             seconds=self._seconds,
             limit=LIMIT,
         )

@@ -18,7 +18,7 @@ from policies.jsonvalue import parse
 from vault.oauth.errors import AuthorizationServerBroken, LoginDenied, MixUp, quoted
 from vault.oauth.http import Http
 from vault.oauth.provider import Client, Provider
-from vault.oauth.tokens import TokenSet
+from vault.oauth.token_set import TokenSet
 from vault.secret import Secret
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519")

@@ -16,15 +16,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from policies.errors import GoexError
+from vault.aead import new_key
 from vault.errors import RecordReplaced, VaultSealed, VaultUnwritable
-from vault.oauth import deposits, grants
+from vault.oauth import deposits, token_requests
 from vault.oauth.errors import AuthorizationServerBroken, Refused, Unreachable, login_expired
-from vault.oauth.grants import Clock, Refreshed, opens
 from vault.oauth.http import Http
 from vault.oauth.provider import EXCHANGE_GRANT
-from vault.oauth.tokens import Access, Narrows, Pending, TokenSet
-from vault.renewing import Opened
-from vault.sealing import new_key
+from vault.oauth.token_requests import Clock, Refreshed, opens
+from vault.oauth.token_set import Access, Narrows, Pending, TokenSet
+from vault.record_update import Opened
 from vault.secret import Secret
 from vault.store import Vault
 
@@ -177,7 +177,7 @@ class Renewals:
         lost = False
         for last in (False, True):
             try:
-                return await self._request(grants.refresh, tokens, http, scopes), None, lost
+                return await self._request(token_requests.refresh, tokens, http, scopes), None, lost
             except Refused as error:
                 return None, error.with_traceback(None), lost
             except Unreachable as error:
@@ -243,7 +243,7 @@ class Renewals:
             state = await self.whole(state, life)
             tokens = state.tokens
             try:
-                return state, await self._request(grants.exchange, tokens, self._connect(tokens), wanted)
+                return state, await self._request(token_requests.exchange, tokens, self._connect(tokens), wanted)
             except Refused as error:
                 # A token that was revoked before its time isn't exchanged, and says nothing about the server's ways.
                 if again or error.error not in _STALE or not tokens.renews:

@@ -24,16 +24,16 @@ from textual.widgets import Button, Static
 
 from goex.cli.dryrun import lines_of
 from goex.cli.output import fold
+from goex.cli.question_text import Line, describe, offered, who
 from goex.cli.screen.board import Board, clock, remaining
 from goex.cli.screen.dialogs import NAMES, Allow, Deny, No, Yes
 from goex.cli.screen.dryruns import DryRuns
 from goex.cli.screen.feed import Feed, whole
 from goex.cli.screen.style import CSS, SMALLEST
-from goex.cli.screen.views import Queue, Text
-from goex.cli.wording import Line, describe, offered, who
+from goex.cli.screen.widgets import Queue, Text
 from goex.rpc import goex_pb2 as pb
+from policies.display_text import escape
 from policies.errors import GoexError
-from policies.text import escape
 
 if TYPE_CHECKING:
     from goex.client import Client

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from policies.text import escape
+from policies.display_text import escape
 
 if TYPE_CHECKING:
     from goex.rpc import goex_pb2 as pb

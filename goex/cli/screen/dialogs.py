@@ -19,10 +19,10 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
 from goex.cli.output import fold
+from goex.cli.question_text import WIDTH_WORDS, YOURS, Line
 from goex.cli.screen.board import MOMENT
-from goex.cli.screen.views import Text
-from goex.cli.wording import WIDTH_WORDS, YOURS, Line
-from policies.text import escape
+from goex.cli.screen.widgets import Text
+from policies.display_text import escape
 
 if TYPE_CHECKING:
     from goex.rpc import goex_pb2 as pb

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from goex.cli.dryrun import Going
 from goex.rpc import goex_pb2 as pb
+from policies.display_text import escape
 from policies.errors import GoexError
-from policies.text import escape
 
 if TYPE_CHECKING:
     from goex.client import Client

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from goex.cli.output import fold
 from goex.cli.prompt import Terminal, with_presence
-from goex.cli.wording import Line
+from goex.cli.question_text import Line
 from policies.errors import Denied, GoexError
 
 if TYPE_CHECKING:

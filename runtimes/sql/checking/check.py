@@ -6,10 +6,10 @@ from sqlglot import exp
 
 from policies.errors import InvalidInput, Unsupported
 from runtimes.sql.checking import definitions, statements
-from runtimes.sql.checking.allowing import allow, refused
-from runtimes.sql.checking.reading import read, remade, write
+from runtimes.sql.checking.allowlist import allow, refused
+from runtimes.sql.checking.parse import read, remade, write
 from runtimes.sql.checking.statements import Found
-from runtimes.sql.checking.using import Reads
+from runtimes.sql.checking.usage import Reads
 from runtimes.sql.contract import Program, Schema, Statement
 
 

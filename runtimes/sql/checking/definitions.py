@@ -5,10 +5,10 @@ from __future__ import annotations
 from sqlglot import exp
 
 from policies.errors import InvalidInput, Unsupported
-from runtimes.sql.checking.allowing import refused
-from runtimes.sql.checking.counting import Bound
+from runtimes.sql.checking.allowlist import refused
+from runtimes.sql.checking.row_bounds import Bound
 from runtimes.sql.checking.statements import Found, read_uses
-from runtimes.sql.checking.using import Reads, Scope, Source
+from runtimes.sql.checking.usage import Reads, Scope, Source
 from runtimes.sql.contract import Dialect, Table, Use
 
 _LOOK = "See what there is: goex db show NAME"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from runtimes.sql.checking.words import names
+from runtimes.sql.checking.word_list import names
 
 _BINARY = names("""
     Add Sub Mul Div Mod IntDiv EQ NEQ GT GTE LT LTE NullSafeEQ NullSafeNEQ And Or Xor Is DPipe BitwiseAnd BitwiseOr

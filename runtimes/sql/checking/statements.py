@@ -8,10 +8,10 @@ from typing import Any
 from sqlglot import exp
 
 from policies.errors import InvalidInput, Unsupported
-from runtimes.sql.checking import counting
-from runtimes.sql.checking.allowing import refused
-from runtimes.sql.checking.counting import Bound
-from runtimes.sql.checking.using import Reads, Scope, Source
+from runtimes.sql.checking import row_bounds
+from runtimes.sql.checking.allowlist import refused
+from runtimes.sql.checking.row_bounds import Bound
+from runtimes.sql.checking.usage import Reads, Scope, Source
 from runtimes.sql.contract import Dialect, Table, Use, Verb
 
 
@@ -111,12 +111,12 @@ def insert(tree: exp.Insert, reads: Reads) -> Found:
     source = tree.expression
     if isinstance(source, exp.Values):
         reads.expressions([_value for row in source.expressions for _value in _row(row)], Scope(), ctes)
-        bound = counting.of_values(len(source.expressions))
+        bound = row_bounds.of_values(len(source.expressions))
     elif isinstance(source, exp.Query):
         reads.query(source, None, ctes)
-        bound = counting.of_query(source, reads, with_=bool(ctes))
+        bound = row_bounds.of_query(source, reads, with_=bool(ctes))
     elif tree.args.get("default"):
-        bound = counting.of_values(1)
+        bound = row_bounds.of_values(1)
     else:
         raise refused("An INSERT from that")
     scope = _scope(reads, table, name)
@@ -199,7 +199,7 @@ def update(tree: exp.Update, reads: Reads) -> Found:
         table=table.name,
         uses=(Use(table=table.name, verb="update", columns=columns), *read_uses(reads)),
         everywhere=tree.args.get("where") is None,
-        bound=counting.of_rows(tree, node, others, table, name, reads),
+        bound=row_bounds.of_rows(tree, node, others, table, name, reads),
         returns_rows=returns,
     )
 
@@ -273,7 +273,7 @@ def delete(tree: exp.Delete, reads: Reads) -> Found:
         table=table.name,
         uses=(Use(table=table.name, verb="delete"), *read_uses(reads)),
         everywhere=tree.args.get("where") is None,
-        bound=counting.of_rows(tree, base, using, table, name, reads),
+        bound=row_bounds.of_rows(tree, base, using, table, name, reads),
         returns_rows=returns,
     )
 

@@ -20,11 +20,11 @@ from typing import Literal
 from policies.errors import Conflict, Unsupported
 from runtimes.sql.contract import ForeignKey, Reached, RowChange, Schema, Table, Verb
 from runtimes.sql.mariadb import rows
+from runtimes.sql.mariadb.errors import quoted
 from runtimes.sql.mariadb.kept import Counts, Kept, Touched
 from runtimes.sql.mariadb.rows import LOCK, NULL, Form, Lines, select, select_all, select_heads, select_keys
 from runtimes.sql.mariadb.steps import LIMIT, Step
 from runtimes.sql.mariadb.wire import Did, Wire
-from runtimes.sql.mariadb.words import quoted
 
 WHOLE = 200_000  # rows of a table that is compared as a whole
 SPARE = 100_000  # rows that may be locked and read beyond the ones that are written

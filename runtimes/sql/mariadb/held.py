@@ -12,14 +12,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from policies.errors import Unavailable
-from runtimes.sql.mariadb import words
+from runtimes.sql.mariadb import errors
 from runtimes.sql.mariadb.wire import ServerError, Wire
 
 _FORMAT = 0x476F
 _MARK = "goex-"
 _ANY = "*"
 _MOST_TABLES = 8
-_GONE = frozenset({words.UNKNOWN_XID, 1402, 1613, 1614})  # rolled back, or never prepared
+_GONE = frozenset({errors.UNKNOWN_XID, 1402, 1613, 1614})  # rolled back, or never prepared
 _FLUSH_SECONDS = 5.0  # InnoDB writes its log out once a second
 _BUSY_SECONDS = 5.0  # until the server notices that the connection which prepared it has ended
 

@@ -18,8 +18,8 @@ from policies.errors import Conflict, Unsupported
 from policies.jsonvalue import JsonObject
 from runtimes.sql.contract import Table
 from runtimes.sql.mariadb import bulk
+from runtimes.sql.mariadb.errors import cut, quoted, string
 from runtimes.sql.mariadb.wire import Wire
-from runtimes.sql.mariadb.words import cut, quoted, string
 
 _WHOLE = {"tinyint", "smallint", "mediumint", "int", "bigint", "decimal"}
 _FLOAT = {"float", "double"}

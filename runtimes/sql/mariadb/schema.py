@@ -17,8 +17,8 @@ from typing import Any
 
 from policies.jsonvalue import canonical
 from runtimes.sql.contract import Column, Dialect, ForeignKey, Schema, Table
+from runtimes.sql.mariadb.errors import string
 from runtimes.sql.mariadb.wire import Wire
-from runtimes.sql.mariadb.words import string
 
 Rows = dict[str, list[tuple[Any, ...]]]
 

@@ -28,9 +28,9 @@ from runtimes.sql.contract import (
     Survey,
     turned,
 )
-from runtimes.sql.keeping import has_image, write_image
-from runtimes.sql.mariadb import grants, held, notes, restore, schema, words
-from runtimes.sql.mariadb.notes import Note
+from runtimes.sql.image_records import has_image, write_image
+from runtimes.sql.mariadb import errors, held, privileges, records, restore, schema
+from runtimes.sql.mariadb.records import Note
 from runtimes.sql.mariadb.survey import Looked, refuse, survey
 from runtimes.sql.mariadb.wire import ServerError, Wire
 from runtimes.sql.mariadb.work import Work
@@ -46,7 +46,7 @@ class MariaDbSession:
         self._wire = Wire(place, password, limits)
         self._place = place
         try:
-            self._rights = grants.read(self._wire, place)
+            self._rights = privileges.read(self._wire, place)
         except ServerError as error:
             self._wire.close()
             raise error.said from None
@@ -144,7 +144,7 @@ class MariaDbSession:
         except ServerError as error:
             if isinstance(error.said, Unavailable):
                 self._wire.drop()
-                raise words.doubtful() from None
+                raise errors.doubtful() from None
             self._abandon(xid)
             raise
         except BaseException:
@@ -159,7 +159,7 @@ class MariaDbSession:
             self._wire.run(f"XA COMMIT {xid.sql}")
         except (ServerError, GoexError):
             self._wire.drop()
-            raise words.doubtful() from None
+            raise errors.doubtful() from None
 
     def _planned(self, job: Job) -> tuple[Schema, Looked]:
         """The schema, which can't change any more in this transaction, and what is to be done. Raises Conflict when it
@@ -169,7 +169,7 @@ class MariaDbSession:
                 use.verb == "create" and use.table == name for one in job.program.statements for use in one.uses
             ):
                 try:
-                    self._wire.run(f"SELECT 1 FROM {words.quoted(name)} LIMIT 0")
+                    self._wire.run(f"SELECT 1 FROM {errors.quoted(name)} LIMIT 0")
                 except ServerError as error:
                     if error.number == 1146:
                         raise _altered() from None
@@ -205,7 +205,7 @@ class MariaDbSession:
 
     def _who(self, error: ServerError, job: Job) -> GoexError:
         """The error in words; of a lock, who may hold it."""
-        if error.number != words.LOCKED:
+        if error.number != errors.LOCKED:
             return error.said
         tables = {use.table for one in job.program.statements for use in one.uses}
         tables |= {str(name) for name in job.strategy.get("tables", ())}
@@ -220,7 +220,7 @@ class MariaDbSession:
                 found = held.holders(asking, self._place.database, near)
         except GoexError:
             found = ()
-        return words.locked(tuple(name for name in found if name != job.id))
+        return errors.locked(tuple(name for name in found if name != job.id))
 
     # ---- after a crash
 
@@ -229,7 +229,7 @@ class MariaDbSession:
             return self._settle(job)
 
     def _settle(self, job: Job) -> Settled:
-        note = notes.get(job.records)
+        note = records.get(job.records)
         if note is not None:
             self._end_other(note)
         xid = held.find(self._wire, job.id, self._place.database)
@@ -350,7 +350,7 @@ class MariaDbSession:
                 wire.run("COMMIT")
             except GoexError:
                 wire.drop()
-                raise words.doubtful() from None
+                raise errors.doubtful() from None
         return Ran(reached=restore.reached(image), sample=restore.sample(image))
 
     def _set(self, image: restore.Image, note: Note, verb: Literal["undo", "redo"]) -> bool:
@@ -358,7 +358,7 @@ class MariaDbSession:
         wire = self._wire
         for rows in image:
             try:
-                wire.run(f"SELECT 1 FROM {words.quoted(rows.form.table)} LIMIT 0")
+                wire.run(f"SELECT 1 FROM {errors.quoted(rows.form.table)} LIMIT 0")
             except ServerError as error:
                 if error.number != 1146:
                     raise
@@ -375,7 +375,7 @@ class MariaDbSession:
         with self._plainly():
             if job.policy != "versioning":
                 return
-            note = notes.get(job.records)
+            note = records.get(job.records)
             if note is None:
                 raise _not_held()
             xid = held.find(self._wire, job.id, self._place.database)
@@ -396,7 +396,7 @@ class MariaDbSession:
         except ServerError as error:
             if isinstance(error.said, Unavailable):
                 self._wire.drop()
-                raise words.doubtful() from None
+                raise errors.doubtful() from None
             raise
 
     # ---- inside
@@ -405,7 +405,7 @@ class MariaDbSession:
         return held.find(self._wire, job.id, self._place.database) if job.policy == "versioning" else None
 
     def _noted(self, job: Job) -> Note:
-        note = notes.get(job.records)
+        note = records.get(job.records)
         if note is None:
             raise Conflict("Nothing is recorded of this action.", next_step="goex show ID")
         return note

@@ -11,9 +11,9 @@ from typing import Literal
 from sqlglot import exp
 
 from policies.errors import Unsupported
-from runtimes.sql.checking.reading import read, write
+from runtimes.sql.checking.parse import read, write
 from runtimes.sql.contract import Dialect, Schema, Statement, Table
-from runtimes.sql.mariadb.words import quoted
+from runtimes.sql.mariadb.errors import quoted
 
 LIMIT = "\0"  # where a SELECT of `Step.reach` may be bounded by whoever runs it
 Kind = Literal["select", "insert", "upsert", "replace", "update", "delete", "ddl"]

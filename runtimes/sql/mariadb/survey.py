@@ -16,12 +16,12 @@ from policies.errors import Conflict, Unsupported
 from runtimes.sql.bounds import COUNT_SECONDS, EXACT, UNCOUNTED, at_most, counted
 from runtimes.sql.checking.functions import FUNCTIONS
 from runtimes.sql.contract import Dialect, Limits, Policy, Program, Reached, Schema, Statement, Survey, Table, Verb
-from runtimes.sql.mariadb import grants
+from runtimes.sql.mariadb import privileges
 from runtimes.sql.mariadb.capture import WHOLE, cascades, check_link, whole
+from runtimes.sql.mariadb.errors import quoted
 from runtimes.sql.mariadb.rows import Form
 from runtimes.sql.mariadb.steps import Step, steps
 from runtimes.sql.mariadb.wire import ServerError, Wire
-from runtimes.sql.mariadb.words import quoted
 
 _HOLD = "Use --policy versioning: it is held until you commit or undo it."
 _REVERSE = "Use --policy reversal."
@@ -97,7 +97,7 @@ class Looked:
     exact: bool = True
 
 
-def refuse(wire: Wire, rights: grants.Grants, schema: Schema, program: Program, policy: Policy) -> Looked:
+def refuse(wire: Wire, rights: privileges.Grants, schema: Schema, program: Program, policy: Policy) -> Looked:
     """Raises Unsupported for what couldn't be taken back as that policy promises."""
     found = Looked(steps(program.statements, schema))
     writing = [step for step in found.steps if step.kind != "select"]
@@ -109,7 +109,7 @@ def refuse(wire: Wire, rights: grants.Grants, schema: Schema, program: Program, 
             found.tables[table.name] = None
             _refuse_engine(table)
             if not rights.may(table.name, "TRIGGER"):
-                raise grants.no_trigger_right(wire.place, table.name)
+                raise privileges.no_trigger_right(wire.place, table.name)
             if policy == "versioning":
                 _refuse_triggers_held(wire, schema, table, event, found)
         try:
@@ -310,7 +310,7 @@ def _refuse_triggers_held(wire: Wire, schema: Schema, table: Table, event: Verb,
 
 
 def survey(
-    wire: Wire, rights: grants.Grants, schema: Schema, program: Program, policy: Policy, limits: Limits
+    wire: Wire, rights: privileges.Grants, schema: Schema, program: Program, policy: Policy, limits: Limits
 ) -> Survey:
     """See `Session.survey`."""
     looked = refuse(wire, rights, schema, program, policy)

@@ -26,7 +26,7 @@ from sqlalchemy.pool import NullPool
 
 from policies.errors import GoexError, InvalidInput, Unavailable, Unsupported
 from runtimes.sql.contract import Limits, Place
-from runtimes.sql.mariadb import bulk, words
+from runtimes.sql.mariadb import bulk, errors
 from vault.secret import Secret
 
 STRICT = "STRICT_TRANS_TABLES,STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,NO_AUTO_CREATE_USER"
@@ -216,11 +216,11 @@ class Wire:
     @property
     def _open(self) -> Connection:
         if self._stopping:
-            raise words.stopped()
+            raise errors.stopped()
         if self._connection is None:
-            raise words.lost()
+            raise errors.lost()
         if time.monotonic() > self._until:
-            raise words.translated(1969, "")
+            raise errors.translated(1969, "")
         return self._connection
 
     @contextlib.contextmanager
@@ -241,7 +241,7 @@ class Wire:
         except (pymysql.err.Error, OSError) as error:
             self._raise(error)
         except PoolTimeout:
-            raise words.lost() from None
+            raise errors.lost() from None
 
     def _raise(self, error: BaseException | None) -> NoReturn:
         if isinstance(error, ssl.SSLCertVerificationError):
@@ -252,11 +252,11 @@ class Wire:
             number, text = 2013, ""
         if not self._made:
             raise _not_there(number, text)
-        if number in words.LOST:
+        if number in errors.LOST:
             self.drop()  # SQLAlchemy would connect anew, and go on outside of the transaction
-        if self._stopping and number in words.LOST | {1317}:
-            raise ServerError(1317, words.stopped())
-        raise ServerError(number, words.translated(number, text))
+        if self._stopping and number in errors.LOST | {1317}:
+            raise ServerError(1317, errors.stopped())
+        raise ServerError(number, errors.translated(number, text))
 
     def peer(self) -> Wire:
         """Another connection to the same place."""

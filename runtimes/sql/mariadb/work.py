@@ -9,9 +9,9 @@ from typing import Any
 from policies.errors import Conflict, Unsupported
 from policies.jsonvalue import JsonValue
 from runtimes.sql.contract import Job, Limits, Ran, Reached, Result, Schema
-from runtimes.sql.mariadb import restore, words
+from runtimes.sql.mariadb import errors, restore
 from runtimes.sql.mariadb.capture import Capture
-from runtimes.sql.mariadb.dangling import Loose, dangling
+from runtimes.sql.mariadb.orphans import Loose, dangling
 from runtimes.sql.mariadb.steps import Step
 from runtimes.sql.mariadb.survey import Looked
 from runtimes.sql.mariadb.wire import Did, Wire
@@ -133,5 +133,5 @@ def _json(value: Any) -> JsonValue:
     if isinstance(value, datetime.datetime):
         return value.isoformat(" ")
     if isinstance(value, datetime.timedelta):
-        return words.duration(value)
+        return errors.duration(value)
     return str(value)

@@ -15,10 +15,10 @@ from typing import Literal
 
 from policies.errors import Conflict
 from runtimes.sql.contract import Job, Reached, Result, RowChange, Statement, Verb
-from runtimes.sql.postgres.catalog import Catalog, Relation
 from runtimes.sql.postgres.errors import translated
 from runtimes.sql.postgres.link import Link
 from runtimes.sql.postgres.rows import Gathered, Sample, escaped
+from runtimes.sql.postgres.schema import Catalog, Relation
 from runtimes.sql.postgres.strategy import Strategy, catching
 
 _CAUGHT = "pg_temp.goex_caught"

@@ -28,16 +28,16 @@ from runtimes.sql.contract import (
     Survey,
     turned,
 )
-from runtimes.sql.keeping import write_image
-from runtimes.sql.postgres import catalog as catalogs
-from runtimes.sql.postgres import holding, notes, surveying
+from runtimes.sql.image_records import write_image
+from runtimes.sql.postgres import held, records, survey
+from runtimes.sql.postgres import schema as catalogs
 from runtimes.sql.postgres.capture import Books, Running, select
-from runtimes.sql.postgres.catalog import Catalog
 from runtimes.sql.postgres.errors import Again, Locked, Lost
 from runtimes.sql.postgres.link import Link
-from runtimes.sql.postgres.notes import Did, Step
+from runtimes.sql.postgres.records import Did, Step
 from runtimes.sql.postgres.rehearsal import doubtful, loose, rehearse
-from runtimes.sql.postgres.settling import IMAGE, Settling, recorded_rows, server
+from runtimes.sql.postgres.schema import Catalog
+from runtimes.sql.postgres.settle import IMAGE, Settling, recorded_rows, server
 from runtimes.sql.postgres.strategy import choose
 from vault.secret import Secret
 
@@ -80,7 +80,7 @@ class PostgresSession:
         with self._ending():
             self._link.begin("READ ONLY")
             catalog = catalogs.load(self._link)
-            return surveying.survey(self._link, catalog, program, policy)
+            return survey.survey(self._link, catalog, program, policy)
 
     def trial(self, job: Job) -> Ran:
         def attempt() -> Ran:
@@ -98,16 +98,16 @@ class PostgresSession:
         return self._trying(job, lambda: self._run(job))
 
     def commit(self, job: Job) -> None:
-        steps = notes.steps(job.records)
+        steps = records.steps(job.records)
         step = next((each for each in reversed(steps) if each.gid), None)
         if step is None:
             return
         with self._ending():
-            if holding.held(self._link, step.gid) is None:
+            if held.held(self._link, step.gid) is None:
                 if self.settle(job).state == "done":
                     return
                 raise Conflict("Its transaction isn't held any more: it was rolled back.", next_step="Ask for it anew.")
-            notes.keep_step(job.records, Step("commit", step.xid, step.gid, server(self._link)))
+            records.keep_step(job.records, Step("commit", step.xid, step.gid, server(self._link)))
             self._finish(f"COMMIT PREPARED {catalogs.literal(step.gid)}")
 
     def settle(self, job: Job) -> Settled:
@@ -188,7 +188,7 @@ class PostgresSession:
                     for name in (key.child, key.parent)
                     if tables & {key.child, key.parent}
                 }
-                return holding.blamed(self._link, catalog, tables | near, error)
+                return held.blamed(self._link, catalog, tables | near, error)
         except GoexError:
             return error
 
@@ -207,7 +207,7 @@ class PostgresSession:
             "SELECT pg_catalog.pg_current_xact_id()::pg_catalog.text, "
             "pg_catalog.pg_postmaster_start_time()::pg_catalog.text"
         )[0]
-        notes.keep_step(job.records, Step(did, int(xid), gid, str(server)))
+        records.keep_step(job.records, Step(did, int(xid), gid, str(server)))
 
     # ---- running
 
@@ -249,9 +249,9 @@ class PostgresSession:
         made, definition = self._check_definitions(running, job)
         ran = self._ran(running, job)
         relations = running.relations
-        notes.keep_state(
+        records.keep_state(
             job.records,
-            notes.State(
+            records.State(
                 tables=strategy.tables if kept else (),
                 shapes=tuple(each.shape for each in relations) if kept else (),
                 keys=tuple(each.key for each in relations) if kept else (),
@@ -305,7 +305,7 @@ class PostgresSession:
         return "", ""
 
     def _hold(self, job: Job, did: Did) -> None:
-        gid = holding.gid_of(job.id)
+        gid = held.gid_of(job.id)
         self._step(job, did, gid)
         try:
             self._finish(f"PREPARE TRANSACTION {catalogs.literal(gid)}")
@@ -320,7 +320,7 @@ class PostgresSession:
                 next_step="Commit or undo held actions, or raise max_prepared_transactions.",
             ) from None
         try:
-            found = holding.held(self._link, gid)
+            found = held.held(self._link, gid)
         except Lost:
             raise Doubtful("The connection broke when the transaction was held.") from None
         if found is None:
@@ -328,8 +328,8 @@ class PostgresSession:
 
     # ---- taking back
 
-    def _recorded(self, job: Job) -> notes.State:
-        state = notes.read_state(job.records)
+    def _recorded(self, job: Job) -> records.State:
+        state = records.read_state(job.records)
         if state is None:
             raise Conflict("What undo needs isn't in the records.", next_step="goex log --verify")
         return state
@@ -361,7 +361,7 @@ class PostgresSession:
         self._link.begin()
         if state.made:
             return self._revert_table(job, state, verb)
-        committed = any(step.did == "commit" for step in notes.steps(job.records))
+        committed = any(step.did == "commit" for step in records.steps(job.records))
         held = verb == "redo" and job.policy == "versioning" and not committed
         restoring = recorded_rows(self._link, job, state, verb, held=held)
         restoring.compare()
@@ -379,15 +379,15 @@ class PostgresSession:
             self._finish("COMMIT")
         return ran
 
-    def _roll_back(self, job: Job, state: notes.State) -> Ran:
-        step = next(each for each in reversed(notes.steps(job.records)) if each.gid)
-        notes.keep_step(job.records, Step("undo", step.xid, step.gid, server(self._link)))
+    def _roll_back(self, job: Job, state: records.State) -> Ran:
+        step = next(each for each in reversed(records.steps(job.records)) if each.gid)
+        records.keep_step(job.records, Step("undo", step.xid, step.gid, server(self._link)))
         self._finish(f"ROLLBACK PREPARED {catalogs.literal(step.gid)}")
         return Ran(reached=turned(state.ran.reached), sample=(), notes=("Its transaction was rolled back.",))
 
     # ---- a table that was created
 
-    def _made(self, catalog: Catalog, state: notes.State, verb: Literal["undo", "redo"]) -> None:
+    def _made(self, catalog: Catalog, state: records.State, verb: Literal["undo", "redo"]) -> None:
         """Raises Conflict unless the table is as it was left: made, and empty (or not there)."""
         relation = catalog.relations.get(state.made)
         if verb == "redo":
@@ -400,7 +400,7 @@ class PostgresSession:
         if self._link.ask(f"SELECT 1 FROM {relation.sql} LIMIT 1"):
             raise Conflict("The table has rows now. Nothing was touched.", difference=(f"{state.made}: has rows",))
 
-    def _revert_table(self, job: Job, state: notes.State, verb: Literal["undo", "redo"]) -> Ran:
+    def _revert_table(self, job: Job, state: records.State, verb: Literal["undo", "redo"]) -> Ran:
         relation = catalogs.load(self._link).relations.get(state.made)
         if verb == "undo" and relation is not None:
             self._link.rollback()
@@ -420,5 +420,5 @@ class PostgresSession:
         return _of_table(state, verb)
 
 
-def _of_table(state: notes.State, verb: Literal["undo", "redo"]) -> Ran:
+def _of_table(state: records.State, verb: Literal["undo", "redo"]) -> Ran:
     return Ran(reached=(Reached(table=state.made, verb="drop" if verb == "undo" else "create", rows=0),))

@@ -12,7 +12,7 @@ from sqlalchemy.pool import NullPool
 
 from policies.errors import GoexError
 from runtimes.sql.contract import Limits, Place
-from runtimes.sql.postgres import connecting
+from runtimes.sql.postgres import connection
 from runtimes.sql.postgres.errors import Lost, translated
 from vault.secret import Secret
 
@@ -23,7 +23,7 @@ class Link:
     def __init__(self, place: Place, password: Secret, limits: Limits) -> None:
         self._engine = create_engine(
             "postgresql+psycopg://",
-            creator=lambda: connecting.connect(place, password, limits),
+            creator=lambda: connection.connect(place, password, limits),
             poolclass=NullPool,
             isolation_level="AUTOCOMMIT",
             use_native_hstore=False,

@@ -12,7 +12,7 @@ import psycopg
 
 from policies.jsonvalue import JsonValue
 from runtimes.sql.contract import Limits, Result, RowChange
-from runtimes.sql.postgres.catalog import Relation
+from runtimes.sql.postgres.schema import Relation
 
 SHOWN = 50  # rows of a sample
 _LONGEST = 200  # characters of one shown value

@@ -17,9 +17,9 @@ from sqlglot import exp
 
 from policies.errors import GoexError, Unsupported
 from policies.jsonvalue import JsonObject
-from runtimes.sql.checking.reading import read, write
+from runtimes.sql.checking.parse import read, write
 from runtimes.sql.contract import Dialect, Policy, Program, Statement, Verb
-from runtimes.sql.postgres.catalog import DELETE, INSERT, UPDATE, Catalog, Relation, Trigger, literal, quoted
+from runtimes.sql.postgres.schema import DELETE, INSERT, UPDATE, Catalog, Relation, Trigger, literal, quoted
 
 Why = Literal["statement", "cascade", "trigger"]
 Method = Literal["none", "returning", "triggers"]

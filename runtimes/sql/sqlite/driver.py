@@ -10,9 +10,9 @@ import apsw
 from policies.errors import InvalidInput
 from runtimes.sql.contract import Dialect, Limits, Place, Session
 from runtimes.sql.sqlite import location
-from runtimes.sql.sqlite.opening import Connection
+from runtimes.sql.sqlite.connection import Connection
+from runtimes.sql.sqlite.errors import while_running
 from runtimes.sql.sqlite.session import SqliteSession
-from runtimes.sql.sqlite.words import while_running
 from vault.secret import Secret
 
 

@@ -24,8 +24,8 @@ import apsw
 
 from policies.errors import Conflict, GoexError, Unsupported
 from runtimes.sql.contract import RowChange
-from runtimes.sql.sqlite.catalog import Shape
-from runtimes.sql.sqlite.words import Row, Value, key_words, quoted, shown
+from runtimes.sql.sqlite.errors import Row, Value, key_words, quoted, shown
+from runtimes.sql.sqlite.schema import Shape
 
 _PART = 500  # rows in one line of the image
 SAMPLE = 50

@@ -18,8 +18,8 @@ import apsw
 
 from policies.errors import Conflict, Unsupported
 from runtimes.sql.contract import Limits
-from runtimes.sql.sqlite.opening import Connection
-from runtimes.sql.sqlite.words import doubtful, locked
+from runtimes.sql.sqlite.connection import Connection
+from runtimes.sql.sqlite.errors import doubtful, locked
 
 # Of the first page (https://www.sqlite.org/fileformat2.html): write and read version, change counter, schema cookie,
 # version-valid-for and version number.

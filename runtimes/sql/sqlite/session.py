@@ -32,14 +32,14 @@ from runtimes.sql.contract import (
     Survey,
     turned,
 )
-from runtimes.sql.keeping import has_image, read_image, write_image
-from runtimes.sql.sqlite import images, pages, surveying, wholes
-from runtimes.sql.sqlite.catalog import Shape, read_schema, shapes
+from runtimes.sql.image_records import has_image, read_image, write_image
+from runtimes.sql.sqlite import images, pages, survey, wholes
+from runtimes.sql.sqlite.connection import Connection
+from runtimes.sql.sqlite.errors import as_json, doubtful, refused_text, while_running
 from runtimes.sql.sqlite.images import Change, Mismatch, Recorder
-from runtimes.sql.sqlite.opening import Connection
 from runtimes.sql.sqlite.pages import Pages
-from runtimes.sql.sqlite.surveying import Reach
-from runtimes.sql.sqlite.words import as_json, doubtful, refused_text, while_running
+from runtimes.sql.sqlite.schema import Shape, read_schema, shapes
+from runtimes.sql.sqlite.survey import Reach
 
 _T = TypeVar("_T")
 _IMAGE = "rows"
@@ -73,7 +73,7 @@ class SqliteSession:
     def survey(self, program: Program, policy: Policy, limits: Limits) -> Survey:
         def look() -> Survey:
             with self._connection.within(limits.seconds), self._connection.transaction("DEFERRED"):
-                return surveying.survey(self._connection, program, policy, limits, read_schema(self._db))
+                return survey.survey(self._connection, program, policy, limits, read_schema(self._db))
 
         return self._translated(look)
 
@@ -107,12 +107,12 @@ class SqliteSession:
             raise Conflict(
                 "The tables aren't defined any more as they were looked at.", next_step="Ask for the action again."
             )
-        kind = surveying.check_strategy(self._connection, job.strategy)
+        kind = survey.check_strategy(self._connection, job.strategy)
         if job.program.reads_only:
             read = [self._statement(statement, frozenset(), job) for statement in job.program.statements]
             return _Done(Ran(reached=(), results=tuple(one for one in read if one is not None)))
         self._connection.writable()
-        reach = surveying.reach(self._connection, job.program, schema)
+        reach = survey.reach(self._connection, job.program, schema)
         if kind != "pages" and reach.pages:
             raise Conflict(
                 f"Rows alone can't take this back now: {reach.pages}.", next_step="Ask for the action again."
@@ -350,13 +350,13 @@ class SqliteSession:
         return ran
 
     def _put_back(self, kept: dict[str, Shape], changes: list[Change], verb: str) -> None:
-        tables = surveying.related(read_schema(self._db), set(kept))
-        before = surveying.broken(self._db, tables)
+        tables = survey.related(read_schema(self._db), set(kept))
+        before = survey.broken(self._db, tables)
         try:
             images.put_back(self._db, kept, changes, verb)
         except apsw.ConstraintError as error:
             raise _differs(("a value that has to be unique is taken by another row now",)) from error
-        new = surveying.broken(self._db, tables) - before
+        new = survey.broken(self._db, tables) - before
         if new:
             lines = sorted({f"rows of {row[0]} would point to rows of {row[2]} that aren't there" for row in new})
             raise _differs(tuple(lines))

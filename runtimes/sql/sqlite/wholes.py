@@ -21,10 +21,10 @@ import apsw
 
 from policies.errors import Conflict
 from runtimes.sql.contract import Limits, Schema
-from runtimes.sql.sqlite.catalog import Shape, shapes
+from runtimes.sql.sqlite.errors import quoted
 from runtimes.sql.sqlite.images import Change
 from runtimes.sql.sqlite.pages import in_memory, memory, page_size
-from runtimes.sql.sqlite.words import quoted
+from runtimes.sql.sqlite.schema import Shape, shapes
 
 ROWS = 5000  # fewer are caught one by one
 BYTES = 1000  # of the file, for each row that is written

@@ -11,8 +11,8 @@ from goex.rpc import rules_pb2_grpc as rpc
 from mapper.catalog import Catalog
 from policies.rules import cases
 from policies.rules.book import RuleBook, default_book, default_text
-from policies.rules.checking import check
 from policies.rules.drafts import changes
+from policies.rules.rule_errors import check
 from tests.goex.cli.fake import PASSPHRASE, refuse
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goex.cli.calls import gather, parse
+from goex.cli.call_syntax import gather, parse
 from policies.errors import InvalidInput
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from goex.cli.moments import moment
+from goex.cli.times import moment
 from policies.errors import InvalidInput
 
 NOW = datetime(2026, 3, 30, 9, 0, tzinfo=UTC)  # the day after Berlin's clocks went forward

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from goex.cli.output import Output
 from goex.cli.prompt import choices, describe, offered
-from goex.cli.wording import summary
+from goex.cli.question_text import summary
 from goex.rpc import goex_pb2 as pb
 from tests.goex.cli.conftest import GOEX, Goex
 from tests.goex.cli.fake import PASSPHRASE, Fake, approval, finished, mapped, problem, state

@@ -16,9 +16,9 @@ from tests.goex.daemon.accounts import Person, refuses
 from tests.services.oidc import OidcServer, wait_until
 from tests.support.daemon import Daemon
 from vault.keys import PassphraseProtector
-from vault.oauth.grants import refresh
 from vault.oauth.http import Http
-from vault.oauth.tokens import TokenSet
+from vault.oauth.token_requests import refresh
+from vault.oauth.token_set import TokenSet
 from vault.secret import Secret
 from vault.store import Vault
 

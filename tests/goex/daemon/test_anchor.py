@@ -16,7 +16,7 @@ from goex.daemon.accounts_service import AccountsService
 from goex.daemon.anchor import Anchor, reached
 from goex.daemon.custody import Custody
 from goex.daemon.databases_service import DatabasesService
-from goex.daemon.desk import DeskCalls
+from goex.daemon.person_context import DeskCalls
 from goex.daemon.person_service import PersonService
 from goex.daemon.reversions_service import ReversionsService
 from goex.daemon.rules_service import RulesService

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from google.protobuf.message import Message
 
+from goex.daemon.action_views import need_view
 from goex.daemon.approval_views import escaped
-from goex.daemon.views import need_view
-from goex.daemon.width_words import Asked, widths
+from goex.daemon.duration_text import Asked, widths
 from goex.journal.actions import ActionRow
 from goex.journal.states import State
 from goex.rpc import goex_pb2 as pb
 from mapper.catalog import Catalog
-from mapper.scope_meaning import meaning, thing
+from mapper.scope_effects import meaning, thing
 from policies.actions import Action, ApiCalls, Call, Files, Need, Plan, Revert, UndoClass
-from policies.catalog import Risk
+from policies.services import Risk
 from tests.policies.test_text import TRICKS
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

@@ -189,7 +189,7 @@ def test_where_one_may_not_write_is_said(tmp_path: Path) -> None:
         os.chown(folder, 65534, 65534)
         folder.chmod(mode)
         probe = (
-            "import os, sys; from pathlib import Path; from goex.cli.exporting import _whole\n"
+            "import os, sys; from pathlib import Path; from goex.cli.log_export import _whole\n"
             "os.setgid(65534); os.setuid(65534)\n"
             "with _whole(Path(sys.argv[1])) as file: file.write(b'x')\n"
         )

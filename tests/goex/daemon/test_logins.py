@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from goex.daemon.logins import Found, client_of
-from policies.catalog import OAuth, Service
+from goex.daemon.login_options import Found, client_of
+from policies.services import OAuth, Service
 from vault.oauth.provider import Client, Provider
-from vault.oauth.tokens import Access, TokenSet
+from vault.oauth.token_set import Access, TokenSet
 from vault.secret import Secret
 
 THERE = Provider(

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from goex.engine.asking import MOST_OF_AN_AGENT
+from goex.engine.authorize import MOST_OF_AN_AGENT
 from goex.rpc import goex_pb2 as pb
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.journey import Journey, shell

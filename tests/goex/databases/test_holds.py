@@ -16,7 +16,7 @@ import pytest
 from goex.config import Config
 from goex.daemon.app import App
 from goex.engine.core import Asker, Wish
-from goex.engine.giving import Choice, Yes
+from goex.engine.grant_issue import Choice, Yes
 from goex.engine.recovery import recover
 from goex.journal.actions import ActionRow
 from goex.journal.chain import utc_now

@@ -18,14 +18,14 @@ import pytest
 from goex.config import Config
 from goex.daemon.app import App
 from goex.engine.core import Asker, Wish
-from goex.engine.giving import Choice, Yes
+from goex.engine.grant_issue import Choice, Yes
 from goex.journal.actions import ActionRow
 from goex.journal.states import State
 from goex.paths import Paths
 from policies.accounts import Account
 from policies.actions import Action, Revert, Sql
 from policies.grants import PERSON
-from runtimes.sql import threads
+from runtimes.sql import session_thread
 from tests.goex.databases.conftest import SHOP
 from tests.goex.engine.conftest import APPROVAL, VAULT
 from tests.runtimes.files.test_unprivileged import as_user
@@ -60,7 +60,7 @@ def look(file: Path) -> list[tuple[object, ...]]:
 
 async def cycle(home: Path, file: Path, other: Path) -> None:
     """A change, its undo and redo on the user's own file; then somebody else's."""
-    threads._threads = ThreadPoolExecutor(2)  # those of before the fork are its parent's
+    session_thread._threads = ThreadPoolExecutor(2)  # those of before the fork are its parent's
     paths = Paths(config_dir=home / "config", state_dir=home / "state", run_dir=home / "run")
     paths.create()
     app = App(paths, Config(), lambda: None)

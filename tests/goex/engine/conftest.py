@@ -14,12 +14,12 @@ from goex.config import Config
 from goex.daemon.app import App
 from goex.engine.core import Asker, Wish
 from goex.engine.events import Approval
-from goex.engine.giving import Choice, Yes
+from goex.engine.grant_issue import Choice, Yes
 from goex.journal.actions import ActionRow
 from goex.journal.states import Event, State
 from goex.paths import Paths
 from policies.actions import Action, Files, Need, Outcome, Plan, Revert, UndoClass
-from policies.catalog import Risk
+from policies.services import Risk
 from runtimes.base import Context, Footprint, Settlement
 from vault.secret import Secret
 

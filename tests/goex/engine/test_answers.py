@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from goex.engine import asking, holding
+from goex.engine import authorize, grant_lookup
 from goex.engine.approvals import AlreadySettled
 from goex.engine.events import Approval
-from goex.engine.giving import Choice, Yes, bindable, bounds
+from goex.engine.grant_issue import Choice, Yes, bindable, bounds
 from goex.journal.states import State
 from policies.actions import Action, Files, Need, Plan, Revert, UndoClass
-from policies.catalog import Risk
 from policies.decisions import Allow, Ask
 from policies.errors import InvalidInput
 from policies.grants import ANONYMOUS, Width
+from policies.services import Risk
 from tests.goex.engine.conftest import ASKER, Desk
 
 OTHER = replace(ASKER, session="conn-2")
@@ -181,7 +181,7 @@ async def test_what_a_rule_wants_asked_by_then_is_asked_again(desk: Desk, monkey
                 return Ask(plan.required, (Width.ONCE,), True, "Rule burst wants it asked.", ("burst",))
         return found
 
-    monkeypatch.setattr(asking.Asking, "decision", strict)
+    monkeypatch.setattr(authorize.Asking, "decision", strict)
     done = desk.engine.asking.approve(
         questions[0].id, shown=questions[0].digest, yes=Yes(choice=Choice.SESSION, by="me")
     )
@@ -318,8 +318,8 @@ async def test_a_standing_grant_is_bound_to_the_catalog_of_now(
 ) -> None:  # fmt: skip
     needing(by_program)
     seen = {"run": "e" * 64}
-    monkeypatch.setattr(asking, "entries", lambda catalog, need: dict(seen) if catalog is desk.core.catalog else {})
-    monkeypatch.setattr(holding, "entry", lambda catalog, service, method: seen[method])
+    monkeypatch.setattr(authorize, "entries", lambda catalog, need: dict(seen) if catalog is desk.core.catalog else {})
+    monkeypatch.setattr(grant_lookup, "entry", lambda catalog, service, method: seen[method])
     question = await desk.asked()
     desk.answer(question, choice=choice)
     await desk.until(question.action_id, State.DONE)

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from goex.engine import asking
+from goex.engine import authorize
 from goex.engine.approvals import AlreadySettled
-from goex.engine.giving import Choice
+from goex.engine.grant_issue import Choice
 from goex.journal.states import State
 from policies.actions import Files
-from policies.catalog import Risk
 from policies.decisions import Allow, Ask
 from policies.errors import Conflict, InvalidInput
 from policies.grants import ANONYMOUS, PERSON
+from policies.services import Risk
 from tests.goex.engine.conftest import ASKER, Desk
 
 
@@ -121,7 +121,7 @@ def numbered(number: int) -> Files:
 
 
 async def test_one_agent_cannot_fill_the_queue(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "MOST_OF_AN_AGENT", 2)
+    monkeypatch.setattr(authorize, "MOST_OF_AN_AGENT", 2)
     for number in range(2):
         await desk.asked(numbered(number))
     row = await desk.until(desk.ask(numbered(2)), State.DENIED, State.ASKING)
@@ -133,7 +133,7 @@ async def test_one_agent_cannot_fill_the_queue(desk: Desk, monkeypatch: pytest.M
 async def test_all_agents_together_cannot_fill_it_and_the_person_still_asks(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "MOST_WAITING", 2)
+    monkeypatch.setattr(authorize, "MOST_WAITING", 2)
     for agent in ("one", "two"):
         await desk.asked(asker=replace(ASKER, agent=agent))
     row = await desk.until(desk.ask(asker=replace(ASKER, agent="three")), State.DENIED, State.ASKING)

@@ -12,7 +12,7 @@ from mapper import manifest
 from mapper.catalog import Catalog
 from policies.accounts import Account, Origin
 from policies.actions import ApiCalls, Need, Plan, UndoClass
-from policies.catalog import Risk
+from policies.services import Risk
 
 MANIFEST = """\
 name = "notes"

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from goex.engine.holding import changed, entries, held, standing
-from goex.engine.ledger import Ledger
+from goex.engine.grant_lookup import changed, entries, held, standing
+from goex.engine.grant_store import Ledger
 from goex.journal.chain import Journal
 from mapper.catalog import Catalog
 from mapper.importing.install import import_google
 from policies.actions import ApiCalls, Need, Plan, UndoClass
-from policies.catalog import Risk
 from policies.grants import Grant, Width
+from policies.services import Risk
 from tests.mapper.importing.documents import FULL, READ, discovery, method, write
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

@@ -12,8 +12,8 @@ import pytest
 from goex.engine.consent import Consent, Holder, NeedsConsent
 from policies.accounts import Account, Origin
 from policies.actions import ApiCalls, Need, Plan, UndoClass
-from policies.catalog import Risk
 from policies.errors import Conflict
+from policies.services import Risk
 from tests.goex.engine.conftest import Desk
 from vault.lease import Lease
 from vault.secret import Secret

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from goex.engine.ledger import Ledger, LedgerAltered
+from goex.engine.grant_store import Ledger, LedgerAltered
 from goex.journal.chain import Journal
 from goex.journal.schema import _bind_and_count_grants
 from policies.actions import Need
-from policies.catalog import Risk
 from policies.errors import Conflict, InvalidInput
 from policies.grants import ANONYMOUS, Grant, Width
+from policies.services import Risk
 
 KEY = b"l" * 32
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

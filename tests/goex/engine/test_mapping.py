@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from goex.engine.mapping import REJECTED_KEPT, _votes
+from goex.engine.intents import REJECTED_KEPT, _votes
 from mapper.catalog import Catalog
 from mapper.proposals import parse_proposal
 from mapper.tally import tally

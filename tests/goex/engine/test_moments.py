@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from goex.engine.approvals import AlreadySettled
-from goex.engine.giving import Choice
+from goex.engine.grant_issue import Choice
 from goex.journal.states import State
 from policies.actions import Action, Plan
 from policies.errors import Conflict

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select, update
 
 from goex.engine.records import SealedRecords
-from goex.engine.resealing import reseal
+from goex.engine.reseal import reseal
 from goex.journal.chain import Journal
 from goex.journal.schema import records as table
 from policies.errors import Conflict

@@ -16,7 +16,7 @@ from goex.config import Config
 from goex.config import Files as Folders
 from goex.daemon.app import App
 from goex.engine.core import Asker, Wish
-from goex.engine.giving import Choice, Yes
+from goex.engine.grant_issue import Choice, Yes
 from goex.engine.retention import undo_ends
 from goex.journal.actions import ActionRow
 from goex.journal.chain import moment, utc_now

@@ -13,10 +13,10 @@ from goex.engine.reversions import Reversions, ReversionsAltered
 from goex.journal.chain import Journal
 from mapper.catalog import Catalog
 from mapper.pairs import of_catalog, read_file
-from policies.catalog import Source
 from policies.errors import GoexError, InvalidInput
 from policies.jsonvalue import parse
 from policies.reversions import NoReversions, Pair, Result, Standing, Use, choose
+from policies.services import Source
 
 KEY = b"r" * 32
 CATALOG = Catalog.bundled()

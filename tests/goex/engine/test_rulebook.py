@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from goex.engine.counting import Counts, Resting, began
-from goex.engine.giving import Choice
+from goex.engine.breaker import Counts, Resting, began
+from goex.engine.grant_issue import Choice
 from goex.engine.rulebook import Rulebook, RulesAltered
 from goex.journal.chain import Journal
 from goex.journal.states import State

@@ -13,7 +13,7 @@ from goex.journal.actions import ActionRow, Actions
 from goex.journal.chain import Journal, JournalBroken
 from goex.journal.states import Event, State
 from policies.actions import Files, Need, Plan, UndoClass
-from policies.catalog import Risk
+from policies.services import Risk
 
 KEY = b"k" * 32
 PLAN = Plan(

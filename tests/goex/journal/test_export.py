@@ -21,7 +21,7 @@ from goex.journal.chain import Journal, JournalBroken
 from goex.journal.export import export
 from goex.journal.search import AT_ONCE, Wanted
 from goex.journal.verify import Altered, check
-from policies.catalog import Risk
+from policies.services import Risk
 from tests.adversarial.hunting import Hunt, token
 from tests.goex.journal.old import ROWS, opened, restored
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from goex.engine.ledger import Ledger
+from goex.engine.grant_store import Ledger
 from goex.journal.chain import utc_now
 from goex.journal.schema import MIGRATIONS
 from goex.journal.search import Wanted, find_actions, find_rows
 from goex.journal.story import decisions, story
 from goex.journal.usage import usage
-from policies.catalog import Risk
 from policies.grants import Width
+from policies.services import Risk
 from tests.goex.journal.old import KEY, LEDGER_KEY, ROWS, opened, restored
 
 

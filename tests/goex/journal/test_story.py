@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from goex.cli import deeds
+from goex.cli import action_text
 from goex.daemon.audit_views import decided_view
 from goex.journal.chain import Journal, Row
 from goex.journal.search import Wanted, find_rows
@@ -91,13 +91,13 @@ def decision(journal: Journal, *rows: tuple[str, dict[str, Any]]) -> Decided:
 def test_a_decision_in_words(journal: Journal, rows: tuple[Any, ...], person: bool, words: str) -> None:
     found = decision(journal, *rows)
     assert found.person is person
-    assert deeds.decided(decided_view(found)) == words
+    assert action_text.decided(decided_view(found)) == words
 
 
 def test_many_grants_are_counted(journal: Journal) -> None:
     ids = [f"g-{number}" for number in range(5)]
     rows = (("grant", {"grants": [grant(id) for id in ids], "by": PERSON}), ("allow", {"grants": ids}))
-    assert deeds.decided(decided_view(decision(journal, *rows))).endswith(" and 2 more)")
+    assert action_text.decided(decided_view(decision(journal, *rows))).endswith(" and 2 more)")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_facts_of_any_shape_are_told_without_failing(journal: Journal, kind: str
     """Rows that an edited database holds: verifying tells that, and reading goes on."""
     row = Row(1, "2026-01-01T00:00:00.000000Z", "a-1", "scout", kind, "", "", facts, b"")
     told = story(journal, [row])
-    assert deeds.decided(decided_view(told.decided)) is not None
+    assert action_text.decided(decided_view(told.decided)) is not None
 
 
 def test_requests_are_joined_with_what_came_of_them(journal: Journal) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from goex.notify import card
 from goex.notify.card import DENY, MOST_LINES, ONCE, SESSION, VIEW, WIDTH
 from goex.rpc import goex_pb2 as pb
-from policies.text import escape
+from policies.display_text import escape
 
 
 def approval(**changes: Any) -> pb.Approval:

@@ -12,9 +12,9 @@ from dbus_fast import Variant
 from dbus_fast.aio import MessageBus
 from dbus_fast.service import ServiceInterface, dbus_method
 
-from goex.notify import server as servers
+from goex.notify import freedesktop as servers
 from goex.notify.card import Button, Card, Line
-from goex.notify.server import NoServer, Server
+from goex.notify.freedesktop import NoServer, Server
 from tests.support.desktop import INSTALL, NEEDED, Desktop
 
 CARD = Card(title="A & B", lines=(Line("Risk", bold=True), Line("<b>x</b> & y")), buttons=(Button("deny", "Deny"),))

@@ -6,7 +6,7 @@ import pytest
 
 from mapper import manifest
 from mapper.catalog import Catalog
-from mapper.code.finding import ANY, Finding, FoundCall, find
+from mapper.code.method_finder import ANY, Finding, FoundCall, find
 from tests.mapper.code.corpus import LARGER, PYTHON, SHELL, Sample
 
 

@@ -9,9 +9,9 @@ import re
 import pytest
 
 from mapper.catalog import Catalog
-from mapper.code.finding import find
-from mapper.store.reading import Store
-from mapper.store.rows import Entry
+from mapper.code.method_finder import find
+from mapper.store.catalog_reader import Store
+from mapper.store.import_rows import Entry
 from tests.google import google_catalog
 
 __all__ = ["google_catalog"]  # a fixture

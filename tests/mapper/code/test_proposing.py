@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from mapper.catalog import Catalog
-from mapper.code import proposing
-from mapper.code.finding import find
+from mapper.code import program_proposals
+from mapper.code.method_finder import find
 from mapper.model import ModelProposer
-from mapper.sampling import Experience, Plan
+from mapper.stopping_rule import Experience, Plan
 from policies.errors import InvalidInput
 from tests.fakes.openai_server import FakeOpenAI, Reply
 
@@ -36,7 +36,7 @@ async def proposed(replies: Sequence[Reply], services: tuple[str, ...] = ("slack
     with FakeOpenAI(*replies) as server:
         model = ModelProposer(server.url, "fake", lambda: "key", k=len(replies))
         plan = Plan(k=len(replies), adaptive=False)
-        return await proposing.propose(model, plan, Experience(), "say hi in #a on slack", CATALOG, services)
+        return await program_proposals.propose(model, plan, Experience(), "say hi in #a on slack", CATALOG, services)
 
 
 async def test_programs_that_make_the_same_calls_are_one_reading() -> None:
@@ -57,22 +57,24 @@ async def test_a_program_needs_a_service() -> None:
 
 def test_the_model_is_told_methods_and_variables_and_no_account_of_others() -> None:
     known = {"slack": CATALOG.service("slack"), "github": CATALOG.service("github")}
-    methods = proposing.listed(CATALOG, known, "close an issue")
-    body = proposing.request("x", known, ("slack/work", "slack/home", "github"), methods, "tools")
+    methods = program_proposals.listed(CATALOG, known, "close an issue")
+    body = program_proposals.request("x", known, ("slack/work", "slack/home", "github"), methods, "tools")
     text = json.dumps(body)
     for there in ("GOEX_TOKEN_SLACK_WORK", "GOEX_URL_SLACK_HOME", "GOEX_TOKEN_GITHUB", "slack.chat.postMessage",
                   "POST https://api.github.com/repos/{owner}/{repo}/issues"):  # fmt: skip
         assert there in text
-    assert "gmail" not in text and body["tool_choice"]["function"]["name"] == proposing.TOOL
+    assert "gmail" not in text and body["tool_choice"]["function"]["name"] == program_proposals.TOOL
 
 
 def test_large_services_are_shown_by_what_fits_the_words() -> None:
     known = {name: CATALOG.service(name) for name in CATALOG.services}
-    methods = proposing.listed(CATALOG, known, "post a message to a slack channel")
-    assert len(methods) <= proposing.MAX_METHODS and "slack.chat.postMessage" in {method.id for method in methods}
+    methods = program_proposals.listed(CATALOG, known, "post a message to a slack channel")
+    assert len(methods) <= program_proposals.MAX_METHODS and "slack.chat.postMessage" in {
+        method.id for method in methods
+    }
 
 
 def test_a_reading_is_of_calls_that_are_all_known() -> None:
-    assert proposing.reading(find("python", ONE, CATALOG, ("slack",)))
-    assert proposing.reading(find("python", ONE + "\nrequests.get(input())", CATALOG, ("slack",))) == ""
-    assert proposing.reading(find("python", "print(1)", CATALOG, ("slack",))) == ""
+    assert program_proposals.reading(find("python", ONE, CATALOG, ("slack",)))
+    assert program_proposals.reading(find("python", ONE + "\nrequests.get(input())", CATALOG, ("slack",))) == ""
+    assert program_proposals.reading(find("python", "print(1)", CATALOG, ("slack",))) == ""

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from mapper.code.reading import read
-from mapper.code.sending import MAX_WORK, Seen
+from mapper.code.languages import read
+from mapper.code.sent_requests import MAX_WORK, Seen
 
 LINEAR: dict[str, tuple[str, Callable[[int], str]]] = {
     "for": ("python", lambda n: "".join(f"for a{i} in x:\n  b{i} = 1\n" for i in range(n))),

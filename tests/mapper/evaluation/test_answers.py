@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mapper.evaluation.answers import mismatch, normalised
 from mapper.evaluation.bfcl import Question, check
+from mapper.evaluation.expected_calls import mismatch, normalised
 from mapper.evaluation.outputs import FunctionCall
 
 

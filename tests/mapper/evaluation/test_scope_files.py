@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mapper.evaluation import recorded, requests
+from mapper.evaluation import recorded, request_sets
 from policies.errors import InvalidInput
 
 Lines = Callable[..., Path]
@@ -21,7 +21,7 @@ GOOD: dict[str, Any] = {
 
 def test_a_request_is_read(lines: Lines) -> None:
     readings = [{"reading": "r", "apis": ["x"], "min_scopes": [["s1"]]}, {"apis": ["x"], "min_scopes": [["s2"]]}]
-    (one, two) = requests.read(
+    (one, two) = request_sets.read(
         lines("data", GOOD | {"ambiguous": True, "readings": readings}, {"id": "b", "prompt": "sing", "apis": []})
     )
     assert one.ways == (frozenset({"gmail.users.labels.list"}),)
@@ -49,7 +49,7 @@ def test_a_request_is_read(lines: Lines) -> None:
 )
 def test_a_line_that_is_no_request(lines: Lines, change: dict[str, Any], says: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        requests.read(lines("data", GOOD, GOOD | {"id": "b"} | change))
+        request_sets.read(lines("data", GOOD, GOOD | {"id": "b"} | change))
     assert "line 2" in caught.value.message
     assert says in caught.value.message
     assert caught.value.next_step
@@ -57,7 +57,7 @@ def test_a_line_that_is_no_request(lines: Lines, change: dict[str, Any], says: s
 
 def test_an_id_twice(lines: Lines) -> None:
     with pytest.raises(InvalidInput, match="line 2: the id 'a' is there already"):
-        requests.read(lines("data", GOOD, GOOD))
+        request_sets.read(lines("data", GOOD, GOOD))
 
 
 def test_a_line_that_is_too_long_is_not_held(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_line_that_is_too_long_is_not_held(tmp_path: Path) -> None:
         for _ in range(100):
             stream.write(b"x" * 1_000_000)
     with pytest.raises(InvalidInput, match="line 1 is longer than"):
-        requests.read(file)
+        request_sets.read(file)
     with pytest.raises(InvalidInput, match="line 1 is longer than"):
         recorded.read(file, {"a"})
 

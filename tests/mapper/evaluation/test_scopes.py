@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from mapper.evaluation import alone as catalogs
-from mapper.evaluation import oracle, recorded, requests, scopes
+from mapper.evaluation import oracle, recorded, request_sets, scope_evaluation
 from mapper.evaluation.alone import Alone
-from mapper.evaluation.requests import Request
+from mapper.evaluation.request_sets import Request
 from mapper.evaluation.scope_table import Answer, Candidate, Decision, Judge, Row, figures
 from mapper.techniques import Technique
 from policies.actions import Call
@@ -238,7 +238,7 @@ EASY: list[dict[str, Any]] = [
 
 
 def test_completions_are_voted_over_and_judged(alone: Alone, lines: Lines) -> None:
-    asked = requests.read(lines("data", *EASY))
+    asked = request_sets.read(lines("data", *EASY))
     file = lines(
         "responses",
         *(
@@ -247,7 +247,7 @@ def test_completions_are_voted_over_and_judged(alone: Alone, lines: Lines) -> No
         ),
     )  # fmt: skip
     found = recorded.rows(alone, asked, Technique.named("sc5"), recorded.read(file, {"labels", "none"}))
-    report = scopes.report("sc5", found, scopes.retrieved(alone, asked))
+    report = scope_evaluation.report("sc5", found, scope_evaluation.retrieved(alone, asked))
     assert [one.answer.decision for one in found] == ["executed", "declined"]
     assert report["accuracy_at_once_pct"] == 100
     assert report["scope_excessive_pct"] == 0
@@ -256,12 +256,12 @@ def test_completions_are_voted_over_and_judged(alone: Alone, lines: Lines) -> No
     # Three that agree settle it; the file needn't hold more than are read.
     few = {name: tuple(one for one in told if "about" not in str(one.value))[:4]
            for name, told in recorded.read(file, {"labels", "none"}).items()}  # fmt: skip
-    adaptive = scopes.report("adaptive", recorded.rows(alone, asked, Technique.named("adaptive"), few), {})
+    adaptive = scope_evaluation.report("adaptive", recorded.rows(alone, asked, Technique.named("adaptive"), few), {})
     assert 3 <= adaptive["samples_mean"] <= 4
 
 
 def test_a_sample_that_is_missing_is_said_with_its_request(alone: Alone, lines: Lines) -> None:
-    asked = requests.read(lines("data", *EASY))
+    asked = request_sets.read(lines("data", *EASY))
     file = lines("responses", *({"id": "labels", "sample": k, "completion": "x"} for k in range(10)))
     with pytest.raises(InvalidInput, match="'none' needs sample 1; the responses have 0"):
         recorded.rows(alone, asked, Technique.named("retrieval"), recorded.read(file, {"labels", "none"}))
@@ -271,7 +271,7 @@ def test_a_sample_that_is_missing_is_said_with_its_request(alone: Alone, lines: 
 
 
 def test_what_no_completion_says_is_neither_declined_nor_right(alone: Alone, lines: Lines) -> None:
-    asked = requests.read(lines("data", EASY[1]))
+    asked = request_sets.read(lines("data", EASY[1]))
     file = lines("responses", {"id": "none", "completion": "I'd rather not."})
     (found,) = recorded.rows(alone, asked, Technique.named("retrieval"), recorded.read(file, {"none"}))
     assert (found.answer.decision, found.at_once) == ("failed", False)
@@ -279,7 +279,7 @@ def test_what_no_completion_says_is_neither_declined_nor_right(alone: Alone, lin
 
 @pytest.mark.parametrize("name", ["few-shot", "few-shot+scopes", "retrieval", "sc3+scopes", "adaptive"])
 def test_the_prompts_are_those_of_the_technique(alone: Alone, lines: Lines, name: str) -> None:
-    asked = requests.read(lines("data", *EASY))
+    asked = request_sets.read(lines("data", *EASY))
     found = list(recorded.prompts(alone, asked, Technique.named(name)))
     assert [one["id"] for one in found] == ["labels", "none"]
     text = json.dumps(found[0])
@@ -292,8 +292,10 @@ def test_the_prompts_are_those_of_the_technique(alone: Alone, lines: Lines, name
 
 
 def reached(alone: Alone, file: Path) -> dict[str, Any]:
-    asked = requests.read(file)
-    return scopes.report("embedded", scopes.embedded(alone, asked), scopes.retrieved(alone, asked))
+    asked = request_sets.read(file)
+    return scope_evaluation.report(
+        "embedded", scope_evaluation.embedded(alone, asked), scope_evaluation.retrieved(alone, asked)
+    )
 
 
 def test_the_figures_over_our_own_requests(alone: Alone) -> None:
@@ -343,12 +345,12 @@ def test_the_figures_over_requests_of_other_services_and_words(alone: Alone) -> 
     assert found["declined_pct"] >= 90
     assert found["declined_wrongly_pct"] <= 29
     assert found["accuracy_total_pct"] >= 65
-    rule, wrong = scopes.rule(alone, requests.read(UNSEEN))
+    rule, wrong = scope_evaluation.rule(alone, request_sets.read(UNSEEN))
     assert rule["accepted_pct"] >= 99, wrong
 
 
 def test_the_rule_over_our_own_requests(alone: Alone) -> None:
-    found, wrong = scopes.rule(alone, requests.read(OURS))
+    found, wrong = scope_evaluation.rule(alone, request_sets.read(OURS))
     assert found["n"] == 264
     assert len(wrong) == round(found["n"] * (100 - found["accepted_pct"]) / 100)
     assert found["accepted_pct"] >= 97
@@ -356,7 +358,7 @@ def test_the_rule_over_our_own_requests(alone: Alone) -> None:
 
 
 def test_the_rule_over_the_published_requests(alone: Alone, data: Callable[[str], Path]) -> None:
-    found, _ = scopes.rule(alone, requests.read(data("scopes/scope_dev.jsonl")))
+    found, _ = scope_evaluation.rule(alone, request_sets.read(data("scopes/scope_dev.jsonl")))
     assert found["accepted_pct"] >= 98
     assert found["scope_excessive_pct"] <= 0.5
 
@@ -390,7 +392,7 @@ def test_prompts_out_and_completions_in(alone: Alone, cache: Path, tmp_path: Pat
     data, prompts = lines("data", *EASY), tmp_path / "prompts"
     ran = goex("--data", data, "--method", "sc3", "--dump-prompts", prompts, "--json", cache=cache, home=tmp_path)
     assert json.loads(ran.stdout) == {"method": "sc3", "prompts": 2}
-    asked = {one.id: one for one in requests.read(data)}
+    asked = {one.id: one for one in request_sets.read(data)}
     written = [json.loads(line) for line in prompts.read_text().splitlines()]
     responses = lines(
         "responses",

@@ -14,10 +14,10 @@ import pytest
 from mapper.catalog import Catalog
 from mapper.importing.files import import_openapi
 from mapper.importing.google import package_folder
-from mapper.store.reading import Store
-from policies.catalog import Method, Risk, UndoTemplate
+from mapper.store.catalog_reader import Store
 from policies.errors import InvalidInput
 from policies.reversions import undo_from_json, undo_to_json
+from policies.services import Method, Risk, UndoTemplate
 from tests import google
 from tests.mapper.importing.undo_specs import SPECS, document
 

@@ -21,13 +21,13 @@ from jsonschema import Draft202012Validator
 
 from mapper.catalog import Catalog
 from mapper.importing.google import package_folder
+from mapper.importing.import_report import Report
 from mapper.importing.install import import_google
-from mapper.importing.model import Report
-from mapper.linting import lint
-from mapper.searching import search
+from mapper.lint import lint
+from mapper.method_search import search
 from policies.actions import Call
-from policies.catalog import Risk
 from policies.errors import Unavailable
+from policies.services import Risk
 from tests import google
 
 try:

@@ -12,12 +12,12 @@ import pytest
 from mapper.catalog import Catalog
 from mapper.importing import install
 from mapper.importing.files import import_functions
+from mapper.importing.import_report import Report
 from mapper.importing.install import Nothing
-from mapper.importing.model import Report
 from mapper.proposals import parse_proposal
 from policies.actions import Call, Rejected
-from policies.catalog import Risk
 from policies.errors import GoexError, Unsupported
+from policies.services import Risk
 
 BFCL = Path(__file__).parents[4] / "shared" / "data" / "bfcl"
 

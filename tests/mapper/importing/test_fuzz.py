@@ -20,7 +20,7 @@ from mapper.catalog import Catalog
 from mapper.embedded import EmbeddedProposer
 from mapper.importing import install
 from mapper.importing.files import import_openapi
-from mapper.ranking import tables
+from mapper.ranking import index_tables
 from tests.mapper.importing.openapi_documents import document
 
 SEED = 14
@@ -34,10 +34,10 @@ KENNEL = document(
 CHILD = """
     import json, resource, signal, sys
     from pathlib import Path
-    from mapper.importing.apart import _answer
-    from mapper.importing.sources import Source
+    from mapper.importing.reader_process import _answer
+    from mapper.importing.document_files import Source
     from mapper.store.database import StoreUnreadable
-    from mapper.store.writing import Writer
+    from mapper.store.catalog_writer import Writer
     from policies.errors import InvalidInput
     from dataclasses import replace
     from tests.mapper.importing.mutations import mutated
@@ -102,7 +102,7 @@ def test_no_document_makes_another_service_unusable(
 
 def _is_whole(path: Path) -> None:
     """The known service is mapped to and read, and every row that was taken can be read."""
-    tables.rebuild(path)
+    index_tables.rebuild(path)
     catalog = Catalog.open(path)
     readings = EmbeddedProposer(catalog).propose("add a pet to the kennel").readings
     assert readings and readings[0].method.id == "kennel.addPet"

@@ -14,12 +14,12 @@ import pytest
 from mapper.catalog import Catalog
 from mapper.importing import install
 from mapper.importing.google import package_folder
+from mapper.importing.import_report import Report
 from mapper.importing.install import Nothing
-from mapper.importing.model import Report
-from mapper.store import names
+from mapper.store import service_names
 from policies.actions import Call
-from policies.catalog import Risk
 from policies.errors import InvalidInput, Unavailable, Unsupported
+from policies.services import Risk
 from tests.mapper.importing.documents import FULL, READ, discovery, method, write
 
 # What is tested here is the catalog; the search index over it has tests of its own.
@@ -237,10 +237,10 @@ def test_without_a_word_the_highest_stable_one_is_main(
 )
 def test_which_version_is_the_main_one(versions: dict[str, str], preferred: str | None, main: str) -> None:
     about = {
-        name: names.Version(frozenset(methods), None if preferred is None else name == preferred)
+        name: service_names.Version(frozenset(methods), None if preferred is None else name == preferred)
         for name, methods in versions.items()
     }
-    assert "+".join(names.main_versions(about)) == main
+    assert "+".join(service_names.main_versions(about)) == main
 
 
 @pytest.mark.parametrize(
@@ -255,8 +255,8 @@ def test_which_version_is_the_main_one(versions: dict[str, str], preferred: str 
     ],
 )
 def test_what_is_the_main_one_already_stays_that(versions: str, kept: str, main: str) -> None:
-    about = {version: names.Version(frozenset(version)) for version in versions.split()}
-    assert "+".join(names.main_versions(about, (kept,))) == main
+    about = {version: service_names.Version(frozenset(version)) for version in versions.split()}
+    assert "+".join(service_names.main_versions(about, (kept,))) == main
 
 
 @pytest.mark.promise(12)

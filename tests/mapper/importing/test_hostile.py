@@ -19,7 +19,7 @@ from mapper.catalog import Catalog
 from mapper.importing import install
 from mapper.importing.files import import_functions, import_openapi
 from mapper.importing.install import Nothing
-from mapper.linting import lint
+from mapper.lint import lint
 from policies.actions import Call
 from policies.errors import GoexError
 from tests.mapper.importing.openapi_documents import PETS, TOOLS, document, sending

@@ -11,18 +11,18 @@ import pytest
 
 from mapper.catalog import Catalog
 from mapper.embedded import EmbeddedProposer
-from mapper.importing import apart, install, openapi, pointers
-from mapper.importing.apart import Apart
+from mapper.importing import install, openapi, pointers, reader_process
+from mapper.importing.document_files import Source
 from mapper.importing.files import import_openapi
+from mapper.importing.import_report import BadPart
 from mapper.importing.install import Nothing, remove
-from mapper.importing.model import BadPart
 from mapper.importing.pointers import TooMuch
-from mapper.importing.sources import Source
-from mapper.linting import lint
-from mapper.searching import search
+from mapper.importing.reader_process import Apart
+from mapper.lint import lint
+from mapper.method_search import search
 from mapper.store.blobs import pack
+from mapper.store.catalog_writer import Writer
 from mapper.store.database import ServiceUnreadable
-from mapper.store.writing import Writer
 from policies.errors import InvalidInput
 from tests.mapper.importing.openapi_documents import document, sending
 from tests.mapper.test_store import document as stored
@@ -173,7 +173,7 @@ def test_work_that_multiplies_is_counted(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.promise(12)
 def test_a_document_that_doesnt_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_index: None) -> None:
     """The reader's process is stopped, so that it can't answer: it is killed, and the import says so."""
-    monkeypatch.setattr(apart, "SECONDS", 0.0001)
+    monkeypatch.setattr(reader_process, "SECONDS", 0.0001)
     with pytest.raises(Nothing) as caught:
         put(tmp_path, sending(TEXT))
     assert "seconds to read" in caught.value.details[0]

@@ -11,9 +11,9 @@ import pytest
 
 from mapper.catalog import Catalog
 from mapper.importing.files import import_openapi
-from mapper.importing.model import Report
-from policies.catalog import OAuth
+from mapper.importing.import_report import Report
 from policies.errors import Unavailable
+from policies.services import OAuth
 
 CODE = {
     "authorizationUrl": "https://login.example.org/authorize",

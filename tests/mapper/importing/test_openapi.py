@@ -12,13 +12,13 @@ import yaml
 from mapper.catalog import Catalog
 from mapper.importing import install
 from mapper.importing.files import import_openapi
+from mapper.importing.import_report import Report
 from mapper.importing.install import Nothing
-from mapper.importing.model import Report
-from mapper.linting import lint
-from mapper.scopes import least_scopes
+from mapper.least_scopes import least_scopes
+from mapper.lint import lint
 from policies.actions import Call
-from policies.catalog import Method, Risk
 from policies.errors import Conflict, GoexError, InvalidInput, Unsupported
+from policies.services import Method, Risk
 from tests.mapper.importing.openapi_documents import PETS, document, sending
 
 TEXT = {"type": "string"}

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mapper.importing.risks import risk_of, words
-from policies.catalog import Risk
+from policies.services import Risk
 
 TABLE = [
     # Reads, and questions that are posted.

@@ -12,7 +12,7 @@ from mapper.catalog import Catalog
 from mapper.importing import install
 from mapper.importing.files import import_openapi
 from mapper.importing.safe_methods import change_in
-from policies.catalog import Risk
+from policies.services import Risk
 from tests.mapper.importing.openapi_documents import document
 
 CHANGES: list[tuple[str, str, str, dict[str, Any], Risk]] = [

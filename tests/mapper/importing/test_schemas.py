@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mapper.importing.model import BadPart
-from mapper.importing.schemas import bounded, converted
-from mapper.schemas import problem
+from mapper.importing.google_schemas import bounded, converted
+from mapper.importing.import_report import BadPart
+from mapper.json_schema import problem
 
 NAMES: dict[str, Any] = {"Thing": {}, "Other": {}}
 

@@ -6,7 +6,7 @@ import pytest
 
 from mapper.ranking.companions import MOST, NONE, accompanied, companions
 from mapper.ranking.index import Index
-from mapper.ranking.sources import Ranked
+from mapper.ranking.method_documents import Ranked
 from tests.google import indexed
 
 

@@ -17,18 +17,18 @@ import pytest
 
 from mapper.catalog import Catalog
 from mapper.evaluation import retrieval
-from mapper.ranking import tables
+from mapper.ranking import index_tables
 from mapper.ranking.index import Index
 from mapper.ranking.lexicon import pattern
-from mapper.ranking.sources import Sources, gather
-from mapper.store.reading import Store
+from mapper.ranking.method_documents import Sources, gather
+from mapper.store.catalog_reader import Store
 from tests.google import google_catalog, indexed
 
 __all__ = ["google_catalog"]
 
 INTENTS = Path(__file__).with_name("intents.txt")
 DEV = Path(__file__).parents[4] / "shared/data/scopes/scope_dev.jsonl"
-LEXICON = Path(tables.__file__).parents[1] / "lexicon"
+LEXICON = Path(index_tables.__file__).parents[1] / "lexicon"
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_it_costs_no_more_than_the_catalog_grows(google_catalog: Catalog) -> Non
     for part in (0.06, 1.0):
         made = _part(whole, part)
         db = sqlite3.connect(":memory:", isolation_level=None)
-        tables.write(db, tables.Made.of(made), "")
+        index_tables.write(db, index_tables.Made.of(made), "")
         one = Index(db)
         began = time.process_time()
         for text in texts:

@@ -13,7 +13,7 @@ import pytest
 
 from mapper.catalog import Catalog
 from mapper.importing import install
-from mapper.ranking import features, tables
+from mapper.ranking import features, index_tables
 from mapper.ranking.features import Evidence
 from mapper.ranking.index import Hit, Index, interleaved
 from tests.mapper.importing.documents import things
@@ -158,7 +158,7 @@ def test_a_stale_index_is_made_anew(tmp_path: Path) -> None:
 
     tmp_path.chmod(0o700)
     open_writing(path).close()
-    tables.rebuild(path)
+    index_tables.rebuild(path)
     Index.open(path)
     with sqlite3.connect(path) as db:
         db.execute("UPDATE rank_meta SET value = 'older' WHERE key = 'stamp'")
@@ -172,13 +172,13 @@ def test_an_index_that_is_up_to_date_is_left_alone(tmp_path: Path, monkeypatch: 
 
     tmp_path.chmod(0o700)
     open_writing(path).close()
-    tables.rebuild(path)
+    index_tables.rebuild(path)
     before = path.stat().st_mtime_ns
 
     def never(*_: object) -> None:
         raise AssertionError("it was made anew")
 
-    monkeypatch.setattr(tables, "rebuild", never)
+    monkeypatch.setattr(index_tables, "rebuild", never)
     Index.open(path)
     assert path.stat().st_mtime_ns == before
 
@@ -191,16 +191,16 @@ def test_an_import_and_a_removal_make_it_so_that_whoever_opens_it_needs_not(
     path, documents = tmp_path / "catalog.db", tmp_path / "documents"
     things(documents)
     install.import_google(path, documents)
-    rebuild = tables.rebuild
+    rebuild = index_tables.rebuild
 
     def never(*_: object) -> None:
         raise AssertionError("it was made anew")
 
-    monkeypatch.setattr(tables, "rebuild", never)
+    monkeypatch.setattr(index_tables, "rebuild", never)
     assert any(hit.service == "things" for hit in Index.open(path).search("create a thing of things"))
-    monkeypatch.setattr(tables, "rebuild", rebuild)
+    monkeypatch.setattr(index_tables, "rebuild", rebuild)
     install.remove(path, "things")
-    monkeypatch.setattr(tables, "rebuild", never)
+    monkeypatch.setattr(index_tables, "rebuild", never)
     assert not any(hit.service == "things" for hit in Index.open(path).search("create a thing of things"))
 
 
@@ -210,7 +210,7 @@ def test_progress_is_told(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     open_writing(tmp_path / "catalog.db").close()
     told: list[tuple[int, int, str]] = []
-    tables.rebuild(tmp_path / "catalog.db", lambda *step: told.append(step))
+    index_tables.rebuild(tmp_path / "catalog.db", lambda *step: told.append(step))
     assert [step[0] for step in told] == [0, 1, 2, 3] and all(step[1] == 3 for step in told)
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from mapper.catalog import Catalog
 from mapper.embedded import EmbeddedProposer
-from mapper.ranking import refusals
+from mapper.ranking import refusal_model
 from mapper.ranking.index import Index
 from mapper.ranking.postings import SCALE, Counts, Matrix, Vocabulary
-from mapper.ranking.refusals import USUAL, ZERO, Refusals
+from mapper.ranking.refusal_model import USUAL, ZERO, Refusals
 
 Example = tuple[str, int, bool]  # words, family, refused
 
@@ -34,7 +34,7 @@ def learnt(examples: list[Example], families: int = 3) -> tuple[Refusals, Vocabu
         said.add(number, dict.fromkeys(words.split(), 1.0))
     family, refused = (np.array([each[part] for each in examples]) for part in (1, 2))
     plain = np.array([not word.startswith("~") for word in vocabulary.numbers])
-    return refusals.fitted(said.matrix(), family, refused, families, plain), vocabulary
+    return refusal_model.fitted(said.matrix(), family, refused, families, plain), vocabulary
 
 
 def odds(found: tuple[Refusals, Vocabulary], words: str, family: int) -> float:
@@ -94,7 +94,7 @@ def test_weights_are_bytes_and_the_same_each_time() -> None:
 def test_the_slope_is_that_of_the_loss() -> None:
     rows, columns = np.array([0, 0, 1, 2]), np.array([0, 1, 1, 0])
     refused = np.array([True, False, True])
-    loss: Any = refusals._loss(rows, columns, np.array([1.0, 0.5, 2.0, 0.7]), refused, np.array([1.0, 3.0, 0.5]))
+    loss: Any = refusal_model._loss(rows, columns, np.array([1.0, 0.5, 2.0, 0.7]), refused, np.array([1.0, 3.0, 0.5]))
     at = np.array([0.3, -0.2, 0.1])
     _, slope = loss(at)
     for number in range(3):
@@ -104,14 +104,14 @@ def test_the_slope_is_that_of_the_loss() -> None:
 
 def test_it_goes_down_to_where_nothing_is_to_be_gained() -> None:
     rows = np.arange(6)
-    loss: Any = refusals._loss(rows, rows % 2, np.ones(6), rows % 2 == 0, np.ones(6))
-    found = refusals._descended(loss, 3)
+    loss: Any = refusal_model._loss(rows, rows % 2, np.ones(6), rows % 2 == 0, np.ones(6))
+    found = refusal_model._descended(loss, 3)
     assert np.abs(loss(found)[1]).max() < 1e-2 and found[0] > 0 > found[1]
 
 
 def test_no_example_is_needed() -> None:
     none: Any = np.zeros(0, np.int64)
-    made = refusals.fitted(Matrix(none, none, none, 0), none, none.astype(bool), 2, none.astype(bool))
+    made = refusal_model.fitted(Matrix(none, none, none, 0), none, none.astype(bool), 2, none.astype(bool))
     assert made.families.tolist() == [USUAL] * 2
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from mapper.ranking.text import (
+from mapper.ranking.terms import (
     MOST_CHARACTERS,
     MOST_TERMS,
     document_terms,

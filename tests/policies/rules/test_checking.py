@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from mapper.catalog import Catalog
-from policies.catalog import Method, Risk, Scope, Service
 from policies.rules.book import default_text
-from policies.rules.checking import check
 from policies.rules.drafts import changes, read_folder
+from policies.rules.rule_errors import check
 from policies.rules.source import read
+from policies.services import Method, Risk, Scope, Service
 from tests.policies.rules.table import FOLDER
 
 CATALOG = Catalog.bundled()

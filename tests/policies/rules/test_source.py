@@ -100,7 +100,7 @@ def test_deep_and_long_rules_never_end_the_process(name: str) -> None:
 import asyncio
 from mapper.catalog import Catalog
 from policies.rules.book import RuleBook
-from policies.rules.checking import check
+from policies.rules.rule_errors import check
 from policies.rules.cases import read
 from policies.rules.source import BadRule
 from policies.decisions import decide

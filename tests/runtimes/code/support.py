@@ -10,7 +10,7 @@ from policies.actions import Code, Plan
 from policies.jsonvalue import JsonObject
 from policies.reversions import ReversionSet
 from runtimes.base import Context, Records
-from runtimes.code.assessing import accounts_of, assess_code, look
+from runtimes.code.plans import accounts_of, assess_code, look
 from runtimes.sandbox.contract import Profile
 from tests.runtimes.rest.support import account
 

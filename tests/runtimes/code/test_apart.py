@@ -8,12 +8,12 @@ import pytest
 
 from policies.accounts import Account
 from policies.actions import Plan
-from runtimes.code.rules import permits_of
+from runtimes.code.permit_json import permits_of
 from runtimes.gateway.admission import Admission, AskedHead, Ready
 from runtimes.gateway.head import parse_head
-from runtimes.gateway.passing import RulePolicy
 from runtimes.gateway.plan import GatewayPlan
 from runtimes.gateway.policy import No
+from runtimes.gateway.rule_match import RulePolicy
 from tests.runtimes.code.support import DRIVE, GITHUB, SLACK, plan
 
 MARK = "xx-goex-mark-abcdefghijklmnopqrstuv"

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from goex.engine.giving import Choice, Yes, bindable, freeable, made, own
+from goex.engine.grant_issue import Choice, Yes, bindable, freeable, made, own
 from goex.journal.actions import ActionRow
 from goex.journal.states import State
 from mapper.catalog import Catalog
+from policies.action_json import action_from_json, plan_from_json, plan_to_json
 from policies.actions import Plan, UndoClass
-from policies.catalog import Risk
-from policies.codec import action_from_json, plan_from_json, plan_to_json
 from policies.digest import digest
 from policies.errors import Unsupported
 from policies.grants import Grant
 from policies.limits import Confinement, unproven
 from policies.rules.facts import Situation, questions
+from policies.services import Risk
 from tests.runtimes.code.support import CATALOG, DRIVE, PROFILE, SECOND, SLACK, code, plan
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)

@@ -13,18 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mapper.catalog import Catalog
-from mapper.code.finding import ANY, FoundCall
+from mapper.code.method_finder import ANY, FoundCall
 from policies.actions import ANY_VALUE, OTHER_ARGUMENTS, UndoClass
 from policies.errors import InvalidInput
 from policies.jsonvalue import canonical
 from runtimes.code import permits as permits_module
+from runtimes.code.permit_json import permits_of, rule_from_json, rule_to_json
 from runtimes.code.permits import MOST_VALUES, Permit, callable_, form_of, permits, template
 from runtimes.code.record import arguments_of
-from runtimes.code.rules import permits_of, rule_from_json, rule_to_json
 from runtimes.code.run import placeholder
 from runtimes.gateway.codec import plan_from_json, plan_to_json
-from runtimes.gateway.opening_rules import check_rules
 from runtimes.gateway.plan import GatewayPlan, Passed, Slot
+from runtimes.gateway.rules_check import check_rules
 from tests.runtimes.code.support import CATALOG, DRIVE, GITHUB, SECOND, SLACK, plan, rules
 from tests.runtimes.rest.support import account
 from vault.lease import Lease

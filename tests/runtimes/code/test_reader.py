@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mapper.code.reading import read
+from mapper.code.languages import read
 from mapper.code.seen_json import BadReading, from_json, to_json
-from mapper.code.sending import Seen
+from mapper.code.sent_requests import Seen
 from policies.errors import InvalidInput
 from runtimes.code.reader import LITTLE, Reader
 

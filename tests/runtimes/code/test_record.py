@@ -13,10 +13,10 @@ from policies.actions import UndoClass
 from policies.errors import Unsupported
 from policies.reversions import NoReversions
 from runtimes.code import record
+from runtimes.code.permit_json import permits_of
 from runtimes.code.record import Sent, arguments_of
 from runtimes.code.refused import MOST, Refusals, method_at
-from runtimes.code.rules import permits_of
-from runtimes.code.taking_back import reversed_
+from runtimes.code.undo import reversed_
 from runtimes.gateway.plan import Exchange, Passed, Refusal
 from tests.runtimes.code.support import CATALOG, DRIVE, GITHUB, SLACK, context, plan
 from tests.runtimes.rest.support import DiskRecords

@@ -23,7 +23,7 @@ import pytest
 
 from policies.actions import Plan, Revert
 from policies.errors import GoexError
-from runtimes.files import notes
+from runtimes.files import records
 from runtimes.files.runtime import FilesRuntime
 from tests.fakes.unsafe_no_sandbox import UnsafeNoSandbox
 from tests.runtimes.files.desk import DiskRecords, context, runtime
@@ -257,7 +257,7 @@ def test_killed_while_it_is_taken_back(scenes: Callable[[int], Scene], verb: str
         scene, after = ready(number)
         goals = {"undo": scene.before, "redo": after}
         assert in_child(scene.revert(verb), scene.state, point) == -1
-        begun = notes.read_state(scene.context.records).at == "between"
+        begun = records.read_state(scene.context.records).at == "between"
         if begun or photo(scene.folder) != goals[verb]:
             # It is finished, or turned round half way.
             then = other if begun and number % 3 == 0 else verb
@@ -313,7 +313,7 @@ def test_a_disk_that_fails_to_sync_loses_nothing(
                 settled = asyncio.run(new_runtime(scene.state).settle(scene.plan, scene.context))
                 assert settled.outcome is not None, settled.evidence
                 assert settled.outcome.touched == (photo(scene.folder) != scene.before)
-            if photo(scene.folder) != scene.before or notes.read_state(scene.context.records).at == "between":
+            if photo(scene.folder) != scene.before or records.read_state(scene.context.records).at == "between":
                 scene.run(scene.revert("undo"))
             assert photo(scene.folder) == scene.before
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from policies.actions import Files, UndoClass
-from policies.catalog import Risk
 from policies.errors import Conflict, InvalidInput, Unavailable
-from runtimes.files.running import SAME_FOLDER
+from policies.services import Risk
+from runtimes.files.run import SAME_FOLDER
 from runtimes.files.tree import Bounds, TooLarge
 from runtimes.sandbox.contract import Job, Profile, Result, SandboxFailed
 from tests.fakes.unsafe_no_sandbox import UnsafeNoSandbox

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from policies.errors import InvalidInput
-from runtimes.files import names as listing
-from runtimes.files.names import names
+from runtimes.files import folder_names as listing
+from runtimes.files.folder_names import names
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from policies.action_json import action_from_json
 from policies.actions import Files, Plan
-from policies.codec import action_from_json
 from policies.errors import Conflict, Unavailable
 from runtimes.base import DryRun
 from runtimes.files import previews

@@ -14,12 +14,12 @@ import pytest
 
 from policies.errors import Conflict, Unavailable
 from runtimes.files import restore as restoring
+from runtimes.files.content_ids import hash_file
 from runtimes.files.handles import Moved, expect, opened_path, remove_tree, set_metadata
-from runtimes.files.naming import hash_file
 from runtimes.files.tree import Bounds, Entry, Manifest, Walk
 from runtimes.sandbox.contract import Job, Profile, Result
 from runtimes.sandbox.docker import DockerSandbox
-from runtimes.sandbox.streams import Output
+from runtimes.sandbox.output_frames import Output
 from tests.fakes.unsafe_no_sandbox import UnsafeNoSandbox
 from tests.runtimes.files.desk import MemoryRecords, Way, runtime
 from tests.runtimes.files.photo import photo

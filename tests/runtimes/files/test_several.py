@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from policies.action_json import action_from_json
 from policies.actions import Files, Plan
-from policies.codec import action_from_json
 from policies.errors import Conflict, InvalidInput, Unavailable
 from policies.limits import Confinement
 from policies.rules.facts import Situation, questions
-from runtimes.files import notes
+from runtimes.files import records
 from runtimes.sandbox.contract import WORK, SandboxFailed
 from tests.fakes.unsafe_no_sandbox import UnsafeNoSandbox
 from tests.runtimes.files.desk import DiskRecords, Way, runtime
@@ -203,14 +203,14 @@ def test_killed_between_the_folders_it_is_finished_by_running_it_again(place: Pa
     goal, at = (before, "before") if verb == "undo" else (after, "after")
     child = os.fork()
     if child == 0:
-        write = notes.write_state
+        write = records.write_state
 
-        def killing(own: Any, noted: notes.State) -> None:
+        def killing(own: Any, noted: records.State) -> None:
             write(own, noted)
             if noted.at == at and own.number == 1:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        notes.write_state = killing  # type: ignore[assignment]
+        records.write_state = killing  # type: ignore[assignment]
         asyncio.run(_again(state, pair, records, found, verb))
         os._exit(0)
     assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
@@ -239,14 +239,14 @@ def test_killed_while_it_is_recorded_all_can_be_taken_back(place: Path, state: P
     before = photos(pair)
     child = os.fork()
     if child == 0:
-        write = notes.write_state
+        write = records.write_state
 
-        def killing(own: Any, noted: notes.State) -> None:
+        def killing(own: Any, noted: records.State) -> None:
             if noted.at == "after" and own.number == number:
                 os.kill(os.getpid(), signal.SIGKILL)
             write(own, noted)
 
-        notes.write_state = killing  # type: ignore[assignment]
+        records.write_state = killing  # type: ignore[assignment]
         asyncio.run(runtime(state).execute(_plan(found), found.context))
         os._exit(0)
     assert os.WIFSIGNALED(os.waitpid(child, 0)[1])

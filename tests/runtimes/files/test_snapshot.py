@@ -11,7 +11,7 @@ import pytest
 
 from policies.errors import Unavailable
 from runtimes.files import manifest as manifests
-from runtimes.files.naming import hash_file, object_id
+from runtimes.files.content_ids import hash_file, object_id
 from runtimes.files.snapshot import Repository
 from runtimes.files.tree import Bounds, Walk
 from tests.runtimes.files.desk import Way, context, runtime

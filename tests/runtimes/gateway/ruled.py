@@ -9,9 +9,9 @@ from typing import Any
 from policies.accounts import Account, Origin
 from runtimes.gateway.admission import Admission, AskedHead, Local, Ready
 from runtimes.gateway.head import parse_head
-from runtimes.gateway.passing import RulePolicy
 from runtimes.gateway.plan import GatewayPlan, Rule, Slot, TokenEndpoint
 from runtimes.gateway.policy import No
+from runtimes.gateway.rule_match import RulePolicy
 from tests.runtimes.gateway.support import lease
 from vault.lease import Lease
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtimes.gateway.flowing import MAX_WAITING, Flow, Flowing, Overlong
 from runtimes.gateway.redact import Redactor
-from runtimes.gateway.sieve import Sieve
+from runtimes.gateway.redaction_prefilter import Sieve
+from runtimes.gateway.stream_redactor import MAX_WAITING, Flow, Flowing, Overlong
 from tests.runtimes.gateway.echoes import ENCODINGS
 
 TOKEN = b"xoxb-2093847561-9f8e7d6c/+AbCdEfGhIjKl"

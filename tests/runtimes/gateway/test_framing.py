@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtimes.gateway.framing import Body, BrokenBody, Chunked, Unpacking
+from runtimes.gateway.http_framing import Body, BrokenBody, Chunked, Unpacking
 
 cuts = st.lists(st.integers(1, 40), max_size=60)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from runtimes.gateway.flowing import Flowing
-from runtimes.gateway.later import Later
+from runtimes.gateway.background import Later
 from runtimes.gateway.server import ActionServer
+from runtimes.gateway.stream_redactor import Flowing
 from tests.runtimes.gateway.ruled import PLAN, leases
 from tests.runtimes.gateway.support import opened
 

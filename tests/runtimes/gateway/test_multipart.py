@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from runtimes.gateway.admission import Admission, Ready
 from runtimes.gateway.multipart import BadParts, Part, PartReader, boundary_of, read_parts, write_parts
-from runtimes.gateway.passing import RulePolicy
 from runtimes.gateway.policy import No
+from runtimes.gateway.rule_match import RulePolicy
 from tests.runtimes.gateway.ruled import MARKS, PLAN, WORK, asked, bearer, judge, rule
 
 W = bearer()

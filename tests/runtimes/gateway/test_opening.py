@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from policies.accounts import Origin
-from policies.catalog import Expect
 from policies.errors import InvalidInput
+from policies.services import Expect
 from runtimes.gateway.codec import (
     exchange_from_json,
     exchange_to_json,
@@ -21,10 +21,10 @@ from runtimes.gateway.codec import (
     plan_to_json,
 )
 from runtimes.gateway.delivery import secrets_of
-from runtimes.gateway.frames import BrokenFrame, encode, read
-from runtimes.gateway.opening import check_opening
 from runtimes.gateway.plan import Exchange, Ref
+from runtimes.gateway.plan_check import check_opening
 from runtimes.gateway.redact import redact
+from runtimes.gateway.rpc_frames import BrokenFrame, encode, read
 from tests.runtimes.gateway.support import SERVICE, account, lease, plan, planned
 from vault.secret import Secret
 

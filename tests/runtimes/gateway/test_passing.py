@@ -13,9 +13,9 @@ from policies.errors import InvalidInput
 from runtimes.gateway.admission import Admission, Local, Ready, dress, refusal_body
 from runtimes.gateway.bodies import same
 from runtimes.gateway.head import BadHead, parse_head
-from runtimes.gateway.passing import MAX_HELD, MAX_INSPECTED, MAX_UNDER_WAY, RulePolicy
 from runtimes.gateway.plan import GatewayPlan, Rule, Slot
 from runtimes.gateway.policy import No
+from runtimes.gateway.rule_match import MAX_HELD, MAX_INSPECTED, MAX_UNDER_WAY, RulePolicy
 from tests.runtimes.gateway.ruled import (
     ACT_TOO,
     AUTH,

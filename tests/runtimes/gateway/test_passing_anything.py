@@ -14,11 +14,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from runtimes.gateway.admission import Admission, Ready, dress
-from runtimes.gateway.asking import OVERRIDE_NAMES
 from runtimes.gateway.head import OVERRIDES, BadHead
-from runtimes.gateway.passing import RulePolicy
 from runtimes.gateway.plan import Rule, Slot
 from runtimes.gateway.policy import No
+from runtimes.gateway.request_headers import OVERRIDE_NAMES
+from runtimes.gateway.rule_match import RulePolicy
 from tests.runtimes.gateway.ruled import MARKS, PLAN, SECRETS, WORK, asked, bearer, leases
 
 GOOD = [

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from policies.accounts import Origin
-from policies.catalog import Expect
+from policies.services import Expect
 from runtimes.gateway.head import Head
 from runtimes.gateway.plan import PlannedRequest, Ref
 from runtimes.gateway.policy import Asked, Composed, No, Policy, readable

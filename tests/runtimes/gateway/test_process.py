@@ -20,7 +20,7 @@ from policies.errors import InvalidInput
 from runtimes.gateway.client import GatewayClient
 from runtimes.gateway.codec import lease_to_json, plan_to_json
 from runtimes.gateway.contract import GatewayFailed
-from runtimes.gateway.frames import encode
+from runtimes.gateway.rpc_frames import encode
 from tests.runtimes.gateway.running import HI, Up, begin, client_fixture, upstream_fixture  # noqa: F401  fixtures
 from tests.runtimes.gateway.support import (
     CANARY,
@@ -217,7 +217,7 @@ async def test_its_own_user_cannot_read_its_memory() -> None:
     script = """
 import ctypes, os, time
 from runtimes.gateway.hardening import harden
-from runtimes.gateway.tls import Authority
+from runtimes.gateway.certificates import Authority
 Authority().context("localhost", [])  # an unprivileged user may not be able to import what this needs
 def child(work):
     ready, tell = os.pipe()
@@ -340,7 +340,7 @@ def test_it_never_loads_what_holds_the_keys() -> None:
     made = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
     loaded = set(made.stdout.split())
     assert {"vault.secret", "vault.lease", "h11"} <= loaded
-    forbidden = {"vault.store", "vault.keys", "vault.sealing", "goex", "docker", "grpc", "sqlalchemy", "keyring"}
+    forbidden = {"vault.store", "vault.keys", "vault.aead", "goex", "docker", "grpc", "sqlalchemy", "keyring"}
     assert not forbidden & loaded
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from policies.accounts import Origin
-from policies.catalog import Expect
+from policies.services import Expect
 from runtimes.gateway.plan import Ref
 from runtimes.gateway.server import MAX_CONNECTIONS, MAX_REFUSALS
 from runtimes.gateway.upstream import BadAnswer, Upstream

@@ -12,7 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtimes.gateway.sockets import CLOSE, MAX_MESSAGE, BrokenSocket, Message, Messages, accepts, closing, written
+from runtimes.gateway.websocket_rules import (
+    CLOSE,
+    MAX_MESSAGE,
+    BrokenSocket,
+    Message,
+    Messages,
+    accepts,
+    closing,
+    written,
+)
 from tests.runtimes.gateway.relaying import MARK, Line, relayed
 from tests.runtimes.gateway.support import CANARY, Box
 from tests.runtimes.gateway.test_relay import ask, read, until

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from policies.accounts import Account
+from policies.action_json import plan_from_json, plan_to_json
 from policies.actions import Mongo, Outcome, Plan, Revert
-from policies.codec import plan_from_json, plan_to_json
 from policies.databases import SERVICE, Address
 from policies.jsonvalue import canonical, parse
 from runtimes.base import Context, Settlement

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from policies.actions import Mongo, Revert, UndoClass
-from policies.catalog import Risk
 from policies.errors import Conflict, InvalidInput, Unsupported
+from policies.services import Risk
 from runtimes.mongo.backend import Collection
 from runtimes.mongo.extjson import decode, exact
 from tests.runtimes.mongo.fake import Server

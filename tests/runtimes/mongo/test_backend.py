@@ -47,7 +47,7 @@ def opened(request: pytest.FixtureRequest) -> Iterator[Callable[[], Backend]]:
             pytest.skip("GOEX_TEST_MONGODB_URI names no replica set")
         yield from real(made)
         return
-    from runtimes.mongo.connecting import connect
+    from runtimes.mongo.connection import connect
 
     account = request.getfixturevalue("nx").account()
 
@@ -65,7 +65,7 @@ def real(made: list[Backend]) -> Iterator[Callable[[], Backend]]:
     from pymongo import MongoClient
 
     from policies.databases import Address
-    from runtimes.mongo.connecting import look
+    from runtimes.mongo.connection import look
     from runtimes.mongo.wire import WireBackend
 
     name = f"test_{secrets.token_hex(4)}"

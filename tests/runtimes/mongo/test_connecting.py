@@ -17,8 +17,8 @@ from pymongo.server_description import ServerDescription
 from policies.accounts import Account
 from policies.databases import Address
 from policies.errors import GoexError, InvalidInput, Unavailable, Unsupported
-from runtimes.mongo import connecting
-from runtimes.mongo.connecting import check_user, connect
+from runtimes.mongo import connection
+from runtimes.mongo.connection import check_user, connect
 from runtimes.sql.contract import Limits
 from tests.runtimes.gateway.authority import TestCA
 from tests.services.nx import Nx, find_binary
@@ -38,7 +38,7 @@ def nx() -> Iterator[Nx]:
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connecting, "_SECONDS", 0.5)
+    monkeypatch.setattr(connection, "_SECONDS", 0.5)
 
 
 def entry(url: str, **changes: Any) -> Account:
@@ -57,7 +57,7 @@ def roles(*named: str, privileges: tuple[dict[str, Any], ...] = ()) -> dict[str,
 
 
 @pytest.mark.promise(71)
-@pytest.mark.parametrize("role", sorted(connecting._TOO_MUCH))
+@pytest.mark.parametrize("role", sorted(connection._TOO_MUCH))
 def test_users_who_may_do_everything_are_refused(role: str) -> None:
     with pytest.raises(Unsupported, match="may do too much") as refused:
         check_user(roles("readWrite", role), SHOP)
@@ -105,7 +105,7 @@ class Answering:
 
 
 def looked(**answers: Any) -> Any:
-    return connecting.look(Answering(**answers), SHOP)  # type: ignore[arg-type]
+    return connection.look(Answering(**answers), SHOP)  # type: ignore[arg-type]
 
 
 def test_what_a_server_says_of_itself() -> None:
@@ -154,7 +154,7 @@ def test_another_kind_of_database_is_said_to_be_one() -> None:
 
 def test_a_server_that_the_set_names_and_the_entry_does_not_is_never_used() -> None:
     address = Address.parse("mongodb://app@one.example.org,two.example.org:27018/shop?replicaSet=rs0")[0]
-    chosen = connecting._only(address)
+    chosen = connection._only(address)
     servers = [
         ServerDescription(("one.example.org", 27017)),
         ServerDescription(("two.example.org", 27017)),

@@ -9,7 +9,7 @@ from pymongo import errors
 
 from policies.errors import Conflict, GoexError, InvalidInput, Unavailable, Unsupported
 from runtimes.mongo.backend import CommitUnknown, Duplicate, Transient, Vanished
-from runtimes.mongo.failing import commit_failed, translated
+from runtimes.mongo.errors import commit_failed, translated
 from runtimes.mongo.wire import _refusal
 
 SAID = "E11000 duplicate key error collection: shop.people index: mail_1 dup key: { mail: 'hunter2@example.org' }"

@@ -13,9 +13,9 @@ from pymongo import monitoring
 
 from policies.actions import UndoClass
 from policies.errors import Conflict, Unavailable
-from runtimes.mongo import connecting
+from runtimes.mongo import connection
 from runtimes.mongo.backend import Backend
-from runtimes.mongo.connecting import connect
+from runtimes.mongo.connection import connect
 from runtimes.mongo.extjson import decode, encode
 from runtimes.mongo.wire import WireBackend
 from runtimes.sql.contract import Doubtful, Limits
@@ -187,7 +187,7 @@ def test_what_a_transaction_says_on_the_wire(nx: Nx, name: str) -> None:
 
 @pytest.mark.parametrize("at", ["put db.step0", "put db.step0.0", "put db.step2", "put db.docs"])
 async def test_the_server_is_killed_in_the_middle(name: str, at: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connecting, "_SECONDS", 0.5)
+    monkeypatch.setattr(connection, "_SECONDS", 0.5)
     if find_binary() is None:
         pytest.skip("nx-27017 isn't installed")
     with Nx() as server:

@@ -25,13 +25,13 @@ from policies.errors import Conflict, Unsupported
 from policies.reversions import Result, Standing, Use
 from runtimes.gateway.client import GatewayClient
 from runtimes.gateway.plan import Exchange
-from runtimes.gateway.values import Answers, judge
-from runtimes.rest.answers import Answer, Ledger
-from runtimes.rest.assessing import assess_calls
-from runtimes.rest.binding import literal
-from runtimes.rest.reverting import planned_steps, undo_steps
+from runtimes.gateway.response_values import Answers, judge
+from runtimes.rest.bind import literal
+from runtimes.rest.plans import assess_calls
+from runtimes.rest.records import Answer, Ledger
 from runtimes.rest.runtime import RestRuntime
 from runtimes.rest.steps import Step
+from runtimes.rest.undo import planned_steps, undo_steps
 from runtimes.sandbox.contract import Limits, Profile
 from runtimes.sandbox.docker import DockerSandbox
 from tests.mapper.importing.undo_specs import document

@@ -13,10 +13,10 @@ from mapper.catalog import Catalog
 from mapper.importing.files import import_openapi
 from policies.actions import Plan
 from runtimes.base import Footprint
-from runtimes.rest.answers import Answer, Ledger
-from runtimes.rest.assessing import assess_calls
 from runtimes.rest.footprint import _above, footprint
-from runtimes.rest.reverting import planned_steps
+from runtimes.rest.plans import assess_calls
+from runtimes.rest.records import Answer, Ledger
+from runtimes.rest.undo import planned_steps
 from runtimes.sandbox.contract import Profile
 from tests.mapper.importing.undo_specs import document
 from tests.runtimes.rest.support import Bench, account, calls

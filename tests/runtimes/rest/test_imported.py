@@ -18,20 +18,20 @@ from hypothesis import strategies as st
 
 from mapper.catalog import Catalog
 from mapper.importing.install import import_google
+from policies.action_json import plan_from_json, plan_to_json
 from policies.actions import ApiCalls, Plan, UndoClass
-from policies.catalog import Method, Risk
-from policies.codec import plan_from_json, plan_to_json
 from policies.decisions import Allow, Ask, Request, decide
 from policies.digest import digest
 from policies.errors import InvalidInput, Unsupported
 from policies.grants import Grant, Width
 from policies.jsonvalue import canonical
 from policies.rules.book import default_book
+from policies.services import Method, Risk
 from runtimes.gateway.client import GatewayClient
 from runtimes.gateway.plan import PlannedRequest, Ref
 from runtimes.gateway.urls import decode_path, encode_path
-from runtimes.rest.assessing import assess_calls
-from runtimes.rest.planning import plan_calls
+from runtimes.rest.planner import plan_calls
+from runtimes.rest.plans import assess_calls
 from runtimes.rest.requests import step_for
 from runtimes.rest.runtime import RestRuntime
 from runtimes.sandbox.contract import Limits, Profile

@@ -9,7 +9,7 @@ import pytest
 
 from mapper.catalog import Catalog
 from policies.accounts import Account, Origin
-from policies.catalog import Placement
+from policies.services import Placement
 from runtimes.rest.requests import placement_for
 
 BEARER, BASIC = Placement(), Placement(format="Basic {secret}")

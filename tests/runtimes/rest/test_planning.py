@@ -12,21 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mapper.catalog import Catalog
+from policies.action_json import plan_from_json, plan_to_json
 from policies.actions import ApiCalls, Plan, Revert, UndoClass
-from policies.codec import plan_from_json, plan_to_json
 from policies.digest import digest
 from policies.errors import InvalidInput
 from policies.jsonvalue import MissingValue, canonical
 from runtimes.gateway.plan import PlannedRequest, Ref
-from runtimes.rest.answers import Answer, Ledger
-from runtimes.rest.assessing import assess_calls, assess_redo
-from runtimes.rest.binding import bind, check_values
-from runtimes.rest.planning import action_key, plan_calls
+from runtimes.rest.bind import bind, check_values
+from runtimes.rest.plan_text import step_lines
+from runtimes.rest.planner import action_key, plan_calls
+from runtimes.rest.plans import assess_calls, assess_redo
+from runtimes.rest.records import Answer, Ledger
+from runtimes.rest.references import with_refs
 from runtimes.rest.requests import check_segment
 from runtimes.rest.run import job_file
 from runtimes.rest.steps import Step
-from runtimes.rest.values import with_refs
-from runtimes.rest.words import step_lines
 from runtimes.sandbox.contract import Profile
 from tests.runtimes.rest.support import Bench, account, calls
 from tests.runtimes.rest.test_hostile import WEIRD

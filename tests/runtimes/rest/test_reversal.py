@@ -6,11 +6,11 @@ from pathlib import Path
 
 from mapper.catalog import Catalog
 from runtimes.gateway.plan import Ref
-from runtimes.rest.answers import Answer, Ledger
-from runtimes.rest.assessing import assess_calls
+from runtimes.rest.plans import assess_calls
+from runtimes.rest.records import Answer, Ledger
+from runtimes.rest.references import refs_in
 from runtimes.rest.reversal import Seen, reversal
-from runtimes.rest.reverting import undo_steps
-from runtimes.rest.values import refs_in
+from runtimes.rest.undo import undo_steps
 from runtimes.sandbox.contract import Profile
 from tests.runtimes.rest.support import Bench, account, calls
 from tests.runtimes.rest.test_derived import Kept, made_catalog

@@ -12,10 +12,10 @@ import pytest
 from policies.actions import Outcome, Plan, Revert
 from policies.errors import ExitStatus, GoexError, Unsupported
 from runtimes.base import Context
-from runtimes.rest.answers import Answer
-from runtimes.rest.reverting import planned_steps
+from runtimes.rest.records import Answer
 from runtimes.rest.runtime import RestRuntime
-from runtimes.rest.settling import Verdict, judge
+from runtimes.rest.settle import Verdict, judge
+from runtimes.rest.undo import planned_steps
 from tests.runtimes.rest.support import Bench, FakeGitHub, FakeSlack, Hit, calls
 
 pytestmark = pytest.mark.docker

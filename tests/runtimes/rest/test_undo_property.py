@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from mapper.catalog import Catalog
 from policies.actions import Plan
 from runtimes.gateway.plan import Exchange
-from runtimes.gateway.values import Answers, judge
-from runtimes.rest.answers import Answer, Ledger
-from runtimes.rest.assessing import assess_calls
-from runtimes.rest.binding import literal
-from runtimes.rest.reverting import planned_steps, undo_steps
+from runtimes.gateway.response_values import Answers, judge
+from runtimes.rest.bind import literal
+from runtimes.rest.plans import assess_calls
+from runtimes.rest.records import Answer, Ledger
 from runtimes.rest.steps import Step
+from runtimes.rest.undo import planned_steps, undo_steps
 from runtimes.sandbox.contract import Profile
 from tests.runtimes.rest.support import Bench, FakeGitHub, Hit, account, calls
 

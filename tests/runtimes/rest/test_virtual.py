@@ -15,16 +15,16 @@ import pytest
 from mapper.catalog import Catalog
 from policies.accounts import Account, Origin
 from policies.actions import ApiCalls, Call, Plan
-from policies.catalog import Method, Risk, Scope, Service
 from policies.decisions import Allow, Decision, Request, decide
 from policies.digest import digest
 from policies.grants import Grant, Width
 from policies.rules.book import default_book
+from policies.services import Method, Risk, Scope, Service
 from runtimes.gateway.head import Head
 from runtimes.gateway.plan import GatewayPlan
 from runtimes.gateway.policy import Asked, Composed, No, Policy
-from runtimes.rest.assessing import assess_calls
-from runtimes.rest.reverting import planned_steps
+from runtimes.rest.plans import assess_calls
+from runtimes.rest.undo import planned_steps
 from runtimes.sandbox.contract import Profile
 from tests.runtimes.rest.support import Bench
 

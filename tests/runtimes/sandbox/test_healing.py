@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from policies.actions import Ended
-from runtimes.sandbox import warm
+from runtimes.sandbox import container_pool
 from runtimes.sandbox.bounds import Bounds
 from runtimes.sandbox.contract import Job, Limits, Profile, SandboxFailed
 from runtimes.sandbox.docker import DockerSandbox
@@ -28,8 +28,8 @@ async def broken(
     sandbox_image: str, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[tuple[PrivateEngine, DockerSandbox]]:
     """An engine that may be broken, and a sandbox on it whose pool tries again soon."""
-    monkeypatch.setattr(warm, "_FIRST_PAUSE", 0.1)
-    monkeypatch.setattr(warm, "_LONGEST_PAUSE", 0.5)
+    monkeypatch.setattr(container_pool, "_FIRST_PAUSE", 0.1)
+    monkeypatch.setattr(container_pool, "_LONGEST_PAUSE", 0.5)
     with tempfile.TemporaryDirectory(prefix="ge", dir="/var/tmp") as outer, PrivateEngine(Path(outer, "d")) as engine:
         engine.give(sandbox_image)
         monkeypatch.setenv("DOCKER_HOST", engine.url)

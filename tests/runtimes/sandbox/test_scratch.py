@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runtimes.sandbox.contract import SandboxFailed
-from runtimes.sandbox.scratch import Scratch
+from runtimes.sandbox.job_files import Scratch
 
 
 def mode(path: Path) -> int:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtimes.sandbox.contract import SandboxFailed
-from runtimes.sandbox.streams import Collector, Frames
+from runtimes.sandbox.output_frames import Collector, Frames
 
 FRAMES = st.lists(st.tuples(st.sampled_from([1, 2]), st.binary(max_size=40)), max_size=12)
 

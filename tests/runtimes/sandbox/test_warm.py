@@ -21,11 +21,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policies.actions import Ended
-from runtimes.sandbox import images, warm
+from runtimes.sandbox import container_pool, images
 from runtimes.sandbox.bounds import Bounds, takes
+from runtimes.sandbox.container_pool import End, Pool, Told, Waiting
 from runtimes.sandbox.contract import Job, Limits, Profile, Result, SandboxFailed
 from runtimes.sandbox.docker import DockerSandbox
-from runtimes.sandbox.warm import End, Pool, Told, Waiting
 
 PROFILE = Profile(limits=Limits(memory=96 * 2**20, pids=32, tmp=16 * 2**20, seconds=8.0, output=20_000))
 
@@ -274,10 +274,10 @@ async def test_folders_on_another_file_system_start_cold(sandbox_image: str, tmp
 async def test_another_folder_or_user_is_never_bound_late(sandbox: DockerSandbox, tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir(mode=0o777)
-    assert not warm.serves(Job(action_id="a", argv=["true"], folder=str(work)), PROFILE)
-    assert not warm.serves(Job(action_id="a", argv=["true"], folders={"work": str(work)}), PROFILE)
-    assert not warm.serves(Job(action_id="a", argv=["true"], uid=1000, gid=1000), PROFILE)
-    assert not warm.serves(Job(action_id="a", argv=["true"]), Profile(runtime="runsc"))
+    assert not container_pool.serves(Job(action_id="a", argv=["true"], folder=str(work)), PROFILE)
+    assert not container_pool.serves(Job(action_id="a", argv=["true"], folders={"work": str(work)}), PROFILE)
+    assert not container_pool.serves(Job(action_id="a", argv=["true"], uid=1000, gid=1000), PROFILE)
+    assert not container_pool.serves(Job(action_id="a", argv=["true"]), Profile(runtime="runsc"))
     await ready(sandbox)
     await sandbox.run(Job(action_id="a", argv=["true"], folder=str(work)), PROFILE)
     assert sandbox.waiting(PROFILE) == 1
@@ -290,12 +290,12 @@ async def test_whose_it_is_is_noted_before_anything_of_the_action_is_in_it(
 ) -> None:
     waiting, state = tmp_path / "waiting", f"warm-{os.getpid()}-{tmp_path.name}"
     await ready(sandbox)
-    assert warm.bound(waiting) == {}
+    assert container_pool.bound(waiting) == {}
     begun = asyncio.Event()
     job = python("import time; print('begun', flush=True); time.sleep(60)")
     running = asyncio.create_task(sandbox.run(job, PROFILE, lambda *_: begun.set()))
     await begun.wait()
-    ((name, owner),) = warm.bound(waiting).items()
+    ((name, owner),) = container_pool.bound(waiting).items()
     assert owner == "a-secret-name"
     later = DockerSandbox(state, scratch_dir=tmp_path / "scratch", waiting_dir=waiting)
     assert await later.reap() == ("a-secret-name",)  # as after a crash: by the note, since it has no label
@@ -314,9 +314,9 @@ async def test_one_that_was_bound_is_never_bound_again(sandbox: DockerSandbox) -
     found = sandbox._pool.take(PROFILE, image)
     assert found is not None
     found.bind(Job(action_id="a-1", argv=["true"], files={"note": b"the first one's"}))
-    with pytest.raises(warm.NotBound):
+    with pytest.raises(container_pool.NotBound):
         found.bind(Job(action_id="a-2", argv=["true"], files={"other": b"the second one's"}))
-    assert [path.name for path in (found.folder / warm.JOB).iterdir()] == ["note"]
+    assert [path.name for path in (found.folder / container_pool.JOB).iterdir()] == ["note"]
     await sandbox._maker.drop(found)
 
 
@@ -326,7 +326,7 @@ async def test_a_burst_is_served_and_nothing_is_left(sandbox: DockerSandbox, tmp
     jobs = [Job(action_id=f"a-{n}", argv=["cat", "/goex/job/note"], files={"note": b"%d" % n}) for n in range(16)]
     results = await asyncio.gather(*(sandbox.run(job, PROFILE) for job in jobs))
     assert [result.stdout for result in results] == [b"%d" % n for n in range(16)]
-    await until(lambda: warm.bound(tmp_path / "waiting") == {})
+    await until(lambda: container_pool.bound(tmp_path / "waiting") == {})
     await sandbox.close()
     with contextlib.closing(docker.from_env()) as client:
         label = f"org.goex.state=warm-{os.getpid()}-{tmp_path.name}"
@@ -348,7 +348,7 @@ async def test_an_action_killed_while_its_container_is_made_never_begins(
     await sandbox.kill("a-2")
     result = await running
     assert (result.ended, result.exit_code, said) == (Ended.KILLED, None, [])
-    assert "a-2" not in warm.bound(tmp_path / "waiting").values()
+    assert "a-2" not in container_pool.bound(tmp_path / "waiting").values()
     await sandbox.kill("a-secret-name")
     await first
 
@@ -362,7 +362,7 @@ async def test_whoever_made_it_is_gone_and_so_is_the_job(sandbox: DockerSandbox,
     found.bind(job := python("import time; time.sleep(60)"))
     client = docker.from_env().api
     found.stream.setblocking(True)
-    found.stream.sendall(warm.message(job, {"PATH": "/usr/bin"}, 60.0))
+    found.stream.sendall(container_pool.message(job, {"PATH": "/usr/bin"}, 60.0))
     assert found.stream.recv(5)[:1] == b"B"
     assert client.inspect_container(found.name)["State"]["Running"]
     found.stream.close()  # as when the daemon is killed
@@ -449,7 +449,7 @@ async def test_what_is_missed_makes_more_wait_up_to_the_most(pool: tuple[Pool, B
 
 
 async def test_after_a_quiet_time_fewer_wait(pool: tuple[Pool, Bench], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warm, "_IDLE", 0.05)
+    monkeypatch.setattr(container_pool, "_IDLE", 0.05)
     waiting, bench = pool
     for _ in range(20):
         waiting.take(PROFILE, None)
@@ -478,7 +478,7 @@ async def test_the_dead_are_replaced(pool: tuple[Pool, Bench]) -> None:
 async def test_an_engine_that_fails_is_tried_again_later_and_the_pool_heals(
     pool: tuple[Pool, Bench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(warm, "_FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(container_pool, "_FIRST_PAUSE", 0.02)
     waiting, bench = pool
     bench.fails = SandboxFailed("Docker isn't there.")
     assert waiting.take(PROFILE, None) is None

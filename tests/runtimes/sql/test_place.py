@@ -8,7 +8,7 @@ from policies.accounts import Account
 from policies.databases import Address
 from policies.errors import InvalidInput, Unsupported
 from runtimes.sql.contract import Place
-from runtimes.sql.place import place_of, reachable
+from runtimes.sql.database_address import place_of, reachable
 
 
 def place(url: str, *, private: bool = False) -> Place:

@@ -8,7 +8,7 @@ import pytest
 from tests.services.oidc import OidcServer, node
 from tests.vault.oauth.support import Hostile
 from tests.vault.support import create
-from vault.oauth.keeper import Keeper
+from vault.oauth.broker import Keeper
 from vault.store import Vault, utc_now
 
 

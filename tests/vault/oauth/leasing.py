@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tests.vault.oauth.support import http, soon
 from tests.vault.support import protector
-from vault.oauth.keeper import Keeper
-from vault.oauth.tokens import TokenSet
+from vault.oauth.broker import Keeper
+from vault.oauth.token_set import TokenSet
 from vault.store import Vault
 
 

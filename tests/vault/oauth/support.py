@@ -19,7 +19,7 @@ from tests.vault.support import account
 from vault.oauth.code import CodeLogin
 from vault.oauth.http import Http
 from vault.oauth.provider import Client, Provider, discover
-from vault.oauth.tokens import TokenSet
+from vault.oauth.token_set import TokenSet
 from vault.secret import Secret
 
 GOEX = Client(client_id="goex")
@@ -210,7 +210,7 @@ def _read(link: socket.socket) -> Visit:
 
 def token_set(hostile: Hostile, **changed: Any) -> TokenSet:
     """A login at the hostile server, as if it had gone well."""
-    from vault.oauth.tokens import Access
+    from vault.oauth.token_set import Access
 
     now = datetime.now(UTC)
     made: dict[str, Any] = {

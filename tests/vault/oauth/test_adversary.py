@@ -38,14 +38,14 @@ from tests.vault.oauth.support import (
 from tests.vault.oauth.test_device import code
 from tests.vault.support import protector
 from vault.errors import NoAccount, RecordReplaced
-from vault.oauth import deposits, grants
-from vault.oauth.answers import ACCESS_TOKEN_TYPE
+from vault.oauth import deposits, token_requests
+from vault.oauth.broker import Keeper
 from vault.oauth.code import CodeLogin
 from vault.oauth.device import DeviceLogin
 from vault.oauth.errors import LoginDenied, OAuthError
-from vault.oauth.keeper import Keeper
 from vault.oauth.loopback import Listener, Page
 from vault.oauth.provider import EXCHANGE_GRANT, Client, discover
+from vault.oauth.responses import ACCESS_TOKEN_TYPE
 from vault.secret import Secret
 from vault.store import Vault
 
@@ -70,7 +70,7 @@ def test_a_secret_that_comes_back_in_other_clothes_is_not_shown(hostile: Hostile
     made = token_set(hostile, client=Client(client_id="goex", client_secret=Secret(SECRET)))
     hostile.replies["/token"] = answer({"error": "invalid_client", "error_description": f"not {repeated}"}, status=401)
     with pytest.raises(OAuthError) as caught:
-        grants.refresh(made, http())
+        token_requests.refresh(made, http())
     assert repeated not in str(caught.value)
 
 
@@ -155,7 +155,7 @@ def test_scopes_that_a_login_adds_unasked_do_not_count(hostile: Hostile) -> None
     for made in (
         login.wait(5),
         DeviceLogin.begin(hostile.provider(), GOEX, scopes("notes.read"), http()).wait(10),
-        grants.client_credentials(
+        token_requests.client_credentials(
             hostile.provider(), Client(client_id="a", client_secret=Secret("b")), scopes("notes.read"), http()
         ),
     ):

@@ -20,12 +20,12 @@ from joserfc.jwk import RSAKey
 from policies.accounts import Account, Origin
 from policies.errors import GoexError, InvalidInput, Unsupported
 from runtimes.code import credentials, environment
-from runtimes.gateway.tokens import answer_token
+from runtimes.gateway.token_endpoints import answer_token
 from tests.vault.oauth.support import soon
 from vault.credential_file import GOOGLE_TOKENS, CredentialFile, stand_in_key
 from vault.lease import Lease
+from vault.oauth.broker import Keeper
 from vault.oauth.errors import Refused
-from vault.oauth.keeper import Keeper
 from vault.secret import Secret
 from vault.store import Vault
 

@@ -32,13 +32,13 @@ from tests.vault.oauth.support import (
 )
 from vault.errors import VaultUnwritable
 from vault.lease import Lease
-from vault.oauth import grants
+from vault.oauth import token_requests
+from vault.oauth.broker import Keeper
 from vault.oauth.code import CodeLogin
 from vault.oauth.errors import AuthorizationServerBroken, LoginExpired, MixUp, Refused, Unreachable
 from vault.oauth.http import Http
-from vault.oauth.keeper import Keeper
 from vault.oauth.provider import EXCHANGE_GRANT, Client, Provider, discover
-from vault.oauth.tokens import TokenSet
+from vault.oauth.token_set import TokenSet
 from vault.secret import Secret
 from vault.store import Vault
 
@@ -144,7 +144,7 @@ async def test_a_refusal_that_says_nothing_of_the_login_does_not_end_it(
 async def test_an_error_with_a_good_status_is_an_error(hostile: Hostile) -> None:
     hostile.replies["/token"] = answer({**tokens(), "error": "invalid_grant"})
     with pytest.raises(Refused):
-        grants.refresh(token_set(hostile), http())
+        token_requests.refresh(token_set(hostile), http())
 
 
 @pytest.mark.promise(37)
@@ -382,26 +382,26 @@ async def test_a_renewal_for_somebody_else_is_not_taken(hostile: Hostile, live_v
 
 def test_revocation_takes_both_tokens_the_refresh_token_first(hostile: Hostile) -> None:
     hostile.replies["/revoke"] = answer(b"")
-    assert grants.revoke(token_set(hostile), http()).done
+    assert token_requests.revoke(token_set(hostile), http()).done
     assert [each.form["token_type_hint"] for each in hostile.visits] == ["refresh_token", "access_token"]
     assert [each.form["token"] for each in hostile.visits] == [f"{CANARY}-refresh-1", f"{CANARY}-first"]
 
 
 def test_a_server_that_revokes_refresh_tokens_alone_has_done_it(hostile: Hostile) -> None:
     hostile.replies["/revoke"] = [answer(b""), answer({"error": "unsupported_token_type"}, status=400)]
-    assert grants.revoke(token_set(hostile), http()).done
+    assert token_requests.revoke(token_set(hostile), http()).done
 
 
 @pytest.mark.parametrize("reply", [raw(b""), answer(b"", status=503), answer({"error": "invalid_client"}, status=401)])
 def test_what_could_not_be_revoked_is_said(hostile: Hostile, reply: Reply) -> None:
     hostile.replies["/revoke"] = reply
-    said = grants.revoke(token_set(hostile), quick())
+    said = token_requests.revoke(token_set(hostile), quick())
     assert not said.done and said.why and "provider's own page" in said.next_step
     assert CANARY not in repr(said)
 
 
 def test_a_server_without_revocation_is_said(hostile: Hostile) -> None:
-    said = grants.revoke(token_set(hostile, provider=hostile.provider(revocation_endpoint="")), http())
+    said = token_requests.revoke(token_set(hostile, provider=hostile.provider(revocation_endpoint="")), http())
     assert not said.done and "no way" in said.why
 
 

@@ -16,11 +16,11 @@ from tests.vault.support import account, protector
 from vault.basic import Basic
 from vault.errors import NoAccount, RecordReplaced, VaultSealed
 from vault.lease import Lease
-from vault.oauth import deposits, grants
+from vault.oauth import deposits, token_requests
+from vault.oauth.broker import Keeper
 from vault.oauth.errors import ConsentNeeded, LoginExpired, Unreachable
-from vault.oauth.keeper import Keeper
 from vault.oauth.provider import Client, discover
-from vault.oauth.tokens import TokenSet
+from vault.oauth.token_set import TokenSet
 from vault.secret import Secret
 from vault.store import Vault
 
@@ -76,7 +76,7 @@ async def test_a_lease_is_narrowed_by_a_renewal(server: OidcServer, live_vault: 
     # The login itself is as wide as before, and what it renews with is whole (RFC 6749 section 6).
     after = kept(live_vault)
     assert after.granted == tokens.granted and after.access.scopes == scopes(ALL)
-    assert grants.refresh(after, http()).access.scopes == scopes(ALL)
+    assert token_requests.refresh(after, http()).access.scopes == scopes(ALL)
 
 
 async def test_a_narrowed_token_is_used_again(server: OidcServer, live_vault: Vault, keeper: Keeper) -> None:
@@ -143,7 +143,7 @@ async def test_many_narrow_leases_are_a_flight_for_each_kind(
     assert len(renewals(server, before)) == 5  # one each, and one that looks whether the login was harmed
     for each, wanted in zip(given, kinds * 10, strict=True):
         assert server.me(each.secret.reveal())["scope"] == wanted
-    assert grants.refresh(kept(live_vault), http()).access.scopes == scopes(ALL)
+    assert token_requests.refresh(kept(live_vault), http()).access.scopes == scopes(ALL)
 
 
 async def test_whoever_gives_up_waiting_takes_nothing_from_the_others(
@@ -187,7 +187,7 @@ async def test_rotation_is_durable(server: OidcServer, live_vault: Vault, keeper
     after = TokenSet.from_secret(again.open_record("notes", "work").secret)
     assert after.refresh and after.refresh != tokens.refresh and after.pending is None
     assert after.family == tokens.family
-    assert grants.refresh(after, http()).access.scopes == scopes(ALL)
+    assert token_requests.refresh(after, http()).access.scopes == scopes(ALL)
 
 
 async def test_the_use_of_an_old_refresh_token_ends_the_login(
@@ -197,7 +197,7 @@ async def test_the_use_of_an_old_refresh_token_ends_the_login(
     keep(live_vault, tokens.stale())
     live = await lease(keeper)
     with pytest.raises(GoexError):
-        grants.refresh(tokens, http())  # a thief, or a copy of the vault
+        token_requests.refresh(tokens, http())  # a thief, or a copy of the vault
     assert server.call("GET", "/api/me", live.secret.reveal())[0] == 401
     keeper.distrust("notes", "work")
     with pytest.raises(LoginExpired) as caught:
@@ -235,7 +235,7 @@ async def test_a_narrowed_token_that_the_service_refuses_is_asked_for_anew(
 
 async def test_a_revoked_login_says_what_to_do(server: OidcServer, live_vault: Vault, keeper: Keeper) -> None:
     tokens = connect(live_vault, log_in(server, ALL, login="hal"))
-    assert grants.revoke(tokens, http()).done
+    assert token_requests.revoke(tokens, http()).done
     assert server.call("GET", "/api/me", tokens.access.token.reveal())[0] == 401
     keeper.distrust("notes", "work")
     with pytest.raises(LoginExpired, match="Log in again"):
@@ -284,7 +284,7 @@ async def test_a_token_that_cannot_be_renewed_serves_to_its_end(
 async def test_a_service_logs_in_by_itself(server: OidcServer, live_vault: Vault, keeper: Keeper) -> None:
     client = Client(client_id="service", client_secret=Secret(SERVICE_SECRET), auth_method="client_secret_post")
     provider = discover(server.issuer, http())
-    tokens = connect(live_vault, grants.client_credentials(provider, client, scopes(ALL), http()))
+    tokens = connect(live_vault, token_requests.client_credentials(provider, client, scopes(ALL), http()))
     assert not tokens.refresh and tokens.renews
     given = await lease(keeper, "notes.read")
     assert given.narrowed == "token" and server.me(given.secret.reveal())["scope"] == "notes.read"

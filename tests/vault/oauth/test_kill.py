@@ -16,9 +16,9 @@ import pytest
 
 from tests.vault.oauth.support import Hostile, Visit, answer, http, oauth_account, soon, token_set, tokens
 from tests.vault.support import create, protector
+from vault.oauth.broker import Keeper
 from vault.oauth.errors import LoginExpired
-from vault.oauth.keeper import Keeper
-from vault.oauth.tokens import TokenSet
+from vault.oauth.token_set import TokenSet
 from vault.store import Vault, utc_now
 
 ROOT = Path(__file__).resolve().parents[3]

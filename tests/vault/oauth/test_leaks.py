@@ -34,13 +34,13 @@ from tests.vault.oauth.support import (
 )
 from tests.vault.oauth.test_faults import GARBAGE
 from vault.lease import Lease
-from vault.oauth import grants
+from vault.oauth import token_requests
+from vault.oauth.broker import Keeper
 from vault.oauth.code import CodeLogin
 from vault.oauth.device import DeviceLogin
 from vault.oauth.errors import OAuthError
-from vault.oauth.keeper import Keeper
 from vault.oauth.provider import EXCHANGE_GRANT, Client, discover
-from vault.oauth.tokens import TokenSet
+from vault.oauth.token_set import TokenSet
 from vault.secret import Secret
 from vault.store import Vault
 
@@ -91,14 +91,14 @@ async def test_errors_show_nothing(
     hides(shown(caught.value), CANARY)
     narrow = replace(made, provider=replace(made.provider, grant_types=(EXCHANGE_GRANT,)))
     for work in (
-        lambda: grants.refresh(made, http(seconds=1)),
-        lambda: grants.exchange(narrow, http(seconds=1), scopes("notes.read")),
-        lambda: grants.client_credentials(made.provider, client, scopes("notes.read"), http(seconds=1)),
+        lambda: token_requests.refresh(made, http(seconds=1)),
+        lambda: token_requests.exchange(narrow, http(seconds=1), scopes("notes.read")),
+        lambda: token_requests.client_credentials(made.provider, client, scopes("notes.read"), http(seconds=1)),
     ):
         with pytest.raises(Exception) as caught:
             work()
         hides(shown(caught.value), CANARY)
-    hides(repr(grants.revoke(made, http(seconds=1))), CANARY)
+    hides(repr(token_requests.revoke(made, http(seconds=1))), CANARY)
     hides(everything_logged.text, CANARY)
 
 
@@ -127,11 +127,11 @@ def test_what_a_server_repeats_is_not_shown(hostile: Hostile, cut: slice) -> Non
             hostile.replies["/token"] = answer(said, status=400)
             hostile.replies["/revoke"] = answer(said, status=400)
             with pytest.raises(OAuthError) as caught:
-                grants.refresh(made, http())
-            hides(shown(caught.value) + repr(grants.revoke(made, http())), secret[cut])
+                token_requests.refresh(made, http())
+            hides(shown(caught.value) + repr(token_requests.revoke(made, http())), secret[cut])
     hostile.replies["/token"] = answer(tokens(token_type=f"{CANARY}-access"))
     with pytest.raises(Unsupported) as other:
-        grants.refresh(made, http())
+        token_requests.refresh(made, http())
     hides(shown(other.value), CANARY)
     login = CodeLogin.begin(hostile.provider(), GOEX, scopes("notes.read"), http(seconds=1))
     login.paste(f"{login.redirect_uri}?error=no&error_description={login._state}&state={login._state}")
@@ -217,7 +217,7 @@ def test_what_is_loaded_late_is_not_loaded_before() -> None:
     import sys
 
     code = (
-        "import sys, vault.oauth.keeper, vault.oauth.grants, vault.oauth.provider, vault.oauth.tokens;"
+        "import sys, vault.oauth.broker, vault.oauth.token_requests, vault.oauth.provider, vault.oauth.token_set;"
         "print([name for name in ('requests', 'authlib', 'joserfc', 'urllib3') if name in sys.modules])"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)

@@ -12,7 +12,7 @@ import pytest
 from textual import events
 from textual.widgets import Button
 
-from goex.cli.screen.views import Text
+from goex.cli.screen.widgets import Text
 from goex.rpc import goex_pb2 as pb
 from tests.goex.cli.fake import PASSPHRASE, serve
 from tests.goex.cli.screen.support import Daemon, screen

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from policies.errors import GoexError, InvalidInput, Unsupported
 from runtimes.sql.checking.check import check
-from runtimes.sql.checking.comparing import quoted
-from runtimes.sql.checking.reading import MAX_DEPTH, MAX_STATEMENTS, MAX_TEXT
+from runtimes.sql.checking.parse import MAX_DEPTH, MAX_STATEMENTS, MAX_TEXT
+from runtimes.sql.checking.round_trip import quoted
 from runtimes.sql.contract import Column, Dialect, Schema, Statement, Table
 from tests.runtimes.sql.checking import allowed, hostile
 from tests.runtimes.sql.checking.schemas import shop

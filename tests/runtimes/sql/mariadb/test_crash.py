@@ -15,7 +15,7 @@ import pytest
 
 from policies.errors import GoexError
 from runtimes.sql.contract import Doubtful, Job, Policy, Session
-from runtimes.sql.mariadb import words
+from runtimes.sql.mariadb import errors
 from runtimes.sql.mariadb.driver import MariaDbDriver
 from runtimes.sql.mariadb.wire import ServerError, Wire
 from tests.runtimes.sql.mariadb.support import PASSWORD, Base, Notes
@@ -57,7 +57,7 @@ class Point:
         if self.how == "goex":
             raise Killed
         wire.drop()
-        raise ServerError(2013, words.lost())
+        raise ServerError(2013, errors.lost())
 
     def put(self, records: Notes, name: str, data: bytes) -> None:
         struck = self.here()

@@ -14,8 +14,8 @@ from runtimes.sandbox import images
 from runtimes.sandbox.docker import DockerSandbox
 from runtimes.sql.checking.check import check
 from runtimes.sql.contract import Column, Dialect, ForeignKey, Program, Schema, Table
-from runtimes.sql.pairs.judging import judge
-from runtimes.sql.pairs.proving import SEEDS, job, pair_key, prove
+from runtimes.sql.pairs.trial import SEEDS, job, pair_key, prove
+from runtimes.sql.pairs.verdict import judge
 
 P, M, S = Dialect.POSTGRESQL, Dialect.MARIADB, Dialect.SQLITE
 

@@ -153,14 +153,14 @@ def test_a_number_that_somebody_else_got_after_a_crash_isnt_believed(server: Pos
         work = job(on, _SQL)
         on.run(work)
         on.revert(work, "undo")
-        from runtimes.sql.postgres import notes
+        from runtimes.sql.postgres import records
 
-        first = notes.steps(work.records)[0]
+        first = records.steps(work.records)[0]
         with made.connect() as other:
             other.execute("CREATE TABLE elsewhere (id int)")
             xid = int(other.execute("SELECT pg_current_xact_id()::text").fetchone()[0])  # type: ignore[index]
-        work.records.put(notes.STEPS, b"[]")
-        notes.keep_step(work.records, notes.Step("run", xid, "", "before " + first.server))
+        work.records.put(records.STEPS, b"[]")
+        records.keep_step(work.records, records.Step("run", xid, "", "before " + first.server))
         found = on.settle(work)
     assert (found.state, state(made)["public.t"]) == ("nothing", before["public.t"])
 

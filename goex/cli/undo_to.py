@@ -1,0 +1,121 @@
+"""`goex undo --to`, `redo --to`, `commit --to`: back to a point, again from there, or kept for good up to there.
+
+Rules: the whole way is shown before its first step, with what stays and why; each step is an action of its own, which
+is decided on and compared as ever; at the first that fails the rest stays, and it is said what that is. Run again it
+goes on from there.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from goex.cli.output import Output, counted, local, shown, to_json
+from policies.errors import ExitStatus, InvalidInput
+
+if TYPE_CHECKING:
+    from goex.client import Client
+    from goex.rpc import goex_pb2 as pb
+
+_DOES = {"undo": "Taking back", "redo": "Bringing back", "commit": "Keeping for good"}
+_ASKS = {"undo": "Take back", "redo": "Bring back", "commit": "Keep for good"}
+_NOT = {"undo": "Not undone", "redo": "Not redone", "commit": "Not committed"}
+_DONE = {"undo": "taken back", "redo": "brought back", "commit": "kept for good"}
+
+
+def go(client: Client, verb: str, to: str, everyone: bool, agent: str, dry_run: bool, out: Output) -> int:
+    """Show the way and take it. Returns the exit status."""
+    steps = client.way_back(_request(client, verb, to, everyone, agent))
+    able = [step for step in steps if step.can]
+    if out.as_json:
+        out.json({"steps": [to_json(step) for step in steps]})
+    else:
+        _show(out, verb, steps)
+    if dry_run or not able:
+        return int(ExitStatus.OK)
+    if not _meant(verb, len(able), out):
+        out.say("Nothing was done.")
+        return int(ExitStatus.DENIED)
+    if verb == "commit":
+        return _commit(client, able, out)
+    return _each(client, verb, able, out)
+
+
+def _request(client: Client, verb: str, to: str, everyone: bool, agent: str) -> pb.WayBackRequest:
+    """The point: an action, or a moment as a person writes it. Raises InvalidInput."""
+    from goex.cli.history import resolve
+    from goex.cli.times import moment
+    from goex.rpc import goex_pb2 as pb
+
+    made = pb.WayBackRequest(verb=verb, everyone=everyone, agent=agent)
+    try:
+        made.moment = moment(to, datetime.now(UTC)).isoformat()
+    except InvalidInput:  # then it is an action's id, or the beginning of one
+        made.action_id = resolve(client, to)
+        if "-" not in made.action_id:  # every action's id has one
+            raise InvalidInput(
+                f"{to[:60]!r} is neither an action nor a time.",
+                next_step="A time is like 2h, 3d, yesterday or 2026-11-01 09:30; goex log lists the actions.",
+            ) from None
+    return made
+
+
+def _show(out: Output, verb: str, steps: tuple[pb.WayStep, ...]) -> None:
+    if not steps:
+        out.say(f"Nothing there can be {_DONE[verb]}.")
+        return
+    able = sum(step.can for step in steps)
+    out.say(f"{_DOES[verb]} {counted(able, 'action')}, in this order:" if able else "None of these can be taken back:")
+    for step in steps:
+        action = step.action
+        line = f"{local(action.created)}  {action.id}  {action.agent}  {step.what}"
+        if step.can:
+            note = action.undo_class if verb != "commit" else ""
+            out.block(f"{line}{f'  ({note})' if note else ''}", style="")
+            if step.why:
+                out.block(f"also, because {step.why}", indent=6)
+        else:
+            out.block(line, style="red")
+            out.block(f"{_NOT[verb]}: {step.why}", indent=6, style="red")
+
+
+def _meant(verb: str, count: int, out: Output) -> bool:
+    """On a terminal, whether the person wants it. It approves nothing: each step is asked for by itself."""
+    from goex.cli.prompt import Terminal
+
+    terminal = None if out.as_json else Terminal.find()
+    if terminal is None:
+        return True
+    said = terminal.ask(f"{_ASKS[verb]} {counted(count, 'action')} (yes or no) [no]: ")
+    return (said or "no").lower() in ("y", "yes")
+
+
+def _each(client: Client, verb: str, steps: list[pb.WayStep], out: Output) -> int:
+    from goex.cli.follow import exit_code, follow
+    from goex.cli.missing_accounts import offer
+    from goex.rpc import goex_pb2 as pb
+
+    for number, step in enumerate(steps):
+        if not out.as_json:
+            out.say(shown(f"{number + 1} of {len(steps)}: {step.action.id}"), "bold")
+        request = pb.RevertRequest(action_id=step.action.id, verb=verb)
+        ended = follow(client, client.revert(request), out)
+        while offer(client, ended, out):
+            ended = follow(client, client.revert(request), out)
+        code = exit_code(ended)
+        if code:
+            left = [each.action.id for each in steps[number:]]
+            done = f"{number} of {len(steps)} {_DONE[verb]}"
+            out.progress(f"Stopped: {done}, {', '.join(left)} not. Run it again to go on.")
+            return code
+    return int(ExitStatus.OK)
+
+
+def _commit(client: Client, steps: list[pb.WayStep], out: Output) -> int:
+    """One action for all of them: nothing of it depends on what was done before."""
+    from goex.cli.follow import exit_code, follow
+    from goex.rpc import goex_pb2 as pb
+
+    ids = [step.action.id for step in steps]
+    request = pb.RevertRequest(action_id=ids[-1], verb="commit", also=ids[:-1])
+    return exit_code(follow(client, client.revert(request), out))

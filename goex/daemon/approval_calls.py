@@ -1,0 +1,137 @@
+"""The person's calls about what is asked and what was granted: see what waits, decide, see grants, take them back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+from goex.daemon.approval_views import LARGEST_REPLY, grant_view
+from goex.daemon.person_context import DeskCalls
+from goex.daemon.rpc_context import streaming, unary
+from goex.engine.events import Approval
+from goex.engine.grant_issue import Choice, Yes
+from goex.rpc import goex_pb2 as pb
+from policies.display_text import escape, shorten
+from policies.errors import InvalidInput
+
+LONGEST_REASON = 500  # characters
+
+
+class AskingCalls(DeskCalls):
+    """Approvals, decisions and grants."""
+
+    @unary
+    async def Approvals(self, request: pb.ApprovalsRequest, context: Any) -> pb.ApprovalsReply:
+        peer = self._desk.callers.peer(context)
+        remembered = self._desk.presence.holds(peer)
+        approvals = self._desk.engine.core.approvals
+        if request.approval_id:
+            found: tuple[Approval, ...] = (approvals.get(request.approval_id),)
+        else:
+            found = approvals.recent() if request.settled else approvals.pending(twins=request.twins)
+        reply, size = pb.ApprovalsReply(), 0
+        async for made in self._views(found, brief=request.brief):
+            made.presence = made.presence and not remembered  # so that nobody types it where it isn't asked for
+            size += made.ByteSize()
+            if reply.approvals and size > LARGEST_REPLY:
+                break
+            reply.approvals.append(made)
+        reply.left_out = len(found) - len(reply.approvals)
+        return reply
+
+    @streaming
+    async def WatchApprovals(self, request: pb.ApprovalsRequest, context: Any) -> AsyncIterator[pb.Approval]:
+        """What waits, then each that comes or is settled. One that joins identical ones is told as the first of them,
+        and when that one is settled the next of them is told as if it came."""
+        self._desk.callers.peer(context)
+        approvals = self._desk.engine.core.approvals
+        queue = approvals.watch()
+        try:
+            async for made in self._views(approvals.pending(twins=request.twins), brief=request.brief):
+                yield made
+            while True:
+                id = await queue.get()
+                twins = approvals.queue.twins(id)
+                stands = twins[0] if twins and not request.twins else id
+                yield self._desk.actions.approval(stands, brief=request.brief)
+                await asyncio.sleep(0)
+        finally:
+            approvals.unwatch(queue)
+
+    @unary
+    async def Decide(self, request: pb.DecideRequest, context: Any) -> pb.DecideReply:
+        asking = self._desk.engine.asking
+        approval = self._desk.engine.core.approvals.get(request.approval_id)
+        peer = self._desk.callers.peer(context)
+        if not request.approve:
+            reason = _reason(request.reason)
+            done = asking.deny(approval.id, by=peer.describe(), reason=reason, same_as=request.same_as)
+        else:
+            choice = _choice(request.width)
+            if asking.presence_due(approval.id, request.digest, choice):
+                peer = await self._desk.present(context, request.passphrase, "Approving this")
+            lasts = timedelta(seconds=min(request.expires_seconds, _LONGEST_ASKED)) if request.expires_seconds else None
+            yes = Yes(choice=choice, by=peer.describe(), lasts=lasts, bound=tuple(request.bind_arguments))
+            done = asking.approve(approval.id, shown=request.digest, yes=yes)
+        return pb.DecideReply(approval=self._desk.actions.approval(approval.id), settled=done.also)
+
+    @unary
+    async def DenyAll(self, request: pb.DenyAllRequest, context: Any) -> pb.DenyAllReply:
+        peer = self._desk.callers.peer(context)
+        done = self._desk.engine.asking.deny_all(
+            agent=request.agent, session=request.session, by=peer.describe(), reason=_reason(request.reason)
+        )
+        return pb.DenyAllReply(approval_ids=done)
+
+    @unary
+    async def Grants(self, request: pb.GrantsRequest, context: Any) -> pb.GrantsReply:
+        self._desk.callers.peer(context)
+        core = self._desk.engine.core
+        return pb.GrantsReply(grants=[grant_view(core, grant) for grant in core.ledger.grants(everything=request.all)])
+
+    @unary
+    async def Revoke(self, request: pb.RevokeRequest, context: Any) -> pb.RevokeReply:
+        peer = self._desk.callers.peer(context)
+        core = self._desk.engine.core
+        ids = list(request.grant_ids)
+        if request.agent or request.service or request.session:
+            ids += [
+                grant.id
+                for grant in core.ledger.grants()
+                if request.agent in ("", grant.agent)
+                and request.service in ("", grant.service)
+                and request.session in ("", grant.session)
+            ]
+        done = core.ledger.revoke(ids, by=peer.describe())
+        return pb.RevokeReply(grants=[grant_view(core, grant) for grant in done])
+
+    async def _views(self, found: Sequence[Approval], *, brief: bool) -> AsyncIterator[pb.Approval]:
+        """Made one at a time, since a reply may have no room for all, and others want to be answered meanwhile."""
+        actions = self._desk.engine.core.actions
+        for start in range(0, len(found), _AT_ONCE):
+            some = found[start : start + _AT_ONCE]
+            rows = actions.those(approval.action_id for approval in some)
+            for approval in some:
+                yield self._desk.actions.approval_of(approval, rows[approval.action_id], brief=brief)
+                await asyncio.sleep(0)
+
+
+_AT_ONCE = 50  # actions that are read together, each of which may be a megabyte
+_LONGEST_ASKED = 10 * 366 * 86_400  # seconds; more is the same as the longest that a grant may last
+
+
+def _reason(text: str) -> str:
+    """A reason that the agent reads: escaped, and no longer than a reason is."""
+    kept, cut = shorten(escape(text), LONGEST_REASON)
+    return f"{kept}… ({cut} more characters)" if cut else kept
+
+
+def _choice(text: str) -> Choice:
+    try:
+        return Choice(text or "once")
+    except ValueError:
+        raise InvalidInput(
+            f"{text[:40]!r} isn't a width.", next_step="It is once, session, arguments or permanent."
+        ) from None

@@ -1,0 +1,104 @@
+"""What every call of the person has in common: what it works with, and presence.
+
+Rules: whatever lets more happen (approving a write, a standing grant, an agent, an account) needs *presence*: the
+approval passphrase, given with the call or a few minutes ago on the same terminal; or polkit's yes in its stead or
+beside it, as config.toml says. What lets less happen needs none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from goex.daemon.actions_service import ActionsService
+from goex.daemon.custody import Custody
+from goex.daemon.polkit import Polkit
+from goex.daemon.rpc_context import Callers
+from goex.engine.engine import Engine
+from goex.engine.peers import Peer, Presence
+from goex.rpc import goex_pb2 as pb
+from policies.accounts import Account
+from policies.errors import Denied, InvalidInput
+from vault.secret import Secret
+
+
+class PresenceDue(Denied):
+    """The approval passphrase is due, and wasn't given."""
+
+    code = "presence"
+
+
+class SecretDue(InvalidInput):
+    """All of a request that can be checked was checked, and its secret isn't there yet: so nothing is typed in vain.
+    `difference` names where the secret would go."""
+
+    code = "secret"
+
+    def __init__(self, account: Account) -> None:
+        super().__init__(f"The credential for {account.id} is empty.", next_step="Type it, or pipe it to stdin.")
+        self.difference = tuple(str(origin) for origin in account.origins)
+
+
+class PolkitRefused(Denied):
+    """config.toml wants polkit's yes beside the passphrase, and polkit didn't say it."""
+
+    code = "polkit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Daemon:
+    """What the person can do to the daemon as a whole."""
+
+    status: Callable[[], Awaitable[pb.StatusReply]]
+    seal: Callable[[str], Awaitable[None]]  # with who asked for it
+    stop: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What the calls of the person work with."""
+
+    engine: Engine
+    callers: Callers
+    custody: Custody
+    presence: Presence
+    polkit: Polkit
+    actions: ActionsService
+    daemon: Daemon
+    acknowledge: Callable[[], Awaitable[None]]  # waits until what was changed can't be undone by an older file
+
+    async def present(self, context: Any, passphrase: str, what: str) -> Peer:
+        """Raises PresenceDue unless the person showed themselves here, now or lately; first of all what the vault is
+        short of, which no passphrase helps."""
+        peer = self.callers.peer(context)
+        self.custody.require_open()
+        self.callers.sessions.of(peer, "person")
+        if passphrase:
+            await self.custody.prove(Secret(passphrase))
+            await self.confirm(peer, what)
+        elif self.presence.holds(peer):
+            return peer
+        elif self.polkit.mode != "instead" or not await self.polkit.allows(peer):
+            raise PresenceDue(f"{what} needs your approval passphrase.", next_step="Type it when you are asked.")
+        self.presence.remember(peer)
+        return peer
+
+    async def confirm(self, peer: Peer, what: str) -> None:
+        """After a passphrase that was right: raises PolkitRefused where polkit's yes is wanted beside it."""
+        if self.polkit.mode == "also" and not await self.polkit.allows(peer):
+            raise PolkitRefused(
+                f"{what} needs polkit's yes too, and it wasn't given.",
+                next_step="Answer its dialog; see whether it works with: goex doctor",
+            )
+
+
+class DeskCalls:
+    """Calls that work at the desk."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def before_reply(self) -> None:
+        """See `unary`."""
+        await self._desk.acknowledge()

@@ -1,0 +1,125 @@
+"""What opening the vault sets in motion; and opening it at the daemon's start, where nobody types: by the desktop's
+keyring, or a systemd credential.
+
+Rules: files that were put back from a copy are refused before anything is done on their word. What was sealed (by the
+person, by idleness, by a lock) is not opened by the keyring again until the person asks. A credential is different: the
+service manager gave it to this start. What fails is said in the log, and the vault stays sealed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+
+from goex import __version__
+from goex.daemon import rollback
+from goex.daemon.anchor import Anchor, reached
+from goex.daemon.credential import vault_passphrase
+from goex.daemon.custody import Custody
+from goex.engine.engine import Engine
+from goex.engine.grant_store import LedgerAltered
+from goex.engine.recovery import recover
+from goex.engine.reversions import Reversions
+from goex.journal.chain import Journal, JournalBehind
+from policies.errors import GoexError
+from vault.secret import Secret
+
+log = logging.getLogger("goex.daemon")
+
+
+async def open_at_start(custody: Custody, env: Mapping[str, str]) -> None:
+    """Unseal the vault if that can be done. Never raises a GoexError."""
+    if custody.trouble:
+        log.error("the vault can't be used: %s", custody.trouble)
+    if custody.state != "sealed":
+        return
+    try:
+        if custody.keyed_by == "passphrase":
+            passphrase = vault_passphrase(env)
+            if passphrase is not None:
+                await custody.unlock(passphrase)
+                log.info("the vault was opened by the service's credential")
+        elif custody.stays_sealed:
+            log.info("the vault stays sealed until you run goex vault unlock: %s", custody.stays_sealed)
+        else:
+            await custody.unlock(Secret(b""))
+    except GoexError as error:
+        log.warning("the vault stays sealed: %s", error)
+
+
+class Opening:
+    """What is done each time that the vault was opened."""
+
+    def __init__(
+        self, journal: Journal, custody: Custody, anchor: Anchor, reversions: Reversions, engine: Engine
+    ) -> None:
+        self._journal = journal
+        self._custody = custody
+        self._anchor = anchor
+        self._reversions = reversions
+        self._engine = engine
+
+    async def opened(self, accepted_by: str) -> None:
+        """The vault is open: now the journal can be written, grants believed, and the past settled. A journal that the
+        vault knows otherwise is refused, or accepted by the person: then nothing holds that was allowed in it."""
+        vault = self._custody.vault
+        first = not self._journal.unlocked
+        strange: JournalBehind | None = None
+        try:
+            if first:
+                try:
+                    self._journal.unlock(vault.derive("journal"), reached(self._custody))
+                except JournalBehind as error:
+                    if not accepted_by:
+                        raise
+                    strange = error
+                    self._journal.unlock(vault.derive("journal"))
+            if strange is None:
+                rollback.check(self._journal, vault)
+            else:
+                log.warning("the person accepted the journal: %s", strange.message)
+                facts = {**rollback.noted(vault), "by": accepted_by, "problem": strange.message}
+                self._journal.append(rollback.ACCEPTED, facts=facts)
+        except GoexError:
+            if first:
+                self._journal.lock()  # nothing is done on the word of files that were put back
+            self._custody.seal()
+            raise
+        for damage in vault.damage():
+            log.error("account %s/%s was altered: %s", damage.service, damage.name, damage.what)
+            facts = {"account": f"{damage.service}/{damage.name}", "what": damage.what}
+            self._journal.append("account-altered", facts=facts)
+        if first:
+            await self._begin(distrust=strange is not None)
+        else:
+            self._journal.append("vault-unlock", facts=rollback.noted(vault))
+        try:
+            await self._anchor.write()
+        except GoexError as error:
+            log.error("the vault couldn't be told how far the journal is: %s", error)
+
+    async def _begin(self, *, distrust: bool) -> None:
+        """Believe what the journal vouches for; with `distrust` nothing that was allowed in it."""
+        vault, ledger, rules = self._custody.vault, self._engine.core.ledger, self._engine.core.rules
+        started = {"pid": os.getpid(), "version": __version__, **rollback.noted(vault)}
+        self._journal.append("daemon-start", facts=started)
+        try:
+            if distrust:
+                raise LedgerAltered("The log isn't the one that the vault knew.")
+            ledger.load(vault.derive("ledger"))
+        except LedgerAltered as error:
+            log.error("no grant is believed: %s", error)
+            self._journal.append("ledger-altered", facts={"problem": error.message})
+            ledger.distrust(vault.derive("ledger"))
+        self._reversions.load(vault.derive("reversions"), distrust=distrust)
+        if self._reversions.trouble:
+            log.error("no added undo pair is believed: %s", self._reversions.trouble)
+        rules.load(vault.derive("rules"), distrust=distrust)
+        if rules.trouble:
+            log.error("no rule permits anything: %s", rules.trouble)
+        for session in ledger.sessions():
+            if session.startswith("conn-"):  # that connection is gone; a terminal may still be there
+                ledger.end_session(session)
+        ledger.forget_unused()
+        await recover(self._engine, distrust=distrust)

@@ -1,0 +1,107 @@
+"""From ALLOWED to the outcome: prepare, run, finish; and what the end of a revert does to its target.
+
+Rules: the inverse is durable before `run` is written, and `run` is written before the effect begins; whatever is raised
+before that changed nothing; a run that was cancelled, or met a defect, is looked at as a crashed one is. What works on
+one folder runs one after the other: a grant can let several begin at once, and each would find the others' changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from weakref import WeakValueDictionary
+
+from goex.engine.core import Core, Lost
+from goex.engine.events import Problem
+from goex.engine.reverts import Reverting
+from goex.journal.actions import ActionRow
+from goex.journal.states import Event
+from policies.actions import Ended, Outcome, Plan, Revert, UndoClass
+from policies.digest import digest
+from policies.errors import Conflict, ExitStatus, GoexError
+from runtimes.base import Context, Runtime
+
+log = logging.getLogger("goex.engine")
+
+MOST_AT_ONCE = 8
+
+
+@dataclass(slots=True)
+class Running:
+    """Carries out what was allowed."""
+
+    core: Core
+    reverting: Reverting
+    slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_AT_ONCE))
+    _folders: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
+
+    async def carry_out(
+        self, row: ActionRow, runtime: Runtime, plan: Plan, begun: Callable[[], None], still: Callable[[], None]
+    ) -> ActionRow:
+        """Run an ALLOWED action to its outcome, which is on disk when this returns, as it ended. `begun` is called at
+        `run`; `still` when its turn has come: it raises when it isn't allowed any more."""
+        async with AsyncExitStack() as turn:
+            for folder in sorted({need.account for need in plan.needs if need.service == "files"}):
+                await turn.enter_async_context(self._folders.setdefault(folder, asyncio.Lock()))
+            await turn.enter_async_context(self.slots)
+            self.core.vault.require_open()  # it may have been sealed since the request, or while this waited
+            if digest(plan, agent=row.agent) != row.digest:
+                raise Conflict("The plan changed after it was decided on.")
+            context = self.core.context(row, self.core.subject(plan.action), await self.core.leases(row, plan))
+            await turn.enter_async_context(context.ending)
+            still()
+            if not isinstance(plan.action, Revert):
+                await runtime.prepare(plan, context)
+            with self.core.journal.transaction() as transaction:  # nothing comes between the two
+                row = self.core.step(transaction, row, Event.PREPARE)
+                row = self.core.step(transaction, row, Event.RUN)
+            begun()
+            try:
+                if isinstance(plan.action, Revert):
+                    outcome = await self.reverting.effect(row, plan, context)
+                else:
+                    outcome = await runtime.execute(plan, context)
+            except asyncio.CancelledError:
+                outcome = await self._look(runtime, plan, context, "It was cancelled while it ran")
+                outcome = replace(outcome, ended=Ended.KILLED)
+            except GoexError as error:
+                if error.exit_status is not ExitStatus.UNKNOWN:
+                    raise
+                outcome = await self._look(runtime, plan, context, error.message.rstrip("."))
+            except Exception:
+                log.exception("action %s met a defect", row.id)
+                outcome = await self._look(runtime, plan, context, "An internal error stopped it (see daemon.log)")
+            return self.finish(row, plan, outcome)
+
+    def finish(self, row: ActionRow, plan: Plan, outcome: Outcome) -> ActionRow:
+        """Write the outcome, and in the same transaction what it does to a revert's target."""
+        event = Event.FINISH if outcome.ok else Event.PART if outcome.touched else Event.FAIL
+        problem = None
+        if not outcome.ok:
+            next_step = _after_part(row.id, plan) if outcome.touched else ""
+            problem = Problem(code="failed", message=outcome.summary, next_step=next_step).to_json()
+        with self.core.journal.transaction() as transaction:
+            row = self.core.step(transaction, row, event, outcome=outcome, problem=problem)
+            self.reverting.step_target(transaction, plan, event, row.id)
+        return row
+
+    async def _look(self, runtime: Runtime, plan: Plan, context: Context, why: str) -> Outcome:
+        """Find out what an effect did that ended otherwise than it should, as after a crash. Raises Lost."""
+        if isinstance(plan.action, Revert):
+            raise Lost(f"{why}.")
+        settlement = await runtime.settle(plan, context)
+        if settlement.outcome is None:
+            raise Lost(f"{why}, and it can't be known what it did.", settlement.evidence)
+        return replace(settlement.outcome, ok=False, summary=f"{why}. {settlement.outcome.summary}")
+
+
+def _after_part(action_id: str, plan: Plan) -> str:
+    """What to do about an action that failed after it may have changed something."""
+    if isinstance(plan.action, Revert):
+        return ""
+    if plan.undo_class is UndoClass.IRREVERSIBLE:
+        return f"It may have changed something, and not all of it can be taken back. {plan.undo_text}"
+    return f"It may have changed something; what it did is taken back by: goex undo {action_id}"

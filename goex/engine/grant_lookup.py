@@ -1,0 +1,87 @@
+"""Which grants an action could stand on: those that weren't given to another action, and whose catalog is still theirs.
+
+Rules: a once-grant is for the action that it was given to: not for a twin of it, and not for asking the same again
+after that one was withdrawn. A standing grant on an imported service is for the methods that its scope opened when it
+was given, by their entries in the catalog as they were then: an import (or whoever can write that file) can't put
+another method, or another request, under what was allowed. Of calls that a document says just read, though they are
+sent as a POST, only those that were shown are among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+from goex.engine.core import Core
+from goex.journal.actions import ActionRow
+from mapper import least_scopes
+from mapper.catalog import Catalog
+from policies.actions import Need, Plan
+from policies.errors import GoexError
+from policies.grants import Grant, Width
+
+_READS = ("GET", "HEAD")
+
+
+def held(core: Core, row: ActionRow, plan: Plan) -> tuple[Grant, ...]:
+    """The grants that the decision on `row` may be made on."""
+    return tuple(
+        grant
+        for grant in core.ledger.matching(row.agent, plan.required)
+        if (grant.width is not Width.ONCE or grant.why == row.id) and not _stale(core.catalog, grant, plan)
+    )
+
+
+def standing(core: Core, agent: str, plan: Plan) -> tuple[Grant, ...]:
+    """The grants that any action of this plan could stand on: no once-grants, which have an action of their own."""
+    return tuple(
+        grant
+        for grant in core.ledger.matching(agent, plan.required)
+        if grant.width is not Width.ONCE and not _stale(core.catalog, grant, plan)
+    )
+
+
+def changed(core: Core, row: ActionRow, plan: Plan) -> str:
+    """Why grants that seem to be there aren't enough any more; "" where none is like that."""
+    said: dict[str, None] = {}
+    for grant in core.ledger.matching(row.agent, plan.required):
+        for need, method in _stale(core.catalog, grant, plan):
+            why = "changed since then" if method in grant.entries else "wasn't among what it was given for"
+            said[f"{need.service}.{method} {why} in the imported catalog, so grant {grant.id} doesn't hold for it."] = (
+                None
+            )
+    return " ".join(said)
+
+
+def entries(catalog: Catalog, need: Need) -> Mapping[str, str]:
+    """What a standing grant on `need` is bound to, by method: {} for a service that comes with GoEx, whose manifest
+    changes with GoEx alone."""
+    service = catalog.services.get(need.service)
+    if service is None or service.source != "imported":
+        return {}
+    opened = set(need.methods)
+    with suppress(GoexError):
+        opens = [name for name, _, _ in least_scopes.opened(catalog, need.service, need.scope)]
+        opened |= {name for name in opens if service.methods[name].http in _READS}
+    return {name: found for name in sorted(opened) if (found := entry(catalog, need.service, name))}
+
+
+def entry(catalog: Catalog, service: str, method: str) -> str:
+    """A method's entry as it is now, hashed; "" where there is none."""
+    try:
+        return catalog.entry_hash((f"{service}.{method}",))
+    except GoexError:
+        return ""
+
+
+def _stale(catalog: Catalog, grant: Grant, plan: Plan) -> list[tuple[Need, str]]:
+    """The methods of the plan for which the catalog isn't any more what it was when the grant was given."""
+    if not grant.entries:
+        return []
+    return [
+        (need, method)
+        for need in plan.required
+        if (need.service, need.account, need.scope) == (grant.service, grant.account, grant.scope)
+        for method in need.methods
+        if not grant.knows(method, entry(catalog, need.service, method))
+    ]

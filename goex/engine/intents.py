@@ -1,0 +1,163 @@
+"""From words to calls, for one asker, with a memory of the alternatives that were shown."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from goex.engine.core import Asker, Core, Wish
+from goex.engine.events import Mapped
+from goex.engine.program_proposals import Wording
+from goex.journal.actions import ActionRow
+from policies.actions import Action, ApiCalls, Intent, IntentMapping
+from policies.errors import ExitStatus, InvalidInput
+from policies.jsonvalue import JsonObject, canonical
+
+if TYPE_CHECKING:
+    from mapper.mapper import Mapper
+
+CHOICES_KEPT = 200
+REJECTED_KEPT = 20  # of a vote, in the journal; the ballots have the class of every one
+
+
+class Ambiguous(InvalidInput):
+    """The mapping isn't sure enough to go on without the person."""
+
+    code = "ambiguous"
+    exit_status = ExitStatus.AMBIGUOUS
+
+
+class NothingFits(InvalidInput):
+    """Nothing in the catalog fits the words."""
+
+    code = "nothing-fits"
+    exit_status = ExitStatus.AMBIGUOUS
+
+
+@dataclass(slots=True)
+class Mappings:
+    """Maps intents, and keeps each session's latest alternatives so that one of them can be chosen."""
+
+    core: Core
+    mapper: Callable[[], Mapper]
+    connected: Callable[[], frozenset[str]]
+    wording: Wording = field(init=False)
+    _shown: dict[tuple[str, str], IntentMapping] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.wording = Wording(self.core, self.mapper)
+
+    async def map(self, text: str, asker: Asker) -> IntentMapping:
+        """Which calls, which least scopes, how sure. Has no effect."""
+        mapper = await self._ready()
+        if mapper.model is not None:
+            self.core.quotas.model(asker.agent, asker.session, self.core.settings.model_calls)
+        mapping = await mapper.map(
+            Intent(text=text),
+            connected=self.connected(),
+            granted=self.core.ledger.standing(asker.agent, asker.session),
+            asker=asker.agent,
+        )
+        self._shown.pop((asker.session, text), None)
+        if len(self._shown) >= CHOICES_KEPT:
+            del self._shown[next(iter(self._shown))]
+        self._shown[asker.session, text] = mapping
+        return mapping
+
+    async def explain(self, text: str) -> tuple[str, ...]:
+        """Which services and methods the words point to, and why: lines for a person."""
+        return (await self._ready()).explain(Intent(text=text), connected=self.connected())
+
+    async def _ready(self) -> Mapper:
+        """The mapper, its ranking up to date: after an import that takes a while, and nobody else waits for it."""
+        mapper = self.mapper()
+        if mapper.embedded.stale:
+            await asyncio.to_thread(lambda: mapper.embedded.index)
+        return mapper
+
+    def proposed(self, text: str) -> ApiCalls:
+        """The calls in a model's own proposal. Raises InvalidInput with every rejection."""
+        return ApiCalls(calls=self.mapper().parse(text))
+
+    async def action_for(self, row: ActionRow, wish: Wish) -> Action:
+        """The action for an action's intent: calls, or what the words are said to be about. Every vote is journaled."""
+        if (wish.database or wish.code_services or wish.folder) and self.mapper().model is not None:
+            self.core.quotas.model(row.agent, row.session, self.core.settings.model_calls)
+        if wish.database:
+            return await self.wording.statements(row, wish)
+        if wish.code_services:
+            return await self.wording.code(row, wish)
+        if wish.folder:
+            return await self.wording.program(row, wish)
+        return await self.calls_for(row, wish)
+
+    async def calls_for(self, row: ActionRow, wish: Wish) -> ApiCalls:
+        """The calls for an action's intent. Raises Ambiguous or NothingFits; every vote is journaled."""
+        if wish.choice:
+            shown = self._shown.get((row.session, wish.intent))
+            if shown is None or not 1 <= wish.choice <= len(shown.alternatives):
+                raise InvalidInput("There is no such candidate for these words.", next_step="Map them again: goex map")
+            chosen = shown.alternatives[wish.choice - 1]
+            self.core.journal.append(
+                "choice", action_id=row.id, agent=row.agent, facts={"choice": wish.choice, **_votes(shown)}
+            )
+            return ApiCalls(calls=chosen.calls)
+        mapping = await self.map(wish.intent, Asker(agent=row.agent, session=row.session, source=row.source))
+        self.core.hub.publish(row.id, Mapped(mapping))
+        self.core.journal.append("votes", action_id=row.id, agent=row.agent, facts=_votes(mapping))
+        if mapping.best is None:
+            raise NothingFits(
+                "Nothing in the catalog fits these words.", next_step="See what there is: goex catalog list"
+            )
+        if not mapping.sure:
+            raise Ambiguous(
+                "These words aren't clear enough to act on.",
+                next_step="Choose a reading of them, or say it more exactly; `goex map` shows the readings.",
+            )
+        return ApiCalls(calls=mapping.best.calls)
+
+    async def words(self, intent: str, outcome: JsonObject) -> str:
+        """The configured model's answer over a redacted outcome; "" without a model."""
+        mapper = self.mapper()
+        if mapper.model is None:
+            return ""
+        return await mapper.answer(Intent(text=intent), canonical(dict(outcome)).decode("utf-8"))
+
+
+def _votes(mapping: IntentMapping) -> dict[str, object]:
+    """For the journal: arguments as hashes, since they are in the action's own request once one is chosen. What was
+    rejected is in no request, so its beginning is kept. All of it is bounded."""
+    facts: dict[str, object] = {
+        "proposer": mapping.proposer,
+        "samples": mapping.samples,
+        "agreement": mapping.agreement,
+        "sure": mapping.sure,
+        "candidates": [
+            {
+                "calls": [call.id for call in candidate.calls],
+                "sha256": hashlib.sha256(canonical([call.to_json() for call in candidate.calls])).hexdigest(),
+                "scopes": list(candidate.scopes),
+                "votes": candidate.votes,
+            }
+            for candidate in mapping.alternatives
+        ],
+        "rejected": [
+            {"sample": r.sample, "class": r.klass, "reason": r.reason[:300], "begins": r.excerpt, "size": r.size}
+            for r in mapping.rejected[:REJECTED_KEPT]
+        ],
+    }
+    if mapping.technique:
+        facts |= {
+            "method": mapping.technique,
+            "samples_most": mapping.limit,
+            "confidence": round(mapping.confidence, 4),
+            "stopped": mapping.stopped,
+            "ballots": list(mapping.ballots),
+            "claims": [{"scope": name, "samples": count} for name, count in mapping.claims],
+        }
+    if len(mapping.rejected) > REJECTED_KEPT:
+        facts["rejected_more"] = len(mapping.rejected) - REJECTED_KEPT
+    return facts

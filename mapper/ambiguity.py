@@ -1,0 +1,154 @@
+"""What keeps the embedded proposer from acting on a likely reading without asking. Pure but for the catalog's reading.
+
+Being likely right isn't enough to act, since what a mistake costs is scope. Each rule here finds a reading that could
+well be right and still leaves open what would be done, or under which scope:
+
+* another reading stands close behind and needs other scopes;
+* an argument with a few values decides which scope is least, and as it stands it takes more than another value would;
+* the request goes on to a second wish, which the reading doesn't serve;
+* the call changes something, and says nothing of what to change; or it only looks, where a change is what is asked for.
+
+None of it is about one service. Each gives a sentence for the person.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mapper.catalog import Catalog
+from mapper.least_scopes import least_scopes, narrower
+from policies.actions import Call
+from policies.errors import InvalidInput
+from policies.services import Method, Risk
+
+CLOSE, CLOSE_ELSEWHERE = 1.5, 4.0
+"""In log odds: so far behind the first, another reading is still one that may be meant: one of the same service, whose
+methods words tell apart; one of another service, where nothing says which is meant."""
+
+_TRIED = 8  # values of an argument
+_CONTENT = frozenset({"body", "whole", "mail"})  # places of arguments
+_CHANGES = re.compile(r"(?:batch_?)?(?:[Uu]pdate|[Pp]atch|[Mm]odify|[Ss]et|[Cc]hange|[Ee]dit)(?![a-z])")
+
+_QUESTION = re.compile(
+    r"\W*(?:what|which|who|whose|whom|when|where|why|how|is|are|was|were|do|does|did|has|have|am)(?:['’]?s)?\b",
+    re.IGNORECASE,
+)
+_OPEN_TEXT = "call check copy export fetch find get let list open print pull put read run save say show start tell"
+_FIRST = re.compile(r"\W*(?:(?:please|pls|kindly|now|just|can you|could you|would you)\b\W*)*([a-z]+)", re.IGNORECASE)
+_ON = r"(?:and\s+then|then|after\s+that|afterwards|and\s+also|and|also|plus)"
+_VERBS_TEXT = """
+add allow answer append archive assign attach block book call cancel change check clear close copy create cut delete
+deliver disable download drop edit email empty enable export fetch file find fix forward get give grant hide import
+insert invite label leave let list lock mail make mark merge message move mute notify open pause pin post print publish
+pull push put read rebuild reject remove rename reopen replace reply reset restart restore resume revoke run save say
+schedule send set share show shut sort start stop submit suspend switch take tell trash turn unlock unpin update upload
+wipe write
+"""
+_VERBS = frozenset(_VERBS_TEXT.split())
+_CHANGING = _VERBS - frozenset(_OPEN_TEXT.split())  # those others may mean looking: "open it", "pull up the list"
+_SECOND = re.compile(
+    rf"(?:[,;.!?]\s+|\s+){_ON}\s+(?:please\s+|just\s+|also\s+|then\s+)*(?:{'|'.join(sorted(_VERBS))})\b(?!['’])",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """Another reading: `behind` the first by so much, in log odds. `excluded`: the request names another service, or
+    something that is only there."""
+
+    method: Method
+    calls: tuple[Call, ...]
+    behind: float
+    excluded: bool = False
+
+
+def doubts(
+    catalog: Catalog, method: Method, calls: Sequence[Call], rivals: Sequence[Rival], wish: str, words: str
+) -> tuple[str, ...]:
+    """Why to ask before these calls of `method` are made; () where nothing speaks against it.
+
+    `wish` is the request without what somebody wants said, `words` are all of it.
+    """
+    found = []
+    if len(calls) == 1 and goes_on(wish):
+        found.append(f"{method.id} would do a part of this; what comes after it is for another call.")
+    if any(changes_nothing(catalog.method(call.id), call) for call in calls):
+        found.append(f"{method.id} would change something, but the request doesn't give what.")
+    if method.risk is Risk.READ and asks_for_change(wish):
+        found.append(f"{method.id} only looks, and a change seems to be asked for.")
+    if method.risk is not Risk.READ and asks(words):
+        found.append(f"{method.id} may change something, and a question was asked.")
+    mine = _least(catalog, calls, words)
+    close = [
+        rival for rival in rivals
+        if rival.behind < (CLOSE if rival.method.service == method.service else CLOSE_ELSEWHERE) and not rival.excluded
+    ]  # fmt: skip
+    other = next((rival for rival in close if not _same(catalog, rival, mine, words)), None)
+    if other is not None:
+        found.append(f"It may be {method.id} or {other.method.id}, which needs other permissions.")
+    for call in calls:
+        found += [
+            f"{call.id} would need less if {name} were {value}."
+            for name, value in cheaper(catalog, catalog.method(call.id), call, words)[:1]
+        ]
+    return tuple(found)
+
+
+def goes_on(wish: str) -> bool:
+    """Whether a request has a second thing to be done: "make a list and put … on it"."""
+    return _SECOND.search(wish) is not None
+
+
+def asks(words: str) -> bool:
+    """Whether the request is a question about how things are."""
+    return _QUESTION.match(words) is not None
+
+
+def asks_for_change(wish: str) -> bool:
+    """Whether the request begins with a verb for changing something."""
+    first = _FIRST.match(wish)
+    return first is not None and first[1].lower() in _CHANGING
+
+
+def changes_nothing(method: Method, call: Call) -> bool:
+    """Whether a call that is there to change what exists carries nothing that it would change it to."""
+    if method.risk is Risk.READ:
+        return False
+    last = method.name.rpartition(".")[2]
+    content = [name for name, place in method.locations.items() if place in _CONTENT]
+    given = any(method.defaults.get(name) or call.arguments.get(name) for name in content)
+    return bool(content) and not given and _CHANGES.match(last) is not None
+
+
+def cheaper(catalog: Catalog, method: Method, call: Call, words: str) -> list[tuple[str, str]]:
+    """Values of arguments, with their names, under which a narrower scope than this call's would do."""
+    found: list[tuple[str, str]] = []
+    for name, schema in method.parameters.get("properties", {}).items():
+        refused = {value for values in (schema.get("x-refused-scopes") or {}).values() for value in values}
+        if not refused or call.arguments.get(name, schema.get("default")) not in {*refused, None}:
+            continue
+        mine = _least(catalog, (call,), words)
+        for value in [each for each in schema.get("enum", ()) if each not in refused][:_TRIED]:
+            changed = replace(call, arguments={**call.arguments, name: value})
+            other = _least(catalog, (changed,), words)
+            if any(narrower(catalog, method.service, a, b) for _, a in other - mine for _, b in mine - other):
+                found.append((name, str(value)))
+    return found
+
+
+def _same(catalog: Catalog, rival: Rival, mine: frozenset[tuple[str, str]], words: str) -> bool:
+    calls = rival.calls or (Call(service=rival.method.service, method=rival.method.name, arguments={}),)
+    return {scope for _, scope in _least(catalog, calls, words)} == {scope for _, scope in mine}
+
+
+def _least(catalog: Catalog, calls: Sequence[Call], words: str) -> frozenset[tuple[str, str]]:
+    """The least scopes with their services; none where no scope allows it."""
+    try:
+        return frozenset(
+            (service, scope) for service, _, scope in least_scopes(catalog, calls, frozenset(), words=words)
+        )
+    except InvalidInput:
+        return frozenset()

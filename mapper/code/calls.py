@@ -1,0 +1,363 @@
+"""Calls: of the program's own functions and classes, which are followed, and of others', which are known by name."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from mapper.code import libraries
+from mapper.code.abstract_values import (
+    UNKNOWN,
+    Class,
+    Fields,
+    Function,
+    Listed,
+    Lit,
+    Made,
+    Method,
+    Named,
+    OneOf,
+    Thing,
+    Unknown,
+    Value,
+    choices,
+    joined,
+    plain,
+)
+from mapper.code.expressions import Expressions
+from mapper.code.interpreter import UNROLLED, Left, Scope
+
+MAX_DEPTH = 24  # calls within calls
+
+_SECRETIVE = {
+    "exec": "runs text as a program",
+    "eval": "runs text as a program",
+    "compile": "makes a program of text",
+    "__import__": "imports by a name that is made while it runs",
+    "globals": "reaches names by text",
+    "locals": "reaches names by text",
+    "vars": "reaches names by text",
+}
+_HIDING = {
+    "importlib.import_module": "imports by a name that is made while it runs",
+    "ctypes": "calls native code",
+    "socket": "opens connections of its own",
+    "ssl": "opens connections of its own",
+    "marshal.loads": "makes a program of bytes",
+    "pickle.loads": "makes objects of bytes",
+    "builtins.exec": "runs text as a program",
+    "builtins.eval": "runs text as a program",
+}
+_PROGRAMS = ("subprocess", "os.system", "os.popen", "os.exec", "os.spawn", "pty.spawn", "asyncio.create_subprocess")
+
+
+class Calling(Expressions):
+    """What calls give, and what they send."""
+
+    def called(self, node: ast.Call, scope: Scope) -> Value:
+        above = self._above(node, scope)
+        if above is not None:
+            return above
+        function = self.value(node.func, scope) if not isinstance(node.func, ast.Name) else self._name(node.func, scope)
+        args: list[Value] = []
+        more = False
+        for arg in node.args:
+            found = self.value(arg, scope)
+            if isinstance(arg, ast.Starred):
+                items, further = self.items(found)
+                self.seen.spend(len(items))
+                args.extend(items)
+                more = more or further
+            else:
+                args.append(found)
+        ways = [Fields(more=more)]
+        for keyword in node.keywords:
+            found = self.value(keyword.value, scope)
+            self.seen.spend(sum(len(given.items) for given in ways))
+            if keyword.arg is not None:
+                ways = [given.merged(Fields(((keyword.arg, found),))) for given in ways]
+                continue
+            several = [one if isinstance(one, Fields) else Fields(more=True) for one in choices(found)]
+            if len(ways) * len(several) > UNROLLED:
+                several = [Fields(more=True)]
+            ways = [given.merged(one) for given in ways for one in several]
+        self.line = node.lineno
+        changed = self._changing(function, node.func, args, ways[0], scope) if len(ways) == 1 else None
+        return changed if changed is not None else joined([self.call(function, args, given) for given in ways])
+
+    def _above(self, node: ast.Call, scope: Scope) -> Value | None:
+        """What `super().name(…)` gives; None for any other call."""
+        match node.func:
+            case ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr=name):
+                pass
+            case _:
+                return None
+        args = [self.value(arg, scope) for arg in node.args if not isinstance(arg, ast.Starred)]
+        given = Fields(more=len(args) < len(node.args))
+        for keyword in node.keywords:
+            value = self.value(keyword.value, scope)
+            named = Fields(((keyword.arg, value),)) if keyword.arg else value
+            given = given.merged(named if isinstance(named, Fields) else Fields(more=True))
+        method = next((one for one in reversed(self.running) if not isinstance(one, ast.Lambda)), None)
+        there = [value for _, value in scope.names.items()]
+        self.seen.spend(len(there))
+        for made in [value for value in there if isinstance(value, Made)][:1]:
+            for one in self._line(made.of):
+                if method not in one.node.body:
+                    continue
+                for base in one.node.bases:  # those above the class whose method this is
+                    inherited = self.value(base, one.scope)
+                    found = self._of_class(inherited, name) if isinstance(inherited, Class) else None
+                    if found is not None:
+                        return self.enter(Function(found.node, found.scope, (made,)), tuple(args), given)
+        return UNKNOWN
+
+    def _line(self, made_of: Class, depth: int = 0) -> list[Class]:
+        """A class, and those that it comes from."""
+        self.seen.spend(1 + len(made_of.node.body) // 8)  # whoever asks goes through it
+        found = [made_of]
+        for base in made_of.node.bases if depth < 8 else ():
+            inherited = self.value(base, made_of.scope)
+            if isinstance(inherited, Class):
+                found.extend(self._line(inherited, depth + 1))
+        return found
+
+    def _name(self, node: ast.Name, scope: Scope) -> Value:
+        """A name that is called: naming it doesn't hand it on."""
+        found = scope.find(node.id)
+        return found if found is not None else Named(f"builtins.{node.id}")
+
+    def _changing(
+        self, function: Value, node: ast.expr, args: list[Value], given: Fields, scope: Scope
+    ) -> Value | None:
+        """What a method gives that changes what it is called on (`update`, `append`); None for any other."""
+        if not isinstance(function, Method) or not isinstance(node, ast.Attribute):
+            return None
+        owner, name = function.of, function.name
+        changed: Value | None = None
+        if isinstance(owner, Fields):
+            if name == "update":
+                for arg in args:
+                    owner = owner.merged(arg if isinstance(arg, Fields) else Fields(more=True))
+                changed = owner.merged(given)
+            elif name == "setdefault" and args:
+                known, key = plain(args[0])
+                if known and isinstance(key, str):
+                    there = owner.get(key)
+                    value = there if there is not None else (args[1] if len(args) > 1 else Lit(None))
+                    self.assign_back(node.value, owner.merged(Fields(((key, value),))), scope)
+                    return value
+                changed = Fields(owner.items, True)
+            elif name in ("pop", "popitem", "clear") and args:
+                known, key = plain(args[0])
+                taken = owner.get(key) if known and isinstance(key, str) else None
+                changed = owner.without(key) if known and isinstance(key, str) else Fields(more=True)
+                self.assign_back(node.value, changed, scope)
+                return taken if taken is not None else UNKNOWN
+        elif isinstance(owner, Listed):
+            if name == "append" and len(args) == 1:
+                changed = Listed((*owner.items, args[0]), owner.more)
+            elif name == "extend" and len(args) == 1:
+                items, more = self.items(args[0])
+                changed = Listed((*owner.items, *items), owner.more or more)
+            elif name in ("insert", "remove", "pop", "clear"):
+                changed = Listed((), True)
+        elif isinstance(owner, Thing):
+            changed = libraries.changed(owner, name, args, given)
+        if changed is None:
+            return None
+        self.assign_back(node.value, self.kept(changed), scope)
+        return Lit(None)
+
+    def call(self, function: Value, args: list[Value], given: Fields) -> Value:
+        """What a call gives; whatever it sends is noted on the way."""
+        self.step()
+        match function:
+            case Function():
+                return self.enter(function, tuple(args), given)
+            case Class():
+                return self._make(function, args, given)
+            case OneOf(values=values):
+                return joined([self.call(value, args, given) for value in values])
+            case Method(of=Made() as owner, name=name):
+                found = self._of_class(owner.of, name)
+                if found is None:
+                    return UNKNOWN
+                return self.enter(Function(found.node, found.scope, (owner,)), tuple(args), given)
+            case Named() | Method() | Thing():
+                self._handed_on(args, given)
+                self._noted(function)
+                return libraries.called(self, function, args, given)
+        self._handed_on(args, given)
+        return UNKNOWN
+
+    def _handed_on(self, args: Iterable[Value], given: Fields) -> None:
+        """A function given to somebody who isn't followed may be called by them."""
+        for value in (*args, *[item for _, item in given.items]):
+            if isinstance(value, Function):
+                self.loose.append(value)
+
+    def enter(self, function: Function, args: tuple[Value, ...], given: Fields, unknown: bool = False) -> Value:
+        """Follow a function of the program's own."""
+        node = function.node
+        if self.depth >= MAX_DEPTH or sum(1 for one in self.running if one is node) > 1:
+            return UNKNOWN
+        inner = Scope(outer=function.scope)
+        self._bind(node.args, (*function.bound, *args), given, inner, unknown)
+        self.followed.add(node)
+        self.depth += 1
+        self.running.append(node)
+        line = self.line
+        try:
+            if isinstance(node, ast.Lambda):
+                return self.value(node.body, inner)
+            open_end = True
+            try:
+                self.block(node.body, inner)
+            except Left:
+                open_end = False
+            returned = [*inner.returned, *([Lit(None)] if open_end else [])]
+            return joined(returned) if returned else UNKNOWN
+        finally:
+            self.line = line
+            self.depth -= 1
+            self.running.pop()
+
+    def _bind(self, wanted: ast.arguments, args: tuple[Value, ...], given: Fields, scope: Scope, unknown: bool) -> None:
+        places = [*wanted.posonlyargs, *wanted.args]
+        self.seen.spend(len(places) + len(wanted.kwonlyargs) + len(given.items))
+        defaults = dict(
+            zip([one.arg for one in places[len(places) - len(wanted.defaults) :]], wanted.defaults, strict=True)
+        )
+        defaults.update(
+            {one.arg: default for one, default in zip(wanted.kwonlyargs, wanted.kw_defaults, strict=True) if default}
+        )
+        named = dict(given.items)
+        for place, one in enumerate([*places, *wanted.kwonlyargs]):
+            if place < len(args) and place < len(places):
+                value: Value = args[place]
+            elif one.arg in named:
+                value = named.pop(one.arg)
+            elif unknown or given.more:
+                value = UNKNOWN
+            elif one.arg in defaults:
+                value = self.value(defaults[one.arg], scope.outer or scope)
+            else:
+                value = UNKNOWN
+            scope.names[one.arg] = value
+        if wanted.vararg is not None:
+            scope.names[wanted.vararg.arg] = Listed(args[len(places) :], unknown or given.more)
+        if wanted.kwarg is not None:
+            ours = {one.arg for one in places}
+            left = {name: value for name, value in named.items() if name not in ours}
+            scope.names[wanted.kwarg.arg] = Fields.of(left, unknown or given.more)
+
+    def _make(self, made_of: Class, args: list[Value], given: Fields) -> Value:
+        made = Made(made_of)
+        for name, value in self._class_values(made_of).items():
+            made.attributes[name] = value
+        found = self._of_class(made_of, "__init__")
+        if found is not None:
+            self.enter(Function(found.node, found.scope, (made,)), tuple(args), given)
+        elif any(isinstance(one, ast.Name | ast.Attribute | ast.Call) for one in made_of.node.decorator_list):
+            names = [one.target.id for one in made_of.node.body if isinstance(one, ast.AnnAssign)
+                     and isinstance(one.target, ast.Name)]  # fmt: skip
+            made.attributes.update(dict(zip(names, args, strict=False)))
+            made.attributes.update(dict(given.items))
+        # Others may call what this object has, as long as the program names it somewhere.
+        self.seen.spend(len(made_of.node.body))
+        for one in made_of.node.body:
+            if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name in self.mentioned:
+                self.loose.append(Function(one, made_of.scope, (made,)))
+        return made
+
+    def _class_values(self, made_of: Class) -> dict[str, Value]:
+        found: dict[str, Value] = {}
+        for base in made_of.node.bases:
+            inherited = self.value(base, made_of.scope)
+            if isinstance(inherited, Class) and inherited is not made_of:
+                found.update(self._class_values(inherited))
+        inner = Scope(outer=made_of.scope)
+        for one in made_of.node.body:
+            if isinstance(one, ast.Assign | ast.AnnAssign):
+                self.statement(one, inner)
+        return {**found, **dict(inner.names.items())}
+
+    def _of_class(self, made_of: Class, name: str, depth: int = 0) -> Function | None:
+        self.seen.spend(1 + len(made_of.node.body) // 8)
+        for one in made_of.node.body:
+            if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name == name:
+                return Function(one, made_of.scope)
+        if depth < 8:
+            for base in made_of.node.bases:
+                inherited = self.value(base, made_of.scope)
+                if isinstance(inherited, Class):
+                    found = self._of_class(inherited, name, depth + 1)
+                    if found is not None:
+                        return found
+        return None
+
+    def attribute(self, owner: Value, name: str) -> Value:
+        """`owner.name`."""
+        match owner:
+            case Named(name=full):
+                return Named(f"{full}.{name}")
+            case Made(attributes=attributes):
+                if name in attributes:
+                    return attributes[name]
+                found = self._of_class(owner.of, name)
+                if found is not None and any(
+                    isinstance(one, ast.Name) and one.id in ("property", "cached_property")
+                    for one in getattr(found.node, "decorator_list", ())
+                ):
+                    return self.enter(Function(found.node, found.scope, (owner,)), (), Fields())
+                if found is not None and any(
+                    isinstance(one, ast.Name) and one.id == "staticmethod"
+                    for one in getattr(found.node, "decorator_list", ())
+                ):
+                    return Function(found.node, found.scope)
+                return Method(owner, name)
+            case Class():
+                values = self._class_values(owner)
+                if name in values:
+                    return values[name]
+                found = self._of_class(owner, name)
+                if found is None:
+                    return UNKNOWN
+                classly = any(
+                    isinstance(one, ast.Name) and one.id == "classmethod"
+                    for one in getattr(found.node, "decorator_list", ())
+                )
+                return Function(found.node, found.scope, (owner,) if classly else ())
+            case Thing():
+                return libraries.attribute(self, owner, name)
+            case Unknown():
+                return owner
+            case OneOf(values=values):
+                return joined([self.attribute(value, name) for value in values])
+        return Method(owner, name)
+
+    def entered(self, manager: Value) -> Value:
+        """What `with manager as …` gives."""
+        if isinstance(manager, Made):
+            found = self._of_class(manager.of, "__enter__") or self._of_class(manager.of, "__aenter__")
+            if found is not None:
+                return self.enter(Function(found.node, found.scope, (manager,)), (), Fields())
+        return manager
+
+    def _imported(self, name: str) -> None:
+        for hidden, what in _HIDING.items():
+            if name == hidden or name.startswith(f"{hidden}."):
+                self.note(f"imports {hidden}, which {what}")
+
+    def _noted(self, function: Value) -> None:
+        if not isinstance(function, Named):
+            return
+        name = function.name.removeprefix("builtins.")
+        if function.name.startswith("builtins.") and name in _SECRETIVE:
+            self.note(f"{name} {_SECRETIVE[name]}, which isn't followed")
+        for hidden, what in _HIDING.items():
+            if function.name == hidden:
+                self.note(f"{hidden} {what}, which isn't followed")
+        if function.name.startswith(_PROGRAMS):
+            self.note(f"{function.name} runs another program")

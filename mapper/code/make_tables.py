@@ -1,0 +1,208 @@
+"""Makes the tables of `mapper.code.library_tables` from installed libraries, by their source: nothing of it is run.
+
+    python -m mapper.code.make_tables
+
+Taken are facts alone: which function asks for which address by which HTTP method, under which names its arguments are
+sent, and of which class its answer is. Only a maintainer runs this, with the libraries installed.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+_CALLS = re.compile(r"`\s*(GET|POST|PUT|PATCH|DELETE) (/[^\s<`]*)")
+_SENDING = {
+    "_get": "GET",
+    "_post": "POST",
+    "_put": "PUT",
+    "_patch": "PATCH",
+    "_delete": "DELETE",
+    "_get_api_list": "GET",
+}
+_PARAMETERS = frozenset({"post_parameters", "url_parameters", "put_parameters", "patch_parameters"})
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def slack_sdk(folder: Path) -> dict[str, Any]:
+    """The names of slack_sdk's functions that hand `json` to its api_call."""
+    tree = ast.parse((folder / "web" / "client.py").read_text(encoding="utf-8"))
+    names = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):  # noqa: SIM102
+            if any(keyword.arg == "json" for call in _calls(node, {"api_call"}) for keyword in call.keywords):
+                names.append(node.name)
+    return {"json": sorted(names)}
+
+
+def github(folder: Path) -> dict[str, Any]:
+    """PyGithub's classes: what their functions call (as their descriptions say), send and give."""
+    classes: dict[str, Any] = {}
+    for file in sorted(folder.glob("*.py")):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                classes[node.name] = node
+    made: dict[str, Any] = {}
+    for name, node in classes.items():
+        methods: dict[str, Any] = {}
+        attributes: dict[str, str] = {}
+        for each in node.body:
+            if not isinstance(each, ast.FunctionDef) or each.name.startswith("__"):
+                continue
+            gives = [one for one in _names(each.returns) if one in classes]
+            many = "PaginatedList" in _names(each.returns) or "list" in _names(each.returns)
+            gives = [one for one in gives if one != "PaginatedList"]
+            if any(isinstance(one, ast.Name) and one.id == "property" for one in each.decorator_list):
+                if gives and not many:
+                    attributes[each.name] = gives[0]
+                continue
+            if any(isinstance(one, ast.Name) and one.id == "overload" for one in each.decorator_list):
+                continue
+            found = [[verb, path.rstrip("/")] for verb, path in _CALLS.findall(ast.get_docstring(each) or "")]
+            if not found:
+                continue
+            arguments = [one.arg for one in (*each.args.posonlyargs, *each.args.args, *each.args.kwonlyargs)][1:]
+            methods[each.name] = {
+                "calls": found, "arguments": arguments, "sent": _sent(each, set(arguments)),
+                **({"gives": gives} if gives else {}), **({"many": True} if many and gives else {}),
+            }  # fmt: skip
+        bases = [one for base in node.bases for one in _names(base) if one in classes]
+        if methods or attributes or bases:
+            made[name] = {"methods": methods, "attributes": attributes, "bases": bases}
+    kept = {name: one for name, one in made.items() if one["methods"] or one["attributes"] or one["bases"]}
+    return {"classes": kept}
+
+
+def openai(folder: Path) -> dict[str, Any]:
+    """The openai package's functions by their full names below a client: HTTP method and path."""
+    classes: dict[str, tuple[ast.ClassDef, str]] = {}
+    for file in sorted(folder.rglob("*.py")):
+        module = ".".join(file.relative_to(folder).with_suffix("").parts).removesuffix(".__init__")
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                classes[f"{module}.{node.name}"] = (node, module)
+    chains: dict[str, list[str]] = {}
+
+    def below(key: str, chain: tuple[str, ...]) -> None:
+        node, module = classes[key]
+        for each in node.body:
+            if not isinstance(each, ast.FunctionDef):
+                continue
+            if any(isinstance(one, ast.Name) and one.id == "cached_property" for one in each.decorator_list):
+                target = _imported(each, classes, module)
+                if target and len(chain) < 6 and "with_" not in each.name:
+                    below(target, (*chain, each.name))
+                continue
+            for call in _calls(each, set(_SENDING)):
+                assert isinstance(call.func, ast.Attribute)
+                path = _path(call.args[0]) if call.args else ""
+                if path:
+                    verb = next((str(one.value.value) for one in call.keywords if one.arg == "method"
+                                 and isinstance(one.value, ast.Constant)), _SENDING[call.func.attr])  # fmt: skip
+                    chains.setdefault(".".join((*chain, each.name)), [verb.upper(), path])
+
+    below("_client.OpenAI", ())
+    return {"chains": dict(sorted(chains.items()))}
+
+
+def _imported(function: ast.FunctionDef, classes: dict[str, Any], module: str) -> str:
+    """The class that a property gives, by the import in it or in its module."""
+    wanted = next(iter(_names(function.returns)), "")
+    found = [key for key in classes if key.rpartition(".")[2] == wanted]
+    for node in ast.walk(function):
+        if isinstance(node, ast.ImportFrom):
+            below = [key for key in found if (node.module or "") in key]
+            found = below or found
+    nearest = [key for key in found if key.startswith(module.rpartition(".")[0])] or found
+    return min(nearest, key=len, default="")
+
+
+def _path(node: ast.expr) -> str:
+    match node:
+        case ast.Constant(value=str() as path):
+            return path
+        case ast.Call(func=ast.Name(id="path_template"), args=[ast.Constant(value=str() as path), *_]):
+            return path
+        case ast.JoinedStr(values=values):
+            return "".join(
+                str(each.value) if isinstance(each, ast.Constant)
+                else f"{{{each.value.id}}}" if isinstance(each, ast.FormattedValue) and isinstance(each.value, ast.Name)
+                else "{}"
+                for each in values
+            )  # fmt: skip
+    return ""
+
+
+def _calls(function: ast.AST, names: set[str]) -> Iterator[ast.Call]:
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in names:
+            yield node
+
+
+def _sent(function: ast.FunctionDef, arguments: set[str]) -> dict[str, list[Any]]:
+    """By argument: the name that it is sent under, and whether it is sent as it is given."""
+    sent: dict[str, list[Any]] = {}
+    for key, value in _pairs(function):
+        used = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)} & arguments
+        if len(used) == 1:
+            argument = used.pop()
+            plainly = isinstance(value, ast.Name)
+            there = sent.get(argument)
+            sent[argument] = [key, plainly and (there is None or bool(there[1]))]
+    for node in ast.walk(function):  # an argument that is made into something else first isn't sent as it is given
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name) and target.id in sent:
+                    sent[target.id][1] = False
+    return sent
+
+
+def _pairs(function: ast.FunctionDef) -> Iterator[tuple[str, ast.expr]]:
+    for node in ast.walk(function):
+        if isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                    yield key.value, value
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+            match node.targets[0]:
+                case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=str() as key_text)):
+                    if name in _PARAMETERS:
+                        yield key_text, node.value
+
+
+def _names(node: ast.expr | None) -> list[str]:
+    """The names in an annotation, in order."""
+    if node is None:
+        return []
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        node = ast.parse(node.value, mode="eval").body
+    return [
+        each.id if isinstance(each, ast.Name) else each.attr
+        for each in ast.walk(node)
+        if isinstance(each, ast.Name | ast.Attribute)
+    ]
+
+
+def main() -> None:
+    out = Path(__file__).parent / "library_tables"
+    for name, make in (("slack_sdk", slack_sdk), ("github", github), ("openai", openai)):
+        spec = find_spec(name)
+        if spec is None or not spec.submodule_search_locations:
+            raise SystemExit(f"{name} isn't installed")
+        made = make(Path(spec.submodule_search_locations[0]))
+        lines = [f"{json.dumps(key)}: {json.dumps(value, sort_keys=True)}" for key, value in _flat(made)]
+        (out / f"{name}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def _flat(made: dict[str, Any]) -> list[tuple[str, Any]]:
+    """One entry a line."""
+    return list(made.items()) if "json" in made else list(next(iter(made.values())).items())
+
+
+if __name__ == "__main__":
+    main()

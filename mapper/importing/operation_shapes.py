@@ -1,0 +1,159 @@
+"""What ways back are derived from: a document's operations with their bodies and answers, one level deep. Pure.
+
+Rules: only what a document says plainly counts. An object that may be one of several, or whose parts disagree, has no
+shape; a chain of references and a pile of `allOf` are followed a bounded way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from mapper.importing.derived_undo import Field, Op, Shape, derive
+from mapper.importing.import_report import BadPart
+from mapper.store.import_rows import DocumentMethod, DocumentScope
+from policies.reversions import undo_to_json
+
+MAX_OPS = 20_000  # of one document: beyond it nothing is derived
+_DEEP = 12
+_MOST = 2_000_000  # fields of one document that are put together; beyond it nothing has a shape
+_HOLE = re.compile(r"\{\+?([^{}]+)\}")
+_OUTPUT = re.compile(r"\s*\[?output[ -]only\b", re.IGNORECASE)
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*")
+_REQUIRED = re.compile(r"\s*required\.", re.IGNORECASE)  # which some documents say in words alone
+_INPUT = re.compile(r"\s*\[?input[ -]only\b", re.IGNORECASE)
+
+Resolve = Callable[[str], tuple[str, Any]]  # a reference to a schema's name and the schema. Raises BadPart, KeyError
+
+
+class Shapes:
+    """Reads shapes of one document."""
+
+    def __init__(self, resolve: Resolve) -> None:
+        self._resolve = resolve
+        self._known: dict[str, Shape | None] = {}
+        self._left = _MOST
+
+    def of(self, schema: Any) -> Shape | None:
+        """The object that a schema describes; None where it isn't plainly one."""
+        try:
+            return self._of(schema, 0)
+        except (BadPart, KeyError, TypeError, AttributeError, ValueError):
+            return None
+
+    def list_in(self, schema: Any) -> str:
+        """Where in an answer the one list of it is; "" where there is none, or it isn't the only one."""
+        try:
+            for _ in range(_DEEP):
+                if isinstance(schema, Mapping) and isinstance(schema.get("$ref"), str):
+                    schema = self._resolve(schema["$ref"])[1]
+            if isinstance(schema, Mapping) and schema.get("type") == "array":
+                return "$"
+        except (BadPart, KeyError, TypeError, ValueError):
+            return ""
+        found = self.of(schema)
+        lists = [name for name, about in found.fields.items() if about.kinds == {"array"}] if found is not None else []
+        return f"$.{lists[0]}" if len(lists) == 1 and _PLAIN.fullmatch(lists[0]) else ""
+
+    def _of(self, schema: Any, depth: int) -> Shape | None:
+        if not isinstance(schema, Mapping) or depth > _DEEP or self._left < 0:
+            return None
+        if isinstance(schema.get("$ref"), str):
+            reference = schema["$ref"]
+            if reference not in self._known:
+                self._known[reference] = None  # while it is read: what holds itself has no shape that way
+                name, found = self._resolve(reference)
+                made = self._of(found, depth + 1)
+                self._known[reference] = Shape(name=name, fields=made.fields, needed=made.needed) if made else None
+            return self._known[reference]
+        if any(key in schema for key in ("oneOf", "anyOf", "not")):
+            return None
+        fields: dict[str, Field] = {}
+        needed: set[str] = set()
+        for part in schema.get("allOf", ()):
+            inner = self._of(part, depth + 1)
+            if inner is None:
+                return None
+            fields.update(inner.fields)
+            self._left -= 1 + len(inner.fields)
+            needed |= inner.needed
+        kind = schema.get("type", "object" if "properties" in schema or fields else "")
+        if kind != "object" and not (isinstance(kind, list) and "object" in kind):
+            return None
+        for name, about in schema.get("properties", {}).items():
+            fields[name] = self._field(about, depth)
+        self._left -= 1 + len(fields)
+        needed |= {str(name) for name in schema.get("required", ()) if isinstance(schema.get("required"), list)}
+        return Shape(name="", fields=fields, needed=frozenset(needed)) if fields else None
+
+    def _field(self, about: Any, depth: int) -> Field:
+        if not isinstance(about, Mapping):
+            return Field()
+        described = str(about.get("description", ""))
+        read_only = about.get("readOnly") is True or bool(_OUTPUT.match(described))
+        write_only = about.get("writeOnly") is True or bool(_INPUT.match(described))
+        return Field(kinds=self._kinds(about, depth), read_only=read_only, write_only=write_only)
+
+    def _kinds(self, about: Any, depth: int) -> frozenset[str]:
+        if not isinstance(about, Mapping) or depth > _DEEP:
+            return frozenset()
+        if isinstance(about.get("$ref"), str):
+            return self._kinds(self._resolve(about["$ref"])[1], depth + 1)
+        kind = about.get("type")
+        if isinstance(kind, str):
+            return frozenset({kind}) if kind != "any" else frozenset()
+        if isinstance(kind, list):
+            return frozenset(str(one) for one in kind if one != "null")
+        return frozenset({"object"}) if "properties" in about else frozenset()
+
+
+def ways_back(
+    methods: Iterable[DocumentMethod],
+    scopes: Iterable[DocumentScope],
+    bodies: Mapping[str, Any],
+    answers: Mapping[str, tuple[Any, frozenset[int]]],
+    shapes: Shapes,
+) -> dict[str, dict[str, Any]]:
+    """What is derived for a document's methods, by their ids, as `policies.reversions.undo_to_json` writes it.
+
+    `bodies` are the schemas of JSON bodies, `answers` those of good answers and the codes that are spoken of.
+    """
+    own = frozenset(scope.name for scope in scopes if scope.virtual)
+    ops = []
+    for method in methods:
+        if method.unsupported or not method.http:
+            continue
+        whole = [name for name, place in method.locations.items() if place == "whole"]
+        answer, codes = answers.get(method.origin_id, (None, frozenset()))
+        holes = _HOLE.findall(method.path)
+        said = (name for name, about in method.properties.items() if _REQUIRED.match(str(about.get("description", ""))))
+        needed = frozenset(method.required) | frozenset(said) - {"body"}
+        ops.append(
+            Op(
+                id=method.origin_id,
+                name=method.name,
+                http=method.http,
+                path=method.path,
+                risk=method.risk,
+                scopes=frozenset(method.scopes),
+                virtual=own.issuperset(method.scopes),
+                needed=needed,
+                optional=frozenset(method.properties) - needed,
+                holes={name: _types(method.properties.get(name, {})) for name in holes},
+                forms={name: str(method.properties.get(name, {}).get("pattern", "")) for name in holes},
+                body=shapes.of(bodies.get(method.origin_id)) if whole == ["body"] else None,
+                has_body=method.body != "none",
+                answer=shapes.of(answer),
+                lists=shapes.list_in(answer),
+                codes=codes,
+            )
+        )
+    if len(ops) > MAX_OPS:
+        return {}
+    return {id: undo_to_json(undo) for id, undo in derive(ops).items()}
+
+
+def _types(schema: Mapping[str, Any]) -> frozenset[str]:
+    kind = schema.get("type", ("string", "integer"))
+    return frozenset({kind}) if isinstance(kind, str) else frozenset(kind)

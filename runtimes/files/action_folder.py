@@ -1,0 +1,238 @@
+"""The folder of one action at hand: its open root, its snapshots, its states, and how it is moved between them.
+
+Everything here is synchronous work for a thread, apart from `bring`, which puts the records between the steps.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from policies.actions import Files, Outcome, Plan
+from policies.errors import Conflict, GoexError, InvalidInput, Unavailable
+from runtimes.base import Records
+from runtimes.files import manifest as manifests
+from runtimes.files import plan_text, previews, records
+from runtimes.files.folder import Folder
+from runtimes.files.plan_text import shown
+from runtimes.files.records import Label, Place, State
+from runtimes.files.restore import Restore, Steps, steps
+from runtimes.files.snapshot import Repository
+from runtimes.files.tree import Bounds, Manifest, Walk
+from runtimes.files.workers import in_thread, teller
+
+
+class Halted(Exception):
+    """A restore stopped after it had begun to move things. `cause` says why; run again it goes on."""
+
+    def __init__(self, cause: GoexError) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+@dataclass(slots=True, kw_only=True)
+class Desk:
+    """One action's folder. `root` is open and stays open as long as the desk is used."""
+
+    action_id: str
+    folder: Folder
+    root: int
+    repository: Repository
+    records: Records
+    bounds: Bounds
+    progress: Callable[[str], None]
+
+    # ---- looking ----
+
+    def manifest(self, label: Label) -> Manifest | None:
+        """That state's manifest; None when it was never noted."""
+        noted = records.read_manifest(self.records, label)
+        return None if noted is None else self.repository.load(noted[0])
+
+    def before(self) -> Manifest:
+        """The state before the action. Raises Unavailable when it isn't kept."""
+        found = self.manifest("before")
+        if found is None:
+            raise Unavailable("The state before this action isn't kept.")
+        return found
+
+    def preview(self, plan: Plan) -> previews.Preview:
+        """The preview that the plan applies. Raises Conflict when it isn't the one that was shown."""
+        action = plan.action
+        if not isinstance(action, Files):
+            raise InvalidInput("This isn't an action on files.")
+        found = previews.find(self.repository, action.preview, action, str(plan.resolved["program_sha256"]))
+        if found.after != plan.resolved["preview_after"]:
+            raise Conflict("The preview isn't the one that was shown.", next_step="Ask for the action again.")
+        return found
+
+    def sides(self) -> tuple[Manifest, Manifest]:
+        """The states before and after the action. Raises Unavailable when one isn't kept."""
+        after = self.manifest("after")
+        if after is None:
+            raise Unavailable("The state after this action was never recorded.")
+        return self.before(), after
+
+    def walk(self, *, known: Manifest | None, skip: str = "", tell: Callable[[str], None] | None = None) -> Manifest:
+        """The tree as it is now, with content hashes."""
+        return self.walker(known=known, skip=skip, tell=tell).run(self.root)
+
+    def walker(
+        self, *, known: Manifest | None, skip: str = "", force: bool = True, tell: Callable[[str], None] | None = None
+    ) -> Walk:
+        return Walk(
+            bounds=self.bounds.grown() if force else self.bounds,
+            read=self.repository.hash,
+            known=known,
+            skip=skip.encode("ascii"),
+            force=force,
+            trusted=self.folder.settles,
+            progress=lambda seen: tell(f"Looked at {seen} files.") if tell is not None else None,
+        )
+
+    # ---- moving ----
+
+    async def bring(
+        self,
+        goal: Manifest,
+        sides: tuple[Manifest, Manifest],
+        *,
+        arrive: Place | None,
+        now: Manifest | None = None,
+    ) -> list[str]:
+        """Bring the folder to `goal`, one of the two `sides` (before, after). Returns what changed, in words.
+
+        `arrive` is the state that is noted at the end (None: the caller has something to write first). `now` is what
+        the folder holds, where the caller knows that and wants no comparison.
+
+        Raises Conflict when the folder is in neither state (nothing was touched), Unavailable when the snapshot or
+        the disk doesn't do (nothing was touched), Halted when it stopped half way.
+        """
+        state = records.read_state(self.records)
+        resumed = state.at == "between"
+        name = state.name if resumed else f".goex-{secrets.token_hex(16)}"
+        tell = teller(self.progress)
+        if now is None:
+            now = await self.compare(*sides)
+        todo = steps(now, goal)
+        contents = {goal.entries[path].oid for path in todo.stage if goal.entries[path].oid}
+        if await in_thread(lambda: self.repository.missing(contents)):
+            raise Unavailable("The snapshot lacks contents that this needs.", next_step="Nothing was touched.")
+        lines = plan_text.changes(now.entries, goal.entries)
+        restore = Restore(
+            root=self.root,
+            now=now,
+            goal=goal,
+            name=name.encode("ascii"),
+            contents=self.repository.contents,
+            clone=self.repository.clone,
+            progress=tell,
+        )
+        if todo and (fixed := await in_thread(lambda: restore.fixed(todo))):
+            raise Conflict(
+                "The file system lets nobody change some of these files; nothing was touched.",
+                next_step="Take that off (chattr -i -a FILE), then try again.",
+                difference=tuple(f"can't be changed: {shown(path)}" for path in fixed[:20]),
+            )
+        if todo or resumed:
+            records.write_state(self.records, State(at="between", name=name, was=state.was if resumed else state.at))
+            await self._stage(restore, todo, None if resumed else state)
+            await self._apply(restore, todo, goal, tell, whole=resumed or not restore.plain(todo))
+        if arrive is not None:
+            try:
+                records.write_state(self.records, State(at=arrive))
+            except GoexError as error:
+                raise Halted(error) from error
+        return lines
+
+    async def compare(self, before: Manifest, after: Manifest) -> Manifest:
+        """The tree as it is now, once it is sure that nobody else has changed it. Raises Conflict."""
+        state = records.read_state(self.records)
+        resumed = state.at == "between"
+        expected = None if resumed else after if state.at == "after" else before
+        tell = teller(self.progress)
+        now = await in_thread(
+            lambda: self.walk(known=expected or after, skip=state.name, tell=tell),
+            saying="Comparing the folder with what it should be…",
+            progress=self.progress,
+        )
+        refuse_difference(now, expected, (before, after))
+        return now
+
+    async def _stage(self, restore: Restore, todo: Steps, state: State | None) -> None:
+        try:
+            await in_thread(
+                lambda: restore.stage(todo),
+                saying="Restoring contents beside the folder's own…",
+                progress=self.progress,
+            )
+        except GoexError:
+            await in_thread(restore.unstage)
+            if state is not None:
+                records.write_state(self.records, state)
+            raise
+
+    async def _apply(
+        self, restore: Restore, todo: Steps, goal: Manifest, tell: Callable[[str], None], *, whole: bool
+    ) -> None:
+        """Bring everything into place and look whether it is what it should be: at all of it, or, after little was
+        done to what had just been compared, at that."""
+
+        def apply_and_look() -> list[str]:
+            restore.apply(todo)
+            if not whole:
+                return [shown(path) for path in restore.strays(todo, self.repository.hash)]
+            reached = self.walk(known=restore.now, tell=tell)
+            return (
+                [] if manifests.equal(reached, goal) else plan_text.changes(goal.entries, reached.entries) or ["times"]
+            )
+
+        try:
+            strange = await in_thread(apply_and_look, saying="Putting everything into place…", progress=self.progress)
+        except GoexError as error:
+            raise Halted(error) from error
+        if strange:
+            difference, _ = plan_text.capped(strange, 20)
+            raise Halted(Conflict("The folder isn't what it should be after this.", difference=difference))
+
+
+def refuse_difference(now: Manifest, expected: Manifest | None, sides: tuple[Manifest, Manifest]) -> None:
+    """Raise Conflict, naming every path, when the folder isn't as expected (None: somewhere between the sides)."""
+    if expected is not None:
+        if manifests.equal(now, expected):
+            return
+        lines = plan_text.changes(expected.entries, now.entries) or plan_text.times(expected.entries, now.entries)
+    else:
+        lines = [f"changed {shown(path)}" for path in manifests.between(now, *sides)]
+        if not lines:
+            return
+    difference, cut = plan_text.capped(lines)
+    more = (f"… and {cut} more",) if cut else ()
+    raise Conflict(
+        "Someone changed files in this folder since; nothing was touched.",
+        next_step="Look at the difference; put these files back or move them away, then try again.",
+        difference=difference + more,
+    )
+
+
+def refuse_unrestorable(found: Manifest) -> None:
+    """Raise InvalidInput for what GoEx, without root, could take away but not put back."""
+    if os.geteuid() == 0:
+        return
+    groups = {os.getegid(), *os.getgroups()}
+    for path, entry in found.entries.items():
+        foreign = entry.uid != os.geteuid() or entry.gid not in groups
+        privileged = any(name.startswith(("security.", "trusted.")) for name, _ in entry.xattrs)
+        if foreign or privileged or entry.kind in "cb":
+            raise InvalidInput(
+                f"{shown(path)} belongs to another user or group, or is privileged: it couldn't be restored exactly.",
+                next_step="Choose a folder whose files are all your own.",
+            )
+
+
+def stopped(outcome: str, cause: GoexError) -> Outcome:
+    """The outcome of a restore that stopped half way."""
+    detail = "; ".join(getattr(cause, "difference", ())[:3])
+    return Outcome(ok=False, summary=f"{outcome} {cause.message} {detail}".strip(), touched=True)

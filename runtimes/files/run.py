@@ -1,0 +1,276 @@
+"""One program's run on its folder: directly or on a copy, recorded, and settled after a crash.
+
+Rules: the folder was compared with its snapshot right before; whatever ends the program, what it left is recorded;
+what can't be recorded is taken back at once. The changes of a copy are applied only while the folder is still what
+was copied; once applying has begun it is finished, also after a crash.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from policies.actions import Ended, Files, Outcome, Plan
+from policies.errors import Conflict, GoexError, InvalidInput
+from runtimes.base import Context
+from runtimes.files import manifest as manifests
+from runtimes.files import plan_text, plans, records, rights, workcopy
+from runtimes.files.action_folder import Desk, Halted, refuse_difference, stopped
+from runtimes.files.folder import open_pinned, refuse_mounts
+from runtimes.files.handles import remove_path, remove_unknown
+from runtimes.files.tree import Manifest
+from runtimes.files.workers import in_thread, teller
+from runtimes.sandbox.contract import Job, Profile, Result, Sandbox, SandboxFailed
+
+# The engine finds the folder by its path once more, and its owner may have put a link there: what the program got is
+# compared from within, before the program begins.
+SAME_FOLDER = (
+    "sh",
+    "-c",
+    'if [ "$(stat -c %d:%i .)" != "$0" ]; then echo "goex: this isn\'t the folder that was meant" >&2; exit 126; fi; '
+    'exec "$@"',
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """The run of `plan` at `desk`. `work` is where a copy would be made; it doesn't exist yet."""
+
+    plan: Plan
+    context: Context
+    desk: Desk
+    sandbox: Sandbox
+    profile: Profile
+    work: Path
+    before: Manifest
+
+    async def go(self) -> Outcome:
+        """Run the program. Raises only when the folder wasn't touched."""
+        records.write_state(self.desk.records, records.State(at="running"))
+        if self.plan.resolved["mode"] == "copy":
+            return await self._on_copy()
+        if self.plan.resolved["mode"] == "preview":
+            return await self._previewed()
+        return await self._directly()
+
+    async def _directly(self) -> Outcome:
+        result = await self._run(self.desk.folder.path)
+        swapped = ""
+        try:
+            os.close(open_pinned(self.desk.folder.path, self.desk.folder.device, self.desk.folder.inode))
+        except Conflict as error:
+            swapped = f" {error.message}"
+        try:
+            oid, after, stripped = await self._record_after()
+        except GoexError as error:
+            return await self._take_back(error)
+        outcome = plans.outcome(result, self.before, after, stripped)
+        outcome = replace(outcome, ok=outcome.ok and not swapped, summary=outcome.summary + swapped)
+        return self._arrive(oid, after, outcome)
+
+    async def _on_copy(self) -> Outcome:
+        desk, progress = self.desk, self.desk.progress
+        uid, gid = self.plan.resolved["uid"], self.plan.resolved["gid"]
+        contents = desk.repository.contents
+        try:
+            handed = await in_thread(
+                lambda: workcopy.hand_out(self.work, self.before, uid, gid, contents),
+                saying="Copying the folder…",
+                progress=progress,
+            )
+            result = await self._run(str(self.work / "tree"))
+            oid, target, refused = await in_thread(
+                lambda: workcopy.take_in(self.work, self.before, handed, desk.repository, desk.action_id, desk.bounds),
+                saying="Recording what the program did…",
+                progress=progress,
+            )
+        except InvalidInput as error:
+            records.write_state(desk.records, records.State(at="prepared"))
+            return Outcome(ok=False, summary=f"What the program left is refused: {error}", touched=False)
+        except GoexError:
+            records.write_state(desk.records, records.State(at="prepared"))
+            raise
+        finally:
+            await in_thread(lambda: remove_path(self.work))
+        outcome = plans.outcome(result, self.before, target, refused)
+        records.write_manifest(desk.records, "target", oid, outcome)
+        return await self._apply(target, outcome)
+
+    async def _previewed(self) -> Outcome:
+        """Apply what a dry run made; no program runs."""
+        desk = self.desk
+
+        def found() -> tuple[str, Manifest]:
+            kept = desk.preview(self.plan)
+            before = desk.repository.load(kept.before)
+            refuse_difference(self.before, before, (before, before))
+            target = desk.repository.load(kept.after)
+            return desk.repository.keep(f"{desk.action_id}/after", target, latest=False), target
+
+        try:
+            oid, target = await in_thread(found)
+        except GoexError:
+            records.write_state(desk.records, records.State(at="prepared"))
+            raise
+        lines = plan_text.changes(self.before.entries, target.entries)
+        granted = rights.told(self.before.entries, target.entries)
+        shown, cut = plan_text.capped([*granted, *lines])
+        summary = f"What the dry run made was applied: {plan_text.tally(lines)}.{plans.GRANTED if granted else ''}"
+        outcome = Outcome(
+            ok=True,
+            summary=summary,
+            changes=shown,
+            changes_cut=cut,
+            touched=not manifests.equal(self.before, target),
+        )
+        records.write_manifest(desk.records, "target", oid, outcome)
+        return await self._apply(target, outcome)
+
+    async def _apply(self, target: Manifest, outcome: Outcome) -> Outcome:
+        """Bring what was made of a copy into the folder; the target and its outcome are noted already."""
+        try:
+            await self.desk.bring(target, (self.before, target), arrive=None)
+        except Halted as halted:
+            return stopped("The program ran, but applying its changes stopped half way.", halted.cause)
+
+        def keep() -> tuple[str, Manifest]:
+            after = self.desk.walk(known=self.before)
+            return self.desk.repository.keep(f"{self.desk.action_id}/after", after), after
+
+        try:
+            oid, after = await in_thread(keep)
+        except GoexError as error:
+            return _unnoted(outcome, error)
+        return self._arrive(oid, after, outcome)
+
+    async def _run(self, folder: str) -> Result:
+        action = self.plan.action
+        if not isinstance(action, Files):
+            raise InvalidInput("This isn't an action on files.")
+        name, argv = plans.command(action)
+        if self.plan.resolved["mode"] == "direct":
+            argv = (*SAME_FOLDER, f"{self.desk.folder.device}:{self.desk.folder.inode}", *argv)
+        job = Job(
+            action_id=self.desk.action_id,
+            argv=argv,
+            files={name: action.program.encode("utf-8")},
+            env={"HOME": "/tmp"},  # noqa: S108 (the container's own tmpfs)
+            folder=folder,
+            uid=self.plan.resolved["uid"],
+            gid=self.plan.resolved["gid"],
+        )
+        refuse_mounts(self.desk.folder.path)
+        try:
+            return await self.sandbox.run(job, self.profile, self.context.output)
+        except SandboxFailed as error:
+            if not error.began:
+                records.write_state(self.desk.records, records.State(at="prepared"))
+                raise
+            said = str(error).encode("utf-8", "replace")
+            return Result(ended=Ended.KILLED, exit_code=None, stdout=b"", stderr=said, cut=0, seconds=0.0)
+
+    # ---- recording ----
+
+    async def _record_after(self) -> tuple[str, Manifest, list[str]]:
+        """Snapshot what the program left, without the set-user-id bits that it made."""
+        stripped: list[str] = []
+
+        def kept(path: bytes, at: os.stat_result) -> bool:
+            old = self.before.entries.get(path)
+            bits = at.st_mode & 0o6000
+            if old is not None and (old.inode, old.mode & bits) == (at.st_ino, bits):
+                return True  # the kernel drops them when a content is written
+            stripped.append(f"not applied: the set-user-id or set-group-id bit of {plan_text.shown(path)}")
+            return False
+
+        walk = self.desk.walker(known=self.before, tell=teller(self.desk.progress))
+        walk.strip = kept
+        oid, after = await in_thread(
+            lambda: self.desk.repository.save(f"{self.desk.action_id}/after", walk, self.desk.root),
+            saying="Recording what the program did…",
+            progress=self.desk.progress,
+        )
+        return oid, after, stripped
+
+    async def _take_back(self, cause: GoexError) -> Outcome:
+        """What the program left can't be recorded (too much, disk full): put the folder back at once."""
+        message = f"What the program left can't be recorded: {cause}"
+
+        def clear() -> Manifest:
+            remove_unknown(self.desk.root, self.before)
+            return self.desk.walk(known=self.before)
+
+        try:
+            left = await in_thread(clear, saying="Taking it back…", progress=self.desk.progress)
+            await self.desk.bring(self.before, (self.before, left), arrive="prepared", now=left)
+        except Halted as halted:
+            return stopped(f"{message} Taking it back stopped half way.", halted.cause)
+        except GoexError as error:
+            return Outcome(ok=False, summary=f"{message} It couldn't be taken back either: {error}", touched=True)
+        return Outcome(ok=False, summary=f"{message} It was taken back.", touched=False)
+
+    def _arrive(self, oid: str, after: Manifest, outcome: Outcome) -> Outcome:
+        """Note what the folder is now. Where that fails the folder has changed all the same, and settling notes it."""
+        try:
+            records.write_manifest(self.desk.records, "after", oid, outcome)
+            records.write_state(self.desk.records, records.State(at="after"))
+            facts = {"state": "after", "manifest": oid, "files": after.files, "bytes": after.bytes}
+            self.context.note("snapshot", facts)
+        except GoexError as error:
+            return _unnoted(outcome, error)
+        return outcome
+
+    # ---- after a crash ----
+
+    async def settle(self, state: records.State) -> Outcome:
+        """Find out what a run that was cut off has done, and record it. Idempotent."""
+        if self.plan.resolved["mode"] != "direct":
+            return await self._settle_copy(state)
+        if state.at == "between":
+            return await self._take_back(Conflict("Taking it back was interrupted."))
+        try:
+            oid, after, stripped = await self._record_after()
+        except InvalidInput as error:  # it left more than is taken
+            return await self._take_back(error)
+        if manifests.equal(self.before, after):
+            records.write_state(self.desk.records, records.State(at="prepared"))
+            return interrupted()
+        lines = plan_text.changes(self.before.entries, after.entries)
+        granted = rights.told(self.before.entries, after.entries)
+        shown, cut = plan_text.capped([*granted, *stripped, *lines])
+        outcome = Outcome(
+            ok=False,
+            summary=f"Interrupted while the program ran: {plan_text.tally(lines)}.{plans.GRANTED if granted else ''}",
+            ended=Ended.KILLED,
+            changes=shown,
+            changes_cut=cut,
+            touched=True,
+        )
+        return self._arrive(oid, after, outcome)
+
+    async def _settle_copy(self, state: records.State) -> Outcome:
+        await in_thread(lambda: remove_path(self.work))
+        noted = records.read_manifest(self.desk.records, "target")
+        if noted is None or noted[1] is None:
+            records.write_state(self.desk.records, records.State(at="prepared"))
+            return interrupted()
+        target = await in_thread(lambda: self.desk.repository.load(noted[0]))
+        try:
+            return await self._apply(target, noted[1])
+        except Conflict as error:
+            if state.at == "between":
+                raise
+            records.write_state(self.desk.records, records.State(at="prepared"))
+            return Outcome(ok=False, summary=f"The program ran on a copy. {error.message}", touched=False)
+
+
+def _unnoted(outcome: Outcome, error: GoexError) -> Outcome:
+    return replace(
+        outcome, ok=False, summary=f"{outcome.summary} That couldn't be noted: {error.message}", touched=True
+    )
+
+
+def interrupted() -> Outcome:
+    """The outcome of a run that was cut off in time."""
+    return Outcome(ok=False, summary="Interrupted before it changed anything.", ended=Ended.KILLED, touched=False)

@@ -1,0 +1,131 @@
+"""What of an answer code gets: which headers, where it may be led, and a small JSON body looked at as a whole. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from urllib.parse import urljoin
+
+from policies.accounts import Origin
+from policies.display_text import shorten
+from policies.errors import InvalidInput
+from policies.jsonvalue import JsonValue, canonical
+from runtimes.gateway.policy import readable
+from runtimes.gateway.response_values import Kind
+from runtimes.gateway.stream_redactor import Flowing
+
+# Not among them: cookies, anything that carries a credential or leads to one, what is about the connection.
+_PASSED = frozenset(
+    {
+        "accept-ranges", "age", "allow", "cache-control", "content-disposition", "content-language", "content-location",
+        "content-range",
+        "content-type", "date", "deprecation", "etag", "expires", "last-modified", "link", "pragma",
+        "preference-applied", "range", "request-id", "retry-after",
+        "sunset", "total-count", "vary", "warning", "x-accepted-oauth-scopes",
+        "x-amzn-requestid", "x-correlation-id", "x-next-page", "x-oauth-scopes", "x-page", "x-per-page",
+        "x-poll-interval", "x-prev-page", "x-request-id", "x-should-retry", "x-total", "x-total-count", "x-total-pages",
+    }
+)  # fmt: skip
+_FAMILIES = re.compile(
+    r"(x-)?rate-?limit(-[a-z-]{1,40})?|x-(github|slack|guploader|goog|gitlab|shopify|notion|discord)-[a-z-]{1,60}"
+    r"|openai-[a-z-]{1,40}|anthropic-[a-z-]{1,40}"
+)
+_ADDRESSES = re.compile(r"link|refresh|(?:.*-)?(?:url|uri|href|location|link)")
+_LINK = re.compile(r"<(?P<address>[^<>]{0,8192})>[^<>]*")
+_NEVER = re.compile(r"auth|token|secret|key|cookie|passw|credential|session|signature|encryption")
+_VISIBLE = re.compile(r"[\x20-\x7e]{0,8192}")
+_JSON = re.compile(r"application/(?:[a-z0-9.+-]+\+)?json")
+_LINES = ("application/x-ndjson", "application/jsonl", "application/json-seq", "application/stream+json")
+
+Headers = Sequence[tuple[str, str]]
+
+
+def passed_headers(
+    headers: Headers, base: str, covers: Callable[[str], bool], text: Callable[[str], str]
+) -> tuple[list[tuple[str, str]], str]:
+    """The headers that code gets, and the place that the answer leads to where no rule has that ("" otherwise).
+    `base`: the URL that was asked; `covers` says whether a rule has an address; `text` takes echoes out.
+
+    An address may be a credential by itself (a signed one, an upload's session): one that stands in a header is passed
+    on where a rule of this action has its origin, its path and each name of its query, and is withheld otherwise."""
+    found: list[tuple[str, str]] = []
+    withheld: list[str] = []
+    for name, value in headers:
+        # A name can be an echo, too. (Its letters have lost their case, so no digits are in one that passes.)
+        if not _passes(name, value) or text(name) != name:
+            continue
+        if _is_address(name, value):
+            kept = _covered(name, value, base, covers)
+            if kept != value:
+                withheld.append(name)
+            if not kept:
+                continue
+            value = kept
+        found.append((name, text(value)))
+    if withheld:
+        found.append(("x-goex-withheld", ", ".join(dict.fromkeys(withheld))))
+    location = next((value for name, value in headers if name == "location"), None)
+    if location is None:
+        return found, ""
+    if _VISIBLE.fullmatch(location) and covers(urljoin(base, location)):
+        return [*found, ("location", text(location))], ""
+    there = _origin(urljoin(base, location)) if _VISIBLE.fullmatch(location) else None
+    where = "a place that can't be read" if there is None else text(f"{there.scheme}://{there.host}:{there.port}")
+    if there is not None and there == _origin(base):
+        # Where something lies that was made, as a rule: no more than withheld.
+        return [*found, ("x-goex-location", f"an address of {where} that no rule of this action has")], ""
+    return [*found, ("x-goex-location", f"the answer leads to {where}, which no rule of this action has")], where
+
+
+def _is_address(name: str, value: str) -> bool:
+    return _ADDRESSES.fullmatch(name) is not None or "//" in value
+
+
+def _covered(name: str, value: str, base: str, covers: Callable[[str], bool]) -> str:
+    """What of an address's header may be passed on."""
+    if name == "link":
+        parts = [match for match in _LINK.finditer(value) if covers(urljoin(base, match["address"]))]
+        return ", ".join(match[0].rstrip(", ") for match in parts)
+    return value if covers(urljoin(base, value)) else ""
+
+
+def _passes(name: str, value: str) -> bool:
+    if name in ("location", "content-length") or not _VISIBLE.fullmatch(value):
+        return False
+    return name in _PASSED or (_FAMILIES.fullmatch(name) is not None and not _NEVER.search(name))
+
+
+def _origin(url: str) -> Origin | None:
+    try:
+        return Origin.parse(url)
+    except (InvalidInput, ValueError):
+        return None
+
+
+def content_type(headers: Headers) -> str:
+    return next((value.partition(";")[0].strip().lower() for name, value in headers if name == "content-type"), "")
+
+
+def is_json(kind: str) -> bool:
+    """Whether a body of this type is one JSON value, rather than several in a row."""
+    return _JSON.fullmatch(kind) is not None and kind not in _LINES
+
+
+def looked_at(flowing: Flowing, body: bytes, limit: int) -> tuple[bytes, JsonValue, Kind]:
+    """A whole body without echoes, and what it reads as. Also echoes that only a JSON parser sees are taken out."""
+    if flowing.sieve.may_hold(body):
+        body = flowing.redactor.clean(body)
+    value, kind = readable(body, limit)
+    if kind == "json":
+        written = canonical(value)
+        if flowing.sieve.may_hold(written) and flowing.redactor.finds(written):
+            value = flowing.redactor.value(value)
+            body = canonical(value)
+    return body, value, kind
+
+
+def beginning(body: bytes, kind: str) -> str:
+    """The first words of a text, for whoever looks at what was answered."""
+    if not (kind.startswith("text/") or "json" in kind or "xml" in kind):
+        return ""
+    return shorten(body[:8000].decode("utf-8", "replace"), 2000)[0]

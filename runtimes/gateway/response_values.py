@@ -1,0 +1,136 @@
+"""Values that come from answers, and conditions on answers. Pure.
+
+An answer of an untrusted service can fill a value. It can't add a path segment, a header, or a request; and where
+it is missing, or isn't of a kind that fits the place, the request that wanted it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from policies.errors import GoexError, InvalidInput
+from policies.jsonvalue import JsonValue, MissingValue, canonical, find
+from policies.services import Expect
+from runtimes.gateway.plan import Ref
+from runtimes.gateway.urls import MAX_QUERY_VALUE, BadTarget, check_segment
+
+
+class NoValue(GoexError):
+    """A reference leads nowhere, or to something that doesn't fit its place."""
+
+    code = "no-value"
+
+
+class Answers:
+    """The JSON bodies of a plan's answers so far, by request id, as the container saw them too."""
+
+    def __init__(self) -> None:
+        self._bodies: dict[str, JsonValue] = {}
+
+    def keep(self, request: str, body: JsonValue) -> None:
+        self._bodies[request] = body
+
+    def resolve(self, value: Any) -> Any:
+        """`value` with every Ref in it replaced. Raises NoValue."""
+        if isinstance(value, Ref):
+            if value.request not in self._bodies:
+                raise NoValue(f"there is no JSON answer to {value.request} that a value could come from")
+            try:
+                return find(self._bodies[value.request], value.path)
+            except MissingValue as error:
+                raise NoValue(f"the answer to {value.request} has nothing at {value.path}") from error
+        if isinstance(value, Mapping):
+            return {key: self.resolve(child) for key, child in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.resolve(child) for child in value]
+        return value
+
+    def segment(self, part: str | Ref) -> str:
+        """One path segment, decoded. Raises NoValue when it couldn't be exactly one."""
+        text = part if isinstance(part, str) else scalar(self.resolve(part))
+        try:
+            return check_segment(text, may_be_empty=isinstance(part, str))
+        except BadTarget as error:
+            raise NoValue(error.message) from error
+
+    def pairs(self, mapping: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+        """A query or form, as decoded pairs: a list gives its name several times, null leaves it out."""
+        found: list[tuple[str, str]] = []
+        for name, value in self.resolve(mapping).items():
+            for one in value if isinstance(value, list) else [value]:
+                if one is None:
+                    continue
+                text = scalar(one)
+                if len(text) > MAX_QUERY_VALUE:
+                    raise NoValue(f"the value of {name} is too long")
+                found.append((name, text))
+        return tuple(found)
+
+
+def scalar(value: Any) -> str:
+    """A string, number or truth value as text. Raises NoValue for anything else."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float):
+        return canonical(value).decode("ascii")
+    raise NoValue("a value that must be a string or a number isn't one")
+
+
+Kind = Literal["json", "empty", "other"]
+
+
+def judge(expectations: tuple[Expect, ...], status: int, body: JsonValue, kind: Kind, answers: Answers) -> str:
+    """What didn't hold, in words; "" when all of it did.
+
+    An answer that is neither JSON nor empty can't be read, so no condition on its body holds.
+
+    Without an expectation on the status, only 2xx is well. With one, it alone decides about the status, so that
+    a read-back can expect 404.
+    """
+    if not any(one.op == "status" for one in expectations) and not 200 <= status < 300:
+        return f"the server answered with status {status}"
+    for one in expectations:
+        if not _holds(one, status, body, kind, answers):
+            return one.says or f"{one.op} {one.path} doesn't hold"
+    return ""
+
+
+def holds_of_list(op: str, found: JsonValue, wanted: JsonValue) -> bool:
+    """`contains`: every one of `wanted` is in the list `found`; `lacks`: none is. False where either isn't a list."""
+    if not isinstance(found, list) or not isinstance(wanted, list):
+        return False
+    there = {canonical(item) for item in found}
+    return all((canonical(item) in there) == (op == "contains") for item in wanted)
+
+
+def _holds(one: Expect, status: int, body: JsonValue, kind: Kind, answers: Answers) -> bool:
+    try:
+        wanted = answers.resolve(one.value)
+    except NoValue:
+        return False
+    if one.op == "status":
+        return isinstance(wanted, list) and status in wanted
+    if kind == "other":
+        return False
+    try:
+        found = find(body, one.path)
+        present = kind == "json"
+    except MissingValue:
+        found, present = None, False
+    except InvalidInput:
+        return False
+    match one.op:
+        case "exists":
+            return present
+        case "absent":
+            return not present
+        case "contains" | "lacks":
+            return kind == "json" and holds_of_list(one.op, found if present else [], wanted)
+        case "equals":
+            return present and canonical(found) == canonical(wanted)
+        case "not_equals":
+            return not present or canonical(found) != canonical(wanted)
+    return False

@@ -1,0 +1,351 @@
+"""From calls to a fixed list of requests. Pure: no network, no clock, no randomness.
+
+Rules: everything that will be sent is decided here, before an answer is read; an answer can later fill a value, never
+add a request. For each call: its pre-read (when its undo template has one), then the call. `$request` means the call's
+whole arguments, `$response` the answer to `call-N`, `$pre` the answer to `pre-N`. An undo that can't be filled is no
+undo: the call then counts as irreversible, and the words say why.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mapper.catalog import Catalog
+from mapper.pairs import of_catalog
+from mapper.restore_templates import expanded, parts_before
+from mapper.templates import Reference, complete, expectations, may_be_left_out, substitute
+from policies.accounts import Account
+from policies.actions import ApiCalls, Call, UndoClass
+from policies.errors import InvalidInput
+from policies.jsonvalue import JsonObject, MissingValue
+from policies.reversions import Chosen, NoReversions, ReversionSet, Standing, choose
+from policies.services import CallTemplate, Expect, Method, Risk, Service, UndoTemplate
+from runtimes.gateway.plan import Ref
+from runtimes.rest.references import look, plain, with_refs
+from runtimes.rest.requests import step_for
+from runtimes.rest.steps import Role, Step
+
+# How the catalog says why a method has no undo.
+_NO_WAY_BACK = "Can't be taken back: "
+
+Accounts = Mapping[tuple[str, str], Account]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedUndo:
+    """The undo of one call, with references where only an answer knows the value."""
+
+    call: int
+    guard: Step | None
+    calls: tuple[Step, ...]
+    verify: Step | None
+    source: str
+    note: str
+    pair: str = ""  # the hash of the pair that it was made from
+    standing: str = Standing.UNPROVEN
+    guards: tuple[Step, ...] = ()
+    parts: tuple[str, ...] = ()  # paths that must have been there before, if what holds them was (`parts_before`)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """In the order in which they are sent."""
+        around = (self.guard, *self.guards, *self.calls, self.verify)
+        return tuple(step for step in around if step is not None)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "call": self.call,
+            "guard": self.guard.to_json() if self.guard else None,
+            "guards": [step.to_json() for step in self.guards],
+            "calls": [step.to_json() for step in self.calls],
+            "verify": self.verify.to_json() if self.verify else None,
+            "source": self.source,
+            "note": self.note,
+            "pair": self.pair,
+            "standing": self.standing,
+            "parts": list(self.parts),
+        }
+
+    @classmethod
+    def from_json(cls, value: Any) -> PlannedUndo:
+        """Read what `to_json` wrote. Raises InvalidInput for anything else."""
+        try:
+            return cls(
+                call=value["call"],
+                guard=Step.from_json(value["guard"]) if value["guard"] else None,
+                calls=tuple(Step.from_json(step) for step in value["calls"]),
+                verify=Step.from_json(value["verify"]) if value["verify"] else None,
+                source=value["source"],
+                note=value["note"],
+                guards=tuple(Step.from_json(step) for step in value.get("guards", ())),
+                pair=value.get("pair", ""),  # an older GoEx had none
+                standing=value.get("standing", Standing.UNPROVEN),
+                parts=tuple(value.get("parts", ())),
+            )
+        except (KeyError, TypeError) as error:
+            raise InvalidInput(f"This isn't a planned undo: {error!r}.") from error
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCall:
+    """One call of the action: what is sent for it, and how it is taken back (`undo` None: not at all)."""
+
+    index: int
+    call: Call  # as asked for, its account resolved
+    pre: Step | None
+    step: Step
+    probe: Step | None
+    undo: PlannedUndo | None
+    no_undo: str  # why there is none; "" for reads and where there is one
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCalls:
+    """All calls of an action, in order."""
+
+    calls: tuple[PlannedCall, ...]
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Everything that executing sends, in order."""
+        return tuple(step for call in self.calls for step in (call.pre, call.step) if step is not None)
+
+    @property
+    def probes(self) -> tuple[Step, ...]:
+        """What is sent after a crash only."""
+        return tuple(call.probe for call in self.calls if call.probe is not None)
+
+    @property
+    def undos(self) -> tuple[PlannedUndo, ...]:
+        """In the order of the calls; they run the other way round."""
+        return tuple(call.undo for call in self.calls if call.undo is not None)
+
+    @property
+    def action(self) -> ApiCalls:
+        return ApiCalls(calls=tuple(call.call for call in self.calls))
+
+    @property
+    def undo_class(self) -> UndoClass:
+        if all(call.step.read for call in self.calls):
+            return UndoClass.NOTHING
+        if all(call.step.read or call.undo is not None for call in self.calls):
+            return UndoClass.COMPENSATING
+        return UndoClass.IRREVERSIBLE
+
+
+def action_key(action_id: str, call: int, turn: str = "") -> str:
+    """A key for one call of one action: the same after a restart, at most 40 characters, not a secret.
+
+    `turn` tells repetitions and undos apart: a service must not take a second sending for the first.
+    """
+    text = f"goex.action.key\0{action_id}\0{call}\0{turn}"
+    return f"goex-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+
+
+def plan_calls(
+    action: ApiCalls,
+    accounts: Accounts,
+    catalog: Catalog,
+    action_id: str,
+    *,
+    turn: str = "",
+    reversions: ReversionSet | None = None,
+) -> PlannedCalls:
+    """Plan every call of `action`, each with the undo that the reversion set chooses for it.
+
+    Raises InvalidInput for whatever can't be sent as asked, Unsupported for what has no address at all.
+    """
+    known = reversions or NoReversions()
+    calls = catalog.validate_all(action.calls)
+    for call in calls:
+        catalog.check_callable(call.id)
+    return PlannedCalls(
+        tuple(
+            _plan_call(index, call, account_of(call, accounts), catalog, (action_id, turn), known)
+            for index, call in enumerate(calls)
+        )
+    )
+
+
+def _plan_call(
+    index: int, call: Call, account: Account, catalog: Catalog, run: tuple[str, str], reversions: ReversionSet
+) -> PlannedCall:
+    method, service = catalog.method(call.id), catalog.service(call.service)
+    action_id, turn = run
+    key = action_key(action_id, index, turn)
+    arguments = with_refs(complete(method, call.arguments, key), index)
+    step = step_for(
+        id=f"call-{index}",
+        call=index,
+        role="call",
+        service=service,
+        method=method,
+        account=account,
+        arguments=arguments,
+        expect=expectations(service),
+    )
+    during = StepMaker(catalog, service, account, index, arguments, key)
+    pre: Step | None = None
+    undo: PlannedUndo | None = None
+    no_undo = ""
+    chosen: Chosen | None = None
+    if not step.read:
+        chosen = chosen_for(method, arguments, catalog, reversions)
+        no_undo = why_none(method, chosen)
+    if chosen is not None and chosen.pair is not None:
+        after = replace(during, key=action_key(action_id, index, f"{turn}/undo"))
+        try:
+            undo = planned_undo(chosen, after)
+            pre = during.one(expanded(chosen.pair.undo, arguments).pre, "pre", f"pre-{index}")
+        except InvalidInput as error:
+            pre, undo, no_undo = None, None, f"its undo can't be filled ({error.message.rstrip('.')})"
+    probe = None if step.read else during.one(method.probe, "probe", f"probe-{index}")
+    call = replace(call, account=account.name)
+    return PlannedCall(index, call, pre, step, probe, undo, no_undo)
+
+
+def chosen_for(method: Method, arguments: JsonObject, catalog: Catalog, reversions: ReversionSet) -> Chosen:
+    """The pair that a call of `method` with these (complete) arguments gets."""
+    own = of_catalog(catalog, method)
+    pairs = (*reversions.added(method.id), *((own,) if own is not None else ()))
+    # An argument that an earlier answer fills isn't known yet, so that no pattern and no exact request fits it.
+    return choose(pairs, plain(arguments), reversions)
+
+
+def planned_undo(chosen: Chosen, maker: StepMaker) -> PlannedUndo | None:
+    """The undo of one call by the pair that was chosen for it; None without one. Raises InvalidInput when it can't be
+    filled."""
+    if chosen.pair is None:
+        return None
+    made = _plan_undo(expanded(chosen.pair.undo, maker.request), maker)
+    parts = parts_before(chosen.pair.undo, maker.request)
+    return replace(made, pair=chosen.pair.hash, standing=chosen.standing.value, parts=parts)
+
+
+def why_none(method: Method, chosen: Chosen) -> str:
+    """Why no pair was chosen; "" where one was."""
+    if chosen.pair is not None:
+        return ""
+    if chosen.unbelieved:
+        return "its way back isn't GoEx's own, and what is known of those was altered (goex undo-pairs restore)"
+    if chosen.passed:
+        hash = chosen.passed[0].hash[:12]
+        return (
+            f"its way back failed once, so it isn't used again (how: goex undo-pairs show {hash}; to use it again: "
+            f"goex undo-pairs retry {hash})"
+        )
+    if method.risk is Risk.READ:
+        return "only its imported document says that it just reads"
+    return method.description.partition(_NO_WAY_BACK)[2].rstrip(".") or "no way back is known for it"
+
+
+def account_of(call: Call, accounts: Accounts) -> Account:
+    """The account that a call names, or the service's only one. Raises InvalidInput."""
+    if call.account:
+        found = accounts.get((call.service, call.account))
+        if found is None:
+            raise InvalidInput(
+                f"There is no account {call.account} of {call.service}.", next_step="goex vault list shows them."
+            )
+        return found
+    of_service = [account for (service, _), account in sorted(accounts.items()) if service == call.service]
+    if not of_service:
+        raise InvalidInput(
+            f"There is no account of {call.service}.", next_step=f"Add one: goex vault put {call.service} NAME."
+        )
+    if len(of_service) > 1:
+        names = ", ".join(account.name for account in of_service)
+        raise InvalidInput(f"{call.service} has several accounts ({names}).", next_step="Name one of them.")
+    return of_service[0]
+
+
+@dataclass(frozen=True, slots=True)
+class StepMaker:
+    """Makes the steps around one call from its templates: references become `Ref`s to what will be answered."""
+
+    catalog: Catalog
+    service: Service
+    account: Account
+    index: int
+    request: JsonObject
+    key: str
+    last: int = 0  # the number of the undo's last call
+
+    def one(self, template: CallTemplate | None, role: Role, id: str) -> Step | None:
+        """The step of a template. Raises InvalidInput when it can't be filled, or isn't a call of its method."""
+        if template is None:
+            return None
+        method = self.catalog.method(f"{self.service.name}.{template.method}")
+        arguments = complete(method, self._fill(template.arguments), self.key)
+        for name in method.parameters.get("required", ()):
+            if name not in arguments:
+                raise InvalidInput(f"{method.id} needs {name}, and this call has none.")
+        step = step_for(
+            id=id,
+            call=self.index,
+            role=role,
+            service=self.service,
+            method=method,
+            account=self.account,
+            arguments=arguments,
+            expect=tuple(filled for expect in expectations(self.service, template) if (filled := self._expect(expect))),
+        )
+        if role != "undo" and not step.read:
+            raise InvalidInput(f"{method.id} would only be read, and isn't sure to be a read")
+        return step
+
+    def _fill(self, arguments: JsonObject) -> dict[str, Any]:
+        """An argument whose value the request never had is left out; whether it may be is checked afterwards."""
+        filled: dict[str, Any] = {}
+        for name, value in arguments.items():
+            try:
+                filled[name] = substitute(value, self._look_up)
+            except MissingValue:
+                if not isinstance(value, str) or not value.startswith("$request."):
+                    raise
+        return filled
+
+    def _expect(self, expect: Expect) -> Expect | None:
+        """None where it is about a value that the request didn't have and needn't have."""
+        try:
+            return replace(expect, value=substitute(expect.value, self._look_up))
+        except MissingValue:
+            if not may_be_left_out(expect.value):
+                raise
+            return None
+
+    def _look_up(self, reference: Reference) -> Any:
+        match reference.source:
+            case "request":
+                return look(self.request, reference.path)
+            case "response":
+                ref = look(Ref(f"call-{self.index}", "$"), reference.path)
+                return replace(ref, optional=reference.optional, omitted=reference.omitted)
+            case "pre":
+                ref = look(Ref(f"pre-{self.index}", "$"), reference.path)
+                return replace(ref, optional=reference.optional, omitted=reference.omitted)
+            case "undo":
+                ref = look(Ref(f"undo-{self.index}-{self.last}", "$"), reference.path)
+                return replace(ref, optional=reference.optional)
+            case "action":
+                return self.key
+
+
+def _plan_undo(template: UndoTemplate, maker: StepMaker) -> PlannedUndo:
+    """The undo of one call. Its requests are `guard-N`, `undo-N-0` and so on, `verify-N`."""
+    index = maker.index
+    maker = replace(maker, last=len(template.calls) - 1)
+    guards = (maker.one(call, "guard", f"guard-{index}-{place}") for place, call in enumerate(template.guards))
+    calls = (maker.one(call, "undo", f"undo-{index}-{place}") for place, call in enumerate(template.calls))
+    return PlannedUndo(
+        call=index,
+        guard=maker.one(template.guard, "guard", f"guard-{index}"),
+        guards=tuple(step for step in guards if step is not None),
+        calls=tuple(step for step in calls if step is not None),
+        verify=maker.one(template.verify, "verify", f"verify-{index}"),
+        source=template.source,
+        note=template.note,
+    )

@@ -1,0 +1,206 @@
+"""Taking back and doing again: which requests, in which order, and what their answers mean. Pure.
+
+Rules: only calls that were done are taken back, newest first. Every comparison (guard) comes before the first request
+that changes something, so that a conflict leaves all as it is. The exception: when an older call's guard asks for the
+very thing that a newer call's guard asks for, the two calls changed the same object, and the older comparison can only
+hold after the newer call was taken back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from mapper.catalog import Catalog
+from mapper.pairs import names_nothing_new
+from policies.accounts import Account
+from policies.actions import Plan
+from policies.display_text import escape, shorten
+from policies.errors import InvalidInput, Unsupported
+from policies.jsonvalue import MissingValue
+from policies.reversions import NoReversions, ReversionSet, Standing
+from policies.services import Risk, Service
+from runtimes.rest.bind import bind, check_known
+from runtimes.rest.expectations import unmet
+from runtimes.rest.planner import PlannedUndo
+from runtimes.rest.records import Answer, Ledger
+from runtimes.rest.steps import Step
+
+
+class UndoImpossible(InvalidInput):
+    """The undo that was promised for a call couldn't be made of what was there before it."""
+
+    def __init__(self, undo: PlannedUndo, why: str) -> None:
+        self.undo, self.why = undo, why
+        again = ". Ask for it again, and it is asked for as what can't be taken back" if self.by_guess else ""
+        super().__init__(f"it couldn't be taken back as promised ({why}){again}.")
+
+    @property
+    def by_guess(self) -> bool:
+        """Whether the pair was made from a document or by a model, so that it may be wrong for every such call."""
+        return self.undo.source in ("derived", "imported", "model")
+
+
+COMMITTED = "What undo would need was dropped when the action was committed."
+
+
+def planned_steps(plan: Plan, key: str = "steps") -> tuple[Step, ...]:
+    """The steps of a plan, as they were shown and digested."""
+    return tuple(Step.from_json(step) for step in plan.resolved[key])
+
+
+def done_calls(plan: Plan, ledger: Ledger) -> tuple[Step, ...]:
+    """The calls that changed something and weren't taken back since, in order."""
+    return tuple(
+        step
+        for step in planned_steps(plan)
+        if step.role == "call" and not step.read and ledger.done(step.id) and step.call not in ledger.undone
+    )
+
+
+def undo_steps(
+    plan: Plan,
+    ledger: Ledger,
+    catalog: Catalog,
+    accounts: Mapping[tuple[str, str], Account],
+    reversions: ReversionSet | None = None,
+) -> tuple[Step, ...]:
+    """The requests that take back what was done, their values literal.
+
+    Raises Unsupported when a call has no way back, when that failed since, or what it needs wasn't in the answer.
+    """
+    reversions = reversions or NoReversions()
+    calls = done_calls(plan, ledger)
+    if not calls and ledger.unsettled:
+        raise Unsupported(
+            "It can't be known whether it happened, so it isn't taken back blindly.",
+            next_step="Look at the service, and take it back there if it did.",
+        )
+    if not calls:
+        raise Unsupported("No call of it changed anything that is still there, so there is nothing to take back.")
+    known = {undo.call: undo for undo in map(PlannedUndo.from_json, ledger.undo or plan.undo["calls"])}
+    stuck = [step for step in calls if step.call not in known]
+    if stuck:
+        names = ", ".join(f"{step.method_id} (call {step.call + 1})" for step in stuck)
+        raise Unsupported(f"{names} can't be taken back.", next_step=plan.undo_text)
+    bound: list[list[Step]] = []
+    for step in reversed(calls):
+        _check_believed(step, known[step.call], reversions)
+        account = accounts.get((step.service, step.account))
+        if account is None:
+            raise Unsupported(f"The account {step.service}/{step.account} is gone, so nothing can be taken back there.")
+        try:
+            bound.append(bound_undo(step, known[step.call], ledger, catalog, account))
+        except InvalidInput as error:
+            raise Unsupported(
+                f"{step.method_id} (call {step.call + 1}) can't be taken back: {error.message}",
+                next_step="Look at the service, and take it back there.",
+            ) from error
+    return ordered(bound)
+
+
+def bound_undo(step: Step, undo: PlannedUndo, ledger: Ledger, catalog: Catalog, account: Account) -> list[Step]:
+    """What takes back one call, with what was answered. Raises InvalidInput where that can't be."""
+    made = [bind(each, ledger.answers, catalog, account) for each in undo.steps]
+    _check_parts(step, undo, ledger)
+    if undo.source == "model":
+        _check_aim(step, made, ledger, catalog)
+    return made
+
+
+def check_promise(step: Step, plan: Plan, ledger: Ledger, catalog: Catalog) -> None:
+    """Raise UndoImpossible where what was read before `step` already shows that its promised undo couldn't be sent."""
+    for undo in map(PlannedUndo.from_json, ledger.undo or plan.undo["calls"]):
+        if undo.call != step.call:
+            continue
+        try:
+            for each in undo.steps:
+                check_known(each, ledger.answers, catalog)
+            if undo.parts and f"pre-{undo.call}" in ledger.answers:
+                _check_parts(step, undo, ledger)
+        except InvalidInput as error:
+            raise UndoImpossible(undo, error.message.rstrip(".")) from error
+
+
+def _check_believed(step: Step, undo: PlannedUndo, reversions: ReversionSet) -> None:
+    standing = reversions.standing(undo.pair)
+    if undo.pair and standing is Standing.FAILED:
+        raise Unsupported(
+            f"The way back of {step.method_id} (call {step.call + 1}) failed once, so it isn't used again.",
+            next_step=f"See how it failed: goex undo-pairs show {undo.pair[:12]}. Then take it back at the service, or "
+            f"use it again: goex undo-pairs retry {undo.pair[:12]}",
+        )
+    if standing is Standing.UNBELIEVED and undo.source != "bundled":
+        raise Unsupported(
+            f"The way back of {step.method_id} (call {step.call + 1}) isn't GoEx's own, and what is known of those was"
+            " altered.",
+            next_step="Bring back what the journal says: goex undo-pairs restore",
+        )
+
+
+def _check_parts(step: Step, undo: PlannedUndo, ledger: Ledger) -> None:
+    """Raise InvalidInput where a part was put into an object that didn't have it: writing the old object back may leave
+    it there."""
+    for path in undo.parts:
+        holder, answer = path.rpartition(".")[0], ledger.answers[f"pre-{step.call}"]
+        try:
+            answer.value("$." + path[2:].partition(".")[0])
+        except MissingValue:
+            if not answer.whole:
+                raise
+            continue  # the whole field wasn't there
+        try:
+            answer.value(path)
+        except MissingValue as error:
+            raise InvalidInput(f"{path[2:]} wasn't in {holder[2:]} before, and may stay there.") from error
+
+
+def _check_aim(step: Step, undo: Sequence[Step], ledger: Ledger, catalog: Catalog) -> None:
+    """Raise InvalidInput where a model's undo would destroy something that was there before the action."""
+    read = ledger.answers.get(f"pre-{step.call}")
+    before = [dict(step.arguments), read.body if read is not None else None]
+    for each in undo:
+        harmful = each.role == "undo" and catalog.method(each.method_id).risk > Risk.WRITE
+        if harmful and names_nothing_new(each.arguments, before):
+            raise InvalidInput(f"{each.method_id} would be aimed at what was there before the action.")
+
+
+def ordered(calls: Sequence[Sequence[Step]]) -> tuple[Step, ...]:
+    """The steps of several calls, given newest first, in the order in which they are sent."""
+    first: list[Step] = []
+    then: list[Step] = []
+    looked_at: list[tuple[object, ...]] = []
+    for steps in calls:
+        for step in steps:
+            if step.role == "guard" and _object(step) not in looked_at:
+                looked_at.append(_object(step))
+                first.append(step)
+            else:
+                then.append(step)
+    return (*first, *then)
+
+
+def _object(step: Step) -> tuple[object, ...]:
+    request = step.request
+    return request.account, request.origin, request.method, request.path, dict(request.query), request.body
+
+
+def difference(step: Step, answer: Answer, service: Service) -> tuple[str, ...] | None:
+    """What a guard found to differ; None when its answer isn't a comparison at all (the service failed)."""
+    if answer.status in (401, 407, 429) or answer.status >= 500:
+        return None
+    own = [expect for expect in step.request.expect if expect not in service.success]
+    if not 200 <= answer.status < 300 and not any(expect.op == "status" for expect in own):
+        return (f"{step.method_id} answered {answer.status}: what was done isn't there any more, or can't be seen",)
+    lines = unmet(own, answer.status, answer.body)
+    refusal = unmet((expect for expect in step.request.expect if expect in service.success), answer.status, answer.body)
+    if refusal and not lines:
+        return None
+    said = (_said(answer),) if refusal else ()
+    return (*lines, *refusal, *said) or (escape(answer.failed or "it isn't as it was left"),)
+
+
+def _said(answer: Answer) -> str:
+    """The beginning of an answer: services that fail with status 200 give their reason there."""
+    text, cut = shorten(json.dumps(answer.body, ensure_ascii=False), 300)
+    return escape(f"the service answered {text}{'…' if cut else ''}")

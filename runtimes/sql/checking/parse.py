@@ -1,0 +1,199 @@
+"""Text to trees, and trees to the only text that runs.
+
+Limits hold before anything is parsed. What was read is made into text and read again before it is checked, so that
+the tree that is checked is the one that the text which runs is read as; no word of what was sent is lost on the way.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sqlglot import ErrorLevel, exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from policies.errors import InvalidInput, Unsupported
+from runtimes.sql.checking.dialects import GRAMMARS, TAIL
+from runtimes.sql.checking.round_trip import compare_tree, compare_words
+from runtimes.sql.contract import Dialect
+
+MAX_TEXT = 200_000  # characters
+MAX_TOKENS = 40_000
+MAX_DEPTH = 60  # brackets and CASEs within each other
+MAX_CHAIN = 2_000  # operators and set operations of one statement: their tree is that deep
+MAX_STATEMENTS = 50
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_OPEN = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
+_CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
+_PREFIX = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
+_LESS = "Send less at a time."
+_FAULTS = (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, KeyError, IndexError, AssertionError)
+_PLAINER = "Write it in a plainer way."
+_EMPTY = 'For example: goex exec --db NAME --sql "SELECT …"'
+
+
+def read(text: str, dialect: Dialect) -> list[exp.Expr]:
+    """The statements of a text as trees. Raises InvalidInput (can't be read, too long, too deep) and Unsupported."""
+    if not text.strip():
+        raise InvalidInput("There is no SQL statement.", next_step=_EMPTY)
+    if len(text) > MAX_TEXT:
+        raise InvalidInput(f"The SQL is longer than {MAX_TEXT} characters.", next_step=_LESS)
+    if found := _CONTROL.search(text):
+        raise InvalidInput(f"The SQL holds the control character {ord(found.group()):#04x}.", next_step="Leave it out.")
+    try:
+        statements = _split(_tokens(text, dialect))
+        if not statements:
+            raise InvalidInput("There is no SQL statement.", next_step=_EMPTY)
+        if len(statements) > MAX_STATEMENTS:
+            raise InvalidInput(f"There are more than {MAX_STATEMENTS} statements.", next_step=_LESS)
+        return [_settled(tokens, dialect) for tokens in statements]
+    except _FAULTS as error:
+        raise InvalidInput(f"The SQL can't be read: {_why(error)}", next_step=_PLAINER) from None
+
+
+def write(tree: exp.Expr, dialect: Dialect) -> str:
+    """The tree as text, without comments. Raises Unsupported when reading that gives another tree."""
+    try:
+        made = _made(tree, dialect)
+        again = _split(_tokens(made, dialect))
+        if len(again) != 1:
+            raise _otherwise()
+        same = _parsed(again[0], dialect)
+        if same != tree or same.meta.get(TAIL) != tree.meta.get(TAIL) or _made(same, dialect) != made:
+            raise _otherwise()
+        compare_tree(made, tree, dialect)
+    except _FAULTS as error:
+        raise Unsupported(
+            f"The statement can't be made anew from what was read: {_why(error)}", next_step=_PLAINER
+        ) from None
+    return made
+
+
+def remade(tree: exp.Expr, dialect: Dialect) -> exp.Expr:
+    """The tree that the text of a tree is read as: for trees that are put together here."""
+    return _parsed(_split(_tokens(_made(tree, dialect), dialect))[0], dialect)
+
+
+def _settled(tokens: list[Token], dialect: Dialect) -> exp.Expr:
+    """The tree of what the first tree is made into: a spelling that sqlglot changes is changed by then."""
+    tree = _parsed(tokens, dialect)
+    if isinstance(tree, exp.Command):  # it is refused by its name
+        return tree
+    made = _made(tree, dialect)
+    again = _split(_tokens(made, dialect))
+    if len(again) != 1:
+        raise _otherwise()
+    compare_words(tokens, again[0])
+    return _parsed(again[0], dialect)
+
+
+def _tokens(text: str, dialect: Dialect) -> list[Token]:
+    tokens: list[Token] = GRAMMARS[dialect].tokenize(text)
+    if len(tokens) > MAX_TOKENS:
+        raise InvalidInput(f"The SQL has more than {MAX_TOKENS} words.", next_step=_LESS)
+    return tokens
+
+
+def _split(tokens: list[Token]) -> list[list[Token]]:
+    """One list a statement, held to the limits of depth."""
+    found: list[list[Token]] = [[]]
+    for token in tokens:
+        for comment in token.comments:
+            if comment.lstrip().startswith(("!", "M!", "m!", "+")):
+                raise Unsupported(
+                    "A comment that the server would run (/*! … */, /*+ … */) isn't allowed.",
+                    next_step="Leave it out, or write it as plain SQL.",
+                )
+        if token.token_type is TokenType.SEMICOLON:
+            found.append([])
+        else:
+            found[-1].append(token)
+    found = [statement for statement in found if statement]
+    for statement in found:
+        depth = run = chain = 0
+        for token in statement:
+            depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
+            run = run + 1 if token.token_type in _PREFIX else 0
+            chain = 0 if token.token_type in (TokenType.COMMA, TokenType.L_PAREN) else chain + 1
+            if depth > MAX_DEPTH or run > MAX_DEPTH or chain > MAX_CHAIN:
+                raise InvalidInput(f"The SQL is nested more than {MAX_DEPTH} deep.", next_step=_LESS)
+    return found
+
+
+# ---- one statement
+
+
+def _parsed(tokens: list[Token], dialect: Dialect) -> exp.Expr:
+    tokens, replace = _replace(tokens, dialect)
+    tokens, tail = _table_options(tokens, dialect)
+    text = " ".join(token.text for token in tokens)
+    trees: list[exp.Expr | None] = GRAMMARS[dialect].parser(error_level=ErrorLevel.IMMEDIATE).parse(tokens, text)
+    if len(trees) != 1 or trees[0] is None:
+        raise _otherwise()
+    tree = trees[0]
+    if isinstance(tree, exp.Update):
+        _defaults(tree.expressions)
+    elif isinstance(tree, exp.Insert) and isinstance(tree.args.get("conflict"), exp.OnConflict):
+        _defaults(tree.args["conflict"].expressions)
+    if replace:
+        if not isinstance(tree, exp.Insert):
+            raise _otherwise()
+        tree.set("alternative", "REPLACE")
+    if tail:
+        if not isinstance(tree, exp.Create):
+            raise _otherwise()
+        tree.meta[TAIL] = tail
+    return tree
+
+
+def _defaults(assignments: list[exp.Expr]) -> None:
+    """`column = DEFAULT`, and `(column, …) = (DEFAULT, …)`, is a word, not a column of that name (which some dialects
+    would then quote)."""
+    for item in assignments:
+        value: Any = item.args.get("expression")
+        for one in list(value.expressions) if isinstance(value, exp.Tuple) else [value]:
+            plain = isinstance(one, exp.Column) and not one.args.get("table") and isinstance(one.this, exp.Identifier)
+            if plain and not one.this.args.get("quoted") and one.name.upper() == "DEFAULT":
+                one.replace(exp.Var(this="DEFAULT"))
+
+
+def _replace(tokens: list[Token], dialect: Dialect) -> tuple[list[Token], bool]:
+    """REPLACE INTO is read as an INSERT."""
+    if dialect is Dialect.POSTGRESQL or not tokens or tokens[0].text.upper() != "REPLACE":
+        return tokens, False
+    first = tokens[0]
+    insert = Token(TokenType.INSERT, "INSERT", line=first.line, col=first.col, start=first.start, end=first.end)
+    return [insert, *tokens[1:]], True
+
+
+def _table_options(tokens: list[Token], dialect: Dialect) -> tuple[list[Token], str]:
+    """SQLite's WITHOUT ROWID and STRICT behind a CREATE TABLE, which sqlglot doesn't read."""
+    words = [token.text.upper() for token in tokens]
+    if dialect is not Dialect.SQLITE or words[:1] != ["CREATE"] or "TABLE" not in words[:3] or ")" not in words:
+        return tokens, ""
+    at = len(words) - words[::-1].index(")")
+    tail = " ".join(words[at:]).replace(" ,", ",")
+    if tail in ("WITHOUT ROWID", "STRICT", "WITHOUT ROWID, STRICT", "STRICT, WITHOUT ROWID"):
+        return tokens[:at], tail
+    return tokens, ""
+
+
+def _made(tree: exp.Expr, dialect: Dialect) -> str:
+    made: Any = GRAMMARS[dialect].generate(
+        tree, copy=True, comments=False, normalize_functions=False, unsupported_level=ErrorLevel.RAISE
+    )
+    tail = tree.meta.get(TAIL)
+    return f"{made} {tail}" if tail else str(made)
+
+
+def _otherwise() -> Unsupported:
+    return Unsupported("The statement reads differently once it is made anew, so it doesn't run.", next_step=_PLAINER)
+
+
+def _why(error: BaseException) -> str:
+    """sqlglot's reason without its terminal colours and its quote of the text."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deep."
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).split("\n")[0].split(" but got <Token")[0].strip()
+    return (text or type(error).__name__)[:200]

@@ -1,0 +1,200 @@
+"""What a SQLite file holds: names, types, keys, triggers. No rows."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+import apsw
+
+from policies.jsonvalue import JsonValue, canonical
+from runtimes.sql.contract import Column, Dialect, ForeignKey, Schema, Table
+from runtimes.sql.sqlite.errors import quoted
+
+_ROWID = ("_rowid_", "rowid", "oid")
+_HIDDEN, _VIRTUAL, _STORED = 1, 2, 3  # `hidden` of PRAGMA table_xinfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """How the rows of one table are told apart, read and written. `names` are the columns that hold a value of their
+    own, at `places` among all that SQLite hands to a hook; `rowid` is a name that means the rowid, "" where a table
+    has none; `key` are the places of the primary key in `names`."""
+
+    table: str
+    sql: str
+    names: tuple[str, ...]
+    places: tuple[int, ...]
+    rowid: str
+    key: tuple[int, ...]
+
+    @property
+    def columns(self) -> str:
+        """The columns as SQL."""
+        return ", ".join(quoted(name) for name in self.names)
+
+
+def read_schema(db: apsw.Connection) -> Schema:
+    """Everything in the file. Raises apsw.Error."""
+    kinds = {
+        str(name): (str(kind), bool(without), bool(strict))
+        for _, name, kind, _, without, strict in db.execute("PRAGMA main.table_list")
+        if not str(name).casefold().startswith("sqlite_")
+    }
+    rows = db.execute("SELECT type, name, tbl_name, sql FROM main.sqlite_schema ORDER BY type, name").fetchall()
+    text = [[str(part) if part is not None else "" for part in row] for row in rows]
+    encoding = str(db.execute("PRAGMA main.encoding").fetchone()[0])  # type: ignore[index]
+    definitions = {name: sql for kind, name, _, sql in text if kind in ("table", "view")}
+    triggers: dict[str, list[str]] = {}
+    for kind, name, table, _ in text:
+        if kind == "trigger":
+            triggers.setdefault(table.casefold(), []).append(name)
+    tables = {
+        name: _table(
+            db, name, kind, tuple(triggers.get(name.casefold(), ())), definitions.get(name, ""), without, strict
+        )
+        for name, (kind, without, strict) in sorted(kinds.items())
+    }
+    return Schema(
+        dialect=Dialect.SQLITE,
+        version=apsw.sqlite_lib_version(),
+        tables=tables,
+        hash=hashlib.sha256(canonical([encoding, text])).hexdigest(),
+    )
+
+
+def _table(
+    db: apsw.Connection, name: str, kind: str, triggers: tuple[str, ...], sql: str, without: bool, strict: bool
+) -> Table:
+    # A table of a module that isn't in this SQLite can't be looked into.
+    try:
+        info = db.execute(f"PRAGMA main.table_xinfo({quoted(name)})").fetchall()
+    except apsw.SQLError:
+        info = []
+    key = tuple(str(row[1]) for row in sorted((row for row in info if row[5]), key=lambda row: int(str(row[5]))))
+    alias = kind == "table" and not without and len(key) == 1 and _is_alias(db, name, info)
+    columns = tuple(
+        Column(
+            name=str(column),
+            type=str(declared),
+            nullable=not (required or (place and (without or alias))),
+            generated=hidden in (_VIRTUAL, _STORED),
+            default=str(default) if default is not None else "",
+            counter=bool(place) and alias,
+        )
+        for _, column, declared, required, default, place, hidden in info
+        if hidden != _HIDDEN
+    )
+    facts: dict[str, JsonValue] = {"without_rowid": without, "strict": strict}
+    if kind != "table":
+        facts |= {"virtual": kind == "virtual", "shadow": kind == "shadow"}
+    facts["virtual_columns"] = any(row[6] == _VIRTUAL for row in info)
+    facts["indexes"] = sorted(
+        str(row[1])
+        for row in (db.execute(f"PRAGMA main.index_list({quoted(name)})") if kind == "table" else ())
+        if row[3] == "c"
+    )
+    facts["replaces"] = bool(re.search(r"on\s+conflict\s+replace", sql, re.IGNORECASE))
+    facts["autoincrement"] = alias and "autoincrement" in sql.casefold()
+    return Table(
+        name=name,
+        kind="table" if kind == "table" else "view" if kind == "view" else "other",
+        columns=columns,
+        key=key,
+        unique=_unique(db, name) if kind == "table" else (),
+        foreign_keys=_foreign_keys(db, name) if kind == "table" else (),
+        triggers=triggers,
+        facts=facts,
+    )
+
+
+def _is_alias(db: apsw.Connection, name: str, info: list[tuple[object, ...]]) -> bool:
+    """Whether the one column of the key is the rowid itself: then no index stands for the key."""
+    declared = next(str(row[2]) for row in info if row[5])
+    origins = {row[3] for row in db.execute(f"PRAGMA main.index_list({quoted(name)})")}
+    return declared.upper() == "INTEGER" and "pk" not in origins
+
+
+def _unique(db: apsw.Connection, name: str) -> tuple[tuple[str, ...], ...]:
+    found = []
+    for _, index, unique, origin, partial in db.execute(f"PRAGMA main.index_list({quoted(name)})").fetchall():
+        if unique and not partial and origin != "pk":
+            parts = [row[2] for row in db.execute(f"PRAGMA main.index_info({quoted(str(index))})")]
+            if all(part is not None for part in parts):
+                found.append(tuple(str(part) for part in parts))
+    return tuple(found)
+
+
+def _foreign_keys(db: apsw.Connection, name: str) -> tuple[ForeignKey, ...]:
+    parts: dict[int, list[tuple[object, ...]]] = {}
+    for row in db.execute(f"PRAGMA main.foreign_key_list({quoted(name)})"):
+        parts.setdefault(int(str(row[0])), []).append(row)
+    found = []
+    for number, rows in sorted(parts.items()):
+        parent = str(rows[0][2])
+        to = tuple(str(row[4]) if row[4] is not None else "" for row in rows)
+        if not all(to):  # the parent's key is meant
+            info = db.execute(f"PRAGMA main.table_xinfo({quoted(parent)})").fetchall()
+            to = tuple(str(row[1]) for row in sorted((row for row in info if row[5]), key=lambda row: int(str(row[5]))))
+        found.append(
+            ForeignKey(
+                name=str(number),
+                columns=tuple(str(row[3]) for row in rows),
+                parent=parent,
+                parent_columns=to,
+                on_update=str(rows[0][5]),
+                on_delete=str(rows[0][6]),
+            )
+        )
+    return tuple(found)
+
+
+def shapes(db: apsw.Connection, names: list[str]) -> dict[str, Shape]:
+    """The shapes of those tables, as they are now. A table that isn't there has none."""
+    found = {}
+    for name in names:
+        row = db.execute("SELECT sql FROM main.sqlite_schema WHERE type = 'table' AND name = ?", (name,)).fetchone()
+        if row is None:
+            continue
+        info = db.execute(f"PRAGMA main.table_xinfo({quoted(name)})").fetchall()
+        own = [number for number, column in enumerate(info) if column[6] == 0]
+        taken = {str(column[1]).casefold() for column in info}
+        without = any(
+            bool(entry[4])
+            for entry in db.execute("PRAGMA main.table_list")
+            if str(entry[1]).casefold() == name.casefold()
+        )
+        key = sorted((number for number in own if info[number][5]), key=lambda number: int(str(info[number][5])))
+        alias = not without and len(key) == 1 and _is_alias(db, name, info)
+        free = next((word for word in _ROWID if word not in taken), "")
+        found[name] = Shape(
+            table=name,
+            sql=str(row[0]),
+            names=tuple(str(info[number][1]) for number in own),
+            places=tuple(own),
+            rowid="" if without else str(info[key[0]][1]) if alias else free,
+            key=tuple(own.index(number) for number in key),
+        )
+    return found
+
+
+def cascades(schema: Schema, writes: set[tuple[str, str]]) -> frozenset[tuple[str, str]]:
+    """(verb, table) that declared foreign keys can add to `writes`."""
+    by_name = {name.casefold(): table for name, table in schema.tables.items()}
+    seen, todo = set(writes), list(writes)
+    found: set[tuple[str, str]] = set()
+    while todo:
+        verb, parent = todo.pop()
+        for table in by_name.values():
+            for key in table.foreign_keys:
+                if key.parent.casefold() != parent.casefold():
+                    continue
+                action = key.on_delete if verb == "delete" else key.on_update if verb == "update" else "NO ACTION"
+                follows = {"CASCADE": verb, "SET NULL": "update", "SET DEFAULT": "update"}.get(action)
+                if follows:
+                    found.add((follows, table.name))
+                    if (follows, table.name) not in seen:
+                        seen.add((follows, table.name))
+                        todo.append((follows, table.name))
+    return frozenset(found)
