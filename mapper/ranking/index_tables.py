@@ -98,10 +98,7 @@ def write(db: sqlite3.Connection, made: Made, stamped: str) -> None:
     )
     db.executemany(
         "INSERT INTO rank_method VALUES (?, ?, ?, ?)",
-        [
-            (number, method.service, method.name, method.origin_id)
-            for number, method in enumerate(sources.methods)
-        ],
+        [(number, method.service, method.name, method.origin_id) for number, method in enumerate(sources.methods)],
     )
     db.executemany("INSERT INTO rank_ask VALUES (?, ?)", list(enumerate(made.asks)))
     db.executemany(
