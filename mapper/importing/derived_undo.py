@@ -88,7 +88,7 @@ class _Document:
     def derive(self) -> dict[str, UndoTemplate]:
         made: dict[str, UndoTemplate] = {}
         for op in self._ops:
-            if op.risk is Risk.READ or op.risk is Risk.ADMIN:
+            if op.risk is Risk.READ or op.risk is Risk.ADMIN or self._by[op.http, op.key] is None:
                 continue
             found = self._of(op)
             if found is not None:
