@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 
 from policies.errors import Conflict
-from runtimes.files.plan_text import shown
+from runtimes.files.path_text import shown
 from runtimes.files.tree import KINDS, PROC, Entry, Manifest, beside, opened, read_xattrs
 
 _libc = ctypes.CDLL(None, use_errno=True)

@@ -29,7 +29,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from policies.errors import Conflict, InvalidInput
-from runtimes.files.plan_text import shown
+from runtimes.files.path_text import shown
 
 _ENCODING, _ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 _MOST_LISTED = 300_000
