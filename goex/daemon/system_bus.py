@@ -8,6 +8,7 @@ than the interface documents is an error.
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from policies.errors import Unavailable
@@ -32,6 +33,8 @@ class BusFailed(Unavailable):
 
 async def connect(address: str = ADDRESS) -> MessageBus:
     """A connection to the system bus, over which descriptors can come. Raises BusFailed."""
+    if address == ADDRESS and not Path(ADDRESS.removeprefix("unix:path=")).exists():
+        raise BusFailed("There is no system bus here (FileNotFoundError).")
     from dbus_fast.aio import MessageBus
 
     bus = None
