@@ -20,7 +20,6 @@ from runtimes.files.plan_text import shown
 from runtimes.open_files import OPEN_FILES, Hold, files_of
 
 PROC = "/proc/self/fd"
-_LOOKING = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @contextmanager
@@ -34,7 +33,7 @@ def opened(fd: int, name: bytes, flags: int) -> Iterator[int]:
         finally:
             os.close(file)
         return
-    handle = os.open(name, _LOOKING, dir_fd=fd)
+    handle = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
     try:
         with OPEN_FILES.hold("folder", files_of(fd, name, os.fstat(handle))):
             file = os.open(f"{PROC}/{handle}", flags | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -76,7 +75,7 @@ class Reading:
                 os.close(self.fd)
                 raise
             return
-        self._handle = os.open(name, _LOOKING | flags, dir_fd=fd)
+        self._handle = os.open(name, flags | os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
         try:
             now = os.fstat(self._handle)
             same(now, at, path)
