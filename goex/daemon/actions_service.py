@@ -25,7 +25,7 @@ from goex.journal.states import UNDER_WAY, State
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
 from policies.action_json import action_from_json
-from policies.actions import Action, ApiCalls, Call, Code, Mongo
+from policies.actions import Action, ApiCalls, Call, Code, Files, Mongo
 from policies.errors import InvalidInput
 from policies.grants import ANONYMOUS
 from policies.jsonvalue import parse
@@ -61,7 +61,8 @@ class ActionsService(rpc.ActionsServicer):
         _short(request.query, request.service, request.method)
         accounts = by_service((one.account.service, one.account.name) for one in self._custody.records())
         with core.quotas.doing(asker.agent, asker.session):
-            reply = await asyncio.to_thread(found, core.catalog, request, accounts)
+            index = await self._engine.mapping.ranking() if request.query else None
+            reply = await asyncio.to_thread(found, core.catalog, request, accounts, index)
         reply.vault = self._custody.state
         reply.folders.extend(core.settings.confinement.folders)
         return reply
@@ -368,8 +369,11 @@ def wish(request: pb.ExecuteRequest, earlier: Earlier | None = None) -> Wish:
     if len(request.folder) > LONGEST_FOLDER or "\0" in request.folder:
         raise InvalidInput("The folder's name is too long, or holds a NUL.", next_step="Name a folder that is there.")
     _keyed(request.key)
+    if request.reads_only and isinstance(action, Files):
+        raise InvalidInput("A program on a folder isn't a read.", next_step="Ask for it as what it is: a change.")
     return Wish(
         key=request.key,
+        reads_only=request.reads_only,
         intent=intent,
         action=action,
         proposal=proposal,

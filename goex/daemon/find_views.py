@@ -7,6 +7,7 @@ whatever a catalog holds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from goex.catalog_views import method_view, services_reply
 from goex.rpc import goex_pb2 as pb
@@ -15,6 +16,9 @@ from mapper.method_search import search
 from policies.databases import SERVICE
 from policies.errors import InvalidInput
 from policies.services import Method
+
+if TYPE_CHECKING:
+    from mapper.ranking.index import Index
 
 MOST_FOUND = 20
 MOST_LISTED = 200
@@ -25,8 +29,8 @@ _LONGEST_TEXT = 300
 Accounts = Mapping[str, Sequence[str]]
 
 
-def found(catalog: Catalog, request: pb.FindRequest, accounts: Accounts) -> pb.FindReply:
-    """What was asked for. Raises UnknownName, InvalidInput, StoreUnreadable."""
+def found(catalog: Catalog, request: pb.FindRequest, accounts: Accounts, index: Index | None = None) -> pb.FindReply:
+    """What was asked for; `index` ranks methods for a query. Raises UnknownName, InvalidInput, StoreUnreadable."""
     if sum(map(bool, (request.query, request.service, request.method))) > 1:
         raise InvalidInput("Ask by one of query, service and method.", next_step="Leave the others out.")
     if request.method:
@@ -37,7 +41,7 @@ def found(catalog: Catalog, request: pb.FindRequest, accounts: Accounts) -> pb.F
     if request.query:
         limit = min(request.limit or _USUAL_FOUND, MOST_FOUND)
         # The ranking knows nothing of accounts: of what fits, that which can be called comes first.
-        hits = [catalog.method(hit.id) for hit in search(catalog, request.query, limit=limit * 4)]
+        hits = [catalog.method(hit.id) for hit in search(catalog, request.query, limit=limit * 4, index=index)]
         hits.sort(key=lambda method: method.service not in accounts)
         return pb.FindReply(methods=[_whole(method, accounts) for method in hits[:limit]])
     if request.service:

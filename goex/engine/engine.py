@@ -35,6 +35,7 @@ from policies.actions import Action, ApiCalls, Files, Plan, Revert, Sql
 from policies.errors import Denied, ExitStatus, GoexError, InvalidInput
 from policies.grants import ANONYMOUS, PERSON
 from policies.jsonvalue import canonical, parse
+from policies.services import Risk
 from runtimes.base import Runtime
 from runtimes.files.plans import unseen
 
@@ -209,6 +210,8 @@ class Engine:
                 runtime, plan = await self._assess_unseen(row, action)
             else:
                 runtime, plan = await self.assess(row, action)
+        if wish.reads_only and plan.risk > Risk.READ:
+            raise InvalidInput("This doesn't only read.", next_step="Ask for it as what it is: a change.")
         row = self.core.stepped(row, Event.ASSESS, lasting=False, plan=plan)
         self.core.check_consent(plan)  # before the person is asked: what they allow must be able to run
         row = await self.asking.settle(row, plan, lambda: self._plan_again(row, action), wish.ask_seconds)
