@@ -10,13 +10,16 @@ import contextlib
 import re
 from collections.abc import AsyncIterator
 
+# How a connection ends: one of its sides does, or the proxy, whose streams nobody waits for.
+ENDS = (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, asyncio.CancelledError)
+
 
 @contextlib.asynccontextmanager
 async def adding(token: str, port: int) -> AsyncIterator[int]:
     """Serve on a port of 127.0.0.1, which is given, what `port` answers to this token."""
 
     async def passed(client: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        with contextlib.suppress(*ENDS):
             head = await client.readuntil(b"\r\n\r\n")
             line, _, rest = head.partition(b"\r\n")
             rest = re.sub(rb"(?im)^connection:[^\r]*\r\n", b"", rest)
