@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 from typing import Any
 
 import httpx2
 import pytest
-import pytest_asyncio
 
 from goex.rpc import goex_pb2 as pb
 from tests.acceptance.conftest import daemon
@@ -34,9 +33,9 @@ def tokens(daemon: Daemon) -> tuple[str, str]:
     return daemon.add_agent("one"), daemon.add_agent("two")
 
 
-@pytest_asyncio.fixture
-async def address(daemon: Daemon) -> AsyncIterator[str]:
-    async with mcp.serving(daemon) as served:
+@pytest.fixture(scope="module")
+def address(daemon: Daemon) -> Iterator[str]:
+    with mcp.serving(daemon) as served:
         yield served
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import httpx2
@@ -28,18 +28,16 @@ async def stdio(daemon: Daemon, token: str, *options: str) -> AsyncIterator[Clie
         yield session
 
 
-@contextlib.asynccontextmanager
-async def serving(daemon: Daemon, *options: str) -> AsyncIterator[str]:
+@contextlib.contextmanager
+def serving(daemon: Daemon, *options: str) -> Iterator[str]:
     """The address of a `goex mcp --http`."""
     command = (str(GOEX), "mcp", "--http", "--port", "0", *options)
-    process = await asyncio.create_subprocess_exec(*command, env=daemon.env, stdout=subprocess.PIPE)
-    try:
-        assert process.stdout is not None
-        yield (await process.stdout.readline()).decode().strip()
-    finally:
-        if process.returncode is None:
+    with subprocess.Popen(command, env=daemon.env, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().strip()
+        finally:
             process.terminate()
-        await process.wait()
 
 
 @contextlib.asynccontextmanager
