@@ -23,6 +23,7 @@ from tools.bench import (
     catalog_import,
     catalog_open,
     catalog_search,
+    daemon_memory,
     databases,
     decision,
     execution,
@@ -48,7 +49,7 @@ GROUPS: Mapping[str, Group] = {
     for module in (
         catalog_import, catalog_open, catalog_search, request_map, memory, decision, lease, journal_append,
         log_verification, log_page,
-        gateway, gateway_stream, sandbox, warm_container, beside, execution, programs,
+        gateway, gateway_stream, sandbox, warm_container, beside, execution, daemon_memory, programs,
         folders, databases,
     )
 }  # fmt: skip
