@@ -16,7 +16,7 @@ from runtimes.base import Records
 from runtimes.files import manifest as manifests
 from runtimes.files import plan_text, previews, records
 from runtimes.files.folder import Folder
-from runtimes.files.plan_text import shown
+from runtimes.files.path_text import shown
 from runtimes.files.records import Label, Place, State
 from runtimes.files.restore import Restore, Steps, steps
 from runtimes.files.snapshot import Repository

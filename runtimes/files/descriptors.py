@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from types import TracebackType
 
 from policies.errors import Conflict
-from runtimes.files.plan_text import shown
+from runtimes.files.path_text import shown
 from runtimes.open_files import OPEN_FILES, Hold, files_of
 
 PROC = "/proc/self/fd"

@@ -19,7 +19,7 @@ from types import TracebackType
 
 from policies.errors import Conflict
 from runtimes.files.descriptors import PROC, beside, opened
-from runtimes.files.plan_text import shown
+from runtimes.files.path_text import shown
 from runtimes.files.tree import KINDS, Entry, Manifest, read_xattrs
 from runtimes.open_files import OPEN_FILES, files_of
 

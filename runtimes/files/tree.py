@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 from policies.errors import InvalidInput
 from runtimes.files.descriptors import PROC, Reading, beside, moving, opened, same
-from runtimes.files.plan_text import shown
+from runtimes.files.path_text import shown
 
 _ENCODING, _ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 _MOST_LISTED = 300_000
