@@ -178,7 +178,7 @@ class EmbeddedProposer:
         named = self.named(found.wish)
         if named.absent:
             return (), {}
-        ranked = self._within(found.wish, named.here, connected, explain)
+        ranked = self._within(found.wish, named, connected, explain)
         readings, signs = self._read_all(ranked, found, now or datetime.now().astimezone())
         kept = narrowed(readings, found)
         return kept, signs if kept else {}
@@ -191,8 +191,15 @@ class EmbeddedProposer:
                 self._named = generation, ServiceNames(self._catalog)
             return self._named[1].of(wish)
 
-    def _within(self, wish: str, here: frozenset[str], connected: frozenset[str], explain: bool) -> Found:
+    def _within(self, wish: str, named: Named, connected: frozenset[str], explain: bool) -> Found:
         """The ranking of a request; of the services alone that it names, where it names some."""
+        here, names = named.here, named.stems
+        untold = self.index.untold(here)
+        if untold:
+            return self.index.find(
+                wish, connected=connected, limit=_CANDIDATES, explain=explain, chooser=lambda *_: tuple(here),
+                names=names,
+            )  # fmt: skip
         ranked = self.index.find(wish, connected=connected, limit=_CANDIDATES, explain=explain)
         if not here:
             return ranked
@@ -220,7 +227,13 @@ class EmbeddedProposer:
 
     def candidates(self, text: str, *, connected: frozenset[str] = frozenset(), limit: int = 16) -> list[Method]:
         """The methods that `text` may mean: what a model chooses among."""
-        hits = self.index.candidates(text, connected=connected, limit=limit)
+        named = self.named(text)
+        if self.index.untold(named.here):
+            hits = self.index.candidates(
+                text, connected=connected, limit=limit, chooser=lambda *_: tuple(named.here), names=named.stems
+            )
+        else:
+            hits = self.index.candidates(text, connected=connected, limit=limit)
         found = []
         for hit in hits:
             with suppress(ServiceUnreadable):
@@ -309,7 +322,7 @@ class EmbeddedProposer:
             "unused": float(bool(best.unused)),
             # What was named may say which service is meant, never what is to be done, let alone a riskier thing.
             "overruled": float(best.method.id != worded.id and (best.method.service == worded.service or riskier)),
-            **ranked.traits,
+            **(ranked.traits or {"documents": 1.0}),
         }
         right = _weighed("right", signs)
         return (
@@ -349,8 +362,9 @@ def _weights() -> dict[str, dict[str, float]]:
 
 def _weighed(what: str, signs: dict[str, float]) -> float:
     """The probability of `what` ("right" or "nothing") by the fitted weights."""
-    weights = _weights()[what]
-    return 1 / (1 + math.exp(-max(min(sum(weights[name] * value for name, value in signs.items()), 30.0), -30.0)))
+    weights = _weights()[f"documents_{what}" if signs.get("documents") else what]
+    total = sum(weights.get(name, 0.0) * value for name, value in signs.items())
+    return 1 / (1 + math.exp(-max(min(total, 30.0), -30.0)))
 
 
 def _log_odds(probability: float) -> float:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from mapper.catalog import Catalog
+from mapper.named_services import ServiceNames
 from mapper.store.database import ServiceUnreadable
 from policies.errors import InvalidInput
 from policies.services import Method, Risk
@@ -108,4 +109,9 @@ def _ranked(catalog: Catalog, text: str, limit: int) -> Iterator[str]:
         index = Index.open(catalog.store.path)
     else:
         index = Index.of(Catalog.bundled().services.values())
-    yield from (hit.method_id for hit in index.search(text, limit=limit))
+    named = ServiceNames(catalog).of(text)
+    if index.untold(named.here):  # what is named comes first, and only its documents can say what it does
+        found = index.search(text, limit=limit, chooser=lambda *_: tuple(named.here), names=named.stems)
+    else:
+        found = index.search(text, limit=limit)
+    yield from (hit.method_id for hit in found)

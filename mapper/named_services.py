@@ -15,6 +15,7 @@ from functools import cache
 
 from mapper.catalog import Catalog
 from mapper.ranking import lexicon
+from mapper.ranking.terms import stem
 from policies.services import Service
 
 _FILLER_WORDS = """
@@ -38,10 +39,16 @@ _NO_NAME = frozenset(("same", "new", "old", "right", "other", "public", "private
 @dataclass(frozen=True, slots=True)
 class Named:
     """`here`: the catalog's services that are named, and those that its words may be about besides where some are;
-    `absent`: names of what isn't here, where nothing that is here is meant."""
+    `absent`: names of what isn't here, where nothing that is here is meant; `words`: those of the names of `here`."""
 
     here: frozenset[str] = frozenset()
     absent: tuple[str, ...] = ()
+    words: frozenset[str] = frozenset()
+
+    @property
+    def stems(self) -> frozenset[str]:
+        """The stems of `words`, as `Index.find` takes them."""
+        return frozenset(stem(word) for word in self.words)
 
 
 class ServiceNames:
@@ -75,6 +82,7 @@ class ServiceNames:
         words = [(each[0].removesuffix("'s"), each.start()) for each in _WORD.finditer(text.lower())]
         words = [each for each in words if "@" not in text[max(each[1] - 1, 0) : each[1] + len(each[0]) + 1]]
         here: set[str] = set()
+        said: set[str] = set()
         absent: dict[str, None] = {}
         at = 0
         while at < len(words):
@@ -82,7 +90,9 @@ class ServiceNames:
             if size:
                 found = self._phrases[tuple(word for word, _ in words[at : at + size])]
                 here |= found
-                if not found:
+                if found:
+                    said.update(word for word, _ in words[at : at + size])
+                else:
                     absent[" ".join(word for word, _ in words[at : at + size])] = None
             at += size or 1
         for match in _ANY_API.finditer(text):
@@ -91,7 +101,7 @@ class ServiceNames:
                 absent[" ".join(phrase)] = None
         about = {service for word, _ in words for service in self._about.get(word, ())}
         if here:
-            return Named(frozenset(here | about))
+            return Named(frozenset(here | about), words=frozenset(said))
         return Named(absent=() if about else tuple(absent))
 
     def _knows(self, word: str) -> bool:
