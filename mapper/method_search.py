@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from mapper.catalog import Catalog
-from mapper.named_services import ServiceNames
+from mapper.named_services import ServiceNames, named_first
 from mapper.store.database import ServiceUnreadable
 from policies.errors import InvalidInput
 from policies.services import Method, Risk
@@ -110,8 +110,4 @@ def _ranked(catalog: Catalog, text: str, limit: int) -> Iterator[str]:
     else:
         index = Index.of(Catalog.bundled().services.values())
     named = ServiceNames(catalog).of(text)
-    if index.untold(named.here):  # what is named comes first, and only its documents can say what it does
-        found = index.search(text, limit=limit, chooser=lambda *_: tuple(named.here), names=named.stems)
-    else:
-        found = index.search(text, limit=limit)
-    yield from (hit.method_id for hit in found)
+    yield from (hit.method_id for hit in named_first(index, named, text, limit=limit))

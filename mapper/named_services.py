@@ -12,11 +12,15 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
 from mapper.catalog import Catalog
 from mapper.ranking import lexicon
-from mapper.ranking.terms import stem
+from mapper.ranking.terms import STOP, split_name, stem
 from policies.services import Service
+
+if TYPE_CHECKING:  # numpy comes with it, which takes a moment
+    from mapper.ranking.index import Hit, Index
 
 _FILLER_WORDS = """
     api apis rest the openapi swagger http https web service services v1 v2 v3 public platform cloud and for of www app
@@ -33,6 +37,7 @@ _ANY_API = re.compile(
     r"([A-Za-z][A-Za-z0-9.-]{2,30}(?:\s[A-Z][A-Za-z0-9.-]{1,30})?)\s+(?:rest\s+)?api\b",
     re.IGNORECASE,
 )
+_ASKED = frozenset(("search", "browse", "query", "ask", "check"))  # whom one does this to is named
 _NO_NAME = frozenset(("same", "new", "old", "right", "other", "public", "private", "following", "rest", "http", "web"))
 
 
@@ -76,6 +81,8 @@ class ServiceNames:
                 if text in products.words:
                     self._context.add(phrase)
         self._longest = max(map(len, self._phrases), default=1)
+        self._catalog = catalog
+        self._things: dict[str, frozenset[str]] = {}
 
     def of(self, text: str) -> Named:
         """What `text` names."""
@@ -86,7 +93,7 @@ class ServiceNames:
         absent: dict[str, None] = {}
         at = 0
         while at < len(words):
-            size = next((n for n in range(self._longest, 0, -1) if self._stands(words[at : at + n], words, at)), 0)
+            size = next((n for n in range(self._longest, 0, -1) if self._stands(words, at, n, text)), 0)
             if size:
                 found = self._phrases[tuple(word for word, _ in words[at : at + size])]
                 here |= found
@@ -107,15 +114,40 @@ class ServiceNames:
     def _knows(self, word: str) -> bool:
         return any(word in phrase for phrase, services in self._phrases.items() if services)
 
-    def _stands(self, found: list[tuple[str, int]], words: list[tuple[str, int]], at: int) -> bool:
-        phrase = tuple(word for word, _ in found)
-        if phrase not in self._phrases:
+    def _stands(self, words: list[tuple[str, int]], at: int, size: int, text: str) -> bool:
+        phrase = tuple(word for word, _ in words[at : at + size])
+        if at + size > len(words) or phrase not in self._phrases:
             return False
         if phrase not in self._context:
             return True
+        last, place = words[at + size - 1]
+        if at == 0 and text[place + len(last) :].lstrip().startswith(":"):
+            return True  # "box: make a folder"
         before = words[at - 1][0] if at else ""
-        after = words[at + len(phrase)][0] if at + len(phrase) < len(words) else ""
+        after = words[at + size][0] if at + size < len(words) else ""
+        if any(stem(after) in self._things_of(service) for service in self._phrases[phrase]):
+            return True  # "a zoom meeting": what it has
+        if before in _ASKED and (after in _BEFORE or after == "for"):
+            return True  # "search notion for notes"
         return after in _AFTER or (before in _BEFORE and (not after or after in _BEFORE or after in ("and", "then")))
+
+    def _things_of(self, service: str) -> frozenset[str]:
+        """The words that an imported service's methods are named of; none of one that comes with GoEx."""
+        if service not in self._things:
+            known = self._catalog.services.get(service)
+            names = self._catalog.outlines(service) if known is not None and known.source == "imported" else ()
+            found = {stem(word.lower()) for name, _, _ in names for word in split_name(name).split()}
+            self._things[service] = frozenset(found - STOP)
+        return self._things[service]
+
+
+def named_first(
+    index: Index, named: Named, text: str, *, connected: Collection[str] = frozenset(), limit: int = 20
+) -> list[Hit]:
+    """The ranking of a request that names services: where only its documents speak of one of these, of them alone."""
+    if not index.untold(named.here):
+        return index.search(text, connected=connected, limit=limit)
+    return index.search(text, connected=connected, limit=limit, chooser=lambda *_: tuple(named.here), names=named.stems)
 
 
 def _bundled(catalog: Catalog) -> list[Service]:
@@ -182,4 +214,4 @@ def vocabulary() -> Collection[str]:
     )
 
 
-__all__ = ("Named", "ServiceNames")
+__all__ = ("Named", "ServiceNames", "named_first")

@@ -1,4 +1,4 @@
-"""How well a method's own documents fit a request: BM25 over fields, what is to be done, and what the request leaves out.
+"""How well a method's documents fit a request: BM25 over fields, what is to be done, what the request leaves out.
 
 This is all that there is for a service that nobody wrote words for: names, paths, titles, descriptions and parameters.
 Rules: nothing here knows a service; what a word may stand for (`kin`) and which verbs do what (`deeds`) holds for any
@@ -126,9 +126,7 @@ def deed(name: str, http: str, path: str) -> str:
             return known[word]
     if method == "post":
         tail = path.rstrip("/").rpartition("/")[2]
-        if item:
-            return "update"
-        return "act" if stem(re.split(r"[^A-Za-z]", tail)[0].lower()) in known else "create"
+        return "update" if item else known.get(stem(re.split(r"[^A-Za-z]", tail)[0].lower()), "create")
     return _HTTP.get(method, "act")
 
 

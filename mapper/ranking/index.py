@@ -9,9 +9,11 @@ Deterministic. Safe to share between threads. Each question is answered from one
 from __future__ import annotations
 
 import math
+import re
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from mapper.ranking.companions import MOST, accompanied
 from mapper.ranking.features import Evidence, Request
 from mapper.ranking.index_reader import Reader
 from mapper.ranking.method_documents import ELSEWHERE, gather
+from mapper.ranking.terms import stem
 from mapper.ranking.weights import Weights
 from mapper.store.catalog_reader import Store
 from mapper.store.database import open_reading, translated
@@ -32,6 +35,7 @@ ServiceChooser = Callable[[str, Sequence[tuple[str, str]]], Sequence[str]]
 """Chooses services for a request: (text, [(service, title), best first]) to the names of the chosen ones."""
 
 _OFFERED = 40  # families that a chooser chooses among
+_LED = 5  # first places that the likelier one of two rankings has alone
 _TELLING = 0.15  # likeness from which an example is named as a reason
 _FAMILIES = 10  # likeliest families whose methods are scored
 
@@ -55,8 +59,8 @@ class Hit:
 @dataclass(frozen=True, slots=True)
 class Found:
     """A ranking: hits best first; `confidence`, the probability that the first is right if any method is; `nothing`,
-    the probability that no method serves the request; `features.TRAITS` of the first, none where it is of a service that
-    only its documents speak of (`by_documents`)."""
+    the probability that no method serves the request; `features.TRAITS` of the first, none where only the documents of
+    its service speak of it (`by_documents`)."""
 
     hits: tuple[Hit, ...]
     confidence: float
@@ -257,6 +261,15 @@ class Index:
 
     # ---- for fitting
 
+    def documents_of(self, text: str, service: str) -> tuple[list[str], Any]:
+        """The methods of a service that only its documents speak of, with `document_match.FEATURES`."""
+        with self._reader.snapshot():
+            known = self._reader.families
+            families = [number for number in self._reader.documents.families if known[number][0] == service]
+            names = frozenset(stem(word) for word in re.findall(r"[a-z]+", service))
+            numbers, rows = self._reader.by_documents(document_match.wish(text, names), families)
+            return [f"{own}.{name}" for own, name, _ in self._reader.named(numbers.tolist())], rows
+
     def competition(self, text: str) -> Competition:
         """What competes for a request, as the linear models see it."""
         with self._reader.snapshot():
@@ -423,13 +436,26 @@ def interleaved(hits: Sequence[Hit], limit: int) -> list[Hit]:
 
 
 def _merged(hits: Sequence[Hit], others: Sequence[Hit], sided: float, limit: int) -> tuple[Hit, ...]:
-    """The lexicon's ranking and that by documents as one; `sided`: log odds that the request is for the latter."""
+    """The lexicon's ranking and that by documents as one; `sided`: log odds that the request is for the latter.
+
+    The likelier side has the first places and two of three later ones; what is brought in stands where it was put."""
     scores = np.array([hit.score for hit in hits])
-    mine = scores - features.log_sum(scores) - math.log1p(math.exp(min(sided, 30.0)))
-    theirs = -math.log1p(math.exp(min(-sided, 30.0)))
-    both = [replace(hit, score=round(float(score), 4)) for hit, score in zip(hits, mine, strict=True)]
-    both += [replace(hit, score=round(hit.score + theirs, 4)) for hit in others]
-    return tuple(sorted(both, key=lambda hit: -hit.score)[:limit])
+    shares = (scores - features.log_sum(scores) - _odds(sided)).tolist()
+    mine = [replace(hit, score=score) for hit, score in zip(hits, shares, strict=True)]
+    theirs = [replace(hit, score=hit.score - _odds(-sided)) for hit in others]
+    led, left = (theirs, mine) if theirs[0].score > mine[0].score else (mine, theirs)
+    order = led[:_LED]
+    rest = iter(left)
+    for number, hit in enumerate(led[_LED:]):
+        order += [hit] if number % 2 == 0 else [hit, *islice(rest, 1)]
+    order = [*order, *rest][:limit]
+    floor = np.minimum.accumulate([hit.score for hit in order]).round(4).tolist()
+    return tuple(replace(hit, score=score) for hit, score in zip(order, floor, strict=True))
+
+
+def _odds(value: float) -> float:
+    """log(1 + exp(value)), bounded."""
+    return math.log1p(math.exp(max(min(value, 30.0), -30.0)))
 
 
 def _logistic(value: float) -> float:

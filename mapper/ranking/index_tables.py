@@ -202,7 +202,7 @@ class _Maker:
         spread = np.bincount(counts["family_ask"].terms, minlength=terms)
         few = ~((spread >= min(_SPREAD, len(self.sources.families))) | form | self._verbal())
         lean = postings.leanings(counts["tail_ask"], terms, few)
-        documents = document_index.Made.of(self.sources, {family for _, family, found in self.asks if found})
+        documents = document_index.Made.of(self.sources, self._told())
         arrays = {
             **self._arrays(),
             **documents.arrays,
@@ -211,6 +211,13 @@ class _Maker:
         }
         asks = [text for text, _, _ in self.asks]
         return Made(self.sources, self.vocabulary, asks, columns, lean, arrays, rarity, documents)
+
+    def _told(self) -> set[int]:
+        """The families that the lexicon speaks of, or of whose provider's others it does."""
+        told = {family for _, family, found in self.asks if found}
+        families = self.sources.families
+        providers = {families[number].provider for number in told if families[number].lexicon.asks} - {""}
+        return told | {number for number, family in enumerate(families) if family.provider in providers}
 
     def _refused(self, counts: dict[str, Matrix], plain: Any) -> refusal_model.Refusals:
         family = np.array([family for _, family, _ in self.asks], np.int64)
