@@ -8,10 +8,10 @@ from policies.accounts import Origin
 from policies.actions import Plan
 from policies.errors import InvalidInput
 from runtimes.code.permits import Permit
-from runtimes.gateway.plan import Rule, Slot
+from runtimes.gateway.plan import MethodRule, Slot
 
 
-def rule_to_json(rule: Rule) -> dict[str, Any]:
+def rule_to_json(rule: MethodRule) -> dict[str, Any]:
     """Every field of a rule."""
     return {
         "id": rule.id,
@@ -39,12 +39,12 @@ def rule_to_json(rule: Rule) -> dict[str, Any]:
     }
 
 
-def rule_from_json(value: Any) -> Rule:
+def rule_from_json(value: Any) -> MethodRule:
     """The rule that `rule_to_json` wrote."""
     plain = ("id", "method_id", "method", "only", "body_format", "calls")
     bounds = ("request_bytes", "response_bytes", "websocket")
     credential = ("credential_at", "credential_name", "credential_format")
-    return Rule(
+    return MethodRule(
         account=(value["account"][0], value["account"][1]),
         origin=Origin.parse(value["origin"]),
         base_path=tuple(value["base_path"]),

@@ -18,7 +18,7 @@ from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
 from runtimes.base import Records
 from runtimes.code.permit_json import permits_of
 from runtimes.code.permits import Permit, held_in_path, name_from, shape_of, typed
-from runtimes.gateway.plan import Exchange, Passed
+from runtimes.gateway.plan import Exchange, SentRequest
 from runtimes.rest import records as rest_records
 from runtimes.rest.expectations import holds
 from runtimes.rest.records import Answer, Ledger
@@ -131,30 +131,30 @@ def answer_of(exchange: Exchange, permit: Permit, catalog: Catalog) -> Answer:
     return kept
 
 
-def arguments_of(passed: Passed, permit: Permit, catalog: Catalog) -> tuple[dict[str, JsonValue], bool]:
+def arguments_of(sent: SentRequest, permit: Permit, catalog: Catalog) -> tuple[dict[str, JsonValue], bool]:
     """The arguments of a catalogued call in a request as it left, of those that the catalog knows; and whether all of
     its body was read, and is one call's. The path's word counts, whatever else calls itself so: it is what was acted
     on. What stands in two places otherwise isn't known."""
     method = catalog.method(permit.method_id)
     properties: Mapping[str, Any] = method.parameters.get("properties", {})
-    body = passed.body if isinstance(passed.body, Mapping) else {}
+    body = sent.body if isinstance(sent.body, Mapping) else {}
     found: dict[str, JsonValue] = {}
     for name in held_in_path(permit):
         found[name] = permit.held[name][0]
     if (whole := next((name for name, place in method.locations.items() if place == "whole"), "")) and body:
         found[whole], body = dict(body), {}  # all of it is one argument
-    named = {slot.partition("/")[0] for slot in passed.slots if "/" in slot}
-    names = {name: name_from(shape_of(method, name), name, passed.slots) for name in named}
-    for name, value in (*passed.slots.items(), *names.items()):
+    named = {slot.partition("/")[0] for slot in sent.slots if "/" in slot}
+    names = {name: name_from(shape_of(method, name), name, sent.slots) for name in named}
+    for name, value in (*sent.slots.items(), *names.items()):
         if name in properties:
             found.setdefault(name, typed(value, properties[name]))
     path = frozenset(found)
     clear = True
-    for name, value in (*passed.query, *body.items()):
+    for name, value in (*sent.query, *body.items()):
         if name in properties and name not in path:
             clear = clear and name not in found
             found[name] = typed(value, properties[name])
-    return found, clear and (isinstance(passed.body, Mapping) or (passed.body is None and passed.size == 0))
+    return found, clear and (isinstance(sent.body, Mapping) or (sent.body is None and sent.size == 0))
 
 
 def planned_permits(plan: Plan) -> dict[str, tuple[int, Permit]]:

@@ -18,11 +18,11 @@ from policies.services import Expect
 from runtimes.gateway.plan import (
     Exchange,
     GatewayPlan,
-    Passed,
+    MethodRule,
     PlannedRequest,
     Ref,
     Refusal,
-    Rule,
+    SentRequest,
     Slot,
     TokenEndpoint,
 )
@@ -63,10 +63,10 @@ def plan_from_json(raw: Mapping[str, Any]) -> GatewayPlan:
     )
 
 
-def _rule_to_json(rule: Rule) -> dict[str, Any]:
+def _rule_to_json(rule: MethodRule) -> dict[str, Any]:
     made = {
         each.name: getattr(rule, each.name)
-        for each in fields(Rule)
+        for each in fields(MethodRule)
         if each.name not in ("account", "origin", "path", "others", "query", "fields")
     }
     return {
@@ -80,8 +80,8 @@ def _rule_to_json(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _rule_from_json(raw: Mapping[str, Any]) -> Rule:
-    return Rule(**{
+def _rule_from_json(raw: Mapping[str, Any]) -> MethodRule:
+    return MethodRule(**{
         **raw,
         "account": _account(raw["account"]),
         "origin": Origin(*raw["origin"]),
@@ -114,45 +114,31 @@ def _account(raw: Any) -> tuple[str, str]:
 
 def _request_to_json(request: PlannedRequest) -> dict[str, Any]:
     return {
-        "id": request.id,
+        **{each.name: getattr(request, each.name) for each in fields(PlannedRequest)},
         "account": list(request.account),
         "origin": _origin_to_json(request.origin),
         "base_path": list(request.base_path),
-        "method": request.method,
         "path": [_tag(part) for part in request.path],
         "query": _tag(request.query),
         "headers": dict(request.headers),
         "body": _tag(request.body),
-        "body_format": request.body_format,
-        "credential_header": request.credential_header,
-        "credential_format": request.credential_format,
         "expect": [[one.op, one.path, _tag(one.value), one.says] for one in request.expect],
-        "attempts": request.attempts,
-        "optional": request.optional,
     }
 
 
 def _request_from_json(raw: Mapping[str, Any]) -> PlannedRequest:
-    service, account = raw["account"]
-    return PlannedRequest(
-        id=raw["id"],
-        account=(service, account),
-        origin=Origin(*raw["origin"]),
-        base_path=tuple(raw["base_path"]),
-        method=raw["method"],
-        path=tuple(_untag(part) for part in raw["path"]),
-        query=_untag(raw["query"]),
-        headers=raw["headers"],
-        body=_untag(raw["body"]),
-        body_format=raw["body_format"],
-        credential_header=raw["credential_header"],
-        credential_format=raw["credential_format"],
-        expect=tuple(
+    return PlannedRequest(**{
+        **raw,
+        "account": _account(raw["account"]),
+        "origin": Origin(*raw["origin"]),
+        "base_path": tuple(raw["base_path"]),
+        "path": tuple(_untag(part) for part in raw["path"]),
+        "query": _untag(raw["query"]),
+        "body": _untag(raw["body"]),
+        "expect": tuple(
             Expect(op=op, path=path, value=_untag(value), says=says) for op, path, value, says in raw["expect"]
         ),
-        attempts=raw["attempts"],
-        optional=raw["optional"],
-    )
+    })  # fmt: skip
 
 
 def lease_to_json(lease: Lease) -> dict[str, Any]:
@@ -210,18 +196,18 @@ def exchange_from_json(raw: Mapping[str, Any]) -> Exchange:
     )
 
 
-def passed_to_json(passed: Passed) -> dict[str, Any]:
+def sent_to_json(sent: SentRequest) -> dict[str, Any]:
     return {
-        "rule": passed.rule,
-        "slots": dict(passed.slots),
-        "query": [list(pair) for pair in passed.query],
-        "body": passed.body,
-        "size": passed.size,
+        "rule": sent.rule,
+        "slots": dict(sent.slots),
+        "query": [list(pair) for pair in sent.query],
+        "body": sent.body,
+        "size": sent.size,
     }
 
 
-def passed_from_json(raw: Mapping[str, Any]) -> Passed:
-    return Passed(
+def sent_from_json(raw: Mapping[str, Any]) -> SentRequest:
+    return SentRequest(
         rule=str(raw["rule"]),
         slots={str(name): str(value) for name, value in raw["slots"].items()},
         query=tuple((str(name), str(value)) for name, value in raw["query"]),

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from policies.errors import GoexError, InvalidInput
-from policies.jsonvalue import JsonValue, MissingValue, canonical, find
+from policies.jsonvalue import JsonValue, MissingValue, canonical, find, parse
 from policies.services import Expect
 from runtimes.gateway.plan import Ref
 from runtimes.gateway.urls import MAX_QUERY_VALUE, BadTarget, check_segment
@@ -134,3 +134,15 @@ def _holds(one: Expect, status: int, body: JsonValue, kind: Kind, answers: Answe
         case "not_equals":
             return not present or canonical(found) != canonical(wanted)
     return False
+
+
+def readable(body: bytes, limit: int) -> tuple[JsonValue, Kind]:
+    """An answer's body, parsed strictly (UTF-8, no duplicate keys, nothing that JSON can't hold again)."""
+    if not body:
+        return None, "empty"
+    try:
+        value: Any = parse(body.decode("utf-8"), limit=limit, what="This answer")
+        canonical(value)
+    except (InvalidInput, UnicodeError):
+        return None, "other"
+    return value, "json"

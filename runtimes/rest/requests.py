@@ -76,7 +76,7 @@ def step_for(
             else _body(method, placed["body"], placed["mail"])
         ),
         body_format=method.body,
-        credential_header=placement.header,
+        credential_name=placement.header,
         credential_format=placement.format,
         expect=expect,
         attempts=READ_BACK_ATTEMPTS if role == "verify" and method.http in ("GET", "HEAD") else 1,

@@ -9,10 +9,9 @@ import pytest
 from policies.accounts import Account
 from policies.actions import Plan
 from runtimes.code.permit_json import permits_of
-from runtimes.gateway.admission import Admission, AskedHead, Ready
+from runtimes.gateway.admission import Admission, AskedHead, No, Ready
 from runtimes.gateway.head import parse_head
 from runtimes.gateway.plan import GatewayPlan
-from runtimes.gateway.policy import No
 from runtimes.gateway.rule_match import RulePolicy
 from tests.runtimes.code.support import DRIVE, GITHUB, SLACK, plan
 

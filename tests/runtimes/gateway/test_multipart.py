@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtimes.gateway.admission import Admission, Ready
+from runtimes.gateway.admission import Admission, No, Ready
 from runtimes.gateway.multipart import BadParts, Part, PartReader, boundary_of, read_parts, write_parts
-from runtimes.gateway.policy import No
 from runtimes.gateway.rule_match import RulePolicy
 from tests.runtimes.gateway.ruled import MARKS, PLAN, WORK, asked, bearer, judge, rule
 
@@ -216,7 +215,7 @@ def test_a_streamed_form_has_no_closed_field() -> None:
 def test_a_form_with_files_is_held_to_its_fields_where_the_rule_has_some() -> None:
     good = judge("POST /api/messages", W, body=GOOD, kind=TYPE)
     assert isinstance(good, Ready)
-    assert good.passed.body == {"channel": "C1", "text": ""}
+    assert good.sent.body == {"channel": "C1", "text": ""}
     assert good.body is not None
     assert [part.name for part in read_parts(good.body, boundary_of(dict(good.admission.headers)["Content-Type"]))] == [
         "channel", "text", "f",
