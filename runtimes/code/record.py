@@ -20,8 +20,8 @@ from runtimes.code.permit_json import permits_of
 from runtimes.code.permits import Permit, held_in_path, name_from, shape_of, typed
 from runtimes.gateway.plan import Exchange, SentRequest
 from runtimes.rest import records as rest_records
-from runtimes.rest.expectations import holds
 from runtimes.rest.records import Answer, Ledger
+from runtimes.rest.verdicts import holds
 
 MAX_NOTE = 40_000_000
 _FORGOTTEN = b"forgotten"

@@ -9,7 +9,7 @@ what the container wrote.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -34,6 +34,22 @@ class Ref:
     def to_json(self) -> JsonValue:
         how = ["?-"] if self.omitted else ["?"] if self.optional else []
         return {"$ref": [self.request, self.path, *how]}
+
+
+OMITTED: Any = object()
+
+
+def fill(value: Any, found: Callable[[Ref], Any]) -> Any:
+    """`value` with each Ref in it replaced by what `found` says. OMITTED leaves a name out of its object."""
+    if isinstance(value, Ref):
+        made = found(value)
+        return None if made is OMITTED else made
+    if isinstance(value, Mapping):
+        filled = {key: found(item) if isinstance(item, Ref) else fill(item, found) for key, item in value.items()}
+        return {key: item for key, item in filled.items() if item is not OMITTED}
+    if isinstance(value, list | tuple):
+        return [fill(item, found) for item in value]
+    return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

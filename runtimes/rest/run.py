@@ -22,10 +22,10 @@ from policies.jsonvalue import JsonValue
 from runtimes.base import Context, Records
 from runtimes.gateway.contract import Gateway, GatewayFailed, Observer
 from runtimes.gateway.plan import Exchange, GatewayPlan, Refusal, SentRequest
-from runtimes.rest.bind import check_values
 from runtimes.rest.plan_text import heading
 from runtimes.rest.records import Answer, Ledger
 from runtimes.rest.references import plain, referring, refs_in
+from runtimes.rest.requests import check_values
 from runtimes.rest.steps import Step, expect_to_json
 from runtimes.sandbox.contract import Job, Profile, Sandbox, SandboxFailed
 
