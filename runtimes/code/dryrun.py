@@ -16,9 +16,8 @@ from policies.actions import Plan
 from policies.display_text import escape
 from runtimes.base import Context, DryLine, DryRun
 from runtimes.code.outcomes import outcome
-from runtimes.code.permit_json import permits_of
 from runtimes.code.permits import Accounts
-from runtimes.code.record import Record
+from runtimes.code.record import Record, permits_of
 from runtimes.code.run import Report
 from vault.lease import Lease
 from vault.secret import Secret

@@ -16,8 +16,8 @@ from policies.actions import Plan
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
 from runtimes.base import Records
-from runtimes.code.permit_json import permits_of
 from runtimes.code.permits import Permit, held_in_path, name_from, shape_of, typed
+from runtimes.gateway.codec import rule_from_json
 from runtimes.gateway.plan import Exchange, SentRequest
 from runtimes.rest import records as rest_records
 from runtimes.rest.records import Answer, Ledger
@@ -155,6 +155,27 @@ def arguments_of(sent: SentRequest, permit: Permit, catalog: Catalog) -> tuple[d
             clear = clear and name not in found
             found[name] = typed(value, properties[name])
     return found, clear and (isinstance(sent.body, Mapping) or (sent.body is None and sent.size == 0))
+
+
+def permits_of(plan: Plan) -> tuple[Permit, ...]:
+    """The permits of a plan, as they were shown and digested. Raises InvalidInput for what isn't one."""
+    try:
+        return tuple(
+            Permit(
+                rule=rule_from_json(one["rule"]),
+                service=one["service"],
+                method=one["method"],
+                read=one["read"],
+                lines=tuple(one["lines"]),
+                held={name: tuple(values) for name, values in one["held"].items()},
+                optional=tuple(one["optional"]),
+                closed=tuple(one["closed"]),
+                free=tuple(one["free"]),
+            )
+            for one in plan.resolved["permits"]
+        )
+    except (KeyError, TypeError, IndexError) as error:
+        raise InvalidInput(f"This isn't what a program may call: {error!r}.") from error
 
 
 def planned_permits(plan: Plan) -> dict[str, tuple[int, Permit]]:

@@ -7,7 +7,7 @@ literal of a plan can pose as a reference. Secrets cross as base64, here and now
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields
 from datetime import datetime
 from typing import Any
@@ -40,7 +40,7 @@ def plan_to_json(plan: GatewayPlan) -> dict[str, Any]:
         "max_response_bytes": plan.max_response_bytes,
         "seconds": plan.seconds,
         "code": plan.code,
-        "rules": [_rule_to_json(rule) for rule in plan.rules],
+        "rules": [rule_to_json(rule) for rule in plan.rules],
         "placeholders": {placeholder: list(account) for placeholder, account in plan.placeholders.items()},
         "tokens": [[list(one.account), _origin_to_json(one.origin), list(one.path)] for one in plan.tokens],
     }
@@ -54,7 +54,7 @@ def plan_from_json(raw: Mapping[str, Any]) -> GatewayPlan:
         max_response_bytes=raw["max_response_bytes"],
         seconds=raw["seconds"],
         code=raw["code"],
-        rules=tuple(_rule_from_json(rule) for rule in raw["rules"]),
+        rules=tuple(rule_from_json(rule) for rule in raw["rules"]),
         placeholders={placeholder: _account(account) for placeholder, account in raw["placeholders"].items()},
         tokens=tuple(
             TokenEndpoint(account=_account(account), origin=Origin(*origin), path=tuple(path))
@@ -63,31 +63,28 @@ def plan_from_json(raw: Mapping[str, Any]) -> GatewayPlan:
     )
 
 
-def _rule_to_json(rule: MethodRule) -> dict[str, Any]:
-    made = {
-        each.name: getattr(rule, each.name)
-        for each in fields(MethodRule)
-        if each.name not in ("account", "origin", "path", "others", "query", "fields")
-    }
+def rule_to_json(rule: MethodRule) -> dict[str, Any]:
+    """Every field of a rule: a plan's digest is taken over this too."""
+    made = {each.name: getattr(rule, each.name) for each in fields(MethodRule)}
     return {
         **{name: list(value) if isinstance(value, tuple) else value for name, value in made.items()},
-        "account": list(rule.account),
-        "origin": _origin_to_json(rule.origin),
-        "path": _template_to_json(rule.path),
-        "others": [_template_to_json(path) for path in rule.others],
+        "origin": str(rule.origin),
+        "path": [_part_to_json(part) for part in rule.path],
+        "others": [[_part_to_json(part) for part in other] for other in rule.others],
         "query": {name: list(values) for name, values in rule.query.items()},
         "fields": {name: list(values) for name, values in rule.fields.items()},
     }
 
 
-def _rule_from_json(raw: Mapping[str, Any]) -> MethodRule:
+def rule_from_json(raw: Mapping[str, Any]) -> MethodRule:
+    """The rule that `rule_to_json` wrote."""
     return MethodRule(**{
         **raw,
         "account": _account(raw["account"]),
-        "origin": Origin(*raw["origin"]),
+        "origin": Origin.parse(raw["origin"]),
         "base_path": tuple(raw["base_path"]),
-        "path": _template_from_json(raw["path"]),
-        "others": tuple(_template_from_json(path) for path in raw["others"]),
+        "path": tuple(_part_from_json(part) for part in raw["path"]),
+        "others": tuple(tuple(_part_from_json(part) for part in other) for other in raw["others"]),
         "query": {name: tuple(values) for name, values in raw["query"].items()},
         "fields": {name: tuple(values) for name, values in raw["fields"].items()},
         "must": tuple(raw["must"]),
@@ -96,15 +93,15 @@ def _rule_from_json(raw: Mapping[str, Any]) -> MethodRule:
     })  # fmt: skip
 
 
-def _template_to_json(template: Sequence[str | Slot]) -> list[Any]:
-    return [
-        part if isinstance(part, str) else [part.name, list(part.values), part.many, part.end, part.verbs, part.form]
-        for part in template
-    ]
+def _part_to_json(part: str | Slot) -> Any:
+    if isinstance(part, str):
+        return part
+    return {**{each.name: getattr(part, each.name) for each in fields(Slot)}, "values": list(part.values)}
 
 
-def _template_from_json(raw: Sequence[Any]) -> tuple[str | Slot, ...]:
-    return tuple(part if isinstance(part, str) else Slot(part[0], tuple(part[1]), *part[2:]) for part in raw)
+def _part_from_json(part: Any) -> str | Slot:
+    # An older GoEx had no `form`.
+    return part if isinstance(part, str) else Slot(**{**part, "values": tuple(part["values"])})
 
 
 def _account(raw: Any) -> tuple[str, str]:

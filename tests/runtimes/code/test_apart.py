@@ -8,7 +8,7 @@ import pytest
 
 from policies.accounts import Account
 from policies.actions import Plan
-from runtimes.code.permit_json import permits_of
+from runtimes.code.record import permits_of
 from runtimes.gateway.admission import Admission, AskedHead, No, Ready
 from runtimes.gateway.head import parse_head
 from runtimes.gateway.plan import GatewayPlan

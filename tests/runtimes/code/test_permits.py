@@ -18,11 +18,10 @@ from policies.actions import ANY_VALUE, OTHER_ARGUMENTS, UndoClass
 from policies.errors import InvalidInput
 from policies.jsonvalue import canonical
 from runtimes.code import permits as permits_module
-from runtimes.code.permit_json import permits_of, rule_from_json, rule_to_json
 from runtimes.code.permits import MOST_VALUES, Permit, callable_, form_of, permits, template
-from runtimes.code.record import arguments_of
+from runtimes.code.record import arguments_of, permits_of
 from runtimes.code.run import placeholder
-from runtimes.gateway.codec import plan_from_json, plan_to_json
+from runtimes.gateway.codec import plan_from_json, plan_to_json, rule_from_json, rule_to_json
 from runtimes.gateway.plan import GatewayPlan, SentRequest, Slot
 from runtimes.gateway.plan_check import check_opening
 from tests.runtimes.code.support import CATALOG, DRIVE, GITHUB, SECOND, SLACK, plan, rules

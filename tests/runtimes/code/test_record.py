@@ -13,8 +13,7 @@ from policies.actions import UndoClass
 from policies.errors import Unsupported
 from policies.reversions import NoReversions
 from runtimes.code import record
-from runtimes.code.permit_json import permits_of
-from runtimes.code.record import Sent, arguments_of
+from runtimes.code.record import Sent, arguments_of, permits_of
 from runtimes.code.refused import MOST, Refusals, method_at
 from runtimes.code.undo import reversed_
 from runtimes.gateway.plan import Exchange, Refusal, SentRequest
