@@ -71,7 +71,7 @@ class Sender:
         asked = step.request
         path = "/".join(quote(str(part), safe="@") for part in (*asked.base_path, *asked.path))
         query = urlencode(asked.query, doseq=True, quote_via=quote)
-        headers = {**asked.headers, asked.credential_header: asked.credential_format.replace("{secret}", TOKEN)}
+        headers = {**asked.headers, asked.credential_name: asked.credential_format.replace("{secret}", TOKEN)}
         data = None
         if asked.body is not None:
             headers["Content-Type"], data = "application/json", json.dumps(asked.body).encode()
