@@ -65,8 +65,9 @@ class ActionServer:
         self._redactor = PendingRedactor(self.make_redactor, secrets_of(plan, leases))
         if not plan.by_rules:
             self._redactor.begin()
+        self._upstream = self.make_upstream()
         self._proxy = Proxy(ProxyContext(
-            leases=dict(leases), placeholders=plan.placeholders, upstream=self.make_upstream(),
+            leases=dict(leases), placeholders=plan.placeholders, upstream=self._upstream,
             redactor=self._redactor, reporter=self._reporter,
             deadline=asyncio.get_running_loop().time() + plan.seconds,
         ))  # fmt: skip
