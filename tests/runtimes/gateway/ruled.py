@@ -138,3 +138,26 @@ def judge(
     except Refused as refused:
         return refused.no
     return ready
+
+
+class Watched:
+    """What looks at the body of an admission that is streamed; a refusal is returned."""
+
+    def __init__(self, policy: RulePolicy, admission: Admission) -> None:
+        streamed = policy.stream(admission, -1)
+        assert not isinstance(streamed, No)
+        self._watch = streamed[1]
+
+    def feed(self, data: bytes) -> No | None:
+        try:
+            self._watch.feed(data)
+        except Refused as refused:
+            return refused.no
+        return None
+
+    def finish(self) -> No | None:
+        try:
+            self._watch.finish()
+        except Refused as refused:
+            return refused.no
+        return None
