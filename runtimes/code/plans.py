@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mapper.catalog import Catalog
-from mapper.code.method_finder import Finding, find, matched
+from mapper.code.found_calls import Finding
+from mapper.code.method_finder import find, matched
 from mapper.code.sent_requests import Seen
 from mapper.least_scopes import scopes_of_calls
 from mapper.templates import complete
@@ -24,9 +25,9 @@ from policies.jsonvalue import JsonObject
 from policies.reversions import NoReversions, ReversionSet
 from policies.services import Risk, believed_risk
 from runtimes.base import Context
-from runtimes.code.permit_json import rule_to_json
 from runtimes.code.permits import Accounts, Permit, permits
 from runtimes.code.plan_text import named, permit_lines, program_lines
+from runtimes.gateway.codec import rule_to_json
 from runtimes.rest.plan_text import said_of, source_lines
 from runtimes.rest.planner import chosen_for, why_none
 from runtimes.sandbox.contract import Profile

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("goex", "vault", "mapper", "runtimes", "policies", "protos", "sandbox-images", "tests", "tools")
+FOLDERS = ("goex", "vault", "mapper", "runtimes", "policies", "protos", "sandbox-images", "tests", "tools", "clients")
 FILES = (
     "pyproject.toml",
     "README.md",
@@ -147,7 +147,8 @@ def pinned(lock: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
 def test_a_lock_holds_versions_and_hashes_and_no_address(lock: Path) -> None:
-    assert len(pinned(lock)) > 10
+    least = 10 if lock.name == "requirements-docs.lock" else 20  # MkDocs alone needs fewer
+    assert len(pinned(lock)) > least
     assert "://" not in lock.read_text()
     assert not re.search(r"^\s*-", lock.read_text().replace("\\\n", ""), re.MULTILINE)
 
@@ -207,6 +208,7 @@ def test_a_changed_proto_is_noticed() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         shutil.copytree(ROOT / "protos", Path(scratch) / "protos")
         shutil.copytree(ROOT / "goex" / "rpc", Path(scratch) / "goex" / "rpc")
+        shutil.copytree(ROOT / "clients" / "python", Path(scratch) / "clients" / "python")
         assert check_protos(Path(scratch)).returncode == 0
         proto = Path(scratch) / "protos" / "goex" / "v1" / "goex.proto"
         proto.write_text(proto.read_text().replace("string message = 2;", "string text = 2;", 1))

@@ -1,0 +1,243 @@
+"""Recorded rows: their image, compared with what is there, and put back.
+
+The image is lines of JSON: one for each table, then the rows in parts. Integers, floats, text and blobs come back as
+they were, bit by bit. Text that isn't valid UTF-8 can't be held so, and is refused while it runs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import apsw
+
+from policies.errors import Conflict
+from runtimes.sql.contract import RowChange
+from runtimes.sql.sqlite.errors import Row, Value, key_words, quoted, shown
+from runtimes.sql.sqlite.schema import Shape
+
+_PART = 500  # rows in one line of the image
+SAMPLE = 50
+_LISTED = 20  # differences that are listed
+
+Identity = int | Row
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One row: before and after, None where there was none."""
+
+    table: str
+    identity: Identity
+    before: Row | None
+    after: Row | None
+
+    def sides(self, verb: str) -> tuple[Row | None, Row | None]:
+        """What has to be there, and what will be."""
+        return (self.after, self.before) if verb == "undo" else (self.before, self.after)
+
+
+# ---- as bytes
+
+
+def encode(shapes: Iterable[Shape], changes: list[Change]) -> Iterator[bytes]:
+    """The image, piece by piece."""
+    numbers = {}
+    for number, shape in enumerate(shapes):
+        numbers[shape.table] = number
+        yield _line(
+            {
+                "table": shape.table,
+                "sql": shape.sql,
+                "names": shape.names,
+                "places": shape.places,
+                "rowid": shape.rowid,
+                "key": shape.key,
+            }
+        )
+    parts = iter(changes)
+    while part := list(islice(parts, _PART)):
+        yield _line([[numbers[c.table], c.identity, c.before, c.after] for c in part])
+
+
+def decode(pieces: Iterable[bytes]) -> tuple[dict[str, Shape], list[Change]]:
+    """The whole image. Raises Conflict when it isn't one."""
+    shapes: list[Shape] = []
+    changes: list[Change] = []
+    try:
+        for line in _lines(pieces):
+            held = json.loads(line, object_hook=_bytes)
+            if isinstance(held, dict):
+                shapes.append(
+                    Shape(
+                        table=held["table"],
+                        sql=held["sql"],
+                        names=tuple(held["names"]),
+                        places=tuple(held["places"]),
+                        rowid=held["rowid"],
+                        key=tuple(held["key"]),
+                    )
+                )
+                continue
+            for number, identity, before, after in held:
+                changes.append(
+                    Change(
+                        shapes[number].table,
+                        tuple(identity) if isinstance(identity, list) else identity,
+                        None if before is None else tuple(before),
+                        None if after is None else tuple(after),
+                    )
+                )
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise Conflict("What undo needs isn't as it was written.", next_step="goex log --verify") from error
+    return {shape.table: shape for shape in shapes}, changes
+
+
+def _line(held: object) -> bytes:
+    return json.dumps(held, default=lambda blob: {"x": blob.hex()}, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def _bytes(held: dict[str, Any]) -> object:
+    return bytes.fromhex(held["x"]) if held.keys() == {"x"} else held
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    rest = b""
+    for piece in pieces:
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from whole
+    if rest:
+        raise ValueError("cut off")
+
+
+# ---- compared, and put back
+
+
+class Mismatch(Exception):
+    """Rows that aren't as recorded, in words."""
+
+    def __init__(self, lines: tuple[str, ...]) -> None:
+        super().__init__(lines)
+        self.lines = lines
+
+
+def compare(
+    db: apsw.Connection, shapes: dict[str, Shape], now: dict[str, Shape], changes: list[Change], verb: str
+) -> None:
+    """Raise Mismatch unless every row is what `verb` starts from."""
+    lines = []
+    for name, shape in shapes.items():
+        if name not in now:
+            lines.append(f"the table {name} isn't there any more")
+        elif now[name].sql != shape.sql:
+            lines.append(f"the table {name} is defined otherwise now")
+    if lines:
+        raise Mismatch(tuple(lines))
+    left = 0
+    for change in changes:
+        shape = shapes[change.table]
+        wanted, _ = change.sides(verb)
+        try:
+            found = _find(db, shape, change.identity)
+        except UnicodeDecodeError:
+            found = ()
+        if same(found, wanted):
+            continue
+        if len(lines) == _LISTED:
+            left += 1
+        else:
+            lines.append(f"{_which(shape, change)} {_how(shape, wanted, found)}")
+    if lines:
+        raise Mismatch((*lines, *((f"and {left} more rows",) if left else ())))
+
+
+def put_back(db: apsw.Connection, shapes: dict[str, Shape], changes: list[Change], verb: str) -> None:
+    """Take away every row that `verb` starts from, then write every one that it ends at: so keys can change places.
+    Triggers and foreign keys have to be off. Raises apsw.Error."""
+    for shape in shapes.values():
+        where = f"{quoted(shape.rowid)} = ?" if shape.rowid else _by_key(shape)
+        db.executemany(
+            f"DELETE FROM main.{quoted(shape.table)} WHERE {where}",  # noqa: S608
+            (_bound(c.identity) for c in changes if c.table == shape.table and c.sides(verb)[0] is not None),
+        )
+    for shape in shapes.values():
+        hidden = shape.rowid and shape.rowid not in shape.names
+        columns = f"{quoted(shape.rowid)}, {shape.columns}" if hidden else shape.columns
+        marks = ", ".join("?" * (len(shape.names) + bool(hidden)))
+        db.executemany(
+            f"INSERT INTO main.{quoted(shape.table)} ({columns}) VALUES ({marks})",  # noqa: S608
+            (
+                (c.identity, *row) if hidden else row
+                for c in changes
+                if c.table == shape.table and (row := c.sides(verb)[1]) is not None
+            ),
+        )
+
+
+def sample(shapes: dict[str, Shape], changes: list[Change]) -> tuple[RowChange, ...]:
+    """Some of the rows, for a person."""
+    return tuple(
+        RowChange(
+            table=change.table,
+            before=_named(shapes[change.table], change.before),
+            after=_named(shapes[change.table], change.after),
+        )
+        for change in changes[:SAMPLE]
+    )
+
+
+def _named(shape: Shape, row: Row | None) -> dict[str, str | None] | None:
+    return None if row is None else {name: shown(value) for name, value in zip(shape.names, row, strict=True)}
+
+
+def _find(db: apsw.Connection, shape: Shape, identity: Identity) -> Row | None:
+    where = f"{quoted(shape.rowid)} = ?" if shape.rowid else _by_key(shape)
+    query = f"SELECT {shape.columns} FROM main.{quoted(shape.table)} WHERE {where}"  # noqa: S608
+    found: Row | None = db.execute(query, _bound(identity)).fetchone()
+    # A collation can take another key for this one.
+    if found is None or shape.rowid or same(key_of(shape, found), _bound(identity)):
+        return found
+    return None
+
+
+def _bound(identity: Identity) -> Row:
+    return identity if isinstance(identity, tuple) else (identity,)
+
+
+def _by_key(shape: Shape) -> str:
+    return " AND ".join(f"{quoted(shape.names[place])} = ?" for place in shape.key)
+
+
+def key_of(shape: Shape, row: Row) -> Row:
+    return tuple(row[place] for place in shape.key) if row else ()
+
+
+def same(one: Row | None, other: Row | None) -> bool:
+    """Equal bit by bit: 1 isn't 1.0, and 0.0 isn't -0.0."""
+    if one is None or other is None:
+        return one is other
+    if one != other:
+        return False
+    return all(
+        type(a) is type(b) and (not isinstance(a, float) or repr(a) == repr(b)) for a, b in zip(one, other, strict=True)
+    )
+
+
+def _which(shape: Shape, change: Change) -> str:
+    if shape.key:
+        row: Row = change.after or change.before or ()
+        return f"{shape.table} {key_words(tuple(shape.names[n] for n in shape.key), key_of(shape, row))}:"
+    identity: tuple[Value, ...] = (change.identity,) if isinstance(change.identity, int) else change.identity
+    return f"{shape.table} rowid={shown(identity[0])}:"
+
+
+def _how(shape: Shape, wanted: Row | None, found: Row | None) -> str:
+    if found is None:
+        return "the row isn't there any more"
+    if wanted is None:
+        return "a row is there"
+    names = [name for name, one, other in zip(shape.names, wanted, found, strict=False) if not same((one,), (other,))]
+    return f"{', '.join(names) or 'the row'} changed since"
