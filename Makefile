@@ -14,7 +14,7 @@ help: ## Show this list
 
 .PHONY: demo
 demo: services ## Set everything up, and show an action asked for, approved, run and undone
-	@$(SIGNALS) $(BIN)/python tests/demo/demo.py $(ARGS)
+	@$(SIGNALS) $(BIN)/python tools/demo/demo.py $(ARGS)
 
 .PHONY: test
 test: services ## Run the tests, three files at a time (ARGS="-k name" for some of them)
@@ -72,7 +72,7 @@ attacks: services ## Run every attack, also against runsc and an engine that map
 
 .PHONY: bench
 bench: services ## Measure, print a table, write bench.json
-	@$(BIN)/python -m tests.bench.run $(ARGS)
+	@$(BIN)/python -m tools.bench.run $(ARGS)
 
 .PHONY: peers
 peers: setup ## Install what make bench measures the sandbox beside, each in an environment of its own
@@ -80,28 +80,28 @@ peers: setup ## Install what make bench measures the sandbox beside, each in an 
 	    [ -e .cache/peers/$$peer/.done ] || { \
 	        echo "==> peers: $$peer into .cache/peers/$$peer" && rm -rf .cache/peers/$$peer && \
 	        $(BIN)/python -m venv .cache/peers/$$peer && \
-	        .cache/peers/$$peer/bin/pip install --quiet -r tests/bench/peers/$$peer.txt && \
+	        .cache/peers/$$peer/bin/pip install --quiet -r tools/bench/peers/$$peer.txt && \
 	        : >.cache/peers/$$peer/.done; } || exit 1; \
 	done
 
 .PHONY: soak
 soak: services ## Run ten thousand actions, and see that nothing of them is left (ARGS="--actions 500" for fewer)
-	@$(BIN)/python -m tests.bench.soak $(ARGS)
+	@$(BIN)/python -m tools.bench.soak $(ARGS)
 
 .PHONY: huge
 huge: setup ## Take back a program on a folder of a million files (minutes)
-	@$(BIN)/python -m tests.bench.huge $(ARGS)
+	@$(BIN)/python -m tools.bench.huge $(ARGS)
 
 .PHONY: plots
 plots: setup ## Draw docs/plots anew
-	@$(BIN)/python -m tests.plots.voting
-	@$(BIN)/python -m tests.plots.cost
-	@$(BIN)/python -m tests.plots.space
-	@$(BIN)/python -m tests.plots.sandbox
+	@$(BIN)/python -m tools.plots.voting
+	@$(BIN)/python -m tools.plots.cost
+	@$(BIN)/python -m tools.plots.space
+	@$(BIN)/python -m tools.plots.sandbox
 
 .PHONY: screenshot
 screenshot: services ## Take docs/notification.png anew
-	@$(BIN)/python -m tests.plots.notification
+	@$(BIN)/python -m tools.plots.notification
 
 .PHONY: crash
 crash: services ## Kill everything at every point of every step, let disks fail, and write docs/crash.md

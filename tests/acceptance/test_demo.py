@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.skipif(find_python() is None, reason="the homeserver's environment isn't there: make services")
 def test_the_demo_does_the_main_job_and_leaves_nothing() -> None:
     done = subprocess.run(
-        [sys.executable, str(ROOT / "tests" / "demo" / "demo.py")],
+        [sys.executable, str(ROOT / "tools" / "demo" / "demo.py")],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

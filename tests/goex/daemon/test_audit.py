@@ -21,9 +21,9 @@ from goex.journal.verify import Altered, check
 from goex.rpc import audit_pb2 as audit
 from goex.rpc import goex_pb2 as pb
 from policies.errors import InvalidInput, Unsupported
-from tests.bench import journals
 from tests.goex.daemon.test_bad_text import EVIL, PATH_EVIL, SEEN, harmless, screen
 from tests.support.daemon import GOEX, Daemon
+from tools.bench import journals
 
 ACTIONS, ROWS = 400, 100_000
 

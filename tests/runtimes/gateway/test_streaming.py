@@ -10,11 +10,11 @@ from collections.abc import Iterator
 import pytest
 
 from runtimes.gateway.client import GatewayClient
-from tests.bench.blobs import blobs
-from tests.bench.streaming import MARK, Reader, lease, peak_mb, plan
-from tests.bench.upstream import Upstream
 from tests.runtimes.gateway.running import client_fixture  # noqa: F401  a fixture
 from tests.runtimes.gateway.support import Container, Watch
+from tools.bench.blobs import blobs
+from tools.bench.gateway_stream import MARK, Reader, lease, peak_mb, plan
+from tools.bench.upstream import Upstream
 
 _BODY = 200 * 2**20
 _GROWS = 24  # megabytes that the process may grow by, whatever the length; the body whole would be 200
