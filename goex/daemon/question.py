@@ -41,6 +41,7 @@ _DOES = {
     "alter": "redefine",
     "drop": "drop",
 }
+_SOCKET = ", on the "  # of a peer's description: the sentence says whether it is an agent or the person
 _READS = frozenset({"select", "find"})
 _KEYS = (
     (Choice.ONCE, "y", "once"),
@@ -48,7 +49,7 @@ _KEYS = (
     (Choice.SESSION, "s", "session"),
     (Choice.PERMANENT, "", "permanent"),
 )
-_OTHERS = (("n", "no", "no"), ("l", "later", "later"), ("?", "more", "more"))
+_OTHERS = (("n", "no", "no"), ("", "later", "later"), ("?", "more", "more"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +73,13 @@ def question(row: ActionRow, plan: Plan, offered: Sequence[str], catalog: Catalo
     ]
     irreversible = plan.undo_class is UndoClass.IRREVERSIBLE
     if _is_own_last_undo(row, plan, standing):
-        said = f"You want to undo your last action, {_short(standing.target)}; redo brings it back."
+        remains = "" if plan.undo_class is UndoClass.EXACT else " Traces may remain."
+        said = f"You want to undo your last action: {_short(standing.target)}.{remains}"
         return pb.Question(sentence=said, answers=answers, alone=True)
     return pb.Question(
         sentence=f"{_who(row.agent)} to {_wish(plan, catalog, standing.target)}.",
         payload=[line for text in payload(plan) for line in text.split("\n")],
-        asks=row.source,
+        asks=row.source.partition(_SOCKET)[0],
         worst=question_facts.worst(plan, catalog),
         undo=question_facts.undo(plan, catalog),
         fresh=_fresh(row, plan, standing),
@@ -164,7 +166,7 @@ def _calls(plan: Plan, catalog: Catalog) -> str:
     said = f"{_does(service, method, step)} on {_place(service, step)}"
     names = recipients_of(service, method, step["arguments"]).names if not step["read"] else frozenset()
     spelled = _spellings(step["arguments"])
-    return f"{said}, to {_listed([_short(spelled.get(name, name)) for name in sorted(names)])}" if names else said
+    return f"{said}: {_listed([_short(spelled.get(name, name)) for name in sorted(names)])}" if names else said
 
 
 def _does(service: Service | None, method: Method | None, step: Mapping[str, str]) -> str:
@@ -200,12 +202,12 @@ def _fresh(row: ActionRow, plan: Plan, standing: Standing) -> str:
         several = len(decision.rules) > 1
         names = _listed([_short(name) for name in decision.rules])
         return f"nothing; your rule{'s' if several else ''} {names} ask{'' if several else 's'} each time"
-    if isinstance(plan.action, Revert) or row.agent == PERSON:
+    if isinstance(plan.action, Revert):
         return ""
-    missing = {f"{need.service}:{need.scope} on {need.account}": standing.given(need) for need in decision.needs}
+    missing = {f"{need.service}:{need.scope}": standing.given(need) for need in decision.needs}
     never = [_short(name) for name, times in missing.items() if not times]
     if never:
-        return f"first {_listed(never[:1])}" + (f" and {len(never) - 1} more permissions" if len(never) > 1 else "")
+        return f"first {never[0]}" + (f" and {len(never) - 1} more" if len(never) > 1 else "")
     return f"nothing; allowed {min(missing.values(), default=0)} times before, each by itself"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +14,6 @@ from policies.reversions import Standing
 from policies.rules.audience import recipients_of
 from policies.services import Method, Risk, Service
 from runtimes.mongo import plan_text as mongo_text
-from runtimes.rest.plan_text import source_lines
 from runtimes.sql import plan_text as sql_text
 from runtimes.sql.contract import Reached
 from runtimes.sql.plans import program_from_json
@@ -25,12 +25,13 @@ _BY_RISK = {
     Risk.DELETE: "what is shown is deleted",
     Risk.ADMIN: "who has access changes as shown",
 }
+_LONGEST_NOTE = 12  # words
 _MOST = 3  # kinds of rows that are named
 
 
 def deed(method: Method) -> str:
-    """Return what a bundled method does: the first sentence that describes it, without the full stop."""
-    return method.description.partition(_TAIL)[0].partition(". ")[0].rstrip(".")
+    """Return what a bundled method does: the first clause that describes it, without the full stop."""
+    return re.split(r"[.;:] ", method.description.partition(_TAIL)[0])[0].rstrip(".")
 
 
 def worst(plan: Plan, catalog: Catalog) -> str:
@@ -43,8 +44,8 @@ def worst(plan: Plan, catalog: Catalog) -> str:
         case Files():
             if plan.resolved.get("mode") == "preview":
                 return "exactly the changes that are listed"
-            shared = ", or grant others rights to it" if plan.resolved.get("mode") == "direct" else ""
-            return f"it reads, changes or deletes everything there{shared}; nothing else, no network"
+            shares = ", shares" if plan.resolved.get("mode") == "direct" else ""
+            return f"it reads, changes{shares} and deletes everything there; nothing else, no network"
         case Sql():
             return _rows(plan)
         case Mongo():
@@ -91,7 +92,7 @@ def undo(plan: Plan, catalog: Catalog) -> str:
             return "not needed, it only reads"
         case UndoClass.IRREVERSIBLE:
             why = _why_not(plan, catalog)
-            return f"THIS CAN'T BE TAKEN BACK{f': {why}' if why else ''}"
+            return f"IT CAN'T BE UNDONE{f': {why}' if why else ''}"
         case UndoClass.EXACT:
             if hours := plan.undo.get("hold_hours"):
                 return f"exactly; held, unseen by others, until you commit ({hours} h at most)"
@@ -120,8 +121,14 @@ def _by_calls(plan: Plan) -> str:
     notes = dict.fromkeys(each["note"].rstrip(".") for each in made if each["note"])
     sure = all(each["source"] == "bundled" or each["standing"] == Standing.PROVEN for each in made)
     said = f"by {', '.join(list(methods)[:2])}{f' and {len(methods) - 2} more' if len(methods) > 2 else ''}"
-    remains = f"; {'; '.join(notes)}" if len(notes) == 1 else "; some of it remains" if notes else ""
+    remains = f"; {_first(next(iter(notes)))}" if len(notes) == 1 else "; some of it remains" if notes else ""
     return escape(f"{said}{'' if sure else ' (unproven)'}{remains}")
+
+
+def _first(note: str) -> str:
+    """A short note as it is; of a long one its first clause, and where the rest is."""
+    first, *rest = re.split(r"[.;] ", note)
+    return note if len(note.split()) <= _LONGEST_NOTE or not rest else f"{first} (? has more)"
 
 
 def notes(plan: Plan, catalog: Catalog) -> tuple[str, ...]:
@@ -130,7 +137,10 @@ def notes(plan: Plan, catalog: Catalog) -> tuple[str, ...]:
     match plan.action:
         case ApiCalls():
             services = dict.fromkeys(step["service"] for step in plan.resolved.get("steps", ()))
-            said += source_lines(catalog.services[name] for name in services if name in catalog.services)
+            imported = [
+                name for name in services if (known := catalog.services.get(name)) and known.source == "imported"
+            ]
+            said += [escape(f"{name} is imported: its document says what this does, not GoEx.") for name in imported]
         case Sql():
             said += sql_text.warning_lines(program_from_json(plan.resolved["program"]))
             said += [escape(note) for note in plan.resolved.get("notes", ())]

@@ -50,7 +50,7 @@ def warning_lines(plan: Plan) -> tuple[str, ...]:
     """The writes without a condition, and what a server without transactions lets others see."""
     program = parse_operations(plan.resolved["operations"])
     tables = {one.collection: None for one in program.operations if isinstance(one, Write) and one.everywhere}
-    lines = [escape(f"THE FILTER IS EMPTY: it is for every document of {name}.") for name in tables]
+    lines = [escape(f"THE FILTER IS EMPTY: every document of {name}.") for name in tables]
     if not program.reads_only and not plan.resolved["transactions"]:
         lines.append("The server has no transactions: others may see it half done.")
     return tuple(lines)

@@ -85,7 +85,7 @@ def payload_lines(program: Program) -> tuple[str, ...]:
 def warning_lines(program: Program) -> tuple[str, ...]:
     """The statements without a condition."""
     tables = dict.fromkeys(one.table for one in program.statements if one.everywhere)
-    return tuple(escape(f"THERE IS NO WHERE: it is for every row of {table}.") for table in tables)
+    return tuple(escape(f"THERE IS NO WHERE: every row of {table}.") for table in tables)
 
 
 def barred(text: str) -> Iterator[str]:
