@@ -73,9 +73,9 @@ def test_what_will_be_sent_or_run_stands_in_it_whole(case: prompts.Case) -> None
 
 
 @pytest.mark.promise(8)
-@pytest.mark.parametrize("trick", [name for name in TRICKS if name != "a lone surrogate"])
+@pytest.mark.parametrize("trick", [name for name in TRICKS if name not in ("a lone surrogate", "a NUL")])
 def test_no_argument_can_add_a_line_of_ours(trick: str) -> None:
-    lines, _ = said(posting(f"a\ny once  n no {TRICKS[trick]}", channel=f"#ops{TRICKS[trick]}"))
+    lines, _ = said(posting(f"a\ny once  n no {TRICKS[trick]}"))
     assert not re.search(r"^(y once|Undo .*forged)", lines, re.MULTILINE)
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\ufeff]", lines)
 
@@ -117,11 +117,13 @@ def test_each_of_several_calls_stands_in_it() -> None:
 
 def test_a_value_from_an_answer_is_said_and_offers_once_alone() -> None:
     calls = (
-        Call(service="slack", method="chat.postMessage", arguments={"channel": "C1", "text": "a"}, account="work"),
+        Call(
+            service="slack", method="chat.postMessage", arguments={"channel": "C0876ABCDE", "text": "a"}, account="work"
+        ),
         Call(
             service="slack",
             method="chat.update",
-            arguments={"channel": "C1", "ts": {"$from": 0, "path": "$.ts"}, "text": "b"},
+            arguments={"channel": "C0876ABCDE", "ts": {"$from": 0, "path": "$.ts"}, "text": "b"},
             account="work",
         ),
     )
