@@ -68,6 +68,8 @@ class Model:
     `account` is the vault record `model/<account>` that holds the key; "" asks without one. `method` is how it is asked
     (see mapper/techniques.py). `samples`, at most, and `confidence` belong to the adaptive one, as does `adaptive`:
     when it is false, all the samples are asked for each time. `threshold` is the share of them that must agree.
+    `context` names what it is told of the moment and the person (see mapper/context.py; none: nothing), `about_me` is
+    what the person wants it to know of them.
     """
 
     base_url: str = ""
@@ -79,6 +81,8 @@ class Model:
     confidence: float = 0.975
     temperature: float = 0.3
     threshold: float = 0.6
+    context: tuple[str, ...] = ("time", "locale", "accounts", "about_me")
+    about_me: str = ""
 
     @property
     def configured(self) -> bool:
@@ -244,6 +248,8 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
             confidence=model.number("confidence", 0.975, 0.5, 0.999),
             temperature=model.number("temperature", 0.3, 0.0, 2.0),
             threshold=model.number("threshold", 0.6, 0.05, 1.0),
+            context=_told(model),
+            about_me=_about_me(model),
         ),
         sandbox=Sandbox(
             runtime=runtime,
@@ -302,6 +308,26 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
             next_step="Add the one that is missing, or remove both to use the embedded proposer.",
         )
     return made
+
+
+def _told(model: _Section) -> tuple[str, ...]:
+    from mapper.context import FACTS
+
+    if not model.has("context"):
+        return FACTS
+    found = model.texts("context")
+    if not set(found) <= set(FACTS):
+        raise model.wrong("context", f"may name: {', '.join(FACTS)}; [] tells nothing")
+    return found
+
+
+def _about_me(model: _Section) -> str:
+    from mapper.context import MAX_ABOUT
+
+    found = model.text("about_me")
+    if len(found) > MAX_ABOUT or "\0" in found:
+        raise model.wrong("about_me", f"must be a text of at most {MAX_ABOUT} characters")
+    return found
 
 
 def _runtime(section: _Section, default: Runtime) -> Runtime:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from mapper.catalog import Catalog
+from mapper.context import NOTHING_TOLD, Context
 from mapper.embedded import EmbeddedProposer
 from mapper.least_scopes import ScopeId
 from mapper.prompts import symbolic_scopes
@@ -53,6 +54,7 @@ class Proposer(Protocol):
         methods: Sequence[Method],
         catalog: Catalog,
         more: Callable[[Sequence[Reading]], int] | None = None,
+        context: Context = NOTHING_TOLD,
     ) -> tuple[Reading, ...]:
         """Samples over `methods`, as many as `more` wants after each round, and before the first."""
 
@@ -88,10 +90,11 @@ class Mapper:
         connected: frozenset[str] = frozenset(),
         granted: frozenset[ScopeId] = frozenset(),
         asker: str = "",
+        context: Context = NOTHING_TOLD,
     ) -> IntentMapping:
         """The calls that `intent` asks for. `connected`: services that have an account, preferred among equals, so that
         which methods a model is offered may depend on it; `granted`: what standing grants cover, preferred where it
-        suffices (no model ever sees either); `asker`: the name of who asks.
+        suffices (no model ever sees either); `asker`: the name of who asks; `context`: what a model is told beside it.
 
         Raises InvalidInput for a request that isn't one, ModelUnavailable when the configured model can't be used.
         """
@@ -112,7 +115,9 @@ class Mapper:
                     sure=False,
                     notes=("Nothing in the catalog fits these words, so the model wasn't asked.",),
                 )
-        return await self._asked(self.model, self.plan, intent, text, methods, granted, self._experience_of(asker))
+        return await self._asked(
+            self.model, self.plan, intent, text, methods, granted, self._experience_of(asker), context
+        )
 
     def _experience_of(self, asker: str) -> Experience:
         """What was learned from this asker's requests; whoever asked least recently is forgotten."""
@@ -131,6 +136,7 @@ class Mapper:
         methods: Sequence[Method],
         granted: frozenset[ScopeId],
         experience: Experience,
+        context: Context,
     ) -> IntentMapping:
         """The vote over as many samples of the model as the plan wants."""
         habit = experience.habit
@@ -142,7 +148,7 @@ class Mapper:
         def more(made: Sequence[Reading]) -> int:
             return plan.more(tallied(made).votes if made else 0, len(made), habit)
 
-        made = await model.propose(text, methods, self.catalog, more)
+        made = await model.propose(text, methods, self.catalog, more, context)
         result = tallied(made)
         experience.observe(result.votes, result.ballots, REJECTIONS)
         claims = self._claims(made, result)

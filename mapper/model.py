@@ -17,6 +17,7 @@ import openai
 
 from mapper import prompts, readings
 from mapper.catalog import Catalog
+from mapper.context import NOTHING_TOLD, Context
 from mapper.readings import Reading
 from mapper.techniques import Technique
 from policies.accounts import Origin
@@ -78,6 +79,7 @@ class ModelProposer:
         methods: Sequence[Method],
         catalog: Catalog,
         more: Callable[[Sequence[Reading]], int] | None = None,
+        context: Context = NOTHING_TOLD,
     ) -> tuple[Reading, ...]:
         """Samples over `methods`, each calls or a rejection with its class. Raises ModelUnavailable.
 
@@ -90,7 +92,7 @@ class ModelProposer:
         try:
             async with asyncio.timeout(self._timeout), self._client(key) as client:
                 while (wanted := self._wanted(made, more)) > 0:
-                    made += await self._round(client, key, intent, methods, catalog, len(made), wanted)
+                    made += await self._round(client, key, intent, methods, catalog, context, len(made), wanted)
         except TimeoutError as error:
             raise self._failed(f"didn't answer within {self._timeout:g} seconds") from error
         return tuple(made)
@@ -106,13 +108,14 @@ class ModelProposer:
         intent: str,
         methods: Sequence[Method],
         catalog: Catalog,
+        context: Context,
         first: int,
         count: int,
     ) -> list[Reading]:
         """Exactly `count` samples, numbered from `first`."""
 
         def body(mode: prompts.Mode) -> dict[str, Any]:
-            return prompts.prompts_for(self.technique, intent, methods, catalog, mode).to_json()
+            return prompts.prompts_for(self.technique, intent, methods, catalog, mode, context).to_json()
 
         choices, failures = await self._several(client, key, body, first, count)
         read = [readings.read(choice, self.technique, catalog, first + number) for number, choice in enumerate(choices)]

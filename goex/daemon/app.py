@@ -33,6 +33,7 @@ from goex.daemon.autoseal import WORDS, AutoSeal, Why
 from goex.daemon.credential_broker import Lending
 from goex.daemon.custody import Custody
 from goex.daemon.databases_service import DatabasesService
+from goex.daemon.model_context import model_context
 from goex.daemon.person_context import Daemon, Desk
 from goex.daemon.person_service import PersonService
 from goex.daemon.person_threads import in_thread
@@ -194,7 +195,14 @@ class App:
             ),
             clock=self.clock,
         )
-        self.engine = Engine(core, Mappings(core, self._the_mapper, self.custody.connected))
+        mappings = Mappings(
+            core,
+            self._the_mapper,
+            self.custody.connected,
+            lambda: model_context(self.config.model, self.custody, self.clock),
+            frozenset(self.config.model.context),
+        )
+        self.engine = Engine(core, mappings)
         self.custody.opened = Opening(self.journal, self.custody, self.anchor, self.reversions, self.engine).opened
         self.holds = Holds(self.engine)
         self.retention = Retention(self.engine)

@@ -12,6 +12,7 @@ from goex.engine.core import Asker, Core, Wish
 from goex.engine.events import Mapped
 from goex.engine.program_proposals import Wording
 from goex.journal.actions import ActionRow
+from mapper.context import NOTHING_TOLD, Context
 from policies.actions import Action, ApiCalls, Intent, IntentMapping
 from policies.errors import ExitStatus, InvalidInput
 from policies.jsonvalue import JsonObject, canonical
@@ -44,6 +45,8 @@ class Mappings:
     core: Core
     mapper: Callable[[], Mapper]
     connected: Callable[[], frozenset[str]]
+    context: Callable[[], Context]
+    told: frozenset[str]  # which facts of the context a model is told
     wording: Wording = field(init=False)
     _shown: dict[tuple[str, str], IntentMapping] = field(default_factory=dict)
 
@@ -53,13 +56,17 @@ class Mappings:
     async def map(self, text: str, asker: Asker) -> IntentMapping:
         """Which calls, which least scopes, how sure. Has no effect."""
         mapper = await self._ready()
+        context = NOTHING_TOLD
         if mapper.model is not None:
+            # An agent gets what the model makes of its words, so it isn't told what is the person's own.
+            context = self.context().told(self.told, to_the_person=asker.owns_all)
             self.core.quotas.model(asker.agent, asker.session, self.core.settings.model_calls)
         mapping = await mapper.map(
             Intent(text=text),
             connected=self.connected(),
             granted=self.core.ledger.standing(asker.agent, asker.session),
             asker=asker.agent,
+            context=context,
         )
         self._shown.pop((asker.session, text), None)
         if len(self._shown) >= CHOICES_KEPT:

@@ -19,6 +19,7 @@ from typing import Any
 
 from mapper import readings
 from mapper.catalog import Catalog
+from mapper.context import NOTHING_TOLD, Context
 from mapper.evaluation import lines
 from mapper.evaluation.alone import Alone
 from mapper.evaluation.request_sets import Request
@@ -106,11 +107,12 @@ class Recorded:
         methods: Sequence[Method],
         catalog: Catalog,
         more: Callable[[Sequence[Reading]], int] | None = None,
+        context: Context = NOTHING_TOLD,
     ) -> tuple[Reading, ...]:
         """As many samples as are wanted. Raises InvalidInput where the file has fewer."""
         assert self.request is not None
         held = self._completions.get(self.request.id, ())
-        prompt = prompts_for(self.technique, intent, methods, catalog, self._mode)
+        prompt = prompts_for(self.technique, intent, methods, catalog, self._mode, context)
         self.prompt_characters = len(canonical(prompt.to_json()).decode("utf-8"))
         self.used = []
         made: list[Reading] = []

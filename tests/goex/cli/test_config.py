@@ -24,6 +24,8 @@ confidence = 0.9
 method = "adaptive+scopes"
 temperature = 0
 threshold = 0.5
+context = ["time"]
+about_me = "my boss is Ann"
 [sandbox]
 runtime = "runsc"
 memory = "512 MiB"
@@ -61,6 +63,7 @@ def test_a_missing_or_empty_file_means_the_defaults(tmp_path: Path) -> None:
     assert load(written(tmp_path, "")) == Config()
     assert Config().ask.seconds == Config().ask.presence_seconds == 300
     assert (Config().model.method, Config().model.adaptive, Config().model.confidence) == ("adaptive", True, 0.975)
+    assert Config().model.context == ("time", "locale", "accounts", "about_me")
     assert (Config().model.samples, Config().model.temperature, Config().model.configured) == (10, 0.3, False)
 
 
@@ -71,6 +74,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
     assert config.model.temperature == 0.0
     assert (config.model.samples, config.model.adaptive, config.model.confidence) == (5, False, 0.9)
     assert config.model.method == "adaptive+scopes"
+    assert (config.model.context, config.model.about_me) == (("time",), "my boss is Ann")
     assert config.sandbox.profile().runtime == "runsc"
     assert config.sandbox.profile().limits.memory == 512 * 2**20
     assert config.sandbox.profile().limits.pids == 64
@@ -101,6 +105,8 @@ def test_a_whole_file(tmp_path: Path) -> None:
         ("[model]\nsamples = 51", r"\[model\] samples .* between 1 and 50"),
         ("[model]\nconfidence = 1", r"\[model\] confidence .* between 0.5 and 0.999"),
         ("[model]\nconfidence = nan", "between 0.5 and"),
+        ("[model]\ncontext = ['password']", r"\[model\] context .* time, locale, accounts, about_me"),
+        ("[model]\nabout_me = '" + "x" * 2001 + "'", r"\[model\] about_me .* at most 2000"),
         ("[model]\nthreshold = 0", "between 0.05 and 1"),
         ("[model]\nadaptive = 1", r"\[model\] adaptive .* must be true or false"),
         ("[model]\nmethod = 'sc4'", r"\[model\] method .* one of few-shot, .*adaptive"),
