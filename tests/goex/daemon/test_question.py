@@ -129,7 +129,7 @@ def test_a_value_from_an_answer_is_said_and_offers_once_alone() -> None:
     )
     plan = assess_calls(ApiCalls(calls=calls), prompts.context(SLACK), CATALOG, Profile(image="rest"), "sha256:0")
     lines, prompt = said(plan)
-    assert "An answer that nobody has seen yet fills in ts of slack.chat.update" in lines.replace("\n      ┊", "")
+    assert "nobody has seen yet fills in ts of slack.chat.postMessage or chat.update" in lines.replace("\n      ┊", "")
     assert prompt.startswith("y once  n no  ? more")
 
 
