@@ -29,6 +29,7 @@ from runtimes.sql import plan_text as sql_text
 from runtimes.sql.plans import program_from_json
 
 _NAMED = 3  # of several in a sentence; all of them stand in the payload
+_LARGEST = 300_000  # characters of a payload
 _LONGEST = 80  # characters of a name in a sentence; it stands whole in the payload
 _DOES = {
     "select": "read",
@@ -66,7 +67,8 @@ class Standing:
 
 
 def question(row: ActionRow, plan: Plan, offered: Sequence[str], catalog: Catalog, standing: Standing) -> pb.Question:
-    """Return the short question about `plan`, with the answers that are offered."""
+    """Return the short question about `plan`, with the answers that are offered; an empty one where its payload is so
+    long that an approval wouldn't hold it twice: then all of it is shown at once."""
     answers = [
         *(pb.Answer(key=key, name=choice, label=label) for choice, key, label in _KEYS if choice in offered),
         *(pb.Answer(key=key, name=name, label=label) for key, name, label in _OTHERS),
@@ -76,9 +78,12 @@ def question(row: ActionRow, plan: Plan, offered: Sequence[str], catalog: Catalo
         remains = "" if plan.undo_class is UndoClass.EXACT else " Traces may remain."
         said = f"You want to undo your last action: {_short(standing.target)}.{remains}"
         return pb.Question(sentence=said, answers=answers, alone=True)
+    lines = [line for text in payload(plan) for line in text.split("\n")]
+    if sum(len(line) for line in lines) > _LARGEST:
+        return pb.Question()
     return pb.Question(
         sentence=f"{_who(row.agent)} to {_wish(plan, catalog, standing.target)}.",
-        payload=[line for text in payload(plan) for line in text.split("\n")],
+        payload=lines,
         asks=row.source.partition(_SOCKET)[0],
         worst=question_facts.worst(plan, catalog),
         undo=question_facts.undo(plan, catalog),

@@ -128,7 +128,7 @@ def _by_calls(plan: Plan) -> str:
 def _first(note: str) -> str:
     """A short note as it is; of a long one its first clause, and where the rest is."""
     first, *rest = re.split(r"[.;] ", note)
-    return note if len(note.split()) <= _LONGEST_NOTE or not rest else f"{first} (? has more)"
+    return note if len(note.split()) <= _LONGEST_NOTE or not rest else f"{first} (and more)"
 
 
 def notes(plan: Plan, catalog: Catalog) -> tuple[str, ...]:

@@ -86,6 +86,13 @@ def test_a_long_message_isnt_cut() -> None:
     assert "".join(re.sub(r"^ {2}[│┊] ", "", line) for line in lines.split("\n")).count(long) == 1
 
 
+def test_what_is_too_long_to_be_said_twice_is_shown_all_at_once() -> None:
+    plan = replace(posting("hi"), lines=("x" * 400_000,))
+    step = {**plan.resolved["steps"][0], "arguments": {"text": "x" * 400_000}}
+    lines, prompt = said(replace(plan, resolved={**plan.resolved, "steps": [step]}))
+    assert "What will run" in lines and "You can answer" in lines and prompt.startswith("once")
+
+
 @pytest.mark.promise(8)
 def test_a_lookalike_recipient_is_told_apart_in_the_sentence_too() -> None:
     lines, _ = said(posting("hi", channel="#\u043eps"))
