@@ -59,7 +59,7 @@ def short(approval: pb.Approval, width: int, now: datetime) -> list[Line]:
         lines += _block(text, width)
     undo: Style = "warn" if question.irreversible else ""
     facts: tuple[tuple[str, str, Style], ...] = (
-        ("Asks", question.asks, ""),
+        ("Asks", ", ".join(part for part in (question.asks, approval.id) if part and not question.alone), ""),
         ("Worst", question.worst, ""),
         ("Undo", question.undo, undo),
         ("New", question.fresh, ""),

@@ -311,7 +311,7 @@ def test_what_waits_is_listed_and_then_asked_for_in_that_order(env: dict[str, st
         terminal.expect(r"3 requests wait for you \(6 with the identical ones\)")
         terminal.expect("goex deny --agent flood")
         for number in range(3):
-            terminal.expect(f"ap-{number:04} of action")
+            terminal.expect(f"Asks .*, ap-{number:04}")
             terminal.expect(QUESTION)
             terminal.type("no")
             terminal.expect("Denied")
@@ -324,7 +324,7 @@ def test_one_that_was_settled_meanwhile_is_passed_over(env: dict[str, str], fake
     fake.pending[0].state, fake.pending[0].settled_by = "approved", "grant g-\x1b[31m1"
     with Terminal([*GOEX, "approve"], env=env) as terminal:
         terminal.expect(r"ap-0000 is approved already, by grant g-\\u\{1b\}\[31m1")
-        terminal.expect("ap-0001 of action")
+        terminal.expect("Asks .*, ap-0001")
         terminal.expect(QUESTION)
         terminal.type("no")
         assert terminal.wait() == 0
