@@ -176,8 +176,8 @@ def short(payload: list[str], **more: Any) -> pb.Question:
 
 def test_the_short_question_stands_in_it_whole_or_a_click_allows_nothing() -> None:
     made = card.question(approval(question=short(["slack.conversations.list as work", "    limit: 20"])))
-    body = made.body(markup=False)
-    for piece in ("│ “helper” wants to list channels on", "│ slack.conversations.list as work", "limit: 20",
+    body = made.body(markup=False).replace("\n┊ ", "")
+    for piece in ("│ “helper” wants to list channels on Slack (work).", "│ slack.conversations.list as work", "limit: 20",
                   "Worst: who asks learns the answer.", "Undo: not needed, it only reads."):  # fmt: skip
         assert piece in body
     assert made.allows
