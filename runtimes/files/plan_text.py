@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from policies.actions import Files, Plan
 from policies.display_text import escape
-
-if TYPE_CHECKING:
-    from runtimes.files.tree import Entry
+from runtimes.files.path_text import shown
+from runtimes.files.tree import Entry
 
 MOST_CHANGES = 200
 
@@ -29,11 +27,6 @@ def payload_lines(plan: Plan) -> tuple[str, ...]:
     if plan.resolved.get("mode") == "preview" or not isinstance(plan.action, Files):
         return plan.lines
     return tuple(escape(line) for line in plan.action.program.split("\n"))
-
-
-def shown(path: bytes) -> str:
-    """A path as it can be shown: escaped, "." for the root; bytes that aren't UTF-8 as their escapes."""
-    return escape(path.decode("utf-8", "surrogateescape")) or "."
 
 
 def size(count: int) -> str:

@@ -177,8 +177,8 @@ def short(payload: list[str], **more: Any) -> pb.Question:
 def test_the_short_question_stands_in_it_whole_or_a_click_allows_nothing() -> None:
     made = card.question(approval(question=short(["slack.conversations.list as work", "    limit: 20"])))
     body = made.body(markup=False).replace("\n┊ ", "")
-    for piece in ("│ “helper” wants to list channels on Slack (work).", "│ slack.conversations.list as work", "limit: 20",
-                  "Worst: who asks learns the answer.", "Undo: not needed, it only reads."):  # fmt: skip
+    pieces = ["│ “helper” wants to list channels on Slack (work).", "│ slack.conversations.list as work", "limit: 20"]
+    for piece in (*pieces, "Worst: who asks learns the answer.", "Undo: not needed, it only reads."):
         assert piece in body
     assert made.allows
     for hidden in (short([f"line {n}" for n in range(40)]), short(["a"], notes=["long " * 200])):
