@@ -68,6 +68,26 @@ def of_facts(facts: dict[str, Any]) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=facts)
 
 
+def fitted(facts: dict[str, Any], room: int, offset: int = 0) -> dict[str, Any]:
+    """Found methods in at most `room` bytes where there are several: schemas go first, from the last one on, then whole
+    methods. What is left out is said. `offset`: of the first one in its service's list."""
+    methods = [dict(each) for each in facts.get("methods", ())]
+    made = {**facts, "methods": methods} if methods else dict(facts)
+    for each in reversed(methods[1:]):
+        if len(canonical(made)) <= room:
+            return made
+        if "arguments" in each:
+            each["arguments"] = "left out: goex_find with this method"
+    there = len(methods)
+    while len(methods) > 1 and len(canonical(made)) > room:
+        methods.pop()
+        if "services" in made:
+            made["next_offset"] = offset + len(methods)
+        else:
+            made["left_out"] = there - len(methods)
+    return made
+
+
 def _result(
     made: dict[str, Any], lines: list[str], page: pb.ResultReply | None, *, error: bool
 ) -> types.CallToolResult:

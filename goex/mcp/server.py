@@ -136,7 +136,8 @@ class Door:
             }
         if found.vault != "unsealed":
             facts["next"] = f"The vault is {found.vault}; only the person can open it. Tell them, and stop."
-        return results.of_facts(facts)
+        room = results.bytes_of(MAX_TOKENS)
+        return results.of_facts(results.fitted(facts, room, arguments.get("offset", 0)))
 
     async def _actions(self, arguments: JsonObject, token: str) -> types.CallToolResult:
         request = pb.ListRequest(limit=50 if "state" in arguments else arguments.get("limit", 10), brief=True)
