@@ -82,7 +82,7 @@ def question(row: ActionRow, plan: Plan, offered: Sequence[str], catalog: Catalo
     if sum(len(line) for line in lines) > _LARGEST:
         return pb.Question()
     return pb.Question(
-        sentence=f"{_who(row.agent)} to {_wish(plan, catalog, standing.target)}.",
+        sentence=f"{_who(row.agent)} to {_request_text(plan, catalog, standing.target)}.",
         payload=lines,
         asks=row.source.partition(_SOCKET)[0],
         worst=question_facts.worst(plan, catalog),
@@ -133,7 +133,7 @@ def _who(agent: str) -> str:
     return "An agent without a name wants" if agent in (ANONYMOUS, "") else f"“{_short(agent)}” wants"
 
 
-def _wish(plan: Plan, catalog: Catalog, target: str) -> str:
+def _request_text(plan: Plan, catalog: Catalog, target: str) -> str:
     action = plan.action
     match action:
         case ApiCalls():
