@@ -79,11 +79,12 @@ def answers(approval: pb.Approval) -> dict[str, str]:
 
 
 def answers_line(approval: pb.Approval, now: datetime) -> str:
-    """The answers with their keys, and how long there is to give one: the prompt itself."""
+    """The answers with their keys, whether a yes needs the passphrase, and how long there is: the prompt itself."""
     able = answers(approval)
     said = [f"{one.key} {one.label}" for one in approval.question.answers if able.get(one.key) == one.name]
     shown = escape("  ".join(said or [*offered(approval), "no", "later", "? more"]))
-    return f"{shown}  {_clock(approval.deadline, now)} [no]: "
+    presence = "  (passphrase)" if approval.presence else ""
+    return f"{shown}{presence}  {_clock(approval.deadline, now)} [no]: "
 
 
 def describe(approval: pb.Approval, width: int, now: datetime) -> list[Line]:

@@ -21,7 +21,7 @@ from runtimes.sql.plans import program_from_json
 _TAIL = " Can't be taken back: "  # of a bundled method's description
 _BY_RISK = {
     Risk.READ: "who asks learns the answer",
-    Risk.WRITE: "what is shown happens, once",
+    Risk.WRITE: "what is shown, once",
     Risk.DELETE: "what is shown is deleted",
     Risk.ADMIN: "who has access changes as shown",
 }
@@ -126,9 +126,9 @@ def _by_calls(plan: Plan) -> str:
 
 
 def _first(note: str) -> str:
-    """A short note as it is; of a long one its first clause, and where the rest is."""
+    """A short note as it is; of a long one its first clause: the rest is behind "more"."""
     first, *rest = re.split(r"[.;] ", note)
-    return note if len(note.split()) <= _LONGEST_NOTE or not rest else f"{first} (and more)"
+    return note if len(note.split()) <= _LONGEST_NOTE or not rest else f"{first}…"
 
 
 def notes(plan: Plan, catalog: Catalog) -> tuple[str, ...]:

@@ -86,7 +86,7 @@ def short_question(made: pb.Approval) -> pb.Question:
         sentence=f"“{made.agent}” wants to post a message on Slack (work): #ops.",
         payload=[part for line in made.lines for part in line.split("\n")],
         asks=made.source,
-        worst="what is shown happens, once",
+        worst="what is shown, once",
         undo=made.undo_text,
         fresh="first slack:chat:write",
         notes=twins,

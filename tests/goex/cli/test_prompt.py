@@ -108,7 +108,7 @@ def test_the_short_question_has_the_payload_and_three_facts_and_one_line_of_answ
         '  │ channel = "#ops"',
         '  │ text = "hi"',
         "Asks   agent.sock, user 1000, process 7",
-        "Worst  what is shown happens, once",
+        "Worst  what is shown, once",
         "Undo   deletes the message; others may have read it",
         "New    first slack:chat:write",
     ):
