@@ -53,6 +53,8 @@ def test_from_nothing_to_a_call_that_needed_more_and_back(person: Person) -> Non
         in_the_browser(person, terminal)
         terminal.expect(r"scopes\s+notes\.read, notes\.write")
         # It goes on by itself: the question comes without the command being typed again.
+        terminal.expect(QUESTION)
+        terminal.type("?")
         terminal.expect(
             r"GoEx's gateway holds the credential to this[^;]*; by itself it opens: notes\.read, notes\.write"
         )
@@ -61,6 +63,8 @@ def test_from_nothing_to_a_call_that_needed_more_and_back(person: Person) -> Non
         terminal.expect("went well")
         assert terminal.wait() == 0
     with daemon.terminal("exec", "--call", "notes.list") as terminal:
+        terminal.expect(QUESTION)
+        terminal.type("?")
         terminal.expect(r"the service gives a token for this alone; it opens: notes\.read")
         terminal.expect(QUESTION)
         terminal.type("once")
