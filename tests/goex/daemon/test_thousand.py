@@ -152,8 +152,10 @@ def _under_way(daemon: Daemon) -> bool:
 def test_one_settled_before_a_kill_stays_settled_and_what_was_not_waits(asked: Daemon, folder: Path) -> None:
     daemon = asked
     token = daemon.add_agent("bot")
-    journeys = [Journey(daemon, message(number % 2), token=token) for number in range(6)]
-    questions = [journey.asked() for journey in journeys]
+    journeys, questions = [], []
+    for number in range(6):  # one after the other: their order is the queue's
+        journeys.append(Journey(daemon, message(number % 2), token=token))
+        questions.append(journeys[-1].asked())
     for journey in journeys:
         journey.leave()
     first = daemon.person("Approvals", pb.ApprovalsRequest()).approvals[0]
