@@ -23,7 +23,6 @@ from policies.rules.audience import recipients_of
 from policies.services import Method, Service
 from runtimes.code import plan_text as code_text
 from runtimes.files import plan_text as files_text
-from runtimes.mongo import plan_text as mongo_text
 from runtimes.rest import plan_text as rest_text
 from runtimes.sql import plan_text as sql_text
 from runtimes.sql.plans import program_from_json
@@ -104,6 +103,8 @@ def payload(plan: Plan) -> tuple[str, ...]:
         case Sql():
             return sql_text.payload_lines(program_from_json(plan.resolved["program"]))
         case Mongo():
+            from runtimes.mongo import plan_text as mongo_text  # it loads the driver
+
             return mongo_text.payload_lines(plan)
         case Code():
             return code_text.payload_lines(plan)

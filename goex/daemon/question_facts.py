@@ -13,7 +13,6 @@ from policies.display_text import escape
 from policies.reversions import Standing
 from policies.rules.audience import recipients_of
 from policies.services import Method, Risk, Service
-from runtimes.mongo import plan_text as mongo_text
 from runtimes.sql import plan_text as sql_text
 from runtimes.sql.contract import Reached
 from runtimes.sql.plans import program_from_json
@@ -145,6 +144,8 @@ def notes(plan: Plan, catalog: Catalog) -> tuple[str, ...]:
             said += sql_text.warning_lines(program_from_json(plan.resolved["program"]))
             said += [escape(note) for note in plan.resolved.get("notes", ())]
         case Mongo():
+            from runtimes.mongo import plan_text as mongo_text  # it loads the driver
+
             said += mongo_text.warning_lines(plan)
         case _:
             pass
