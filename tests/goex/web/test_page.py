@@ -1,0 +1,125 @@
+"""The page in a real browser: what waits is answered on it, seen in its history, and taken back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from goex.rpc import goex_pb2 as pb
+from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
+from tests.support.page import ask_for_update, needs_browser, status_of
+
+pytestmark = needs_browser
+
+
+def pending(daemon: Daemon) -> list[Any]:
+    return list(daemon.person("Approvals", pb.ApprovalsRequest()).approvals)
+
+
+def allow(tab: Any, passphrase: str = APPROVAL_PASSPHRASE) -> None:
+    tab.click("article button.yes")
+    tab.fill("#passphrase", passphrase)
+    tab.click("#proof-yes")
+
+
+def test_a_write_is_allowed_seen_in_the_history_and_undone(daemon: Daemon, shop: Path, token: str, tab: Any) -> None:
+    assert tab.inner_text("main") == "Nothing waits for you."
+    ask_for_update(daemon, token, "sent")
+    tab.click("li.item button.open")
+    tab.wait_for_selector("article")
+    assert "bot wants to change" in tab.inner_text("article h2")
+    assert "UPDATE orders SET status = 'sent' WHERE id = 1" in tab.inner_text("article pre >> nth=0").replace('"', "")
+    allow(tab)
+    tab.wait_for_function("document.getElementById('said').textContent === 'Allowed.'")
+    tab.wait_for_function("document.querySelector('main').textContent.includes('settled: approved')")
+    tab.click("nav a:has-text('History')")
+    tab.wait_for_selector("button:has-text('Undo')")
+    assert status_of(shop) == "sent"
+    tab.click("button:has-text('Undo') >> nth=0")
+    tab.wait_for_selector("li.item button.open")
+    tab.click("li.item button.open")
+    tab.wait_for_selector("article h2")
+    tab.click("article button.yes")
+    if tab.locator("#proof").is_visible():
+        tab.fill("#passphrase", APPROVAL_PASSPHRASE)
+        tab.click("#proof-yes")
+    tab.wait_for_function("document.getElementById('said').textContent.startsWith('undo: done')")
+    assert status_of(shop) == "new"
+
+
+def test_a_wrong_passphrase_allows_nothing_and_says_so(daemon: Daemon, shop: Path, token: str, tab: Any) -> None:
+    action = ask_for_update(daemon, token, "wrong")
+    tab.click("li.item button.open")
+    tab.wait_for_selector("article")
+    allow(tab, "not the passphrase")
+    tab.wait_for_function("document.getElementById('proof-problem').textContent !== ''")
+    assert tab.input_value("#passphrase") == ""
+    assert [one.action_id for one in pending(daemon)] == [action]
+    tab.click("#proof-no")
+    tab.click("article button:has-text('Deny')")
+    tab.wait_for_function("document.querySelector('main').textContent.includes('denied')")
+    assert not pending(daemon)
+    assert status_of(shop) == "new"
+
+
+def test_nothing_is_allowed_before_its_end_was_on_the_screen(daemon: Daemon, token: str, tab: Any) -> None:
+    value = "\n".join(f"line {number}" for number in range(300))
+    ask_for_update(daemon, token, value)
+    tab.click("li.item button.open")
+    tab.wait_for_selector("article")
+    assert tab.is_disabled("article button.yes")
+    assert tab.is_disabled("li.item input[type=checkbox]")
+    tab.evaluate("(box => { box.scrollTop = box.scrollHeight })(document.querySelector('article pre'))")
+    tab.wait_for_selector("article button.yes:not([disabled])")
+    tab.click("article button:has-text('Deny')")
+    tab.wait_for_function("document.querySelector('main').textContent.includes('denied')")
+
+
+def test_several_are_allowed_together_each_bound_to_what_was_shown(
+    daemon: Daemon, shop: Path, token: str, tab: Any
+) -> None:
+    for order, value in ((1, "first"), (2, "second")):
+        ask_for_update(daemon, token, value, order)
+    tab.wait_for_function("document.querySelectorAll('li.item').length === 2")
+    for place in range(2):
+        tab.click(f"li.item button.open >> nth={place}")
+        tab.wait_for_selector("article button.yes:not([disabled])")
+        tab.wait_for_selector(f"li.item >> nth={place} >> input:not([disabled])")
+        tab.check(f"li.item input >> nth={place}")
+    tab.click("button:has-text('Allow these 2')")
+    tab.fill("#passphrase", APPROVAL_PASSPHRASE)
+    tab.click("#proof-yes")
+    tab.wait_for_function("document.getElementById('said').textContent === 'Allowed 2.'")
+    tab.wait_for_function("document.querySelector('main').textContent.includes('Nothing waits')")
+    for action in ("first", "second"):
+        assert action in {status_of(shop, 1), status_of(shop, 2)}
+
+
+def test_what_an_agent_writes_is_text_on_the_page(daemon: Daemon, token: str, tab: Any) -> None:
+    hostile = "<img src=x onerror=document.title=1><script>document.title=2</script></pre>"
+    ask_for_update(daemon, token, hostile)
+    tab.click("li.item button.open")
+    tab.wait_for_selector("article")
+    assert "<img src=x onerror=document.title=1>" in tab.inner_text("article pre >> nth=0")
+    assert tab.locator("main img, main script").count() == 0
+    assert "GoEx" in tab.title()
+    tab.click("article button:has-text('Deny')")
+    tab.wait_for_function("document.querySelector('main').textContent.includes('denied')")
+
+
+def test_every_view_can_be_opened_and_used_at_390_pixels(tab: Any) -> None:
+    tab.set_viewport_size({"width": 390, "height": 800})
+    for view in ("waiting", "history", "grants", "rules", "accounts", "agents", "system"):
+        tab.goto(tab.url.partition("#")[0] + f"#{view}")
+        tab.wait_for_function("!document.querySelector('main').textContent.includes('noscript')")
+        tab.wait_for_function(f"document.querySelector('nav a[aria-current]').hash === '#{view}'")
+        assert tab.locator(".problem[role=alert]").count() == 0, view
+        assert tab.evaluate("document.documentElement.scrollWidth") <= 390, view
+
+
+def test_a_daemon_that_is_restarted_is_found_again(daemon: Daemon, token: str, tab: Any) -> None:
+    daemon.restart()
+    action = ask_for_update(daemon, token, "later")
+    tab.wait_for_selector("li.item button.open")
+    daemon.actions("Cancel", pb.ActionId(id=action), token=token)
+    tab.wait_for_function("document.querySelector('main').textContent.includes('Nothing waits')")
