@@ -9,13 +9,13 @@ from typing import Annotated
 import typer
 
 from goex.cli.output import Output
-from policies.errors import Unavailable
 
 
 def web(
     port: Annotated[
-        int, typer.Option(help="Of localhost; else \\[web] port of config.toml.", min=0, max=65535, show_default=False)
-    ] = -1,
+        int | None,
+        typer.Option(help="Of localhost; else \\[web] port of config.toml, which passkeys need.", min=0, max=65535),
+    ] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in the browser.")] = True,
 ) -> None:
     """Show what waits, what happened and what is allowed on a page in your browser.
@@ -25,17 +25,13 @@ def web(
     """
     import asyncio
 
-    try:
-        from goex.web.server import running_link, serve
-    except ModuleNotFoundError as error:
-        raise Unavailable("The page isn't installed.", next_step="Install it: pip install 'goex[web]'") from error
     from goex.cli.connect import connect, paths
     from goex.config import load
+    from goex.web.server import running_link, serve
 
     out = Output(False)
     places = paths()
     config = load(places.config_file)
-    port = config.web.port if port < 0 else port
 
     def tell(link: str) -> None:
         out.say(link)
@@ -44,9 +40,9 @@ def web(
 
             webbrowser.open(link)
 
-    if link := running_link(places, port):
+    if link := running_link(places):
         tell(link)
         return
     connect(out).close()  # so that there is a daemon, and its socket is ours
     with suppress(KeyboardInterrupt):
-        asyncio.run(serve(places, port, config.web.public_url, tell))
+        asyncio.run(serve(places, config.web.port if port is None else port, config.web.public_url, tell))

@@ -25,13 +25,13 @@ _KEY_BYTES = 32
 
 
 class KeyFile:
-    """The page's key, in a file that is locked for as long as the page runs."""
+    """The page's key and port, in a file that is locked for as long as the page runs."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._handle = -1
 
-    def take(self) -> bytes:
+    def take(self, port: int) -> bytes:
         """Write a new key and hold the file until the process ends. Raises Unavailable when another page holds it."""
         handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
@@ -42,11 +42,11 @@ class KeyFile:
         self._handle = handle
         key = secrets.token_bytes(_KEY_BYTES)
         os.ftruncate(handle, 0)
-        os.pwrite(handle, key, 0)
+        os.pwrite(handle, key + port.to_bytes(2), 0)
         return key
 
-    def of_running(self) -> bytes | None:
-        """Return the key of the page that runs; None when none does, whoever else may listen on its port."""
+    def of_running(self) -> tuple[bytes, int] | None:
+        """Return the key and the port of the page that runs; None when none does, whoever may listen on its port."""
         try:
             handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
@@ -54,8 +54,8 @@ class KeyFile:
         try:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:
-            key = os.pread(handle, _KEY_BYTES, 0)
-            return key if len(key) == _KEY_BYTES else None
+            held = os.pread(handle, _KEY_BYTES + 2, 0)
+            return (held[:_KEY_BYTES], int.from_bytes(held[_KEY_BYTES:])) if len(held) == _KEY_BYTES + 2 else None
         finally:
             os.close(handle)
         return None

@@ -16,7 +16,7 @@ from google.protobuf import json_format
 from google.protobuf.message import Message
 
 from goex.client import MAX_MESSAGE, translate
-from goex.rpc import accounts_pb2, audit_pb2, databases_pb2, rules_pb2
+from goex.rpc import accounts_pb2, audit_pb2, databases_pb2, passkeys_pb2, rules_pb2
 from goex.rpc import goex_pb2 as pb
 from policies.errors import InvalidInput
 
@@ -36,6 +36,11 @@ UNARY: dict[str, tuple[type[Message], type[Message]]] = {
     "Accounts/ListAccounts": (accounts_pb2.ListAccountsRequest, accounts_pb2.ListAccountsReply),
     "Databases/ListDatabases": (databases_pb2.ListDatabasesRequest, databases_pb2.ListDatabasesReply),
     "Rules/InForce": (rules_pb2.InForceRequest, rules_pb2.InForceReply),
+    "Passkeys/Begin": (passkeys_pb2.BeginPasskeyRequest, passkeys_pb2.BeginPasskeyReply),
+    "Passkeys/Add": (passkeys_pb2.AddPasskeyRequest, passkeys_pb2.PasskeyView),
+    "Passkeys/List": (passkeys_pb2.ListPasskeysRequest, passkeys_pb2.ListPasskeysReply),
+    "Passkeys/Remove": (passkeys_pb2.RemovePasskeyRequest, passkeys_pb2.RemovePasskeyReply),
+    "Passkeys/Challenge": (passkeys_pb2.ChallengeRequest, passkeys_pb2.ChallengeReply),
     "Audit/Actions": (audit_pb2.Wanted, audit_pb2.ActionsPage),
     "Audit/Story": (pb.ActionId, audit_pb2.StoryReply),
     "Audit/Scopes": (audit_pb2.ScopesRequest, audit_pb2.ScopesReply),
@@ -95,8 +100,11 @@ class DaemonCalls:
 
 def _message(kind: type[Message], body: bytes) -> Message:
     try:
-        return json_format.Parse(body or b"{}", kind())
-    except (json_format.ParseError, UnicodeDecodeError, RecursionError) as error:
+        found = json.loads(body or b"{}")
+        if not isinstance(found, dict):
+            raise InvalidInput("The request isn't an object.")
+        return json_format.ParseDict(found, kind())
+    except (json_format.ParseError, ValueError, RecursionError) as error:
         raise InvalidInput("The request isn't what this call takes.") from error
 
 

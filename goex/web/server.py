@@ -20,18 +20,18 @@ def link(port: int, key: bytes) -> str:
     return f"http://localhost:{port}/#{link_code(key, time.time())}"
 
 
-def running_link(paths: Paths, port: int) -> str:
+def running_link(paths: Paths) -> str:
     """Return a link to this person's page that runs already; "" when none does."""
-    key = KeyFile(paths.web_key).of_running()
-    return link(port, key) if key else ""
+    found = KeyFile(paths.web_key).of_running()
+    return link(port=found[1], key=found[0]) if found else ""
 
 
 async def serve(paths: Paths, port: int, public_url: str, say: Callable[[str], None]) -> None:
     """Serve the page until the process is ended. `say` is told the first link. Raises Unavailable."""
-    key = KeyFile(paths.web_key).take()
     with ExitStack() as stack:
         listeners = [stack.enter_context(one) for one in listening_on_localhost(port)]
         port = listeners[0].getsockname()[1]
+        key = KeyFile(paths.web_key).take(port)
         origins = (f"http://localhost:{port}", *([public_url] if public_url else ()))
         calls = DaemonCalls(paths.user_socket)
         config = uvicorn.Config(

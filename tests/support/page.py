@@ -40,7 +40,7 @@ class WebPage:
 
     def link(self) -> str:
         """One more link to it, as calling the command again gives one."""
-        done = self._daemon.goex("web", "--no-browser", "--port", str(self.port))
+        done = self._daemon.goex("web", "--no-browser")
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 

@@ -4,6 +4,7 @@ import { call, Problem, stream } from "./daemon.js";
 import { facts, h, lines, say, when } from "./dom.js";
 import { prove } from "./proof.js";
 
+const MOMENT = 500; // milliseconds that a question stands before it can be allowed
 const waiting = new Map(); // id -> as a list shows it
 const seen = new Map(); // id -> digest of what was on the screen to its end
 const ticked = new Set();
@@ -21,6 +22,7 @@ export async function follow(told) {
     try {
       const events = stream("Person/WatchApprovals", { brief: true }, listening.signal);
       const first = events.next(); // it listens before the list is asked for, so that nothing falls between
+      first.catch(() => {}); // awaited below; the list may fail first
       const { approvals } = await call("Person/Approvals", { brief: true });
       waiting.clear();
       for (const one of approvals) waiting.set(one.id, one);
@@ -183,7 +185,8 @@ function card(one) {
     h("details", {}, h("summary", {}, "More"), more(one)));
   atEnd(payload, said.alone, () => {
     hint.textContent = "";
-    for (const button of buttons) button.disabled = false;
+    // A click that was meant for what stood there before allows nothing.
+    setTimeout(() => { for (const button of buttons) button.disabled = false; }, MOMENT);
     if (seen.get(one.id) !== one.digest) { seen.set(one.id, one.digest); changed(); }
   }, () => {
     hint.textContent = "Scroll to the end of it to allow it.";
@@ -194,8 +197,8 @@ function card(one) {
 
 // A yes counts once the end of what is approved was on the screen.
 function atEnd(box, alone, reached, notYet) {
-  if (alone) { reached(); return; }
   notYet();
+  if (alone) { reached(); return; }
   const look = () => {
     if (!box.isConnected || box.scrollTop + box.clientHeight < box.scrollHeight - 2) return;
     box.removeEventListener("scroll", look);

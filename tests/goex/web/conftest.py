@@ -47,10 +47,15 @@ def tab(browser: Any, web: WebPage) -> Iterator[Any]:
     made = context.new_page()
     made.set_default_timeout(15_000)
     said: list[str] = []
-    made.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
+    made.on("console", lambda message: said.append(message.text) if _is_wrong(message) else None)
     made.on("pageerror", lambda error: said.append(str(error)))
     made.goto(web.link())
     made.wait_for_selector("nav a")
     yield made
     context.close()
     assert not said
+
+
+def _is_wrong(message: Any) -> bool:
+    """Whether the console tells of a mistake of the page's; that a call was refused is told there, too."""
+    return message.type == "error" and "Failed to load resource" not in message.text
