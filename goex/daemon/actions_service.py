@@ -32,6 +32,7 @@ LONGEST_PROPOSAL = 1_000_000
 LONGEST_PROGRAM = 200_000
 LONGEST_NAME = 300
 LONGEST_FOLDER = 4096
+LONGEST_ANSWER = 1000
 MOST_FOLDERS = 8
 MOST_SERVICES = 16  # that are named for one program
 MOST_METHODS = 64
@@ -55,7 +56,7 @@ class ActionsService(rpc.ActionsServicer):
         core.rules.counts.refuse_resting(asker.agent, asker.session)
         intent = _intent(request.intent)
         with core.quotas.doing(asker.agent, asker.session):
-            reply = mapping_view(await self._engine.mapping.map(intent, asker))
+            reply = mapping_view(await self._engine.mapping.map(intent, asker, _answer(request.answer)))
             if request.explain:
                 reply.explanation.extend(await self._engine.mapping.explain(intent))
         return reply
@@ -334,12 +335,19 @@ def wish(request: pb.ExecuteRequest, earlier: Earlier | None = None) -> Wish:
         action=action,
         proposal=proposal,
         choice=request.choice,
+        answer=_answer(request.answer),
         detach=request.detach,
         ask_seconds=request.ask_seconds,
         database=request.database,
         folder=request.folder,
         code_services=tuple(request.code_services),
     )
+
+
+def _answer(text: str) -> str:
+    if len(text) > LONGEST_ANSWER or "\0" in text:
+        raise InvalidInput(f"An answer has at most {LONGEST_ANSWER} characters.", next_step="Make it shorter.")
+    return text.strip()
 
 
 def _short(*names: str) -> None:

@@ -191,7 +191,7 @@ class App:
                 confinement=self.config.confine,
                 breaker=self.config.breaker,
                 quota=self.config.limits,
-                model_calls=self.config.model.samples,
+                model_calls=self.config.model.calls,
             ),
             clock=self.clock,
         )
@@ -374,7 +374,7 @@ class App:
                 from mapper.model import ModelProposer
                 from mapper.techniques import Technique
 
-                samples = settings.samples if settings.method.startswith("adaptive") else None
+                samples = settings.most_samples
                 technique = Technique.named(settings.method, samples=samples)
                 model = ModelProposer(
                     base_url=settings.base_url,

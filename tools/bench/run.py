@@ -34,6 +34,7 @@ from tools.bench import (
     log_page,
     log_verification,
     memory,
+    model_overhead,
     programs,
     request_map,
     sandbox,
@@ -46,8 +47,8 @@ Group = Callable[[], Coroutine[Any, Any, tuple[Row, ...]]]
 GROUPS: Mapping[str, Group] = {
     module.NAME: module.measure
     for module in (
-        catalog_import, catalog_open, catalog_search, request_map, memory, decision, lease, journal_append,
-        log_verification, log_page,
+        catalog_import, catalog_open, catalog_search, request_map, model_overhead, memory, decision, lease,
+        journal_append, log_verification, log_page,
         gateway, gateway_stream, sandbox, warm_container, beside, execution, programs,
         folders, databases,
     )
