@@ -164,6 +164,11 @@ def _words(error: ValidationError) -> str:
     wanted: Any = error.validator_value
     instance: Any = error.instance
     got = shown(error.instance)
+    if isinstance(instance, Mapping) and "$from" in instance:
+        return (
+            f'{name} isn\'t a reference: write {{"$from": N, "path": "$.a.b[0]"}}, where N is an earlier call\'s number '
+            "and the path names keys and places; nothing in it filters or searches"
+        )
     match error.validator:
         case "type":
             kinds = [wanted] if isinstance(wanted, str) else list(wanted)

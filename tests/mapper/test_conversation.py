@@ -11,7 +11,7 @@ import pytest
 
 from mapper import conversation as module
 from mapper import conversation_prompts
-from mapper.catalog import Catalog
+from mapper.catalog import Catalog, tool_name
 from mapper.context import NOTHING_TOLD, Context
 from mapper.conversation import DESCRIBED, FINDS, FOUND, MAX_SAID, MENDS, Conversation
 from mapper.embedded import EmbeddedProposer
@@ -60,7 +60,7 @@ def last(conversation: Conversation, mode: Mode = "tools") -> str:
         spoken("propose", propose()),
         "```json\n" + spoken("propose", propose()) + "\n```",
         json.dumps(propose()),
-        native(("slack_chat_postMessage", GOOD)),
+        native((tool_name(POST), GOOD)),
         {"message": native(("propose", propose()))},
     ],
 )
@@ -111,6 +111,17 @@ def test_a_refused_plan_comes_back_with_its_reason_and_ends_at_last() -> None:
     assert conversation.reading is not None
     sample = conversation.reading.sample
     assert isinstance(sample, Rejected) and sample.klass == "arguments" and "must be text" in sample.reason
+
+
+def test_a_path_that_filters_is_refused_with_what_a_path_is() -> None:
+    conversation = talk()
+    chosen = {"$from": 0, "path": "$.channels[?@.name=='ops'].id"}
+    calls = [
+        {"name": "slack.conversations.list", "arguments": {}},
+        {"name": POST, "arguments": {**GOOD, "channel": chosen}},
+    ]
+    conversation.hear(native(("propose", {"calls": calls})))
+    assert "nothing in it filters" in last(conversation)
 
 
 def test_a_refused_plan_can_be_mended() -> None:
