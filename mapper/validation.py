@@ -165,10 +165,8 @@ def _words(error: ValidationError) -> str:
     instance: Any = error.instance
     got = shown(error.instance)
     if isinstance(instance, Mapping) and "$from" in instance:
-        return (
-            f'{name} isn\'t a reference: write {{"$from": N, "path": "$.a.b[0]"}}, where N is an earlier call\'s number '
-            "and the path names keys and places; nothing in it filters or searches"
-        )
+        form = '{"$from": N, "path": "$.a.b[0]"}, where N is the number of an earlier call'
+        return f"{name} isn't a reference: write {form}; a path names keys and places, and nothing in it filters"
     match error.validator:
         case "type":
             kinds = [wanted] if isinstance(wanted, str) else list(wanted)
