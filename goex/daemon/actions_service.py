@@ -162,6 +162,9 @@ class ActionsService(rpc.ActionsServicer):
         found.append(self._told(id, Stepped("", "", shown_action(self._engine.core, row, asker).state), asker))
         if not self._engine.is_under_way(id) and row.state not in UNDER_WAY:
             found.append(self._told(id, Finished(row=row, problem=self._engine.problem(row)), asker))
+        elif row.state in (State.ALLOWED, State.PREPARED, State.RUNNING) and not self._engine.is_under_way(id):
+            # An earlier daemon began it, and its end is found out with the vault's keys: waiting would tell nothing.
+            self._engine.core.vault.require_open()
         elif row.state is State.ASKING:
             open_ = [one.id for one in self._engine.core.approvals.of_action(id) if one.state == "pending"]
             found += [self._told(id, Asked(question), asker) for question in open_]

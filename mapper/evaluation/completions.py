@@ -3,8 +3,8 @@
 Rules, chosen so that the published responses score as their authors scored them:
 
 * Has the completion an `api_call` field, it is what stands between that word and `api_provider`, and the calls are
-  looked for there alone, with its escapes resolved. A field that names the model without calling anything
-  (`model_id = 'https://…'`) offers that literal.
+  looked for there alone, with its escapes resolved; what stands there between two quotes that match is text. A field
+  that names the model without calling anything (`model_id = 'https://…'`) offers that literal.
 * Without the field, the whole completion is the program, as it stands. The published files hold `\\n` as two
   characters, so a `#` comments out all that follows on the real line, an apostrophe in prose opens a string, and
   `a = f(x)\\nb = …` is no statement. Calls that only a kinder reader would see there aren't counted.
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect
 from collections.abc import Iterable, Iterator
 
 from mapper import syntax
@@ -33,6 +34,8 @@ _ASSIGNED_LITERAL = re.compile(r"\W*[A-Za-z_]\w{0,100} ?= ?('[^'\n]*'|\"[^\"\n]*
 _ASSIGNMENT_BEFORE = re.compile(r"=\s*\Z")
 _ASSIGNMENT_AFTER = re.compile(rf"[ {_GLUE}]*{_GLUE} *[A-Za-z_]\w*\s*=")
 _OPEN, _CLOSE = "([{", ")]}"
+_CLOSING = {quote: re.compile(rf"(?:[^\\{quote}\n]|\\.)*+{quote}", re.DOTALL) for quote in "'\""}
+_AFTER_NAME = re.compile(r"(?<=[(,])(\s*)(\w+)(\s*)=(?!=)")
 
 
 class Finder:
@@ -48,14 +51,29 @@ class Finder:
         _, found, field = text.partition(_FIELD)
         if not found:
             return [call for at in self._statements(text) for call in at]
-        field = resolve(field.split(_FIELD_END)[0])
-        nodes: list[ast.expr] = []
-        for match in self._matches(field):
-            nodes += _calls(balanced(field, match.start()))
-        literal = _ASSIGNED_LITERAL.match(field)
+        nodes = [node for _, root in self._fields(field) for node in _calls_in(root)]
+        literal = _ASSIGNED_LITERAL.match(resolve(field.split(_FIELD_END)[0]))
         if literal is not None:
-            nodes += _parsed(literal[1])
+            found_literal = expression(literal[1])
+            nodes += [] if found_literal is None else [found_literal]
         return nodes
+
+    def unread(self, completion: str) -> list[str]:
+        """The calls of a field that are no Python (`f(\\'a", 'b')`), as text up to where the field's last one ends."""
+        _, found, field = completion[:MAX_COMPLETION].partition(_FIELD)
+        return [source for source, call in self._fields(field) if source and call is None] if found else []
+
+    def _fields(self, field: str) -> Iterator[tuple[str, ast.expr | None]]:
+        """The calls in a field that aren't inside a text, each as written and, where it can be read, as syntax."""
+        field = _ESCAPED_NEWLINE.sub(_GLUE, field.split(_FIELD_END)[0])
+        end = field.rfind(")") + 1
+        quoted = _quoted(field, field.find(":") + 1, end)
+        for match in self._matches(field):
+            before = bisect(quoted, (match.start(), 0)) - 1
+            if before < 0 or match.start() >= quoted[before][1]:
+                source = resolve(field[match.start() : match.start() + MAX_CALL]).replace(_GLUE, "\n")
+                whole = balanced(source, 0)
+                yield field[match.start() : min(end, match.start() + MAX_CALL)], expression(whole) if whole else None
 
     def _matches(self, text: str) -> Iterator[re.Match[str]]:
         for count, match in enumerate(self._start.finditer(text)):
@@ -76,6 +94,11 @@ class Finder:
             glued = _ASSIGNMENT_BEFORE.search(line[-20:]) and _ASSIGNMENT_AFTER.match(rest, len(source))
             if inside or not glued:
                 yield _calls(source)
+
+
+def has_field(completion: str) -> bool:
+    """Whether a completion has an `api_call` field."""
+    return _FIELD in completion[:MAX_COMPLETION]
 
 
 def resolve(text: str, newline: str = "\n") -> str:
@@ -107,6 +130,22 @@ def balanced(text: str, start: int) -> str:
     return ""
 
 
+def _quoted(text: str, position: int, end: int) -> list[tuple[int, int]]:
+    """Where the texts between quotes that match begin and end. One that is escaped, or without another after it, opens
+    nothing."""
+    found: list[tuple[int, int]] = []
+    opens = "'\""
+    while opens and (match := re.compile(rf"(?<!\\)[{opens}]").search(text, position, end)) is not None:
+        closing = _CLOSING[match[0]].match(text, match.end(), end)
+        if closing is None:
+            opens = opens.replace(match[0], "")  # what follows is escaped, or there is none
+            position = match.end()
+        else:
+            found.append((match.start(), closing.end()))
+            position = closing.end()
+    return found
+
+
 def _code_positions(text: str, wanted: Iterable[int]) -> Iterator[int]:
     """Which of the ascending positions are outside of comments and strings."""
     quote, comment, position = "", False, 0
@@ -131,10 +170,15 @@ def _code_positions(text: str, wanted: Iterable[int]) -> Iterator[int]:
             yield target
 
 
+def expression(source: str) -> ast.expr | None:
+    """One expression, `f(a=1, 2)` among them, which is no Python: its `a` is read as `a := 1`. None for none."""
+    found = syntax.expression(source, MAX_CALL)
+    return syntax.expression(_AFTER_NAME.sub(r"\1\2\3:=", source), MAX_CALL) if found is None else found
+
+
 def _calls(source: str) -> list[ast.expr]:
-    return [node for root in _parsed(source) for node in ast.walk(root) if isinstance(node, ast.Call)]
+    return _calls_in(expression(source) if source else None)
 
 
-def _parsed(source: str) -> list[ast.expr]:
-    found = syntax.expression(source) if source else None
-    return [] if found is None else [found]
+def _calls_in(root: ast.expr | None) -> list[ast.expr]:
+    return [] if root is None else [node for node in ast.walk(root) if isinstance(node, ast.Call)]

@@ -20,7 +20,6 @@ import numpy as np
 from mapper.catalog import Catalog
 from mapper.ranking import clauses, features, index_tables
 from mapper.ranking.companions import MOST, accompanied
-from mapper.ranking.embedding import MOST_METHODS, Embedder, blended
 from mapper.ranking.features import Evidence, Request
 from mapper.ranking.index_reader import Reader
 from mapper.ranking.method_documents import ELSEWHERE, gather
@@ -124,48 +123,39 @@ class Index:
 
     def search(
         self, text: str, *, connected: Collection[str] = frozenset(), limit: int = 20, explain: bool = False,
-        chooser: ServiceChooser | None = None, embedder: Embedder | None = None,
+        chooser: ServiceChooser | None = None,
     ) -> list[Hit]:  # fmt: skip
         """The methods that fit best, best first. See `find`."""
-        return list(
-            self.find(text, connected=connected, limit=limit, explain=explain, chooser=chooser, embedder=embedder).hits
-        )
+        return list(self.find(text, connected=connected, limit=limit, explain=explain, chooser=chooser).hits)
 
     def find(
         self, text: str, *, connected: Collection[str] = frozenset(), limit: int = 20, explain: bool = False,
-        chooser: ServiceChooser | None = None, embedder: Embedder | None = None,
+        chooser: ServiceChooser | None = None,
     ) -> Found:  # fmt: skip
         """The methods that fit best, and how sure that is.
 
         `connected`: services that have an account, preferred among equals. `explain` fills `Hit.why`, which costs
         some time. `chooser` takes the service step: only methods of the services that it names are ranked (all, if it
-        names none that there are). `embedder` blends in how near the request is in meaning. Where more than
-        `clauses.KEPT` are wanted, each thing that a request asks for has a say in the later places, and so have methods
-        that the first ones need beside them (`companions`).
+        names none that there are). Where more than `clauses.KEPT` are wanted, each thing that a request asks for has a
+        say in the later places, and so have methods that the first ones need beside them (`companions`).
         """
-        most = limit if embedder is None else max(limit, MOST_METHODS)
         with self._reader.snapshot():
             ranked = self._ranked(text, connected, chooser)
             if ranked is None:
                 return Found((), 0.0, 1.0)
             signs, traits = self._signs(ranked)
-            best = ranked.numbers[:most].tolist()
-            scores = ranked.scores[:most]
-            if limit > clauses.KEPT and embedder is None:
+            best = ranked.numbers[:limit].tolist()
+            scores = ranked.scores[:limit]
+            if limit > clauses.KEPT:
                 best, scores = self._shared(text, ranked, connected, chooser, limit)
             named = self._reader.named(best)
             reasons = [self._why(ranked, number) if explain else () for number in best]
-            described = self._reader.described(best) if embedder is not None else []
-        order = range(len(best))
-        if embedder is not None:
-            scores = blended(embedder, text, scores, described)
-            order = np.argsort(-scores, kind="stable").tolist()
         hits = [
-            Hit(f"{named[n][0]}.{named[n][1]}", named[n][0], round(float(scores[n]), 4), reasons[n], named[n][2])
-            for n in order
+            Hit(f"{service}.{name}", service, round(float(score), 4), why, origin)
+            for (service, name, origin), score, why in zip(named, scores, reasons, strict=True)
         ]
         confidence, nothing = _logistic(signs @ self._weights.sure), _logistic(signs @ self._weights.nothing)
-        return Found(tuple(hits[:limit]), confidence, nothing, traits)
+        return Found(tuple(hits), confidence, nothing, traits)
 
     def services(
         self, text: str, limit: int = 5, *, connected: Collection[str] = frozenset()
@@ -191,10 +181,10 @@ class Index:
 
     def candidates(
         self, text: str, *, connected: Collection[str] = frozenset(), limit: int = 20,
-        chooser: ServiceChooser | None = None, embedder: Embedder | None = None,
+        chooser: ServiceChooser | None = None,
     ) -> list[Hit]:  # fmt: skip
         """Methods for a model to choose among: mostly the best, and of the next services some in any case."""
-        hits = self.search(text, connected=connected, limit=limit * 4, chooser=chooser, embedder=embedder)
+        hits = self.search(text, connected=connected, limit=limit * 4, chooser=chooser)
         return interleaved(hits, limit)
 
     # ---- for fitting

@@ -179,13 +179,6 @@ class Reader:
         named = {row[0]: row[1:] for row in rows}
         return [named[number] for number in numbers]
 
-    def described(self, numbers: list[int]) -> list[str]:
-        """Each method in words, for an embedder."""
-        marks = ",".join("?" * len(numbers))
-        query = f"SELECT number, says FROM rank_method WHERE number IN ({marks})"  # noqa: S608 # only marks
-        said = dict(self._db.execute(query, numbers).fetchall())
-        return [said[number] for number in numbers]
-
     def speaking(self, terms: Mapping[str, float], found: Evidence, column: str, at: int) -> dict[str, float]:
         """Those of the terms, each with its weight, that speak for one context, with how much."""
         number = index_tables.COLUMNS.index(column) + 1

@@ -28,7 +28,7 @@ from mapper.ranking.terms import document_terms, form_terms, marked_words, reque
 from mapper.store.catalog_reader import Store
 from mapper.store.database import open_writing, translated
 
-FORMAT = 11
+FORMAT = 12
 
 COLUMNS = ("family", "title", "resource", "tail", "own", "described", "named", "path", "ask", "refusal")
 
@@ -37,7 +37,7 @@ CREATE TABLE rank_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID
 CREATE TABLE rank_array (name TEXT PRIMARY KEY, kind TEXT NOT NULL, data BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE rank_family (number INTEGER PRIMARY KEY, name TEXT NOT NULL, title TEXT NOT NULL);
 CREATE TABLE rank_method (
-    number INTEGER PRIMARY KEY, service TEXT NOT NULL, name TEXT NOT NULL, origin TEXT NOT NULL, says TEXT NOT NULL
+    number INTEGER PRIMARY KEY, service TEXT NOT NULL, name TEXT NOT NULL, origin TEXT NOT NULL
 );
 CREATE INDEX rank_method_origin ON rank_method (origin);
 CREATE TABLE rank_ask (number INTEGER PRIMARY KEY, text TEXT NOT NULL);
@@ -49,7 +49,6 @@ _DESCRIBED = 600  # characters of a description that are read
 _ROUTINE_TEXT = "alt fields key prettyPrint pageToken pageSize maxResults quotaUser body name parent"
 _ROUTINE = frozenset(_ROUTINE_TEXT.split())  # parameters that say nothing
 _COLLECTION = re.compile(r"([A-Za-z][A-Za-z0-9_]+)/\{")
-_SAYS = 160  # characters of a description that an embedder gets
 _LEAST_ASKS = 12  # examples that a last word needs to count for itself
 _SPREAD = 4  # families whose examples use a word before it can tell what is to be done
 
@@ -98,11 +97,8 @@ def write(db: sqlite3.Connection, made: Made, stamped: str) -> None:
         [(number, family.name, family.title) for number, family in enumerate(sources.families)],
     )
     db.executemany(
-        "INSERT INTO rank_method VALUES (?, ?, ?, ?, ?)",
-        [
-            (number, method.service, method.name, method.origin_id, made.says(number))
-            for number, method in enumerate(sources.methods)
-        ],
+        "INSERT INTO rank_method VALUES (?, ?, ?, ?)",
+        [(number, method.service, method.name, method.origin_id) for number, method in enumerate(sources.methods)],
     )
     db.executemany("INSERT INTO rank_ask VALUES (?, ?)", list(enumerate(made.asks)))
     db.executemany(
@@ -137,12 +133,6 @@ class Made:
     leanings: Any  # of each term for each last word
     arrays: dict[str, Any]
     rarity: Any
-
-    def says(self, number: int) -> str:
-        """A method in one line of words: for embeddings."""
-        method = self.sources.methods[number]
-        title = self.sources.families[method.family].title
-        return f"{title}: {split_name(method.name).lower()}. {method.description[:_SAYS]}"
 
     @classmethod
     def of(cls, sources: Sources) -> Made:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from policies.errors import Conflict
 from runtimes.sql.contract import Statement
 
 MOST = 10**15
@@ -48,3 +49,12 @@ def counted(statement: Statement, size: Callable[[str], int], count: Callable[[s
         return bound
     found = count(statement.count_sql)
     return bound if found is None else min(found, bound)
+
+
+def beyond(rows: int) -> Conflict:
+    """The error of a program that changes more rows than it was planned with."""
+    return Conflict(
+        f"It would change more than {rows} rows. Nothing was changed.",
+        next_step="Ask for the action again: its number of rows is looked at anew.",
+        difference=(f"more than {rows} rows",),
+    )

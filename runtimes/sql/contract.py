@@ -299,7 +299,8 @@ class Session(Protocol):
         """What it would do. Nobody has allowed it yet, so nothing of it is run over data, nor planned, since a planner
         tries conditions on samples of them; only sizes are asked for, and `Statement.count_sql`. Refuses what couldn't
         be taken back as promised: raises Unsupported with the reason, and with the policy that would do as its next
-        step; InvalidInput for a statement that the server can't run."""
+        step; InvalidInput for a statement that the server can't run. It goes by what `schema` read last in this
+        session, so that an assessment reads the definitions once; `run` compares them again."""
         ...
 
     def trial(self, job: Job) -> Ran:

@@ -9,12 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from policies.errors import Conflict, InvalidInput
-from policies.jsonvalue import canonical, parse
 from runtimes.base import Records
+from runtimes.sql import state_record
 from runtimes.sql.contract import Ran, Reached
 
-NAME = "db.state"
 At = Literal["running", "committing", "ending", "committed"]
 
 
@@ -31,19 +29,17 @@ class Note:
     counters: tuple[str, ...] = ()
 
     def put(self, records: Records) -> None:
-        records.put(
-            NAME,
-            canonical(
-                {
-                    "at": self.at,
-                    "connection": self.connection,
-                    "started": self.started,
-                    "exact": self.exact,
-                    "reverting": self.reverting,
-                    "counters": list(self.counters),
-                    "reached": [[one.table, one.verb, one.rows, one.why, list(one.columns)] for one in self.reached],
-                }
-            ),
+        state_record.put_state(
+            records,
+            {
+                "at": self.at,
+                "connection": self.connection,
+                "started": self.started,
+                "exact": self.exact,
+                "reverting": self.reverting,
+                "counters": list(self.counters),
+                "reached": state_record.reached_to_json(self.reached),
+            },
         )
 
     def now(self, at: At, records: Records) -> Note:
@@ -62,22 +58,15 @@ class Note:
 
 def get(records: Records) -> Note | None:
     """Raises Conflict for a note that can't be read."""
-    kept = records.get(NAME)
-    if kept is None:
-        return None
-    try:
-        told = parse(kept)
-        return Note(
-            at=told["at"],
-            connection=int(told["connection"]),
-            started=int(told["started"]),
-            exact=bool(told["exact"]),
-            reverting=told["reverting"],
-            counters=tuple(told["counters"]),
-            reached=tuple(
-                Reached(table=table, verb=verb, rows=int(rows), why=why, columns=tuple(columns))
-                for table, verb, rows, why, columns in told["reached"]
-            ),
-        )
-    except (InvalidInput, KeyError, TypeError, ValueError) as error:
-        raise Conflict("What is recorded of this can't be read.", next_step="goex log --verify") from error
+    return state_record.read_state(
+        records,
+        lambda found: Note(
+            at=found["at"],
+            connection=int(found["connection"]),
+            started=int(found["started"]),
+            exact=bool(found["exact"]),
+            reverting=found["reverting"],
+            counters=tuple(found["counters"]),
+            reached=state_record.reached_from_json(found["reached"]),
+        ),
+    )

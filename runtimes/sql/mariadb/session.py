@@ -10,7 +10,6 @@ or the note "committing" was written before it was told to commit.
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
@@ -28,15 +27,13 @@ from runtimes.sql.contract import (
     Survey,
     turned,
 )
-from runtimes.sql.image_records import has_image, write_image
-from runtimes.sql.mariadb import errors, held, privileges, records, restore, schema
+from runtimes.sql.image_records import write_image
+from runtimes.sql.mariadb import errors, held, privileges, records, restore, schema, settle
 from runtimes.sql.mariadb.records import Note
 from runtimes.sql.mariadb.survey import Looked, refuse, survey
 from runtimes.sql.mariadb.wire import ServerError, Wire
 from runtimes.sql.mariadb.work import Work
 from vault.secret import Secret
-
-_GONE_SECONDS = 5.0  # until a connection that was ended is gone
 
 
 class MariaDbSession:
@@ -45,6 +42,7 @@ class MariaDbSession:
     def __init__(self, place: Place, password: Secret, limits: Limits) -> None:
         self._wire = Wire(place, password, limits)
         self._place = place
+        self._seen: Schema | None = None  # what `schema` read last
         try:
             self._rights = privileges.read(self._wire, place)
         except ServerError as error:
@@ -58,11 +56,13 @@ class MariaDbSession:
 
     def schema(self) -> Schema:
         with self._plainly():
-            return schema.read(self._wire)
+            self._seen = schema.read(self._wire)
+            return self._seen
 
     def survey(self, program: Program, policy: Policy, limits: Limits) -> Survey:
-        with self._plainly(), self._reading():
-            return survey(self._wire, self._rights, schema.read(self._wire), program, policy, limits)
+        with self._plainly(), self._wire.reading():
+            seen = self._seen if self._seen is not None else schema.read(self._wire)
+            return survey(self._wire, self._rights, seen, program, policy, limits)
 
     # ---- running
 
@@ -78,7 +78,7 @@ class MariaDbSession:
             except ServerError as error:
                 raise self._who(error, job) from None
             finally:
-                self._rollback()
+                self._wire.rollback()
 
     def run(self, job: Job) -> Ran:
         with self._plainly():
@@ -95,7 +95,7 @@ class MariaDbSession:
                 work.run()
                 return work.ran()
             finally:
-                self._rollback()
+                self._wire.rollback()
 
     def _write(self, job: Job) -> Ran:
         wire = self._wire
@@ -119,7 +119,7 @@ class MariaDbSession:
                 note = Note(
                     at="running",
                     connection=wire.id,
-                    started=_started(wire),
+                    started=settle.started(wire),
                     exact=work.capture is not None,
                     reached=ran.reached,
                     counters=ran.counters,
@@ -196,13 +196,6 @@ class MariaDbSession:
             return
         wire.drop()
 
-    def _rollback(self) -> None:
-        self._wire.calm()
-        with contextlib.suppress(GoexError):
-            self._wire.run("ROLLBACK")
-            return
-        self._wire.drop()
-
     def _who(self, error: ServerError, job: Job) -> GoexError:
         """The error in words; of a lock, who may hold it."""
         if error.number != errors.LOCKED:
@@ -226,64 +219,7 @@ class MariaDbSession:
 
     def settle(self, job: Job) -> Settled:
         with self._plainly():
-            return self._settle(job)
-
-    def _settle(self, job: Job) -> Settled:
-        note = records.get(job.records)
-        if note is not None:
-            self._end_other(note)
-        xid = held.find(self._wire, job.id, self._place.database)
-        if xid is not None:
-            whole = note is not None and (not note.exact or has_image(job.records, "rows"))
-            if whole and note is not None and job.policy == "versioning" and note.at in ("running", "committing"):
-                return Settled(state="held", ran=note.ran, again=note.exact)
-            # Reversal that didn't come to its commit, an undo that didn't come to its end, or one without records.
-            if note is not None and note.at == "committing":
-                note = note.now("running", job.records)  # else the next look would take it for committed
-            held.end(self._wire, xid, "ROLLBACK")
-            if note is not None and (note.at == "ending" or note.reverting):
-                return Settled(state="undone")
-            return Settled(state="nothing")
-        if note is None:
-            return Settled(state="nothing")
-        return self._by_rows(job, note)
-
-    def _by_rows(self, job: Job, note: Note) -> Settled:
-        """Nothing is prepared: what the rows and the note say."""
-        compared, named = None, True
-        if note.exact and has_image(job.records, "rows"):
-            image = restore.unpack(job.records, "undo")
-            named = restore.named(image)
-            with self._reading():
-                compared = restore.compare(self._wire, image, schema.read(self._wire))
-        if note.at in ("committing", "committed"):
-            sure = named or note.reverting != ""  # a revert that was begun stood on the other side
-            if compared is not None and compared.state == "wanted" and note.reached and sure:
-                return Settled(state="undone", ran=note.ran)
-            return Settled(state="done", ran=note.ran, evidence=compared.differences if compared else ())
-        if note.at == "ending":
-            if compared is not None and compared.state == "expected" and note.reached:
-                return Settled(state="done", ran=note.ran)
-            return Settled(state="undone")
-        if note.reverting == "redo":  # it was about to be held again
-            return Settled(state="undone")
-        if compared is not None and compared.state == "expected" and note.reached:
-            # Never told to commit by us, and the rows are as it would have left them.
-            evidence = ("The rows are as the action would have left them, and GoEx never committed it.",)
-            return Settled(state="unknown", evidence=evidence)
-        return Settled(state="nothing")
-
-    def _end_other(self, note: Note) -> None:
-        """End the connection that ran it, if it still lives: it may still be about to prepare or to commit."""
-        if note.connection == self._wire.id or abs(_started(self._wire) - note.started) > 2:
-            return
-        until = time.monotonic() + _GONE_SECONDS
-        while self._wire.rows(f"SELECT 1 FROM information_schema.processlist WHERE id = {note.connection:d}"):
-            with contextlib.suppress(ServerError):
-                self._wire.run(f"KILL CONNECTION {note.connection:d}")
-            if time.monotonic() > until:
-                raise Unavailable("The connection that ran this doesn't end.", next_step="Try again in a minute.")
-            time.sleep(0.02)
+            return settle.look(self._wire, self._place.database, job)
 
     # ---- taking back
 
@@ -295,7 +231,7 @@ class MariaDbSession:
                     return Ran(reached=(), notes=("It is held: its after-state is there for you to commit.",))
                 return Ran(reached=turned(note.reached), notes=("It is held, and would be rolled back.",))
             image = self._image(job, note, verb)
-            with self._reading():
+            with self._wire.reading():
                 found = restore.compare(self._wire, image, schema.read(self._wire))
             if _elsewise(found, image, note, verb):
                 raise _changed(found.differences)
@@ -310,7 +246,7 @@ class MariaDbSession:
             if xid is not None:
                 if verb == "redo":
                     return Ran(reached=(), notes=("It is held: its after-state is there for you to commit.",))
-                self._end_other(note)
+                settle.end_other(self._wire, note)
                 note.now("ending", job.records)
                 self._decide(xid, "ROLLBACK")
                 return Ran(reached=turned(note.reached), notes=("It was held, and was rolled back.",))
@@ -328,16 +264,16 @@ class MariaDbSession:
         try:
             with wire.deadline():
                 if not self._set(image, note, verb):
-                    self._abandon(xid) if held_again else self._rollback()
+                    self._abandon(xid) if held_again else self._wire.rollback()
                     return Ran(reached=(), notes=(_already(verb),))
                 if held_again:
-                    note = replace(note, connection=wire.id, started=_started(wire), reverting=verb)
+                    note = replace(note, connection=wire.id, started=settle.started(wire), reverting=verb)
                     note.now("running", job.records)
                     wire.run(f"XA END {xid.sql}")
                 else:
                     note.begin(verb, job.records)
         except BaseException as error:
-            self._abandon(xid) if held_again else self._rollback()
+            self._abandon(xid) if held_again else self._wire.rollback()
             if isinstance(error, ServerError):
                 raise self._who(error, job) from None
             raise
@@ -385,7 +321,7 @@ class MariaDbSession:
                 raise _not_held()
             if note.at == "ending":
                 raise Conflict("It is being rolled back.", next_step="goex undo again finishes that.")
-            self._end_other(note)
+            settle.end_other(self._wire, note)
             note = note.now("committing", job.records)
             if not self._decide(xid, "COMMIT"):
                 raise _not_held()
@@ -423,14 +359,6 @@ class MariaDbSession:
         return restore.unpack(job.records, verb)
 
     @contextlib.contextmanager
-    def _reading(self) -> Iterator[None]:
-        self._wire.run("START TRANSACTION")  # READ ONLY would refuse EXPLAIN of a write
-        try:
-            yield
-        finally:
-            self._rollback()
-
-    @contextlib.contextmanager
     def _plainly(self) -> Iterator[None]:
         try:
             yield
@@ -450,12 +378,6 @@ def _linked(now: Schema, tables: set[str]) -> set[str]:
     """Those tables, and the ones whose rows a statement on them looks at for a foreign key."""
     links = {(table.name, link.parent) for table in now.tables.values() for link in table.foreign_keys}
     return tables | {to for at, to in links if at in tables} | {at for at, to in links if to in tables}
-
-
-def _started(wire: Wire) -> int:
-    """When the server started, in seconds since 1970, give or take one: another start is another server."""
-    ((_, uptime),) = wire.rows("SHOW GLOBAL STATUS LIKE 'Uptime'")
-    return int(time.time()) - int(uptime)
 
 
 def _elsewise(found: restore.Compared, image: restore.Image, note: Note, verb: str) -> bool:

@@ -280,6 +280,23 @@ class Wire:
         self._stopping = False
         self._until = math.inf
 
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """Inside, a transaction that is rolled back."""
+        self.run("START TRANSACTION")  # READ ONLY would refuse EXPLAIN of a write
+        try:
+            yield
+        finally:
+            self.rollback()
+
+    def rollback(self) -> None:
+        """Also after an interrupt; what can't be rolled back is dropped, which does it too."""
+        self.calm()
+        with contextlib.suppress(GoexError):
+            self.run("ROLLBACK")
+            return
+        self.drop()
+
     @property
     def interrupted(self) -> bool:
         return self._stopping

@@ -8,6 +8,7 @@ from typing import Any
 
 from policies.errors import Conflict, Unsupported
 from policies.jsonvalue import JsonValue
+from runtimes.sql.bounds import beyond
 from runtimes.sql.contract import Job, Limits, Ran, Reached, Result, Schema
 from runtimes.sql.mariadb import errors, restore
 from runtimes.sql.mariadb.capture import Capture
@@ -15,6 +16,7 @@ from runtimes.sql.mariadb.orphans import Loose, dangling
 from runtimes.sql.mariadb.steps import Step
 from runtimes.sql.mariadb.survey import Looked
 from runtimes.sql.mariadb.wire import Did, Wire
+from runtimes.sql.result_rows import ResultRows
 
 
 class Work:
@@ -66,10 +68,7 @@ class Work:
         rows = max(did.changed, did.affected, len(did.rows))
         self._plain.append(Reached(table=step.statement.table, verb=step.statement.verb, rows=rows))
         if sum(one.rows for one in self._plain) > self._job.rows:
-            raise Conflict(
-                f"It would change more than {self._job.rows} rows. Nothing was changed.",
-                next_step="Ask for the action again.",
-            )
+            raise beyond(self._job.rows)
         return did
 
     def _rehearse(self) -> None:
@@ -112,15 +111,12 @@ class Work:
 
 
 def _result(did: Did, limits: Limits) -> Result:
-    rows: list[tuple[JsonValue, ...]] = []
-    size = 0
-    for row in did.rows[: limits.result_rows]:
+    found = ResultRows(did.columns, limits)
+    for row in did.rows:
         values = tuple(_json(value) for value in row)
-        size += sum(len(value) if isinstance(value, str) else 8 for value in values)
-        if size > limits.result_bytes:
-            break
-        rows.append(values)
-    return Result(columns=did.columns, rows=tuple(rows), cut=len(did.rows) + did.more - len(rows))
+        if found.fits(sum(len(value) if isinstance(value, str) else 8 for value in values)):
+            found.rows.append(values)
+    return found.result(found.seen + did.more)
 
 
 def _json(value: Any) -> JsonValue:

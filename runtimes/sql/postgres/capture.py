@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from policies.errors import Conflict
+from runtimes.sql.bounds import beyond
 from runtimes.sql.contract import Job, Reached, Result, RowChange, Statement, Verb
 from runtimes.sql.postgres.errors import translated
 from runtimes.sql.postgres.link import Link
@@ -225,7 +226,7 @@ class Running:
                     self.sample.take(piece, index, side)
                 counted += piece.count(b"\n")
                 if bounded and counted > self.job.rows:
-                    raise too_many(self.job.rows)
+                    raise beyond(self.job.rows)
                 yield piece
         self._lines[index, side] = self._lines.get((index, side), 0) + counted
 
@@ -262,7 +263,7 @@ class Running:
         total = sum(each.inserted + each.updated + each.deleted for each in self.counts.values())
         total += sum(self.truncated.values())
         if total > self.job.rows:
-            raise too_many(self.job.rows)
+            raise beyond(self.job.rows)
         stray = sorted(set(self.counts) - set(self.strategy.tables))
         if stray:
             raise Conflict(
@@ -299,13 +300,6 @@ def select(link: Link, sql: str, job: Job) -> Result:
         seen += link.rows("MOVE FORWARD ALL FROM goex_rows")
     link.do("CLOSE goex_rows")
     return gathered.result(seen)
-
-
-def too_many(most: int) -> Conflict:
-    return Conflict(
-        f"More than {most} rows would change, which is more than was foreseen. Nothing was touched.",
-        next_step="Ask for it again: it is then counted anew.",
-    )
 
 
 def reached(strategy: Strategy, counts: dict[str, Counts], truncated: dict[str, int]) -> tuple[Reached, ...]:

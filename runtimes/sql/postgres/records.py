@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
-from policies.errors import Conflict, InvalidInput
-from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
+from policies.jsonvalue import JsonValue, canonical
 from runtimes.base import Records
-from runtimes.sql.contract import Ran, Reached, RowChange, Verb
+from runtimes.sql import state_record
+from runtimes.sql.contract import Ran
 
-STATE, STEPS = "db.state", "db.steps"
+STEPS = "db.steps"
 Did = Literal["run", "hold", "commit", "undo", "redo"]
 
 
@@ -43,55 +42,47 @@ class Step:
 
 
 def keep_state(records: Records, state: State) -> None:
-    records.put(
-        STATE,
-        canonical(
-            {
-                "tables": list(state.tables),
-                "shapes": list(state.shapes),
-                "keys": [list(key) for key in state.keys],
-                "image": state.image,
-                "ran": _ran_json(state.ran),
-                "why": state.why,
-                "made": state.made,
-                "definition": state.definition,
-                "loose": [list(each) for each in state.loose],
-            }
-        ),
+    state_record.put_state(
+        records,
+        {
+            "tables": list(state.tables),
+            "shapes": list(state.shapes),
+            "keys": [list(key) for key in state.keys],
+            "image": state.image,
+            "ran": state_record.ran_to_json(state.ran),
+            "why": state.why,
+            "made": state.made,
+            "definition": state.definition,
+            "loose": [list(each) for each in state.loose],
+        },
     )
 
 
 def read_state(records: Records) -> State | None:
     """None: nothing was recorded, so nothing was done. Raises Conflict for what isn't as it was written."""
-    data = records.get(STATE)
-    if data is None:
-        return None
-    try:
-        found = parse(data)
-        return State(
+    return state_record.read_state(
+        records,
+        lambda found: State(
             tables=tuple(map(str, found["tables"])),
             shapes=tuple(map(str, found["shapes"])),
             keys=tuple(tuple(map(str, key)) for key in found["keys"]),
             image=bool(found["image"]),
-            ran=_ran(found["ran"]),
+            ran=state_record.ran_from_json(found["ran"]),
             why=str(found["why"]),
             made=str(found["made"]),
             definition=str(found["definition"]),
             loose=tuple((str(table), str(name), str(text)) for table, name, text in found.get("loose", ())),
-        )
-    except (InvalidInput, KeyError, TypeError, ValueError) as error:
-        raise _damaged() from error
+        ),
+    )
 
 
 def steps(records: Records) -> tuple[Step, ...]:
     data = records.get(STEPS)
     if data is None:
         return ()
-    try:
-        found = [Step(_did(row[0]), int(row[1]), str(row[2]), str(row[3])) for row in parse(data)]
-    except (InvalidInput, KeyError, TypeError, ValueError, IndexError) as error:
-        raise _damaged() from error
-    return tuple(found)
+    return state_record.decoded(
+        data, lambda rows: tuple(Step(_did(row[0]), int(row[1]), str(row[2]), str(row[3])) for row in rows)
+    )
 
 
 def keep_step(records: Records, step: Step) -> None:
@@ -104,33 +95,3 @@ def _did(value: object) -> Did:
     if value not in get_args(Did):
         raise ValueError(value)
     return cast(Did, value)
-
-
-def _ran_json(ran: Ran) -> JsonObject:
-    """Without the rows that it gave back: those are nobody's to read later."""
-    return {
-        "reached": [[one.table, one.verb, one.rows, one.why] for one in ran.reached],
-        "sample": [[one.table, _row_json(one.before), _row_json(one.after)] for one in ran.sample],
-        "counters": list(ran.counters),
-        "notes": list(ran.notes),
-    }
-
-
-def _row_json(row: Mapping[str, str | None] | None) -> JsonValue:
-    return None if row is None else dict(row)
-
-
-def _ran(found: JsonObject) -> Ran:
-    return Ran(
-        reached=tuple(
-            Reached(table=str(table), verb=cast(Verb, verb), rows=int(rows), why=why)
-            for table, verb, rows, why in found["reached"]
-        ),
-        sample=tuple(RowChange(table=table, before=before, after=after) for table, before, after in found["sample"]),
-        counters=tuple(map(str, found["counters"])),
-        notes=tuple(map(str, found["notes"])),
-    )
-
-
-def _damaged() -> Conflict:
-    return Conflict("What undo needs isn't as it was written.", next_step="goex log --verify")

@@ -11,8 +11,9 @@ from typing import Any
 import psycopg
 
 from policies.jsonvalue import JsonValue
-from runtimes.sql.contract import Limits, Result, RowChange
+from runtimes.sql.contract import Limits, RowChange
 from runtimes.sql.postgres.schema import Relation
+from runtimes.sql.result_rows import ResultRows
 
 SHOWN = 50  # rows of a sample
 _LONGEST = 200  # characters of one shown value
@@ -141,42 +142,24 @@ def _change(
 # ---- results
 
 
-class Gathered:
-    """The rows of one statement, up to the limits."""
+class Gathered(ResultRows):
+    """The rows of one statement, as libpq holds them."""
 
     def __init__(self, cursor: psycopg.Cursor[Any], limits: Limits, leave_out: int = 0) -> None:
         found = cursor.pgresult
         assert found is not None
-        self._limits = limits
         self._width = found.nfields - leave_out
         self._types = [found.ftype(index) for index in range(self._width)]
-        self.columns = tuple((found.fname(index) or b"").decode() for index in range(self._width))
-        self.rows: list[tuple[JsonValue, ...]] = []
-        self.seen = 0
-        self._size = 0
-        self._closed = False
+        columns = tuple((found.fname(index) or b"").decode() for index in range(self._width))
+        super().__init__(columns, limits)
 
     def take(self, cursor: psycopg.Cursor[Any]) -> None:
         found = cursor.pgresult
         assert found is not None
-        self.seen += found.ntuples
         for index in range(found.ntuples):
-            if self.full:
-                return
             raw = [found.get_value(index, column) for column in range(self._width)]
-            self._size += sum(len(value) for value in raw if value is not None)
-            if self._size > self._limits.result_bytes:
-                self._closed = True
-                return
-            self.rows.append(tuple(_json(kind, value) for kind, value in zip(self._types, raw, strict=True)))
-
-    @property
-    def full(self) -> bool:
-        return self._closed or len(self.rows) >= self._limits.result_rows
-
-    def result(self, seen: int | None = None) -> Result:
-        total = self.seen if seen is None else seen
-        return Result(columns=self.columns, rows=tuple(self.rows), cut=total - len(self.rows))
+            if self.fits(sum(len(value) for value in raw if value is not None)):
+                self.rows.append(tuple(_json(kind, value) for kind, value in zip(self._types, raw, strict=True)))
 
 
 def _json(kind: int, value: bytes | None) -> JsonValue:

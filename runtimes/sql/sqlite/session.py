@@ -15,7 +15,7 @@ from typing import Literal, TypeVar
 import apsw
 
 from policies.errors import Conflict, GoexError, InvalidInput
-from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
+from runtimes.sql.bounds import beyond
 from runtimes.sql.contract import (
     Job,
     Limits,
@@ -27,22 +27,23 @@ from runtimes.sql.contract import (
     RowChange,
     Schema,
     Settled,
-    State,
     Statement,
     Survey,
     turned,
 )
-from runtimes.sql.image_records import has_image, read_image, write_image
-from runtimes.sql.sqlite import images, pages, survey, wholes
+from runtimes.sql.image_records import write_image
+from runtimes.sql.result_rows import ResultRows
+from runtimes.sql.sqlite import pages, records, restore, settle, survey, wholes
+from runtimes.sql.sqlite.capture import Recorder
 from runtimes.sql.sqlite.connection import Connection
 from runtimes.sql.sqlite.errors import as_json, doubtful, refused_text, while_running
-from runtimes.sql.sqlite.images import Change, Mismatch, Recorder
 from runtimes.sql.sqlite.pages import Pages
+from runtimes.sql.sqlite.restore import Change, Mismatch
 from runtimes.sql.sqlite.schema import Shape, read_schema, shapes
 from runtimes.sql.sqlite.survey import Reach
+from runtimes.sql.state_record import ran_from_json, ran_to_json
 
 _T = TypeVar("_T")
-_IMAGE = "rows"
 _SLICE = 2**20
 
 
@@ -64,16 +65,19 @@ class SqliteSession:
     def __init__(self, connection: Connection, limits: Limits) -> None:
         self._connection, self._limits = connection, limits
         self._db = connection.db
+        self._seen: Schema | None = None  # what `schema` read last
 
     # ---- looking
 
     def schema(self) -> Schema:
-        return self._translated(lambda: read_schema(self._db))
+        self._seen = self._translated(lambda: read_schema(self._db))
+        return self._seen
 
     def survey(self, program: Program, policy: Policy, limits: Limits) -> Survey:
         def look() -> Survey:
             with self._connection.within(limits.seconds), self._connection.transaction("DEFERRED"):
-                return survey.survey(self._connection, program, policy, limits, read_schema(self._db))
+                seen = self._seen if self._seen is not None else read_schema(self._db)
+                return survey.survey(self._connection, program, policy, limits, seen)
 
         return self._translated(look)
 
@@ -159,7 +163,7 @@ class SqliteSession:
                 rows = self._db.changes() if self._db.total_changes() != total else 0
                 virtual.append(Reached(table=statement.table, verb=statement.verb, rows=rows))
             if recorder.rows + sum(one.rows for one in virtual) > job.rows:
-                raise images.beyond(job.rows)
+                raise beyond(job.rows)
         reached = (*_reached(job.program, schema, recorder, reach.cascades), *virtual)
         changes = [] if copies else recorder.changes()
         self._check_keys(schema, changes)
@@ -175,11 +179,11 @@ class SqliteSession:
             else:
                 kept = packer.pieces(after)
                 with suppress(UnicodeDecodeError):
-                    seen = wholes.changes(before, after, written, most=images.SAMPLE, moved=recorder.moved())
+                    seen = wholes.changes(before, after, written, most=restore.SAMPLE, moved=recorder.moved())
         ran = Ran(
             reached=reached,
             results=tuple(results),
-            sample=images.sample(*seen),
+            sample=restore.sample(*seen),
             counters=() if kind == "pages" else self._moved(counters),
             notes=(),
         )
@@ -208,16 +212,12 @@ class SqliteSession:
             return self._rows(cursor, columns, job.limits)
 
     def _rows(self, cursor: apsw.Cursor, columns: tuple[str, ...], limits: Limits) -> Result:
-        rows: list[tuple[JsonValue, ...]] = []
-        size, cut = 0, 0
+        found = ResultRows(columns, limits)
         try:
             for row in cursor:
                 held = tuple(as_json(value) for value in row)
-                size += sum(len(str(value)) for value in held)
-                if cut or len(rows) >= limits.result_rows or size > limits.result_bytes:
-                    cut += 1
-                else:
-                    rows.append(held)
+                if found.fits(sum(len(str(value)) for value in held)):
+                    found.rows.append(held)
         except UnicodeDecodeError as error:
             raise Conflict(
                 "A value isn't valid UTF-8 text. Nothing was changed.", next_step="Read it as hex(column)."
@@ -226,7 +226,7 @@ class SqliteSession:
             raise
         except apsw.Error as error:
             raise _prepared_or_running(error) from error
-        return Result(columns=columns, rows=tuple(rows), cut=cut)
+        return found.result()
 
     def _check_keys(self, schema: Schema, changes: list[Change]) -> None:
         """Every changed row can be found again by what it is known by."""
@@ -236,11 +236,13 @@ class SqliteSession:
 
     def _keep(self, job: Job, done: _Done) -> None:
         """Everything that undo needs, before the commit."""
-        pieces = images.encode(done.shapes.values(), done.changes) if done.kind == "rows" else done.copied
+        pieces = restore.encode(done.shapes.values(), done.changes) if done.kind == "rows" else done.copied
         level = 0 if done.kind == "whole" else 1  # it is compressed already
         job.progress("Keeping what undo needs")
-        write_image(job.records, _IMAGE, pieces, most=job.limits.image_bytes, level=level)
-        _note(job, {"phase": "done", "kind": done.kind, "tables": done.written, "ran": _as_facts(done.ran)})
+        write_image(job.records, records.IMAGE, pieces, most=job.limits.image_bytes, level=level)
+        records.put_note(
+            job.records, {"phase": "done", "kind": done.kind, "tables": done.written, "ran": ran_to_json(done.ran)}
+        )
 
     def _commit(self) -> None:
         try:
@@ -253,40 +255,7 @@ class SqliteSession:
     # ---- taking back
 
     def settle(self, job: Job) -> Settled:
-        return self._translated(lambda: self._settle(job))
-
-    def _settle(self, job: Job) -> Settled:
-        note = _noted(job)
-        if note is None or not has_image(job.records, _IMAGE):
-            return Settled(state="nothing")
-        phase, ran = str(note["phase"]), _from_facts(note["ran"])
-        with self._connection.within(job.limits.seconds), self._connection.transaction("DEFERRED"):
-            at, evidence = self._stands(job, note)
-        reverted = phase in ("undo", "redo")
-        if at == "after":
-            held = job.policy == "versioning" and phase != "committed"
-            return Settled(state="held" if held else "done", ran=ran)
-        if at == "before":
-            state: State = "undone" if reverted else "nothing"
-            return Settled(state=state)
-        return Settled(state="unknown", evidence=evidence, ran=ran)
-
-    def _stands(self, job: Job, note: JsonObject) -> tuple[str, tuple[str, ...]]:
-        """ "after", "before" or "" of the file, and what was seen."""
-        image = _image(job, note)
-        if isinstance(image, Pages):
-            at = pages.stands(image, pages.snapshot(self._connection, job.limits))
-            return at, () if at else ("the file holds neither what was there before nor what was left",)
-        kept, changes = image
-        evidence: tuple[str, ...] = ()
-        for at, verb in (("after", "undo"), ("before", "redo")):
-            try:
-                images.compare(self._db, kept, shapes(self._db, list(kept)), changes, verb)
-            except Mismatch as found:
-                evidence = evidence or found.lines
-            else:
-                return at, ()
-        return "", evidence
+        return self._translated(lambda: settle.look(self._connection, job))
 
     def compare(self, job: Job, verb: Literal["undo", "redo"]) -> Ran:
         def look() -> Ran:
@@ -297,14 +266,14 @@ class SqliteSession:
 
     def _check(self, job: Job, verb: str) -> tuple[Ran, dict[str, Shape], list[Change], Pages | None, bool]:
         """What a revert has to do: its rows or its pages, and whether there is anything left to do."""
-        note = _noted(job)
+        note = records.noted(job.records)
         if note is None:
             raise Conflict("It never changed anything.", next_step="goex show ID says what is known of it.")
         if note["phase"] == "committed":
             raise Conflict("It was committed, and can't be taken back.", next_step="goex log shows when.")
-        ran = _from_facts(note["ran"])
+        ran = ran_from_json(note["ran"])
         ready = "before" if verb == "undo" else "after"
-        image = _image(job, note)
+        image = records.image(job.records, note)
         if isinstance(image, Pages):
             at = pages.stands(image, pages.snapshot(self._connection, job.limits))
             if not at:
@@ -313,21 +282,21 @@ class SqliteSession:
         kept, changes = image
         now = shapes(self._db, list(kept))
         try:
-            images.compare(self._db, kept, now, changes, verb)
+            restore.compare(self._db, kept, now, changes, verb)
         except Mismatch as found:
             try:
-                images.compare(self._db, kept, now, changes, "redo" if verb == "undo" else "undo")
+                restore.compare(self._db, kept, now, changes, "redo" if verb == "undo" else "undo")
             except Mismatch:
                 raise _differs(found.lines) from found
             return _reverted(ran, (), verb, True), kept, changes, None, True
-        return _reverted(ran, images.sample(kept, changes), verb, False), kept, changes, None, False
+        return _reverted(ran, restore.sample(kept, changes), verb, False), kept, changes, None, False
 
     def revert(self, job: Job, verb: Literal["undo", "redo"]) -> Ran:
         return self._translated(lambda: self._revert(job, verb))
 
     def _revert(self, job: Job, verb: str) -> Ran:
         db = self._db
-        note = _noted(job)
+        note = records.noted(job.records)
         self._connection.writable()
         with self._connection.within(job.limits.seconds):
             db.pragma("foreign_keys", False)
@@ -336,7 +305,7 @@ class SqliteSession:
                 with self._connection.transaction("IMMEDIATE"):
                     ran, kept, changes, image, ready = self._check(job, verb)
                     assert note is not None
-                    _note(job, {**note, "phase": verb})
+                    records.put_note(job.records, {**note, "phase": verb})
                     if not ready and image is None:
                         self._put_back(kept, changes, verb)
                     self._connection.check_same()
@@ -353,7 +322,7 @@ class SqliteSession:
         tables = survey.related(read_schema(self._db), set(kept))
         before = survey.broken(self._db, tables)
         try:
-            images.put_back(self._db, kept, changes, verb)
+            restore.put_back(self._db, kept, changes, verb)
         except apsw.ConstraintError as error:
             raise _differs(("a value that has to be unique is taken by another row now",)) from error
         new = survey.broken(self._db, tables) - before
@@ -361,19 +330,19 @@ class SqliteSession:
             lines = sorted({f"rows of {row[0]} would point to rows of {row[2]} that aren't there" for row in new})
             raise _differs(tuple(lines))
         try:
-            images.compare(self._db, kept, shapes(self._db, list(kept)), changes, "redo" if verb == "undo" else "undo")
+            restore.compare(self._db, kept, shapes(self._db, list(kept)), changes, "redo" if verb == "undo" else "undo")
         except Mismatch as found:
             raise _differs(found.lines) from found
 
     def commit(self, job: Job) -> None:
         if job.policy != "versioning":
             return
-        note = _noted(job)
+        note = records.noted(job.records)
         if note is None:
             raise Conflict("It never changed anything.", next_step="goex show ID says what is known of it.")
         if note["phase"] == "undo" and self.settle(job).state == "undone":
             raise Conflict("It was taken back.", next_step="goex redo ID first.")
-        _note(job, {**note, "phase": "committed"})
+        records.put_note(job.records, {**note, "phase": "committed"})
 
     # ---- ending
 
@@ -448,59 +417,4 @@ def _differs(lines: tuple[str, ...]) -> Conflict:
         "The database isn't as it was left: somebody changed it since.",
         next_step="Look at the difference; nothing was touched.",
         difference=lines,
-    )
-
-
-def _image(job: Job, note: JsonObject) -> tuple[dict[str, Shape], list[Change]] | Pages:
-    """The rows that an action changed, or the pages where rows can't be told."""
-    kept = read_image(job.records, _IMAGE)
-    if note["kind"] == "rows":
-        return images.decode(kept)
-    if note["kind"] == "pages":
-        return pages.decode(kept)
-    before, after = wholes.sides(kept)
-    with suppress(UnicodeDecodeError):
-        return wholes.changes(before, after, [str(name) for name in note["tables"]])
-    return pages.difference(before, after)
-
-
-# ---- what is noted
-
-
-def _note(job: Job, facts: JsonObject) -> None:
-    job.records.put("db.state", canonical(facts))
-
-
-def _noted(job: Job) -> JsonObject | None:
-    data = job.records.get("db.state")
-    if data is None:
-        return None
-    try:
-        note = parse(data, limit=64 * 2**20)
-        if note["kind"] not in ("rows", "pages", "whole") or not isinstance(note["phase"], str):
-            raise KeyError("kind")
-        _from_facts(note["ran"])
-    except (InvalidInput, KeyError, TypeError) as error:
-        raise Conflict("What undo needs isn't as it was written.", next_step="goex log --verify") from error
-    return note  # type: ignore[no-any-return]
-
-
-def _as_facts(ran: Ran) -> JsonObject:
-    return {
-        "reached": [[r.table, r.verb, r.rows, r.why, list(r.columns)] for r in ran.reached],
-        "sample": [
-            [c.table, None if c.before is None else dict(c.before), None if c.after is None else dict(c.after)]
-            for c in ran.sample
-        ],
-        "counters": list(ran.counters),
-        "notes": list(ran.notes),
-    }
-
-
-def _from_facts(facts: JsonObject) -> Ran:
-    return Ran(
-        reached=tuple(Reached(table=t, verb=v, rows=n, why=w, columns=tuple(c)) for t, v, n, w, c in facts["reached"]),
-        sample=tuple(RowChange(table=t, before=b, after=a) for t, b, a in facts["sample"]),
-        counters=tuple(facts["counters"]),
-        notes=tuple(facts["notes"]),
     )

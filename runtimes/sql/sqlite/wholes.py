@@ -22,8 +22,8 @@ import apsw
 from policies.errors import Conflict
 from runtimes.sql.contract import Limits, Schema
 from runtimes.sql.sqlite.errors import quoted
-from runtimes.sql.sqlite.images import Change
 from runtimes.sql.sqlite.pages import in_memory, memory, page_size
+from runtimes.sql.sqlite.restore import Change
 from runtimes.sql.sqlite.schema import Shape, shapes
 
 ROWS = 5000  # fewer are caught one by one

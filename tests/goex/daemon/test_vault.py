@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sqlite3
 import subprocess
 import time
@@ -23,6 +22,10 @@ from tests.goex.daemon.vault_calls import accounts, call, put, refused, rotate, 
 from tests.support.daemon import APPROVAL_PASSPHRASE, GOEX, VAULT_PASSPHRASE, Daemon
 from tests.support.journey import Journey, shell, undo
 from tests.support.terminal import Terminal
+from vault.backup import open_backup
+from vault.keys import PassphraseProtector
+from vault.secret import Secret
+from vault.store import Vault
 
 BACKUP = "words for the backup alone"
 NEW = "another passphrase of the vault"
@@ -279,18 +282,17 @@ def test_a_restored_file_of_before_is_not_taken_again(own: Daemon, tmp_path: Pat
 def test_a_kill_between_the_file_and_the_log_loses_neither(own: Daemon, tmp_path: Path) -> None:
     """The vault's file is in place, its row isn't written: it is noted when it is opened, once."""
     back_up(own, tmp_path / "v.goex")
-    restore(own, tmp_path / "v.goex", replace=True)
     own.stop()
-    with Daemon(init=False) as other:  # a state folder whose log knows nothing of it
-        other.stop()
-        shutil.copy(own.state_dir / "vault.db", other.state_dir / "vault.db")
-        other.start()
-        unlock(other, NEW)
-        other.restart(unlock=False)
-        unlock(other, NEW)
-        assert len(rows(other, "vault-restore")) == 1
-    own.start()
-    unlock(own, NEW)
+    path = own.state_dir / "vault.db"
+    kept = open_backup((tmp_path / "v.goex").read_bytes(), Secret(BACKUP))
+    floor = Vault.open(path).generation
+    protector = PassphraseProtector(Secret(NEW))
+    Vault.restore(path, kept, protector, floor=floor, by="user 0", aside=own.state_dir / "aside.db")
+    for _ in range(2):
+        own.start()
+        unlock(own, NEW)
+        own.stop()
+        assert [row["by"] for row in rows(own, "vault-restore")] == ["user 0"]
 
 
 def test_a_backup_of_another_vault_does_not_get_this_log(own: Daemon, tmp_path: Path) -> None:

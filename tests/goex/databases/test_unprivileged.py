@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from goex.config import Config
+from goex.daemon import person_threads
 from goex.daemon.app import App
 from goex.engine.core import Asker, Wish
 from goex.engine.grant_issue import Choice, Yes
@@ -60,7 +61,8 @@ def look(file: Path) -> list[tuple[object, ...]]:
 
 async def cycle(home: Path, file: Path, other: Path) -> None:
     """A change, its undo and redo on the user's own file; then somebody else's."""
-    session_thread._threads = ThreadPoolExecutor(2)  # those of before the fork are its parent's
+    for pools in (session_thread, person_threads):
+        pools._threads = ThreadPoolExecutor(2)  # those of before the fork are its parent's
     paths = Paths(config_dir=home / "config", state_dir=home / "state", run_dir=home / "run")
     paths.create()
     app = App(paths, Config(), lambda: None)

@@ -77,6 +77,62 @@ def test_without_the_field_the_whole_is_the_program(completion: str, found: bool
     assert DATABASE.domain(completion) == ("pictures" if found else None)
 
 
+TORCH = Database(
+    [
+        ("torch.hub.load(repo_or_dir='own/repo', model='small', pretrained=True)", "pictures"),
+        ("torch.hub.load(repo_or_dir='own/mixed', 'kind', model='large', pretrained=True)", "texts"),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("call", "domain"),
+    [
+        ("torch.hub.load('own/repo', 'small', pretrained=True)", "pictures"),
+        ("torch.hub.load('own/repo', 'small')", "pictures"),  # only where and which is compared
+        ("torch.hub.load(model='small', repo_or_dir='own/repo')", "pictures"),
+        ("torch.hub.load('own/repo:v1', 'small')", "pictures"),
+        ("torch.hub.load('own/mixed', 'kind', 'large')", "texts"),
+        ("torch.hub.load(repo_or_dir='own/mixed', 'kind', model='large')", "texts"),  # no Python, but written so
+        (r"\"model = torch.hub.load(\\'own/repo\\\", 'small')", "pictures"),  # quotes that don't match
+        ("torch.hub.load('own/repo', 'medium')", None),
+        ("torch.hub.load('repo', 'small')", None),
+        ("torch.hub.loads('own/repo', 'small')", None),
+        ("'model = torch.hub.load('own/repo', 'small')", None),  # 'model = torch.hub.load(' is a text
+    ],
+)
+def test_torchhub_compares_where_and_which(call: str, domain: str | None) -> None:
+    assert TORCH.domain(field(call)) == domain
+
+
+def test_torchhub_without_a_field_is_an_error() -> None:
+    assert TORCH.unreadable == 0
+    assert TORCH.classify("torch.hub.load('own/repo', 'small')", "pictures") == "error"
+    assert TORCH.classify(field("torch.hub.load('own/none', 'small')"), "pictures") == "hallucination"
+
+
+@pytest.mark.parametrize(
+    ("call", "domain"),
+    [
+        ("Model.from_pretrained('own/model')", "texts"),
+        ("Model.from_pretrained(name='own/model')", "texts"),
+        ("pipeline('summarize', 'own/short')", "summaries"),
+        ("pipeline(model='own/short', task='summarize')", "summaries"),
+        ("pipeline('summarize')", None),
+        ("Other.from_pretrained('own/model')", None),
+    ],
+)
+def test_elsewhere_every_value_is_compared_named_or_not(call: str, domain: str | None) -> None:
+    database = Database(
+        [
+            ("Model.from_pretrained('own/model')", "texts"),
+            ("pipeline('summarize', model='own/short')", "summaries"),
+            ("Other.from_pretrained()", "nothing"),  # says nothing that could be compared
+        ]
+    )
+    assert database.domain(field(call)) == domain
+
+
 def test_three_classes() -> None:
     assert DATABASE.classify(field("hub.load('https://x.example/a/1')"), "texts") == "accuracy"
     assert DATABASE.classify(field("hub.load('https://x.example/a/1')"), "sounds") == "error"
@@ -106,6 +162,9 @@ def test_nothing_runs(tmp_path: Path) -> None:
         "# hub.load(\n" * 20_000,
         field("hub.load('\ud800')"),
         field("hub.load('\0')"),
+        field("'" * 100_000),
+        field("''hub.load(" * 9_000),
+        field("\\'" * 40_000 + ")"),
     ],
 )
 def test_hostile_completions_are_hallucinations_soon(completion: str) -> None:
@@ -216,3 +275,28 @@ def test_published_responses_score_as_published(
         assert score.hallucination_pct == pytest.approx(hallucination, abs=1)
     assert score.accuracy_pct + score.hallucination_pct + score.error_pct == pytest.approx(100)
     assert score.n == done[-1] == 685
+
+
+@pytest.mark.parametrize(
+    ("responses", "accuracy", "hallucination"),
+    [
+        ("FT_0_shot", 75.81, 16.13),
+        ("FT_bm25", 44.62, 17.20),
+        ("FT_gpt_index", 77.42, 5.38),
+        ("FT_oracle", 59.14, 39.25),
+        ("RT_bm25", 50.00, 5.91),
+        ("RT_gpt_index", 76.88, 3.23),
+        ("RT_oracle", 93.01, 6.99),
+    ],
+)
+def test_torchhub_scores_as_its_own_scripts_do(
+    data: Callable[[str], Path], responses: str, accuracy: float, hallucination: float
+) -> None:
+    score = evaluate(
+        data("apibench/torchhub_api.jsonl"),
+        data("apibench/torchhub_eval.json"),
+        data(f"apibench/response_torchhub_Gorilla_{responses}.jsonl"),
+    )
+    assert score.accuracy_pct == pytest.approx(accuracy, abs=1)
+    assert score.hallucination_pct == pytest.approx(hallucination, abs=1)
+    assert (score.n, score.apis_unreadable) == (186, 0)

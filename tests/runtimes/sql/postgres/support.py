@@ -9,7 +9,8 @@ from typing import Any
 
 from runtimes.sql.checking.check import check
 from runtimes.sql.contract import Job, Limits, Policy
-from runtimes.sql.postgres.driver import PostgresDriver, PostgresSession
+from runtimes.sql.postgres.driver import PostgresDriver
+from runtimes.sql.postgres.session import PostgresSession
 from tests.services.postgres import Made
 
 LIMITS = Limits(lock_seconds=1.0, seconds=30.0)

@@ -13,7 +13,7 @@ from sqlalchemy import event
 
 from policies.errors import GoexError
 from runtimes.sql.contract import Doubtful, Job, Policy
-from runtimes.sql.postgres.driver import PostgresSession
+from runtimes.sql.postgres.session import PostgresSession
 from tests.runtimes.sql.postgres.support import job, session, state
 from tests.services.postgres import Made, Postgres
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from policies.errors import Conflict, GoexError, InvalidInput, Unsupported
-from runtimes.sql.postgres.driver import PostgresSession
+from runtimes.sql.postgres.session import PostgresSession
 from tests.runtimes.sql.postgres.support import job, session, state
 from tests.services.postgres import Made, Postgres
 

@@ -1,10 +1,4 @@
-"""Rows before and after, caught while they change, and put back by comparing first.
-
-SQLite calls a hook with the old and the new row before each change of a row, whatever causes it: the statement itself,
-a trigger, a cascade, REPLACE. (Its session extension stands on the same hook. It was tried and measured: it leaves out
-rows whose key holds NULL and columns that didn't change, so that a later change of those wouldn't show, and it isn't
-faster for 200,000 rows.) A row is known by its rowid, or by its key where a table has no rowids. What happened to it in
-between doesn't matter: its first before and its last after are kept.
+"""Recorded rows: their image, compared with what is there, and put back.
 
 The image is lines of JSON: one for each table, then the rows in parts. Integers, floats, text and blobs come back as
 they were, bit by bit. Text that isn't valid UTF-8 can't be held so, and is refused while it runs.
@@ -13,16 +7,14 @@ they were, bit by bit. Text that isn't valid UTF-8 can't be held so, and is refu
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 import apsw
 
-from policies.errors import Conflict, GoexError, Unsupported
+from policies.errors import Conflict
 from runtimes.sql.contract import RowChange
 from runtimes.sql.sqlite.errors import Row, Value, key_words, quoted, shown
 from runtimes.sql.sqlite.schema import Shape
@@ -30,8 +22,6 @@ from runtimes.sql.sqlite.schema import Shape
 _PART = 500  # rows in one line of the image
 SAMPLE = 50
 _LISTED = 20  # differences that are listed
-_VERBS = {apsw.SQLITE_INSERT: "insert", apsw.SQLITE_UPDATE: "update", apsw.SQLITE_DELETE: "delete"}
-_EACH = 200  # bytes that one caught row takes at least
 
 Identity = int | Row
 
@@ -48,113 +38,6 @@ class Change:
     def sides(self, verb: str) -> tuple[Row | None, Row | None]:
         """What has to be there, and what will be."""
         return (self.after, self.before) if verb == "undo" else (self.before, self.after)
-
-
-class Recorder:
-    """Catches and counts every row that changes in a connection. `keep` False: counts alone, and not the rows of
-    `inner`, the tables in which a module keeps its own: what is kept then is pages, which hold them too."""
-
-    def __init__(
-        self,
-        shapes: Callable[[str], Shape | None],
-        *,
-        keep: bool,
-        most_rows: int,
-        most_bytes: int,
-        inner: frozenset[str] = frozenset(),
-    ) -> None:
-        self.counts: Counter[tuple[str, str, int]] = Counter()  # table, verb, 0 for the statement itself
-        self.rows = 0
-        self.trouble: GoexError | None = None
-        self._shapes, self._keep, self._inner = shapes, keep, frozenset() if keep else inner
-        self._most_rows, self._most_bytes = most_rows, most_bytes
-        self._caught: list[tuple[str, int, int, tuple[Any, ...] | None, tuple[Any, ...] | None]] = []
-        self._held = 0
-
-    @contextmanager
-    def on(self, db: apsw.Connection) -> Iterator[None]:
-        db.preupdate_hook(self._hook)
-        try:
-            yield
-        finally:
-            db.preupdate_hook(None)
-
-    def count(self, table: str, verb: str, rows: int) -> None:
-        """Rows that were counted otherwise."""
-        self.counts[table, verb, 0] += rows
-        self.rows += rows
-
-    def moved(self) -> bool:
-        """Whether rows came or went."""
-        return any(verb != "update" for _, verb, _ in self.counts)
-
-    def _hook(self, row: Any) -> None:
-        if self.trouble is not None or row.database_name != "main":
-            return
-        table = row.table_name
-        if table.startswith("sqlite_") or table in self._inner:
-            return
-        self.counts[table, _VERBS[row.opcode], min(row.depth, 1)] += 1
-        self.rows += 1
-        if self.rows > self._most_rows:
-            self.trouble = beyond(self._most_rows)
-        elif self._keep:
-            try:
-                self._caught.append((table, row.rowid, row.rowid_new, row.old, row.new))
-            except UnicodeDecodeError:
-                self.trouble = Unsupported(
-                    f"A row of {table} holds text that isn't valid UTF-8.",
-                    next_step="Choose versioning, which keeps the file's pages as they are: --policy versioning.",
-                )
-            if len(self._caught) * _EACH > self._most_bytes:
-                self.trouble = Conflict(
-                    f"What undo needs of this is larger than {self._most_bytes // 2**20} MB.",
-                    next_step="Change fewer rows at a time, or raise [databases] image_mb in config.toml.",
-                )
-
-    def changes(self) -> list[Change]:
-        """The rows that aren't what they were, each once."""
-        net: dict[tuple[str, Identity], list[Row | None]] = {}
-
-        def went(table: str, identity: Identity, before: Row | None, after: Row | None) -> None:
-            seen = net.get((table, identity))
-            if seen is None:
-                net[table, identity] = [before, after]
-            else:
-                seen[1] = after
-
-        known: dict[str, Shape] = {}
-        for table, rowid, rowid_new, old, new in self._caught:
-            shape = known.get(table)
-            if shape is None:
-                found = self._shapes(table)
-                assert found is not None, "a row of a table that isn't there"
-                shape = known[table] = found
-            before = None if old is None else tuple([old[place] for place in shape.places])
-            after = None if new is None else tuple([new[place] for place in shape.places])
-            was: Identity = rowid if shape.rowid else _key(shape, before or ())
-            now: Identity = rowid_new if shape.rowid else _key(shape, after or ())
-            if before is not None and after is not None and was == now:
-                went(table, was, before, after)
-                continue
-            if before is not None:
-                went(table, was, before, None)
-            if after is not None:
-                went(table, now, None, after)
-        return [
-            Change(table, identity, before, after)
-            for (table, identity), (before, after) in net.items()
-            if not _same(before, after)
-        ]
-
-
-def beyond(rows: int) -> Conflict:
-    """More rows than were asked for."""
-    return Conflict(
-        f"It would change more than {rows} rows. Nothing was changed.",
-        next_step="Ask for the action again: its number of rows is looked at anew.",
-        difference=(f"more than {rows} rows",),
-    )
 
 
 # ---- as bytes
@@ -261,7 +144,7 @@ def compare(
             found = _find(db, shape, change.identity)
         except UnicodeDecodeError:
             found = ()
-        if _same(found, wanted):
+        if same(found, wanted):
             continue
         if len(lines) == _LISTED:
             left += 1
@@ -315,7 +198,7 @@ def _find(db: apsw.Connection, shape: Shape, identity: Identity) -> Row | None:
     query = f"SELECT {shape.columns} FROM main.{quoted(shape.table)} WHERE {where}"  # noqa: S608
     found: Row | None = db.execute(query, _bound(identity)).fetchone()
     # A collation can take another key for this one.
-    if found is None or shape.rowid or _same(_key(shape, found), _bound(identity)):
+    if found is None or shape.rowid or same(key_of(shape, found), _bound(identity)):
         return found
     return None
 
@@ -328,11 +211,11 @@ def _by_key(shape: Shape) -> str:
     return " AND ".join(f"{quoted(shape.names[place])} = ?" for place in shape.key)
 
 
-def _key(shape: Shape, row: Row) -> Row:
+def key_of(shape: Shape, row: Row) -> Row:
     return tuple(row[place] for place in shape.key) if row else ()
 
 
-def _same(one: Row | None, other: Row | None) -> bool:
+def same(one: Row | None, other: Row | None) -> bool:
     """Equal bit by bit: 1 isn't 1.0, and 0.0 isn't -0.0."""
     if one is None or other is None:
         return one is other
@@ -346,7 +229,7 @@ def _same(one: Row | None, other: Row | None) -> bool:
 def _which(shape: Shape, change: Change) -> str:
     if shape.key:
         row: Row = change.after or change.before or ()
-        return f"{shape.table} {key_words(tuple(shape.names[n] for n in shape.key), _key(shape, row))}:"
+        return f"{shape.table} {key_words(tuple(shape.names[n] for n in shape.key), key_of(shape, row))}:"
     identity: tuple[Value, ...] = (change.identity,) if isinstance(change.identity, int) else change.identity
     return f"{shape.table} rowid={shown(identity[0])}:"
 
@@ -356,5 +239,5 @@ def _how(shape: Shape, wanted: Row | None, found: Row | None) -> str:
         return "the row isn't there any more"
     if wanted is None:
         return "a row is there"
-    names = [name for name, one, other in zip(shape.names, wanted, found, strict=False) if not _same((one,), (other,))]
+    names = [name for name, one, other in zip(shape.names, wanted, found, strict=False) if not same((one,), (other,))]
     return f"{', '.join(names) or 'the row'} changed since"

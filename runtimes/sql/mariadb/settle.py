@@ -1,0 +1,88 @@
+"""What became of an action after a crash: by what the server lists as prepared, by the note, and by the rows.
+
+Rules: what is listed as prepared was never committed. What isn't listed was committed only where the note says that the
+server was told to; else the rows have to say it, or nobody does.
+"""
+
+# ruff: noqa: S608 (names are quoted, and values are literals made of recorded bytes)
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+from policies.errors import Unavailable
+from runtimes.sql.contract import Job, Settled
+from runtimes.sql.image_records import has_image
+from runtimes.sql.mariadb import held, records, restore, schema
+from runtimes.sql.mariadb.records import Note
+from runtimes.sql.mariadb.wire import ServerError, Wire
+
+_GONE_SECONDS = 5.0  # until a connection that was ended is gone
+
+
+def look(wire: Wire, database: str, job: Job) -> Settled:
+    """See `Session.settle`."""
+    note = records.get(job.records)
+    if note is not None:
+        end_other(wire, note)
+    xid = held.find(wire, job.id, database)
+    if xid is not None:
+        whole = note is not None and (not note.exact or has_image(job.records, "rows"))
+        if whole and note is not None and job.policy == "versioning" and note.at in ("running", "committing"):
+            return Settled(state="held", ran=note.ran, again=note.exact)
+        # Reversal that didn't come to its commit, an undo that didn't come to its end, or one without records.
+        if note is not None and note.at == "committing":
+            note = note.now("running", job.records)  # else the next look would take it for committed
+        held.end(wire, xid, "ROLLBACK")
+        if note is not None and (note.at == "ending" or note.reverting):
+            return Settled(state="undone")
+        return Settled(state="nothing")
+    if note is None:
+        return Settled(state="nothing")
+    return _by_rows(wire, job, note)
+
+
+def _by_rows(wire: Wire, job: Job, note: Note) -> Settled:
+    """Nothing is prepared: what the rows and the note say."""
+    compared, named = None, True
+    if note.exact and has_image(job.records, "rows"):
+        image = restore.unpack(job.records, "undo")
+        named = restore.named(image)
+        with wire.reading():
+            compared = restore.compare(wire, image, schema.read(wire))
+    if note.at in ("committing", "committed"):
+        sure = named or note.reverting != ""  # a revert that was begun stood on the other side
+        if compared is not None and compared.state == "wanted" and note.reached and sure:
+            return Settled(state="undone", ran=note.ran)
+        return Settled(state="done", ran=note.ran, evidence=compared.differences if compared else ())
+    if note.at == "ending":
+        if compared is not None and compared.state == "expected" and note.reached:
+            return Settled(state="done", ran=note.ran)
+        return Settled(state="undone")
+    if note.reverting == "redo":  # it was about to be held again
+        return Settled(state="undone")
+    if compared is not None and compared.state == "expected" and note.reached:
+        # Never told to commit by us, and the rows are as it would have left them.
+        evidence = ("The rows are as the action would have left them, and GoEx never committed it.",)
+        return Settled(state="unknown", evidence=evidence)
+    return Settled(state="nothing")
+
+
+def end_other(wire: Wire, note: Note) -> None:
+    """End the connection that ran it, if it still lives: it may still be about to prepare or to commit."""
+    if note.connection == wire.id or abs(started(wire) - note.started) > 2:
+        return
+    until = time.monotonic() + _GONE_SECONDS
+    while wire.rows(f"SELECT 1 FROM information_schema.processlist WHERE id = {note.connection:d}"):
+        with contextlib.suppress(ServerError):
+            wire.run(f"KILL CONNECTION {note.connection:d}")
+        if time.monotonic() > until:
+            raise Unavailable("The connection that ran this doesn't end.", next_step="Try again in a minute.")
+        time.sleep(0.02)
+
+
+def started(wire: Wire) -> int:
+    """When the server started, in seconds since 1970, give or take one: another start is another server."""
+    ((_, uptime),) = wire.rows("SHOW GLOBAL STATUS LIKE 'Uptime'")
+    return int(time.time()) - int(uptime)
