@@ -163,7 +163,7 @@ class Conversation:
         self, said: str, pairs: list[tuple[str, str]], read: Callable[[], tuple[Call, ...] | Rejected]
     ) -> None:
         made = read()
-        if not isinstance(made, Rejected):
+        if made and not isinstance(made, Rejected):
             try:
                 least_scopes(self.catalog, made, frozenset(), words=self.intent)
             except (InvalidInput, Unsupported) as error:
