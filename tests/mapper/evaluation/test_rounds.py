@@ -77,12 +77,12 @@ def answer(file: Path) -> int:
     return len(told)
 
 
-@pytest.mark.parametrize("samples", [1, 3])
-def test_rounds_until_all_have_ended(alone: Alone, lines: Lines, tmp_path: Path, samples: int) -> None:
+@pytest.mark.parametrize(("most", "samples"), [(1, 1), (3, 2)], ids=["one", "settled"])
+def test_rounds_until_all_have_ended(alone: Alone, lines: Lines, tmp_path: Path, most: int, samples: int) -> None:
     data, folder = lines("data", *REQUESTS), tmp_path / "rounds"
     written = []
     for _ in range(10):
-        made, waiting = step(alone, data, folder, samples)
+        made, waiting = step(alone, data, folder, most)
         if waiting is None:
             break
         written.append((waiting.name, answer(waiting)))
@@ -91,7 +91,7 @@ def test_rounds_until_all_have_ended(alone: Alone, lines: Lines, tmp_path: Path,
     assert [row.at_once or row.after_asking for row in made] == [True, True, True]
     assert [row.answer.notes[-1] for row in made] == [f"{2 * samples} turns"] * 3
     # A finished folder is a recording: read once more it says the same, and asks nothing.
-    again, waiting = step(alone, data, folder, samples)
+    again, waiting = step(alone, data, folder, most)
     assert waiting is None and [row.answer.decision for row in again] == ["executed", "declined", "asked"]
 
 
