@@ -11,6 +11,9 @@ from goex import __version__
 from goex.daemon.action_views import action_view, mapping_view, problem_view
 from goex.daemon.agent_views import shown_action, shown_event
 from goex.daemon.approval_views import approval_view, brief_view
+from goex.daemon.custody import Custody
+from goex.daemon.find_views import by_service, found
+from goex.daemon.result_pages import page
 from goex.daemon.rpc_context import Callers, streaming, unary
 from goex.daemon.undo_to import way_back
 from goex.engine.core import Asker, Wish
@@ -22,7 +25,7 @@ from goex.journal.states import UNDER_WAY, State
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
 from policies.action_json import action_from_json
-from policies.actions import Action, ApiCalls, Call, Code, Mongo
+from policies.actions import Action, ApiCalls, Call, Code, Files, Mongo
 from policies.errors import InvalidInput
 from policies.grants import ANONYMOUS
 from policies.jsonvalue import parse
@@ -33,6 +36,8 @@ LONGEST_PROGRAM = 200_000
 LONGEST_NAME = 300
 LONGEST_FOLDER = 4096
 LONGEST_ANSWER = 1000
+LONGEST_KEY = 200
+MOST_OUTCOME = 64 * 2**20  # our own texts are read whole
 MOST_FOLDERS = 8
 MOST_SERVICES = 16  # that are named for one program
 MOST_METHODS = 64
@@ -43,10 +48,25 @@ MOST_LISTED = 1000
 class ActionsService(rpc.ActionsServicer):
     """One instance for each socket's server; who is calling comes with each call."""
 
-    def __init__(self, engine: Engine, callers: Callers) -> None:
+    def __init__(self, engine: Engine, callers: Callers, custody: Custody) -> None:
         self._engine = engine
         self._callers = callers
+        self._custody = custody
         self._leaving: set[asyncio.Task[None]] = set()
+
+    @unary
+    async def Find(self, request: pb.FindRequest, context: Any) -> pb.FindReply:
+        asker = self._callers.asker(context)
+        core = self._engine.core
+        core.quotas.take(asker.agent, asker.session, request.ByteSize())
+        _short(request.query, request.service, request.method)
+        accounts = by_service((one.account.service, one.account.name) for one in self._custody.records())
+        with core.quotas.doing(asker.agent, asker.session):
+            index = await self._engine.mapping.ranking() if request.query else None
+            reply = await asyncio.to_thread(found, core.catalog, request, accounts, index)
+        reply.vault = self._custody.state
+        reply.folders.extend(core.settings.confinement.folders)
+        return reply
 
     @unary
     async def Map(self, request: pb.MapRequest, context: Any) -> pb.MapReply:
@@ -93,6 +113,16 @@ class ActionsService(rpc.ActionsServicer):
         return shown_action(self._engine.core, self._owned(request.id, asker), asker)
 
     @unary
+    async def Result(self, request: pb.ResultRequest, context: Any) -> pb.ResultReply:
+        asker = self._callers.asker(context)
+        self._engine.core.quotas.take(asker.agent, asker.session, request.ByteSize())
+        row = self._owned(request.id, asker)
+        view = shown_action(self._engine.core, row, asker)
+        if not view.outcome_json:
+            raise InvalidInput(f"{row.id} has no result; it is {view.state}.", next_step="Get says how it stands.")
+        return page(parse(view.outcome_json, limit=MOST_OUTCOME), view.kind, request)
+
+    @unary
     async def List(self, request: pb.ListRequest, context: Any) -> pb.ListReply:
         asker = self._callers.asker(context)
         if request.before:
@@ -102,7 +132,11 @@ class ActionsService(rpc.ActionsServicer):
         rows = self._engine.core.actions.newest(
             agent=agent, session=session, before=request.before, limit=min(request.limit or 50, MOST_LISTED)
         )
-        return pb.ListReply(actions=[shown_action(self._engine.core, row, asker) for row in rows])
+        views = [shown_action(self._engine.core, row, asker) for row in rows]
+        for view in views if request.brief else ():
+            for name in ("request_json", "lines", "outcome_json", "undo_text"):
+                view.ClearField(name)
+        return pb.ListReply(actions=views)
 
     @unary
     async def Cancel(self, request: pb.ActionId, context: Any) -> pb.ActionView:
@@ -127,6 +161,10 @@ class ActionsService(rpc.ActionsServicer):
         return owned(self._engine, id, asker)
 
     async def _journey(self, wish: Wish, asker: Asker) -> AsyncIterator[pb.Event]:
+        if id := self._engine.already(wish, asker):
+            async for event in self._follow(id, asker):
+                yield event
+            return
         id = self._engine.begin(wish, asker)
         async for event in self._follow(id, asker, new=True):  # it begins when this first waits
             yield event
@@ -280,7 +318,8 @@ def revert_wish(request: pb.RevertRequest) -> Wish:
             "regardless": request.regardless,
         }
     )
-    return Wish(action=action, detach=request.detach, ask_seconds=request.ask_seconds)
+    _keyed(request.key)
+    return Wish(action=action, detach=request.detach, ask_seconds=request.ask_seconds, key=request.key)
 
 
 def wish(request: pb.ExecuteRequest, earlier: Earlier | None = None) -> Wish:
@@ -333,7 +372,12 @@ def wish(request: pb.ExecuteRequest, earlier: Earlier | None = None) -> Wish:
         raise InvalidInput(f"A program uses at most {MOST_SERVICES} services.", next_step="Name fewer.")
     if len(request.folder) > LONGEST_FOLDER or "\0" in request.folder:
         raise InvalidInput("The folder's name is too long, or holds a NUL.", next_step="Name a folder that is there.")
+    _keyed(request.key)
+    if request.reads_only and isinstance(action, Files):
+        raise InvalidInput("A program on a folder isn't a read.", next_step="Ask for it as what it is: a change.")
     return Wish(
+        key=request.key,
+        reads_only=request.reads_only,
         intent=intent,
         action=action,
         proposal=proposal,
@@ -351,6 +395,11 @@ def _answer(text: str) -> str:
     if len(text) > LONGEST_ANSWER or "\0" in text:
         raise InvalidInput(f"An answer has at most {LONGEST_ANSWER} characters.", next_step="Make it shorter.")
     return text.strip()
+
+
+def _keyed(key: str) -> None:
+    if len(key) > LONGEST_KEY:
+        raise InvalidInput(f"A key has at most {LONGEST_KEY} characters.", next_step="Use a random one of 32.")
 
 
 def _short(*names: str) -> None:

@@ -12,12 +12,15 @@ Rules:
 
 from __future__ import annotations
 
-from goex.daemon.action_views import action_view
+from goex.daemon.action_views import action_view, problem_view
+from goex.daemon.ending import ending, guided
 from goex.engine.core import Asker, Core
+from goex.engine.events import Problem
 from goex.journal.actions import ActionRow
 from goex.journal.states import State
 from goex.rpc import goex_pb2 as pb
 from policies.errors import Conflict, Denied, ExitStatus, GoexError, InvalidInput
+from policies.jsonvalue import parse
 
 _DATABASES = frozenset({"sql", "mongo"})
 _FOLDERS = frozenset({"files"})
@@ -27,6 +30,7 @@ _OF_THE_QUESTION = ("place", "waiting")
 _ANSWERED = frozenset({"denied", "expired"})  # by the person, or by nobody
 # What says nothing of a folder: it was withdrawn, or the vault is sealed.
 _OF_ITSELF = frozenset({"withdrawn", "vault-sealed", "vault-absent"})
+_LIMIT = 64 * 2**20  # our own texts are read whole
 _LATER = "a later action stands on it"
 
 
@@ -51,7 +55,11 @@ def _about(core: Core, row: ActionRow, kinds: frozenset[str]) -> bool:
 
 def shown_action(core: Core, row: ActionRow, asker: Asker) -> pb.ActionView:
     """An action as `asker` may see it."""
-    return _covered(core, action_view(row), row, asker)
+    view = _covered(core, action_view(row), row, asker)
+    if not asker.owns_all:
+        problem = _problem(core, problem_view(Problem.from_json(parse(row.problem))), row) if row.problem else None
+        view.ending.CopyFrom(_ending(core, view, problem, row))
+    return view
 
 
 def shown_event(core: Core, event: pb.Event, row: ActionRow, asker: Asker) -> pb.Event | None:
@@ -68,7 +76,9 @@ def shown_event(core: Core, event: pb.Event, row: ActionRow, asker: Asker) -> pb
         case "finished":
             event.finished.action.CopyFrom(_covered(core, event.finished.action, row, asker))
             if event.finished.HasField("problem"):
-                event.finished.problem.CopyFrom(_problem(core, event.finished.problem, row))
+                event.finished.problem.CopyFrom(guided(_problem(core, event.finished.problem, row)))
+            problem = event.finished.problem if event.finished.HasField("problem") else None
+            event.finished.action.ending.CopyFrom(_ending(core, event.finished.action, problem, row))
         case "state" if event.state.to == State.ASSESSED and asks_folder(core, row):
             return None  # that a folder could be looked at is told by the question alone
         case "progress" if row.state not in _RAN and row.state is not State.RUNNING and asks_folder(core, row):
@@ -122,6 +132,17 @@ def _problem(core: Core, problem: pb.Problem, row: ActionRow) -> pb.Problem:
         said = "This can't be taken back or brought back as things are; nothing was touched."
         return _said(Conflict(said, next_step=next_step))
     return _said(InvalidInput("GoEx doesn't do this in that folder.", next_step=next_step))
+
+
+def _ending(core: Core, view: pb.ActionView, problem: pb.Problem | None, row: ActionRow) -> pb.Ending:
+    last = core.approvals.of_action(row.id)[-1:] if view.state in ("asking", "denied") else ()
+    deadline = last[0].deadline if last and last[0].state == "pending" else ""
+    touched = not row.outcome or bool(parse(row.outcome, limit=_LIMIT).get("touched", True))
+    answered = last[0].state if last else ""
+    made = ending(view, problem, answered=answered, deadline=deadline, touched=touched)
+    if not made.summary and row.outcome:
+        made.summary = parse(row.outcome, limit=_LIMIT).get("summary", "")
+    return made
 
 
 def _said(error: GoexError) -> pb.Problem:

@@ -279,7 +279,7 @@ class App:
 
     async def _listen(self) -> None:
         callers = Callers(self.registry, self.sessions, self.ledger)
-        actions = ActionsService(self.engine, callers)
+        actions = ActionsService(self.engine, callers, self.custody)
         desk = Desk(
             engine=self.engine,
             callers=callers,

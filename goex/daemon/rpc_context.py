@@ -17,6 +17,7 @@ from google.protobuf.message import DecodeError
 
 from goex.daemon.acceptor import Registry
 from goex.daemon.action_views import problem_view
+from goex.daemon.ending import guided
 from goex.engine.core import Asker
 from goex.engine.events import Problem
 from goex.engine.grant_store import Ledger
@@ -97,7 +98,7 @@ async def abort(context: Any, error: GoexError) -> NoReturn:
         code = grpc.StatusCode.UNAUTHENTICATED
     elif isinstance(error, Exhausted):
         code = grpc.StatusCode.RESOURCE_EXHAUSTED
-    view = _fitting(problem_view(Problem.of(error)))
+    view = guided(_fitting(problem_view(Problem.of(error))))
     # The status line must be printable ASCII on the wire; the whole text is in the metadata.
     said = error.message.encode("ascii", "backslashreplace").decode("ascii")[:500]
     await context.abort(code, said, trailing_metadata=((PROBLEM_KEY, view.SerializeToString()),))

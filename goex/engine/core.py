@@ -99,6 +99,8 @@ class Wish:
     database: str = ""  # of words: the only one that they are about
     folder: str = ""
     code_services: tuple[str, ...] = ()  # of words: what is asked for is a program that uses these
+    reads_only: bool = False  # whatever else it would do is refused
+    key: str = ""  # another wish of this asker with the same key is the same action
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

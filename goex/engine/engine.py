@@ -11,6 +11,7 @@ Everything here is called on the event loop.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import secrets
 from collections.abc import Coroutine
@@ -27,13 +28,14 @@ from goex.engine.intents import Mappings
 from goex.engine.reverts import Reverting
 from goex.engine.timeline import Timeline
 from goex.engine.undo_policy import as_rules_want
-from goex.journal.actions import ActionRow
+from goex.journal.actions import ActionRow, wish_hashes
 from goex.journal.chain import JournalFailed
 from goex.journal.states import BEFORE_DECISION, UNDER_WAY, Event, State
 from policies.actions import Action, ApiCalls, Files, Plan, Revert, Sql
 from policies.errors import Denied, ExitStatus, GoexError, InvalidInput
 from policies.grants import ANONYMOUS, PERSON
-from policies.jsonvalue import parse
+from policies.jsonvalue import canonical, parse
+from policies.services import Risk
 from runtimes.base import Runtime
 from runtimes.files.plans import unseen
 
@@ -58,6 +60,14 @@ class Arrived:
     row: ActionRow
     plan: Plan
     answer: str = ""
+
+
+def _id(wish: Wish, asker: Asker) -> str:
+    """A new action's id; with a key always the same, and no other asker's."""
+    if not wish.key:
+        return f"a-{secrets.token_hex(6)}"
+    session = asker.session if asker.agent == ANONYMOUS else ""
+    return f"a-{hashlib.sha256(canonical([asker.agent, session, wish.key])).hexdigest()[:24]}"
 
 
 @dataclass(slots=True)
@@ -92,11 +102,12 @@ class Engine:
         """Record a wish and start it on its path; returns the action's id. Raises before anything is recorded."""
         if self.draining:
             raise Denied("The daemon is stopping.", next_step="Ask again when it is back: goex daemon start")
+        id = _id(wish, asker)
         action = self.wanted(wish, asker)
         with self.core.journal.transaction(lasting=False) as transaction:
             row = self.core.actions.create(
                 transaction,
-                id=f"a-{secrets.token_hex(6)}",
+                id=id,
                 agent=asker.agent,
                 session=asker.session,
                 intent=wish.intent,
@@ -107,6 +118,24 @@ class Engine:
             )
         self.start(row, self._travel(row, wish))
         return row.id
+
+    def already(self, wish: Wish, asker: Asker) -> str:
+        """The id of the action that this asker began with the wish's key; "" where there is none. Raises InvalidInput
+        when that was another request."""
+        if not wish.key:
+            return ""
+        id = _id(wish, asker)
+        if id not in self.core.actions.those((id,)):
+            return ""
+        (received,) = self.core.journal.rows(action_id=id, kind="receive", limit=1)
+        facts = parse(received.facts)
+        action = self.mapping.proposed(wish.proposal) if wish.proposal else wish.action
+        asked = wish_hashes(wish.intent, action)
+        if received.agent != asker.agent or (facts["intent_sha256"], facts["request_sha256"]) != asked:
+            raise InvalidInput(
+                f"This key was used for another request ({id}).", next_step="Use a fresh key for each new request."
+            )
+        return id
 
     def wanted(self, wish: Wish, asker: Asker) -> Action | None:
         """The action that a wish is for; None for one in words. Raises for what can't be wished for."""
@@ -181,6 +210,8 @@ class Engine:
                 runtime, plan = await self._assess_unseen(row, action)
             else:
                 runtime, plan = await self.assess(row, action)
+        if wish.reads_only and plan.risk > Risk.READ:
+            raise InvalidInput("This doesn't only read.", next_step="Ask for it as what it is: a change.")
         row = self.core.stepped(row, Event.ASSESS, lasting=False, plan=plan)
         self.core.check_consent(plan)  # before the person is asked: what they allow must be able to run
         row = await self.asking.settle(row, plan, lambda: self._plan_again(row, action), wish.ask_seconds)

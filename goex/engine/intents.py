@@ -19,6 +19,7 @@ from policies.jsonvalue import JsonObject, canonical
 
 if TYPE_CHECKING:
     from mapper.mapper import Mapper
+    from mapper.ranking.index import Index
 
 CHOICES_KEPT = 200
 REJECTED_KEPT = 20  # of a vote, in the journal; the ballots have the class of every one
@@ -87,6 +88,10 @@ class Mappings:
     async def explain(self, text: str) -> tuple[str, ...]:
         """Which services and methods the words point to, and why: lines for a person."""
         return (await self._ready()).explain(Intent(text=text), connected=self.connected())
+
+    async def ranking(self) -> Index:
+        """What ranks the methods of the catalog for words, up to date."""
+        return (await self._ready()).embedded.index
 
     async def _ready(self) -> Mapper:
         """The mapper, its ranking up to date: after an import that takes a while, and nobody else waits for it."""

@@ -90,7 +90,7 @@ def _install(path: Path, source: Source, provider: str, name: str, progress: Pro
                 )
             if fact.version != document.version:
                 installer.drop(fact.name)
-        installer.put(replace(document, preferred=True))
+        installer.put(replace(document, preferred=True), progress)
         installer.problems.extend(problems)
         return installer.finish(whole=False, progress=progress)
 

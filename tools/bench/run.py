@@ -23,6 +23,7 @@ from tools.bench import (
     catalog_import,
     catalog_open,
     catalog_search,
+    client_import,
     databases,
     decision,
     execution,
@@ -33,6 +34,7 @@ from tools.bench import (
     lease,
     log_page,
     log_verification,
+    mcp_call,
     memory,
     model_overhead,
     programs,
@@ -50,7 +52,7 @@ GROUPS: Mapping[str, Group] = {
         catalog_import, catalog_open, catalog_search, request_map, model_overhead, memory, decision, lease,
         journal_append, log_verification, log_page,
         gateway, gateway_stream, sandbox, warm_container, beside, execution, programs,
-        folders, databases,
+        folders, databases, mcp_call, client_import,
     )
 }  # fmt: skip
 

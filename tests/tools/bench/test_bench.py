@@ -56,6 +56,8 @@ NAMES = (
     "exec.warm.p50_ms",
     "files.snapshot_20k_s",
     "sql.reversal_200k.ratio",
+    "mcp.added.p50_ms",
+    "client.import_ms",
 )
 
 

@@ -42,9 +42,10 @@ from vault.oauth import deposits, token_requests
 from vault.oauth.broker import Keeper
 from vault.oauth.code import CodeLogin
 from vault.oauth.device import DeviceLogin
+from vault.oauth.discovery import discover
 from vault.oauth.errors import LoginDenied, OAuthError
 from vault.oauth.loopback import Listener, Page
-from vault.oauth.provider import EXCHANGE_GRANT, Client, discover
+from vault.oauth.provider import EXCHANGE_GRANT, Client
 from vault.oauth.responses import ACCESS_TOKEN_TYPE
 from vault.secret import Secret
 from vault.store import Vault

@@ -35,9 +35,10 @@ from vault.lease import Lease
 from vault.oauth import token_requests
 from vault.oauth.broker import Keeper
 from vault.oauth.code import CodeLogin
+from vault.oauth.discovery import discover
 from vault.oauth.errors import AuthorizationServerBroken, LoginExpired, MixUp, Refused, Unreachable
 from vault.oauth.http import Http
-from vault.oauth.provider import EXCHANGE_GRANT, Client, Provider, discover
+from vault.oauth.provider import EXCHANGE_GRANT, Client, Provider
 from vault.oauth.token_set import TokenSet
 from vault.secret import Secret
 from vault.store import Vault

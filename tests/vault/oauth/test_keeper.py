@@ -18,8 +18,9 @@ from vault.errors import NoAccount, RecordReplaced, VaultSealed
 from vault.lease import Lease
 from vault.oauth import deposits, token_requests
 from vault.oauth.broker import Keeper
+from vault.oauth.discovery import discover
 from vault.oauth.errors import ConsentNeeded, LoginExpired, Unreachable
-from vault.oauth.provider import Client, discover
+from vault.oauth.provider import Client
 from vault.oauth.token_set import TokenSet
 from vault.secret import Secret
 from vault.store import Vault

@@ -38,8 +38,9 @@ from vault.oauth import token_requests
 from vault.oauth.broker import Keeper
 from vault.oauth.code import CodeLogin
 from vault.oauth.device import DeviceLogin
+from vault.oauth.discovery import discover
 from vault.oauth.errors import OAuthError
-from vault.oauth.provider import EXCHANGE_GRANT, Client, discover
+from vault.oauth.provider import EXCHANGE_GRANT, Client
 from vault.oauth.token_set import TokenSet
 from vault.secret import Secret
 from vault.store import Vault
