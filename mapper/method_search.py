@@ -15,6 +15,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from mapper.catalog import Catalog
+from mapper.named_services import ServiceNames, named_first
 from mapper.store.database import ServiceUnreadable
 from policies.errors import InvalidInput
 from policies.services import Method, Risk
@@ -115,4 +116,5 @@ def _ranked(catalog: Catalog, text: str, limit: int, index: Index | None) -> Ite
         index = Index.open(catalog.store.path)
     else:
         index = Index.of(Catalog.bundled().services.values())
-    yield from (hit.method_id for hit in index.search(text, limit=limit))
+    named = ServiceNames(catalog).of(text)
+    yield from (hit.method_id for hit in named_first(index, named, text, limit=limit))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from goex.daemon.action_views import action_view, problem_view
 from goex.daemon.ending import ending, guided
-from goex.engine.core import Asker, Core
+from goex.engine.core import Core, Principal
 from goex.engine.events import Problem
 from goex.journal.actions import ActionRow
 from goex.journal.states import State
@@ -53,18 +53,18 @@ def _about(core: Core, row: ActionRow, kinds: frozenset[str]) -> bool:
         return True
 
 
-def shown_action(core: Core, row: ActionRow, asker: Asker) -> pb.ActionView:
-    """An action as `asker` may see it."""
-    view = _covered(core, action_view(row), row, asker)
-    if not asker.owns_all:
+def shown_action(core: Core, row: ActionRow, principal: Principal) -> pb.ActionView:
+    """An action as `principal` may see it."""
+    view = _covered(core, action_view(row), row, principal)
+    if not principal.owns_all:
         problem = _problem(core, problem_view(Problem.from_json(parse(row.problem))), row) if row.problem else None
         view.ending.CopyFrom(_ending(core, view, problem, row))
     return view
 
 
-def shown_event(core: Core, event: pb.Event, row: ActionRow, asker: Asker) -> pb.Event | None:
-    """An event as `asker` may see it; None for one that isn't told. An agent isn't told how many others wait."""
-    if asker.owns_all:
+def shown_event(core: Core, event: pb.Event, row: ActionRow, principal: Principal) -> pb.Event | None:
+    """An event as `principal` may see it; None for one that isn't told. An agent isn't told how many others wait."""
+    if principal.owns_all:
         return event
     match event.WhichOneof("what"):
         case "asking":
@@ -74,7 +74,7 @@ def shown_event(core: Core, event: pb.Event, row: ActionRow, asker: Asker) -> pb
             if asks_folder(core, row):
                 _clear(event.asking, ("needs",))  # they name the folder as it was resolved
         case "finished":
-            event.finished.action.CopyFrom(_covered(core, event.finished.action, row, asker))
+            event.finished.action.CopyFrom(_covered(core, event.finished.action, row, principal))
             if event.finished.HasField("problem"):
                 event.finished.problem.CopyFrom(guided(_problem(core, event.finished.problem, row)))
             problem = event.finished.problem if event.finished.HasField("problem") else None
@@ -86,13 +86,13 @@ def shown_event(core: Core, event: pb.Event, row: ActionRow, asker: Asker) -> pb
     return event
 
 
-def why_not(why: str, asker: Asker) -> str:
-    """Why a step on a way back can't be taken, or has to be, as `asker` may read it."""
-    return why if asker.owns_all or not why else _LATER
+def why_not(why: str, principal: Principal) -> str:
+    """Why a step on a way back can't be taken, or has to be, as `principal` may read it."""
+    return why if principal.owns_all or not why else _LATER
 
 
-def _covered(core: Core, view: pb.ActionView, row: ActionRow, asker: Asker) -> pb.ActionView:
-    if asker.owns_all or row.state in _RAN or not asks_data(core, row):
+def _covered(core: Core, view: pb.ActionView, row: ActionRow, principal: Principal) -> pb.ActionView:
+    if principal.owns_all or row.state in _RAN or not asks_data(core, row):
         return view
     _clear(view, _OF_THE_PLAN)
     if asks_folder(core, row) and _refused(core, row):

@@ -1,4 +1,4 @@
-"""From words to calls, for one asker, with a memory of the alternatives that were shown."""
+"""From words to calls, for one principal, with a memory of the alternatives that were shown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from goex.engine.core import Asker, Core, Wish
+from goex.engine.core import Core, Principal, Request
 from goex.engine.events import Mapped
 from goex.engine.program_proposals import Wording
 from goex.journal.actions import ActionRow
@@ -54,28 +54,28 @@ class Mappings:
     def __post_init__(self) -> None:
         self.wording = Wording(self.core, self.mapper)
 
-    async def map(self, text: str, asker: Asker, answer: str = "") -> IntentMapping:
+    async def map(self, text: str, principal: Principal, answer: str = "") -> IntentMapping:
         """Which calls, which least scopes, how sure. Has no effect. `answer`: to what an earlier mapping asked."""
-        asked = self._asked(text, asker.session) if answer else ""
+        asked = self._asked(text, principal.session) if answer else ""
         mapper = await self._ready()
         context = NOTHING_TOLD
         if mapper.model is not None:
             # An agent gets what the model makes of its words, so it isn't told what is the person's own.
-            context = self.context().told(self.told, to_the_person=asker.owns_all)
+            context = self.context().told(self.told, to_the_person=principal.owns_all)
             if answer:
                 context = replace(context, asked=(asked, answer))
-            self.core.quotas.model(asker.agent, asker.session, self.core.settings.model_calls)
+            self.core.quotas.model(principal.agent, principal.session, self.core.settings.model_calls)
         mapping = await mapper.map(
             Intent(text=text),
             connected=self.connected(),
-            granted=self.core.ledger.standing(asker.agent, asker.session),
-            asker=asker.agent,
+            granted=self.core.grant_store.standing(principal.agent, principal.session),
+            asker=principal.agent,
             context=context,
         )
-        self._shown.pop((asker.session, text), None)
+        self._shown.pop((principal.session, text), None)
         if len(self._shown) >= CHOICES_KEPT:
             del self._shown[next(iter(self._shown))]
-        self._shown[asker.session, text] = mapping
+        self._shown[principal.session, text] = mapping
         return mapping
 
     def _asked(self, text: str, session: str) -> str:
@@ -104,7 +104,7 @@ class Mappings:
         """The calls in a model's own proposal. Raises InvalidInput with every rejection."""
         return ApiCalls(calls=self.mapper().parse(text))
 
-    async def action_for(self, row: ActionRow, wish: Wish) -> Action:
+    async def action_for(self, row: ActionRow, wish: Request) -> Action:
         """The action for an action's intent: calls, or what the words are said to be about. Every vote is journaled."""
         if (wish.database or wish.code_services or wish.folder) and self.mapper().model is not None:
             self.core.quotas.model(row.agent, row.session, self.core.settings.model_calls)
@@ -116,7 +116,7 @@ class Mappings:
             return await self.wording.program(row, wish)
         return await self.calls_for(row, wish)
 
-    async def calls_for(self, row: ActionRow, wish: Wish) -> ApiCalls:
+    async def calls_for(self, row: ActionRow, wish: Request) -> ApiCalls:
         """The calls for an action's intent. Raises Ambiguous or NothingFits; every vote is journaled."""
         if wish.choice:
             shown = self._shown.get((row.session, wish.intent))
@@ -127,8 +127,8 @@ class Mappings:
                 "choice", action_id=row.id, agent=row.agent, facts={"choice": wish.choice, **_votes(shown)}
             )
             return ApiCalls(calls=chosen.calls)
-        asker = Asker(agent=row.agent, session=row.session, source=row.source)
-        mapping = await self.map(wish.intent, asker, wish.answer)
+        principal = Principal(agent=row.agent, session=row.session, source=row.source)
+        mapping = await self.map(wish.intent, principal, wish.answer)
         self.core.hub.publish(row.id, Mapped(mapping))
         facts = _votes(mapping) | ({"answer": wish.answer} if wish.answer else {})
         self.core.journal.append("votes", action_id=row.id, agent=row.agent, facts=facts)

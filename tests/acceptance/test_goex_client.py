@@ -111,7 +111,8 @@ def test_ten_lines_run_undo_and_are_denied(
         answer_next(daemon, approve=approve)
     said, wrong = process.communicate(timeout=60)
     assert not wrong
-    assert json.loads(said) == ["done", "said\n", "exact", "done", "denied", "no"]
+    data = {"changes": ["created file"], "stdout": "said\n"}
+    assert json.loads(said) == ["done", data, "exact", "done", "denied", "no"]
     assert not (folder / "file").exists()
 
 

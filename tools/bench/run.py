@@ -24,6 +24,7 @@ from tools.bench import (
     catalog_open,
     catalog_search,
     client_import,
+    daemon_memory,
     databases,
     decision,
     execution,
@@ -51,7 +52,7 @@ GROUPS: Mapping[str, Group] = {
     for module in (
         catalog_import, catalog_open, catalog_search, request_map, model_overhead, memory, decision, lease,
         journal_append, log_verification, log_page,
-        gateway, gateway_stream, sandbox, warm_container, beside, execution, programs,
+        gateway, gateway_stream, sandbox, warm_container, beside, execution, daemon_memory, programs,
         folders, databases, mcp_call, client_import,
     )
 }  # fmt: skip

@@ -1,0 +1,194 @@
+"""Docker's side of containers that wait for their job: how one is made, and how a job in one is followed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Protocol
+
+from docker import APIClient
+
+from policies.actions import Ended
+from runtimes.sandbox import container_pool, control, engine, memory, spec
+from runtimes.sandbox.contract import Job, Profile, Result, SandboxFailed
+from runtimes.sandbox.defences import Defence
+from runtimes.sandbox.failure import Facts, classify
+from runtimes.sandbox.job_files import Scratch
+from runtimes.sandbox.output_frames import Collector, Output
+
+log = logging.getLogger(__name__)
+
+READY_SECONDS = 20.0  # until one that was started says that it waits
+_LOOK = 2.0  # seconds between two looks whether it still runs
+GRACE = 2.0  # seconds after the deadline inside, before the one outside
+_SIGKILLED = 128 + 9
+
+
+class ContainerMaker:
+    """Makes containers that wait, and removes them. `folders` holds theirs; it must be on the file system of the
+    gateway's sockets, which are linked into them."""
+
+    def __init__(
+        self,
+        docker: engine.Engine,
+        folders: Scratch,
+        identity: spec.Identity,
+        image_id: Callable[[Profile], Awaitable[str]],
+        missing: frozenset[Defence],
+    ) -> None:
+        self.folders = folders
+        self._engine, self._identity, self._image_id, self._missing = docker, identity, image_id, missing
+
+    async def make(self, profile: Profile) -> container_pool.PooledContainer:
+        """One that says that it waits. Raises SandboxFailed, Unavailable; then nothing is left."""
+        image_id = await self._image_id(profile)
+        name = f"goex-{secrets.token_hex(8)}"
+
+        folder = self.folders.empty(name, container_pool.JOB, container_pool.GATEWAY)
+        place, stream = self._place(folder), None
+
+        def start(client: APIClient) -> None:
+            engine.create(client, name, spec.pooled(profile, image_id, self._identity, str(folder), self._missing))
+            client.start(name)
+
+        step = asyncio.ensure_future(self._engine.call("make a container", start))
+        try:
+            await asyncio.shield(step)
+            stream = await self._connected(place, name)
+            place.close()  # before anybody could give it a job
+            made = container_pool.PooledContainer(
+                name=name, image_id=image_id, folder=folder, stream=stream, counter=memory.counter(control.peer(stream))
+            )
+            async with asyncio.timeout(READY_SECONDS):
+                if not await _waits(made):
+                    raise SandboxFailed("A container ended before it had a job.", next_step=engine.DOCTOR)
+        except BaseException as error:
+            await asyncio.shield(self._clear(name, step, place, stream))
+            if isinstance(error, TimeoutError):
+                raise SandboxFailed("A container didn't come up in time.", next_step=engine.DOCTOR) from error
+            raise
+        return made
+
+    def _place(self, folder: Path) -> control.Place:
+        try:
+            return control.Place(folder / container_pool.JOB)
+        except OSError as error:
+            self.folders.drop(folder.name)
+            raise SandboxFailed(
+                f"No socket can be made in {folder}: {error.strerror}.", next_step=engine.DOCTOR
+            ) from error
+
+    async def _connected(self, place: control.Place, name: str) -> socket.socket:
+        """The connection that process 1 makes. Raises SandboxFailed when it has ended, TimeoutError."""
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(READY_SECONDS):
+            while True:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_LOOK):
+                        return (await loop.sock_accept(place.listener))[0]
+                state = await self._engine.call("look at a container", lambda client: client.inspect_container(name))
+                if not state["State"]["Running"]:
+                    raise SandboxFailed("A container ended before it had a job.", next_step=engine.DOCTOR)
+
+    async def drop(self, pooled: container_pool.PooledContainer) -> None:
+        """Remove one that isn't needed, or has died."""
+        engine.hang_up(pooled.stream)
+        await self._removed(pooled.name)
+
+    def bound(self) -> dict[str, str]:
+        """The action that each container was given to, by the container's name. Blocks."""
+        return container_pool.bound(self.folders.root)
+
+    def forget(self, name: str) -> None:
+        """Remove the folders of one whose container is gone. Idempotent; blocks."""
+        self.folders.drop(name)
+
+    async def _clear(
+        self, name: str, step: asyncio.Future[None], place: control.Place, stream: socket.socket | None
+    ) -> None:
+        await asyncio.wait((step,))
+        step.exception()  # looked at, whoever waits for it
+        place.close()
+        if stream is not None:
+            engine.hang_up(stream)
+        await self._removed(name)
+
+    async def _removed(self, name: str) -> None:
+        try:
+            await self._engine.call("remove a container", lambda client: engine.remove(client, name))
+        except SandboxFailed as error:
+            log.warning("A container stays until the next start of the daemon: %s", error)
+        await asyncio.to_thread(self.forget, name)
+
+
+class Life(Protocol):
+    """What whoever ends the container and whoever follows it tell each other."""
+
+    cause: Ended | None
+    began: bool
+
+
+async def follow(
+    life: Life, pooled: container_pool.PooledContainer, job: Job, profile: Profile, output: Output | None
+) -> Result:
+    """Give the container its job and follow it to the end that process 1 tells, the output's cap or the deadline.
+    Raises NotBound when it had ended before."""
+    pooled.bind(job)  # a few small files: a thread would take longer
+    collector = Collector(profile.limits.output, output)
+    loop = asyncio.get_running_loop()
+    started = time.monotonic()
+    told = container_pool.message(job, spec.environment(job), profile.limits.seconds)
+    words, end, late = container_pool.Told(), None, False
+    try:
+        async with asyncio.timeout(profile.limits.seconds + GRACE) as deadline:
+            with contextlib.suppress(ConnectionError):  # it has ended, which reading tells
+                await loop.sock_sendall(pooled.stream, told)
+            while end is None and not collector.cut and (data := await engine.receive(loop, pooled.stream)):
+                for word in words.feed(data):
+                    if isinstance(word, container_pool.End):
+                        end = word
+                    elif word[0] == "B":
+                        life.began = True
+                    else:
+                        collector.add(*word)
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+        late = True
+    if not life.began and life.cause is None and not late:  # at the deadline, that it has begun may be on its way
+        raise container_pool.NotBound
+    seconds = time.monotonic() - started
+    if life.cause is None and (end is None or collector.cut):
+        # Process 1 said nothing more: it was ended from outside, or by the kernel when memory ran out.
+        life.cause = Ended.OUTPUT_CAP if collector.cut else Ended.TIMEOUT if late else None
+    ended, exit_code = classify(
+        Facts(
+            cause=life.cause or (Ended.KILLED if end is None and not _counted(pooled.counter) else None),
+            exit_code=_SIGKILLED if end is None or end.late else end.code,
+            memory_hit=_counted(pooled.counter),
+            seconds=seconds,
+            allowed=profile.limits.seconds,
+        )
+    )
+    return collector.result(ended, exit_code, seconds)
+
+
+async def _waits(made: container_pool.PooledContainer) -> bool:
+    told = container_pool.Told()
+    while data := await engine.receive(asyncio.get_running_loop(), made.stream):
+        for word in told.feed(data):
+            return word == ("R", b"")
+    return False
+
+
+def _counted(counter: Path | None) -> bool:
+    try:
+        return counter is not None and memory.hit(counter)
+    except OSError:
+        return False  # gone with the container
