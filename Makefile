@@ -83,6 +83,10 @@ conformance: setup ## Run the conformance suite of MCP against goex mcp (needs N
 bench: services ## Measure, print a table, write bench.json
 	@$(BIN)/python -m tools.bench.run $(ARGS)
 
+.PHONY: acceptance
+acceptance: setup ## Measure what is accepted of other people's documents (needs npm); writes acceptance.json
+	@$(BIN)/python -m tools.acceptance $(ARGS)
+
 .PHONY: peers
 peers: setup ## Install what make bench measures the sandbox beside, each in an environment of its own
 	@for peer in epicbox swe-rex; do \

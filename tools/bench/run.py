@@ -39,6 +39,7 @@ from tools.bench import (
     memory,
     model_overhead,
     programs,
+    question_size,
     request_map,
     sandbox,
     warm_container,
@@ -51,7 +52,7 @@ GROUPS: Mapping[str, Group] = {
     module.NAME: module.measure
     for module in (
         catalog_import, catalog_open, catalog_search, request_map, model_overhead, memory, decision, lease,
-        journal_append, log_verification, log_page,
+        journal_append, log_verification, log_page, question_size,
         gateway, gateway_stream, sandbox, warm_container, beside, execution, daemon_memory, programs,
         folders, databases, mcp_call, client_import,
     )

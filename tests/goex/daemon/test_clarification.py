@@ -95,3 +95,25 @@ def test_the_command_line_shows_it(daemon: Daemon) -> None:
     assert done.returncode == 5
     assert "The model asks: Which channel?" in done.stdout and "2. none, just" in done.stdout
     assert "\x1b" not in done.stdout
+
+
+def test_on_a_terminal_the_answer_is_asked_for_and_approves_nothing(daemon: Daemon) -> None:
+    raw: list[str] = []
+    with daemon.terminal("exec", WORDS, shown=raw.append) as terminal:
+        terminal.expect("The model asks: Which channel")
+        terminal.expect(r"2\. none, just")
+        terminal.expect(r"Your answer \(1-2, or words\) \[none\]: ")
+        terminal.type("1")
+        # What the first option says went to the model, and its calls are asked for like any others.
+        terminal.expect("the one called ops")
+        terminal.expect(r"Your answer \(once.*\[no\]: ")
+        terminal.type()
+        assert terminal.wait() != 0
+    assert "\x1b[31mlist" not in "".join(raw)
+
+
+def test_no_answer_on_a_terminal_does_nothing(daemon: Daemon) -> None:
+    with daemon.terminal("exec", WORDS) as terminal:
+        terminal.expect(r"Your answer \(1-2, or words\) \[none\]: ")
+        terminal.type()
+        assert terminal.wait() == 5
