@@ -106,7 +106,7 @@ def test_on_a_terminal_the_answer_is_asked_for_and_approves_nothing(daemon: Daem
         terminal.type("1")
         # What the first option says went to the model, and its calls are asked for like any others.
         terminal.expect("the one called ops")
-        terminal.expect(r"Your answer \(once.*\[no\]: ")
+        terminal.expect(r"y once .*\[no\]: ")
         terminal.type()
         assert terminal.wait() != 0
     assert "\x1b[31mlist" not in "".join(raw)
