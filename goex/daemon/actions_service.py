@@ -36,6 +36,7 @@ LONGEST_PROPOSAL = 1_000_000
 LONGEST_PROGRAM = 200_000
 LONGEST_NAME = 300
 LONGEST_FOLDER = 4096
+LONGEST_ANSWER = 1000
 LONGEST_KEY = 200
 MOST_OUTCOME = 64 * 2**20  # our own texts are read whole
 MOST_FOLDERS = 8
@@ -76,7 +77,7 @@ class ActionsService(rpc.ActionsServicer):
         core.rules.counts.refuse_resting(principal.agent, principal.session)
         intent = _intent(request.intent)
         with core.quotas.doing(principal.agent, principal.session):
-            reply = mapping_view(await self._engine.mapping.map(intent, principal))
+            reply = mapping_view(await self._engine.mapping.map(intent, principal, _answer(request.answer)))
             if request.explain:
                 reply.explanation.extend(await self._engine.mapping.explain(intent))
         return reply
@@ -390,12 +391,19 @@ def wish(request: pb.ExecuteRequest, earlier: Earlier | None = None) -> Request:
         action=action,
         proposal=proposal,
         choice=request.choice,
+        answer=_answer(request.answer),
         detach=request.detach,
         ask_seconds=request.ask_seconds,
         database=request.database,
         folder=request.folder,
         code_services=tuple(request.code_services),
     )
+
+
+def _answer(text: str) -> str:
+    if len(text) > LONGEST_ANSWER or "\0" in text:
+        raise InvalidInput(f"An answer has at most {LONGEST_ANSWER} characters.", next_step="Make it shorter.")
+    return text.strip()
 
 
 def _keyed(key: str) -> None:
