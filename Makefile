@@ -113,8 +113,9 @@ plots: setup ## Draw docs/plots anew
 	@$(BIN)/python -m tools.plots.sandbox
 
 .PHONY: screenshot
-screenshot: services ## Take docs/notification.png anew
+screenshot: services ## Take the pictures of the notification and the page anew
 	@$(BIN)/python -m tools.plots.notification
+	@$(BIN)/python -m tools.plots.page
 
 .PHONY: crash
 crash: services ## Kill everything at every point of every step, let disks fail, and write docs/crash.md

@@ -49,7 +49,7 @@ def approve(
     with connect(out) as client:
         if dry_run:
             raise typer.Exit(_dry_run(client, approval_id, out))
-        elif watch:
+        if watch:
             _watch(client, terminal, out)
         elif approval_id:
             _one(client, approval_id, terminal, out)

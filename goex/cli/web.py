@@ -20,8 +20,8 @@ def web(
 ) -> None:
     """Show what waits, what happened and what is allowed on a page in your browser.
 
-    Prints a link that opens the page once, within a minute. Runs until Ctrl-C; called again meanwhile, it prints another
-    link to the same page.
+    Prints a link that opens the page once, within a minute. Runs until Ctrl-C; called again meanwhile, it prints
+    another link to the same page.
     """
     import asyncio
 

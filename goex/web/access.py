@@ -1,8 +1,8 @@
 """Who may use the page: one-time links, and the sessions that they begin.
 
-Rules: a link holds for a minute and once, and is made by whoever can read a key file that only this person can; the key
-is the running page's own and ends with it. A session is a random token that the browser keeps for one tab and sends as a
-header. There is no cookie: a page of another origin has nothing that it could send.
+Rules: a link holds for a minute and once, and is made by whoever can read a key file that only this person can; the
+key is the running page's own and ends with it. A session is a random token that the browser keeps for one tab and sends
+as a header. There is no cookie: a page of another origin has nothing that it could send.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The page as a Starlette application: static files for everybody, calls of the daemon for a session.
 
 Rules: each request is for exactly the page's own host, which ends DNS rebinding; one that comes from a page comes from
-ours, by Origin and Sec-Fetch-Site. Nothing is loaded from elsewhere and nothing is shown in a frame. A body has a bound.
+ours, by Origin and Sec-Fetch-Site. Nothing is loaded from elsewhere, nothing is shown in a frame, a body has a bound.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The calls of the daemon that the page may make: JSON from the browser, messages to user.sock, and back.
 
-Rules: a call that isn't in the table isn't made. The page decides nothing: presence, digests and rules are the daemon's.
+Rules: a call that isn't in the table isn't made. The page decides nothing: presence, digests, rules are the daemon's.
 """
 
 from __future__ import annotations
@@ -109,7 +109,9 @@ def _message(kind: type[Message], body: bytes) -> Message:
 
 
 def _json(message: Message) -> bytes:
-    found = json_format.MessageToDict(message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
+    found = json_format.MessageToDict(
+        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+    )
     return json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode()
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from goex.rpc import goex_pb2 as pb
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
-from tests.support.page import CHROMIUM, ask_for_update, needs_browser, status_of
+from tests.support.page import CHROMIUM, WebPage, ask_for_update, needs_browser, status_of
 
 if CHROMIUM:
     from playwright.sync_api import expect
@@ -64,6 +66,7 @@ def test_a_wrong_passphrase_allows_nothing_and_says_so(daemon: Daemon, shop: Pat
     assert status_of(shop) == "new"
 
 
+@pytest.mark.promise(27)
 def test_nothing_is_allowed_before_its_end_was_on_the_screen(daemon: Daemon, token: str, tab: Any) -> None:
     value = "\n".join(f"line {number}" for number in range(300))
     ask_for_update(daemon, token, value)
@@ -97,6 +100,7 @@ def test_several_are_allowed_together_each_bound_to_what_was_shown(
         assert action in {status_of(shop, 1), status_of(shop, 2)}
 
 
+@pytest.mark.promise(26)
 def test_what_an_agent_writes_is_text_on_the_page(daemon: Daemon, token: str, tab: Any) -> None:
     hostile = "<img src=x onerror=document.title=1><script>document.title=2</script></pre>"
     ask_for_update(daemon, token, hostile)
@@ -125,3 +129,92 @@ def test_a_daemon_that_is_restarted_is_found_again(daemon: Daemon, token: str, t
     tab.wait_for_selector("li.item button.open")
     daemon.actions("Cancel", pb.ActionId(id=action), token=token)
     expect(tab.locator("main")).to_contain_text("Nothing waits")
+
+
+@pytest.mark.promise(27)
+def test_a_click_that_came_with_the_question_allows_nothing(daemon: Daemon, token: str, tab: Any) -> None:
+    """A second click of a double click lands where the question just came to stand."""
+    action = ask_for_update(daemon, token, "early")
+    tab.click("li.item button.open")
+    tab.wait_for_selector("article")
+    early = tab.evaluate("document.querySelector('article button.yes').disabled")
+    tab.evaluate("document.querySelector('article button.yes').click()")
+    assert early
+    assert not tab.locator("#proof").is_visible()
+    tab.wait_for_selector("article button.yes:not([disabled])")
+    tab.click("article button.yes")
+    assert tab.locator("#proof").is_visible()  # the control: later it does
+    tab.keyboard.press("Escape")
+    assert not tab.locator("#proof").is_visible()
+    assert [one.action_id for one in pending(daemon)] == [action]
+    tab.click("article button:has-text('Deny')")
+    expect(tab.locator("main")).to_contain_text("denied")
+
+
+@pytest.mark.promise(27)
+def test_by_keyboard_alone_and_enter_is_no_yes(daemon: Daemon, token: str, tab: Any) -> None:
+    action = ask_for_update(daemon, token, "keys")
+    tab.locator("li.item button.open").focus()
+    tab.keyboard.press("Enter")
+    tab.wait_for_selector("article button.yes:not([disabled])")
+    for _ in range(3):
+        tab.keyboard.press("Enter")  # the heading has the focus, not an answer
+    assert [one.action_id for one in pending(daemon)] == [action]
+    for _ in range(12):
+        tab.keyboard.press("Tab")
+        if tab.evaluate("document.activeElement.textContent") == "Deny":
+            break
+    tab.keyboard.press("Enter")
+    expect(tab.locator("main")).to_contain_text("denied")
+
+
+@pytest.mark.promise(86)
+def test_the_page_is_in_no_frame_and_takes_nothing_of_another_page(browser: Any, web: WebPage, tmp_path: Path) -> None:
+    other = browser.new_context().new_page()
+    other.route("http://evil.example/**", lambda route: route.fulfill(
+        content_type="text/html", body=f"<iframe src={web.origin}/></iframe><p id=out></p>"))  # fmt: skip
+    refused: list[str] = []
+    other.on("console", lambda message: refused.append(message.text))
+    other.goto("http://evil.example/")
+    other.wait_for_timeout(500)
+    assert any("frame" in text.lower() for text in refused)
+    read = f"""async () => {{
+      const call = () => fetch('{web.origin}/call/Person/Status', {{method: 'POST', body: '{{}}'}});
+      try {{ await (await call()).text(); return 'read'; }}
+      catch (error) {{ return 'refused'; }}
+    }}"""
+    assert other.evaluate(read) == "refused"
+    other.context.close()
+
+
+@pytest.mark.promise(86)
+def test_a_link_opens_one_tab_and_its_code_leaves_the_address(browser: Any, web: WebPage) -> None:
+    link = web.link()
+    context = browser.new_context()
+    first, second = context.new_page(), context.new_page()
+    first.goto(link)
+    first.wait_for_selector("nav a")
+    assert first.url == f"{web.origin}/#waiting"
+    second.goto(link)
+    expect(second.locator("main")).to_contain_text("used already")
+    assert context.cookies() == []
+    context.close()
+
+
+def test_two_tabs_that_race_settle_it_once(daemon: Daemon, shop: Path, token: str, browser: Any, web: WebPage) -> None:
+    ask_for_update(daemon, token, "raced")
+    contexts = [browser.new_context() for _ in range(2)]
+    tabs = [context.new_page() for context in contexts]
+    for tab in tabs:
+        tab.goto(web.link())
+        tab.click("li.item button.open")
+        tab.wait_for_selector("article button.yes:not([disabled])")
+        tab.click("article button.yes")
+        tab.fill("#passphrase", APPROVAL_PASSPHRASE)
+    for tab in tabs:
+        tab.evaluate("document.getElementById('proof-yes').click()")
+    for tab in tabs:
+        expect(tab.locator("main")).to_contain_text("settled: approved")
+    assert not pending(daemon)
+    for context in contexts:
+        context.close()
