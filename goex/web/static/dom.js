@@ -7,8 +7,13 @@ export function h(name, attributes = {}, ...children) {
     else if (value === true) made.setAttribute(key, "");
     else if (value !== false && value !== undefined && value !== null) made.setAttribute(key, value);
   }
-  made.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== ""));
-  return made;
+  return put(made, children);
+}
+
+// Replaces what an element holds; lists are taken apart, and what is nothing is left out.
+export function put(element, ...children) {
+  element.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== ""));
+  return element;
 }
 
 export function when(text) {

@@ -1,7 +1,7 @@
 // What happened: actions newest first, one of them from request to outcome, and taking it back.
 
 import { call, stream } from "./daemon.js";
-import { facts, h, lines, say, when } from "./dom.js";
+import { facts, h, lines, put, say, when } from "./dom.js";
 
 let main = null, wanted = {};
 
@@ -19,12 +19,12 @@ export async function show(place, id) {
     const page = await call("Audit/Actions", { ...wanted, ...(before ? { before } : {}) });
     const rows = page.actions.map(row);
     const body = table.querySelector("tbody");
-    before ? body.append(...rows) : body.replaceChildren(...rows);
+    before ? body.append(...rows) : put(body, rows);
     if (!body.children.length) body.append(h("tr", {}, h("td", { colspan: "5" }, "Nothing was found.")));
     older.dataset.before = page.before;
     older.hidden = page.before === "0" || !page.before;
   };
-  main.replaceChildren(h("h2", {}, "History"), search, table, h("p", { class: "buttons" }, older));
+  put(main, h("h2", {}, "History"), search, table, h("p", { class: "buttons" }, older));
   await load();
 }
 
@@ -62,7 +62,7 @@ async function story(id) {
     ...(told.exchanges || []).map((each) => [each.at, `${each.method} ${each.host}${each.path} → ${each.refused || each.failed || each.status}`]),
     [one.updated, `${one.state}. ${one.outcome}`],
   ].filter(([at]) => at);
-  main.replaceChildren(h("p", {}, h("a", { href: "#history" }, "All of history")), h("h2", {}, one.what || id),
+  put(main, h("p", {}, h("a", { href: "#history" }, "All of history")), h("h2", {}, one.what || id),
     facts([["State", one.state], ["Undo", one.taken_back_by ? `taken back by ${one.taken_back_by}` : one.undo_class], ["Risk", one.risk],
       ["Problem", told.problem ? `${told.problem.message} ${told.problem.next_step}` : "", true], ["Id", id]]),
     h("p", { class: "buttons" }, undoButtons(one)),

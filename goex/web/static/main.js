@@ -1,7 +1,7 @@
 // The page: its views, by the fragment of its address.
 
 import { enter, Problem } from "./daemon.js";
-import { h } from "./dom.js";
+import { h, put } from "./dom.js";
 import * as past from "./history.js";
 import { lookForPasskeys } from "./proof.js";
 import * as trust from "./trust.js";
@@ -19,7 +19,7 @@ const VIEWS = {
 const main = document.querySelector("main"), nav = document.querySelector("nav"), connection = document.getElementById("connection");
 
 function links(name, count) {
-  nav.replaceChildren(...Object.entries(VIEWS).map(([view, [title]]) =>
+  put(nav, ...Object.entries(VIEWS).map(([view, [title]]) =>
     h("a", { href: `#${view}`, "aria-current": view === name ? "page" : null }, view === "waiting" && count ? `${title} (${count})` : title)));
 }
 
@@ -32,7 +32,7 @@ async function draw() {
   try {
     await VIEWS[shown][1](main, decodeURIComponent(id));
   } catch (error) {
-    main.replaceChildren(h("p", { class: "problem", role: "alert" }, error instanceof Problem ? error.text : String(error)));
+    put(main, h("p", { class: "problem", role: "alert" }, error instanceof Problem ? error.text : String(error)));
   }
 }
 
@@ -40,7 +40,7 @@ async function begin() {
   try {
     await enter();
   } catch (error) {
-    main.replaceChildren(h("p", { class: "problem", role: "alert" }, error instanceof Problem ? error.text : String(error)));
+    put(main, h("p", { class: "problem", role: "alert" }, error instanceof Problem ? error.text : String(error)));
     return;
   }
   await lookForPasskeys();

@@ -1,7 +1,7 @@
 // What is allowed and connected: grants and their use, rules, accounts, agents, the vault, passkeys.
 
 import { call } from "./daemon.js";
-import { facts, h, lines, say, when } from "./dom.js";
+import { facts, h, lines, put, say, when } from "./dom.js";
 import { lookForPasskeys, prove } from "./proof.js";
 
 const list = (items, none) => (items.length ? h("ul", { class: "list" }, items) : h("p", { class: "quiet" }, none));
@@ -13,7 +13,7 @@ const act = (label, doing, after) => h("button", { type: "button", onclick: asyn
 
 export async function grants(main) {
   const { scopes } = await call("Audit/Scopes");
-  main.replaceChildren(h("h2", {}, "Grants"), list(scopes.map(({ grant, uses, last_used, methods, methods_open }) =>
+  put(main, h("h2", {}, "Grants"), list(scopes.map(({ grant, uses, last_used, methods, methods_open }) =>
     entry(grant.words.join(" ") || grant.scope, [
       ["Width", grant.width], ["Used", uses === "0" ? "never" : `${uses} times, last ${when(last_used)}`], ["For", methods.join(", ")],
       ["Would allow", methods_open ? `${methods_open} methods` : ""], ["Ends", grant.ends && when(grant.ends)], ["Stale", grant.stale, true], ["Id", grant.id],
@@ -23,7 +23,7 @@ export async function grants(main) {
 
 export async function rules(main) {
   const found = await call("Rules/InForce");
-  main.replaceChildren(h("h2", {}, "Rules in force"),
+  put(main, h("h2", {}, "Rules in force"),
     list((found.rules || []).map((rule) => h("li", { class: "card" }, h("strong", {}, `${rule.name} (${rule.effect})`), lines(rule.text.split("\n"), rule.name))), "No rule of yours is in force."),
     h("p", { class: "quiet" }, "Rules are written in files and put in force with: goex rules apply"));
 }
@@ -32,14 +32,14 @@ export async function accounts(main) {
   const [{ accounts: found }, { databases }] = await Promise.all([call("Accounts/ListAccounts"), call("Databases/ListDatabases")]);
   const text = (value) => (typeof value === "string" ? value : Array.isArray(value) ? value.filter((each) => typeof each === "string").join(", ") : "");
   const pairs = (one, without) => Object.entries(one).filter(([name, value]) => !without.includes(name) && text(value)).map(([name, value]) => [name.replaceAll("_", " "), text(value)]);
-  main.replaceChildren(h("h2", {}, "Accounts"),
+  put(main, h("h2", {}, "Accounts"),
     list((found || []).map((one) => entry(`${one.service}/${one.account || one.name}`, pairs(one, ["service", "account", "name"]))), "No account is connected. Connect one with: goex auth login, or goex vault put"),
     h("h2", {}, "Databases"), list((databases || []).map((one) => entry(one.name, pairs(one, ["name"]))), "No database is there. Add one with: goex db add"));
 }
 
 export async function agents(main) {
   const { agents: found } = await call("Person/ListAgents");
-  main.replaceChildren(h("h2", {}, "Agents"), list(found.map((one) =>
+  put(main, h("h2", {}, "Agents"), list(found.map((one) =>
     entry(one.name, [["Added", when(one.created)], ["Last seen", one.last_seen ? when(one.last_seen) : "never"]],
       act("Remove", () => call("Person/RemoveAgent", { name: one.name }), () => { say("Removed."); return agents(main); }))),
   "No agent has a name. Add one with: goex agents add NAME"));
@@ -48,7 +48,7 @@ export async function agents(main) {
 export async function system(main) {
   const status = await call("Person/Status");
   const again = () => system(main);
-  main.replaceChildren(h("h2", {}, "Vault"),
+  put(main, h("h2", {}, "Vault"),
     facts([["State", status.vault], ["Key", status.keyed_by], ["Trouble", status.vault_trouble, true], ["Seals itself", status.sealing]]),
     h("p", { class: "buttons" }, status.vault === "sealed" ? unlock(status, again) : "", status.vault === "unsealed" ? act("Seal it now", () => call("Person/VaultSeal"), again) : ""),
     h("h2", {}, "Daemon"), facts([["Version", status.version], ["Process", String(status.pid)], ["Docker", status.docker || "answers"], ["Sandbox image", status.image || "built"], ["Model", status.model || "the embedded proposer"], ["State", status.state_dir]]),

@@ -1,7 +1,7 @@
 // What waits for the person: a list that is live, and the one question that is open, whole.
 
 import { call, Problem, stream } from "./daemon.js";
-import { facts, h, lines, say, when } from "./dom.js";
+import { facts, h, lines, put, say, when } from "./dom.js";
 import { prove } from "./proof.js";
 
 const MOMENT = 500; // milliseconds that a question stands before it can be allowed
@@ -59,7 +59,7 @@ function changed() {
 let root = null;
 export function show(main) {
   root = h("div", { class: "split" }, h("section", { "aria-label": "Waiting" }), h("section", { "aria-label": "The question", "aria-live": "off" }));
-  main.replaceChildren(root);
+  put(main, root);
   draw();
   if (open && waiting.has(open)) question(open);
   else if (waiting.size && matchMedia("(min-width: 50.01rem)").matches) question(ordered()[0].id);
@@ -73,14 +73,14 @@ function draw() {
   const list = root.firstChild, had = document.activeElement && document.activeElement.dataset.id;
   const place = list.querySelector(".scroll")?.scrollTop || 0;
   if (!waiting.size) {
-    list.replaceChildren(h("p", {}, "Nothing waits for you."));
+    put(list, h("p", {}, "Nothing waits for you."));
     return;
   }
   const all = ordered();
-  list.replaceChildren(
+  put(list,
     h("p", { class: "quiet" }, `${count()} ${count() === 1 ? "waits" : "wait"} for you.`),
     h("ol", { class: "list scroll" }, all.map(item)),
-    several(),
+    ...several(),
   );
   list.querySelector(".scroll").scrollTop = place;
   if (had) list.querySelector(`button[data-id="${CSS.escape(had)}"]`)?.focus();
@@ -93,7 +93,7 @@ function item(one) {
     onchange: (event) => { event.target.checked ? ticked.add(one.id) : ticked.delete(one.id); changed(); },
   });
   tick.checked = ticked.has(one.id);
-  const words = one.intent ? `“${one.intent}”` : one.lines[0] || one.id;
+  const words = one.question?.sentence || one.lines[0] || one.id;
   return h("li", { class: "item", "aria-current": one.id === open ? "true" : null }, tick,
     h("button", { class: "open", type: "button", "data-id": one.id, onclick: () => question(one.id) }, words),
     h("p", { class: "facts" }, [who(one), one.risk, one.count > 1 ? `${one.count} times` : "", `until ${when(one.deadline)}`].filter(Boolean).join(" · ")));
@@ -101,10 +101,10 @@ function item(one) {
 
 function several() {
   const ids = [...ticked].filter((id) => waiting.has(id) && seen.has(id));
-  if (ids.length < 2) return null;
-  return h("p", { class: "buttons" },
+  if (ids.length < 2) return [];
+  return [h("p", { class: "buttons" },
     h("button", { type: "button", class: "yes", onclick: () => together(ids) }, `Allow these ${ids.length}, once each`),
-    h("button", { type: "button", onclick: () => denyAll(ids) }, `Deny these ${ids.length}`));
+    h("button", { type: "button", onclick: () => denyAll(ids) }, `Deny these ${ids.length}`))];
 }
 
 // Each answer is bound to what was shown of it; one that changed meanwhile isn't approved.
@@ -148,19 +148,19 @@ async function question(id) {
   try {
     one = (await call("Person/Approvals", { approval_id: id })).approvals[0];
   } catch (error) {
-    place.replaceChildren(h("p", { class: "problem", role: "alert" }, error.text || error.message));
+    put(place, h("p", { class: "problem", role: "alert" }, error.text || error.message));
     return;
   }
   if (open !== id || !root) return;
   if (!one || one.state !== "pending") { settled(one || { id }); return; }
-  place.replaceChildren(card(one));
+  put(place, card(one));
   place.querySelector("h2").focus();
 }
 
 function settled(one) {
   if (!root || one.id !== open) return;
   const how = one.state ? `${one.state}${one.settled_by ? `, by ${one.settled_by}` : ""}` : "gone";
-  root.lastChild.replaceChildren(h("div", { class: "card" }, back(), h("p", {}, `This question is settled: ${how}.`)));
+  put(root.lastChild, h("div", { class: "card" }, back(), h("p", {}, `This question is settled: ${how}.`)));
 }
 
 const back = () => h("p", { class: "buttons back" }, h("button", { type: "button", onclick: () => root.classList.remove("opened") }, "Back to the list"));
@@ -237,13 +237,13 @@ function more(one) {
 function preview(one) {
   const place = h("div", { "aria-live": "polite" });
   const run = async () => {
-    place.replaceChildren(h("p", { class: "quiet" }, "Trying it on a copy…"));
+    put(place, h("p", { class: "quiet" }, "Trying it on a copy…"));
     try {
       for await (const event of stream("Person/DryRun", { question: { approval_id: one.id, digest: one.digest } })) {
-        if (event.progress) place.replaceChildren(h("p", { class: "quiet" }, event.progress));
-        if (event.done) place.replaceChildren(h("p", {}, event.done.summary), lines(event.done.lines.map((line) => `${{ added: "+", removed: "-" }[line.kind] || " "} ${line.text}`), "What it would do"));
+        if (event.progress) put(place, h("p", { class: "quiet" }, event.progress));
+        if (event.done) put(place, h("p", {}, event.done.summary), lines(event.done.lines.map((line) => `${{ added: "+", removed: "-" }[line.kind] || " "} ${line.text}`), "What it would do"));
       }
-    } catch (error) { place.replaceChildren(h("p", { class: "problem" }, error.text || error.message)); }
+    } catch (error) { put(place, h("p", { class: "problem" }, error.text || error.message)); }
   };
   return [h("p", { class: "buttons" }, h("button", { type: "button", onclick: run }, "Dry run")), place];
 }
