@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Literal
+from typing import Any, Literal
 
 from policies.jsonvalue import JsonObject, JsonValue
 
@@ -18,6 +18,7 @@ from policies.jsonvalue import JsonObject, JsonValue
 # "body" is one key of the body's object, "whole" the body itself; "mail" is a part of a letter (see `Method.mail`).
 Location = Literal["path", "query", "repeat", "body", "whole", "header", "mail"]
 BodyFormat = Literal["json", "form", "none"]
+CredentialAt = Literal["header", "query", "cookie"]
 Source = Literal["bundled", "developer", "imported", "derived", "model"]
 
 
@@ -168,10 +169,27 @@ class Method:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """The one place that a credential goes: a header, written as `format` with `{secret}` in it."""
+    """Where a credential goes: the header, query parameter or cookie called `header`, written as `format` with
+    `{secret}` in it.
+
+    `more`: further places, of an account whose credential is several values (`vault.several`): each of them goes to the
+    place of its name, and all of them into every request.
+    """
 
     header: str = "Authorization"
     format: str = "Bearer {secret}"
+    at: CredentialAt = "header"
+    more: tuple[Placement, ...] = ()
+
+    @property
+    def places(self) -> tuple[Placement, ...]:
+        """Each place by itself."""
+        return (replace(self, more=()), *self.more)
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Placement:
+        """What `asdict` made of one. Raises TypeError for anything else."""
+        return cls(**{**raw, "more": tuple(cls.from_json(one) for one in raw.get("more", ()))})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,18 +12,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from mapper.importing.credential_arguments import is_credential, stands_in
 from mapper.importing.import_report import BadPart
 from mapper.importing.pointers import Keys, Pointers
 from mapper.importing.schema_import import Shapes
-from mapper.importing.security import HEADER, OURS
-from policies.services import BodyFormat, Location
+from mapper.importing.security import HEADER, OURS, alike
+from policies.services import BodyFormat, Location, Placement
 
 _NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_.$\[\]-]{0,99}")
 _MOST = 300  # parameters of one operation
 
-# Where a document lists what the account's credential is already: an agent has nothing to put there.
-_SECRETS = frozenset({"access_token", "oauth_token", "bearer_token", "api_key", "apikey", "client_secret"})
-
+_GATEWAYS = frozenset({"accept", "content-type", "user-agent", "accept-encoding"})
 _FORM = "application/x-www-form-urlencoded"
 # Swagger 2 describes a parameter's value beside its place.
 _SCHEMA_KEYS = (
@@ -62,7 +61,7 @@ class Parameters:
     problems: list[BadPart]
     swagger: bool  # version 2
     consumes: Any = None  # the whole document's, of Swagger 2
-    credential: str = "authorization"  # the header that the account's credential goes into, lower case
+    credential: Placement = Placement()  # where the account's credential goes
 
     def read(
         self,
@@ -83,7 +82,8 @@ class Parameters:
             elif place == "body":
                 bodies.append((raw, here))
             else:
-                self._parameter(made, raw, place, name, holes, here)
+                if not stands_in(self.credential, place, str(raw["name"])):
+                    self._parameter(made, raw, place, name, holes, here)
         for hole in holes:
             if made.locations.get(hole) != "path":
                 raise BadPart(f"the path names {{{hole[:60]}}}, which is no parameter of it", *keys, "parameters")
@@ -129,20 +129,20 @@ class Parameters:
     ) -> None:
         wire = str(raw["name"])
         needed = raw.get("required") is True or place == "path"
-        if place == "header" and name in ("accept", "content-type"):
-            return  # as OpenAPI itself has it
+        if place == "header" and name in _GATEWAYS:
+            return  # as OpenAPI itself has it, or the gateway's own, which always sends one
         try:
             if place == "cookie":
                 raise _CantSend("a cookie isn't sent", *keys)
             if place == "header":
                 self._check_header(name, keys)
-            if place == "query" and wire.lower() in _SECRETS:
-                raise _CantSend(f"{wire!r} is a credential, and those go into a header alone", *keys)
+            if place in ("query", "header") and is_credential(raw):
+                raise _CantSend(f"{wire!r} is a credential, and the account's goes elsewhere", *keys)
             if not _NAME.fullmatch(wire):
                 raise _CantSend(f"{wire[:60]!r} isn't a name that is sent", *keys, "name")
             schema, where = self._schema(raw, place, keys)
         except _CantSend as bad:
-            if needed and not (place == "header" and name == self.credential):
+            if needed and not (place == "header" and name == "authorization"):
                 raise BadPart(f"{bad.what}, and the operation needs it", *bad.keys) from bad
             self.problems.append(bad)
             return
@@ -156,7 +156,8 @@ class Parameters:
         made.add(wire, schema, where, needed=needed)
 
     def _check_header(self, name: str, keys: Keys) -> None:
-        if name in OURS or name in ("authorization", self.credential) or name.startswith(("proxy-", "sec-")):
+        plain = alike(name)
+        if plain in OURS or plain == "authorization" or plain.startswith(("proxy-", "sec-")):
             raise _CantSend(f"the header {name[:60]!r} is the gateway's alone", *keys, "name")
         if not HEADER.fullmatch(name):
             raise _CantSend(f"{name[:60]!r} isn't a header that is sent", *keys, "name")

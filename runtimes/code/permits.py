@@ -26,7 +26,7 @@ from runtimes.gateway.head import OVERRIDES
 from runtimes.gateway.plan import MethodRule, Slot
 from runtimes.gateway.plan_check import OURS
 from runtimes.gateway.request_headers import OVERRIDE_NAMES
-from runtimes.rest.requests import placement_for
+from runtimes.rest.requests import credential_of, placement_for
 
 MOST_VALUES = 32  # of one argument that requests are held to; with more of them it is free
 MOST_SETS = 32  # sets of values that are shown to rules and grants; beyond it arguments count as free there
@@ -185,6 +185,8 @@ def _permit(
     forms = _forms(reads)
     loose = tuple(name for name in _FORMS if reads and forms != _PLAIN_FORM and name in service.code.query)
     placement = placement_for(service, account)
+    if placement.more or placement.at == "cookie":
+        return None  # a program has one placeholder, which stands in a header or in the query
     properties = method.parameters.get("properties", {})
     read = believed_risk(service, method) is Risk.READ
     rule = MethodRule(
@@ -211,8 +213,7 @@ def _permit(
         body_format=where.format,
         calls=READS if read else WRITES,
         request_bytes=BODY_BYTES,
-        credential_name=placement.header,
-        credential_format=placement.format,
+        **credential_of(placement),
     )
     return Permit(
         rule=rule,

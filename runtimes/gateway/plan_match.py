@@ -50,7 +50,7 @@ class PlanPolicy(Policy):
         return head
 
     def check_credentials(self, head: Head) -> None:
-        check_credentials(head, *{request.credential_name for request in self._plan.requests})
+        check_credentials(head, *{place.name for request in self._plan.requests for place in request.credential_places})
 
     def knows(self, origin: Origin) -> bool:
         return any(request.origin == origin for request in self._plan.requests)

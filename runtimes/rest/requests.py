@@ -26,7 +26,7 @@ from policies.accounts import Account, Origin
 from policies.errors import InvalidInput, Unsupported
 from policies.jsonvalue import JsonObject, JsonValue, MissingValue
 from policies.services import Expect, Method, Placement, Risk, Service, believed_risk
-from runtimes.gateway.plan import PlannedRequest, Ref
+from runtimes.gateway.plan import CredentialPlace, PlannedRequest, Ref
 from runtimes.rest.letters import letter
 from runtimes.rest.records import Answer
 from runtimes.rest.references import as_known, is_later, is_there, literal, refs_in, value_of
@@ -85,8 +85,7 @@ def step_for(
             else _body(method, placed["body"], placed["mail"])
         ),
         body_format=method.body,
-        credential_name=placement.header,
-        credential_format=placement.format,
+        **credential_of(placement),
         expect=expect,
         attempts=READ_BACK_ATTEMPTS if role == "verify" and method.http in ("GET", "HEAD") else 1,
         optional=role == "probe",
@@ -107,12 +106,25 @@ def placement_for(service: Service, account: Account) -> Placement:
     """Where the account's credential goes: a login's token and a password have places of their own (RFC 6750, RFC 7617)
     where the service's own place is for another kind."""
     own = service.placement
-    basic = own.header.lower() == "authorization" and own.format.lower().startswith("basic ")
+    if own.more:
+        return own  # one value of several is of no use by itself, and never goes to another's place
+    usual = own.at == "header" and own.header.lower() == "authorization"
+    basic = usual and own.format.lower().startswith("basic ")
     if account.format == "basic":
         return own if basic else Placement(format="Basic {secret}")
-    if account.format == "oauth" and (basic or own.header.lower() != "authorization"):
+    if account.format == "oauth" and (basic or not usual):
         return Placement()
     return own
+
+
+def credential_of(placement: Placement) -> dict[str, Any]:
+    """The fields of a rule that say where the credential goes."""
+    return {
+        "credential_at": placement.at,
+        "credential_name": placement.header,
+        "credential_format": placement.format,
+        "credential_more": tuple(CredentialPlace(one.at, one.header, one.format) for one in placement.more),
+    }
 
 
 def check_segment(where: str, text: str, *, foreign: bool = False) -> None:

@@ -157,12 +157,15 @@ def test_two_services_with_one_scope_name_are_two(bench: Bench) -> None:
         ({"type": "http", "scheme": "Basic"}, "Authorization", "Basic {secret}"),
         ({"type": "apiKey", "in": "header", "name": "X-Key"}, "X-Key", "{secret}"),
         ({"type": "openIdConnect", "openIdConnectUrl": "https://x"}, "Authorization", "Bearer {secret}"),
+        ({"type": "apiKey", "in": "header", "name": "WM_SEC.TOKEN"}, "WM_SEC.TOKEN", "{secret}"),
+        ({"type": "apiKey", "in": "query", "name": "k"}, "k", "{secret}"),
+        ({"type": "apiKey", "in": "cookie", "name": "k"}, "k", "{secret}"),
     ],
 )
 def test_where_the_credential_goes(bench: Bench, scheme: Any, header: str, form: str) -> None:
     made = scopes(bench, [{"s": []}], {"s": scheme})
     placement = bench.catalog.service(made.service).placement
-    assert (placement.header, placement.format) == (header, form)
+    assert (placement.header, placement.format, placement.at) == (header, form, scheme.get("in", "header"))
     assert made.scopes == ("read",)
     assert bench.catalog.scope(made.service, "read").virtual
     assert not made.unsupported
@@ -171,13 +174,13 @@ def test_where_the_credential_goes(bench: Bench, scheme: Any, header: str, form:
 @pytest.mark.parametrize(
     ("security", "schemes", "why"),
     [
-        ([{"s": []}], {"s": {"type": "apiKey", "in": "query", "name": "k"}}, "goes into the query"),
-        ([{"s": []}], {"s": {"type": "apiKey", "in": "cookie", "name": "k"}}, "goes into the cookie"),
         ([{"s": []}], {"s": {"type": "apiKey", "in": "header", "name": "Host"}}, "couldn't be read"),
+        ([{"s": []}], {"s": {"type": "apiKey", "in": "header", "name": "Content_Length"}}, "couldn't be read"),
+        ([{"s": []}], {"s": {"type": "apiKey", "in": "cookie", "name": "a; b"}}, "couldn't be read"),
         ([{"s": []}], {"s": {"type": "http", "scheme": "digest"}}, "digest"),
         ([{"s": []}], {"s": {"type": "mutualTLS"}}, "certificate"),
         ([{"t": []}], {"s": oauth("a")}, "doesn't have"),
-        ([{"s": [], "t": []}], {"s": oauth(), "t": {"type": "apiKey", "in": "header", "name": "X"}}, "two credentials"),
+        ([{"s": [], "t": []}], {"s": {"type": "http", "scheme": "basic"}, "t": oauth()}, "several credentials in one"),
         ([{"s": [str(n) for n in range(30)]}], {"s": oauth()}, "30 permissions at once"),
     ],
 )
@@ -185,6 +188,38 @@ def test_what_cant_be_authenticated_cant_be_called(bench: Bench, security: Any, 
     made = scopes(bench, security, schemes)
     assert why in made.unsupported
     assert made.scopes == ("read",)
+
+
+def test_several_credentials_at_once_have_a_place_each(bench: Bench) -> None:
+    schemes = {"a": {"type": "apiKey", "in": "header", "name": "X-Id"}, "b": oauth("r")}
+    made = scopes(bench, [{"a": [], "b": ["r"]}], schemes)
+    placement = bench.catalog.service(made.service).placement
+    assert [(one.at, one.header, one.format) for one in placement.places] == [
+        ("header", "Authorization", "Bearer {secret}"),
+        ("header", "X-Id", "{secret}"),
+    ]
+    assert made.scopes == ("r",) and not made.unsupported
+
+
+def test_one_method_with_two_credentials_doesnt_make_everybody_give_two(bench: Bench) -> None:
+    raw = document({f"/{name}": {"get": {"operationId": name, "security": [{"a": []}]}} for name in "abcdefgh"})
+    raw["paths"]["/odd"] = {"get": {"operationId": "odd", "security": [{"a": [], "b": []}]}}
+    raw["components"]["securitySchemes"] = {
+        name: {"type": "apiKey", "in": "header", "name": f"X-{name}"} for name in ("a", "b")
+    }
+    bench.put(raw)
+    service = bench.catalog.service("things")
+    assert [one.header for one in service.placement.places] == ["X-a"]
+    assert not service.methods["a"].unsupported and "one place" in service.methods["odd"].unsupported
+
+
+def test_a_parameter_that_is_the_credential_is_no_argument(bench: Bench) -> None:
+    key = {"name": "api_key", "in": "query", "required": True, "schema": TEXT}
+    page = {"name": "token", "in": "query", "schema": TEXT, "description": "Where the next page begins."}
+    made = bench.method(document({"/x": {"get": {"operationId": "look", "parameters": [key, page]}}}))
+    placement = bench.catalog.service(made.service).placement
+    assert (placement.at, placement.header) == ("query", "api_key")
+    assert list(made.parameters["properties"]) == ["token"] and not made.unsupported
 
 
 def test_an_operation_overrides_the_documents_security(bench: Bench) -> None:
