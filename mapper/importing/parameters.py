@@ -61,7 +61,7 @@ class Parameters:
     problems: list[BadPart]
     swagger: bool  # version 2
     consumes: Any = None  # the whole document's, of Swagger 2
-    credential: Placement = Placement()  # where the account's credential goes
+    credential: Placement = field(default_factory=Placement)  # where the account's credential goes
 
     def read(
         self,
@@ -82,8 +82,10 @@ class Parameters:
             elif place == "body":
                 bodies.append((raw, here))
             else:
-                if not stands_in(self.credential, place, str(raw["name"])):
-                    self._parameter(made, raw, place, name, holes, here)
+                if stands_in(self.credential, place, str(raw["name"])):
+                    self.problems.append(BadPart(f"{name[:60]!r} is the gateway's alone", *here, "name"))
+                    continue
+                self._parameter(made, raw, place, name, holes, here)
         for hole in holes:
             if made.locations.get(hole) != "path":
                 raise BadPart(f"the path names {{{hole[:60]}}}, which is no parameter of it", *keys, "parameters")

@@ -216,7 +216,7 @@ def alike(name: str) -> str:
     return name.lower().replace("_", "-").replace(".", "-")
 
 
-def at_once(placements: Iterable[Placement]) -> Placement | None | str:
+def at_once(placements: Iterable[Placement]) -> Placement | str | None:
     """The placement of all of these; None of none; why there is none."""
     found = sorted(set(placements), key=lambda one: (one.at, one.header, one.format))
     if len({alike(one.header) for one in found}) != len(found) or len(found) > MAX_PLACES:
@@ -285,8 +285,8 @@ def settle(
 def placement_of(methods: Iterable[Ways]) -> Placement:
     """The place that lets most methods be called; of equals, the usual one, and the one with the fewest values.
 
-    Several values at once are asked for only where a good part of the methods names them so: one odd method doesn't make
-    everybody give two.
+    Several values at once are asked for only where a good part of the methods names them so: one odd method doesn't
+    make everybody give two.
     """
     count: Counter[Placement] = Counter()
     kinds: Counter[frozenset[Placement]] = Counter()

@@ -400,7 +400,7 @@ def test_swagger_2(bench: Bench) -> None:
         "host": "old.example.com",
         "basePath": "/v2",
         "schemes": ["http", "https"],
-        "securityDefinitions": {"key": {"type": "apiKey", "in": "header", "name": "api_key"},
+        "securityDefinitions": {"key": {"type": "apiKey", "in": "header", "name": "api key"},
                                 "o": {"type": "oauth2", "flow": "implicit", "scopes": {"w": "Write"}}},
         "definitions": {"Pet": {"type": "object", "properties": {"name": TEXT}}},
         "paths": {
@@ -419,7 +419,7 @@ def test_swagger_2(bench: Bench) -> None:
     }  # fmt: skip
     report = bench.put(raw)
     assert (report.imported[0].service, [one.what for one in report.problems]) == ("old", [
-        "'api_key' isn't a header for a credential"])  # fmt: skip
+        "'api key' isn't a header for a credential"])  # fmt: skip
     service = bench.catalog.service("old")
     assert service.base_url == "https://old.example.com/v2"
     assert dict(service.methods["find"].locations) == {"many": "repeat", "csv": "query"}
