@@ -670,7 +670,7 @@ class ApprovalsReply(_message.Message):
     def __init__(self, approvals: _Optional[_Iterable[_Union[Approval, _Mapping]]] = ..., left_out: _Optional[int] = ...) -> None: ...
 
 class DecideRequest(_message.Message):
-    __slots__ = ("approval_id", "approve", "width", "reason", "digest", "expires_seconds", "bind_arguments", "passphrase", "same_as")
+    __slots__ = ("approval_id", "approve", "width", "reason", "digest", "expires_seconds", "bind_arguments", "passphrase", "same_as", "assertion_json")
     APPROVAL_ID_FIELD_NUMBER: _ClassVar[int]
     APPROVE_FIELD_NUMBER: _ClassVar[int]
     WIDTH_FIELD_NUMBER: _ClassVar[int]
@@ -680,6 +680,7 @@ class DecideRequest(_message.Message):
     BIND_ARGUMENTS_FIELD_NUMBER: _ClassVar[int]
     PASSPHRASE_FIELD_NUMBER: _ClassVar[int]
     SAME_AS_FIELD_NUMBER: _ClassVar[int]
+    ASSERTION_JSON_FIELD_NUMBER: _ClassVar[int]
     approval_id: str
     approve: bool
     width: str
@@ -689,7 +690,8 @@ class DecideRequest(_message.Message):
     bind_arguments: _containers.RepeatedScalarFieldContainer[str]
     passphrase: str
     same_as: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, approval_id: _Optional[str] = ..., approve: _Optional[bool] = ..., width: _Optional[str] = ..., reason: _Optional[str] = ..., digest: _Optional[str] = ..., expires_seconds: _Optional[int] = ..., bind_arguments: _Optional[_Iterable[str]] = ..., passphrase: _Optional[str] = ..., same_as: _Optional[_Iterable[str]] = ...) -> None: ...
+    assertion_json: str
+    def __init__(self, approval_id: _Optional[str] = ..., approve: _Optional[bool] = ..., width: _Optional[str] = ..., reason: _Optional[str] = ..., digest: _Optional[str] = ..., expires_seconds: _Optional[int] = ..., bind_arguments: _Optional[_Iterable[str]] = ..., passphrase: _Optional[str] = ..., same_as: _Optional[_Iterable[str]] = ..., assertion_json: _Optional[str] = ...) -> None: ...
 
 class DecideReply(_message.Message):
     __slots__ = ("approval", "settled")
@@ -766,10 +768,12 @@ class DryLine(_message.Message):
     def __init__(self, kind: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
 
 class PresentRequest(_message.Message):
-    __slots__ = ("passphrase",)
+    __slots__ = ("passphrase", "assertion_json")
     PASSPHRASE_FIELD_NUMBER: _ClassVar[int]
+    ASSERTION_JSON_FIELD_NUMBER: _ClassVar[int]
     passphrase: str
-    def __init__(self, passphrase: _Optional[str] = ...) -> None: ...
+    assertion_json: str
+    def __init__(self, passphrase: _Optional[str] = ..., assertion_json: _Optional[str] = ...) -> None: ...
 
 class PresentReply(_message.Message):
     __slots__ = ("seconds",)
