@@ -14,10 +14,15 @@ from typing import Any, Literal
 
 from policies.jsonvalue import JsonObject, JsonValue
 
-# "query" joins the items of a list by commas, "repeat" is a query that names the parameter once for each item;
-# "body" is one key of the body's object, "whole" the body itself; "mail" is a part of a letter (see `Method.mail`).
-Location = Literal["path", "query", "repeat", "body", "whole", "header", "mail"]
-BodyFormat = Literal["json", "form", "none"]
+# "query" joins the items of a list by commas, "pipes" and "spaces" by those, "repeat" is a query that names the
+# parameter once for each item; of an object "deep" sends name[key]=value and "spread" key=value, and "text" sends any
+# value as JSON. "body" is one key of the body's object, "file" a file of a multipart body, "whole" the body itself;
+# "mail" is a part of a letter (see `Method.mail`).
+Location = Literal[
+    "path", "query", "repeat", "pipes", "spaces", "deep", "spread", "text", "body", "file", "whole", "header", "mail"
+]
+# "text" is the body itself, "bytes" the same written in base64 as an argument.
+BodyFormat = Literal["json", "form", "multipart", "text", "bytes", "none"]
 CredentialAt = Literal["header", "query", "cookie"]
 Source = Literal["bundled", "developer", "imported", "derived", "model"]
 
@@ -150,6 +155,7 @@ class Method:
     scopes: tuple[str, ...]  # any one suffices; empty: not callable
     risk: Risk
     body: BodyFormat = "none"
+    media: str = ""  # the body's content type; "": the usual one of its format
     mail: str = ""  # where in the JSON body the letter goes that the "mail" arguments make, like `message.raw`
     words: tuple[str, ...] = ()  # how people ask for it
     undo: UndoTemplate | None = None  # None: irreversible unless risk is READ

@@ -31,6 +31,7 @@ from policies.services import OAuth, Placement, Risk
 
 PROVIDER = "openapi"
 MAX_METHODS = 100_000
+_AS_JSON = ("application/json", "*/*", "application/merge-patch+json", "application/vnd.api+json")
 _LOOKED_AT = 300  # parameters of one operation
 
 _VERBS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
@@ -174,6 +175,7 @@ class _Reader:
                 required=tuple(arguments.required),
                 locations=arguments.locations,
                 body=arguments.body,
+                media=arguments.media,
                 unsupported=why or allowed.unsupported,
             )
             for (each, name, path, risk, arguments, why), allowed in zip(made, granted, strict=True)
@@ -242,7 +244,7 @@ class _Reader:
             content = raw.get("content")
             if isinstance(content, dict):
                 found = {str(media).partition(";")[0].strip().lower(): about for media, about in content.items()}
-                about = found.get("application/json", found.get("*/*"))
+                about = next((found[media] for media in _AS_JSON if media in found), None)
                 return about.get("schema") if isinstance(about, dict) else None
             return raw.get("schema") if self._swagger else None
         return None
@@ -375,7 +377,8 @@ def _path(path: str, keys: Keys) -> tuple[str, tuple[str, ...], str]:
             continue  # a slash at the end, or the root
         match = _SEGMENT.fullmatch(segment)
         if match is None and _MIXED.fullmatch(segment):
-            why = "a part of its path holds more than one name, or one behind other text."
+            if "}{" in segment:
+                why = "two names stand side by side in a part of its path, with nothing between them."
             holes += re.findall(r"\{([^{}]+)\}", segment)
             continue
         if match is None or segment in (".", ".."):

@@ -18,6 +18,7 @@ from mapper.store import login_rows, waysback
 from mapper.store.blobs import unpack
 from mapper.store.catalog_lists import risk_of, unpacked
 from mapper.store.database import of_service
+from policies.media_types import MEDIA
 from policies.services import BodyFormat, CodeFacts, CredentialAt, Location, Method, OAuth, Placement, Scope, Service
 
 METHOD = (
@@ -100,6 +101,8 @@ def wrong_with(schemas: Schemas, row: Any) -> str:
     another form than an import writes raise."""
     detail = unpacked(row[10])
     properties = detail["properties"]
+    if not isinstance(media := detail.get("media", ""), str) or (media and not MEDIA.fullmatch(media)):
+        return "its body has no content type"
     found = _odd(row[:8], detail["locations"], detail["required"]) or schemas.wrong(referred(properties))
     if found:
         return found
@@ -135,6 +138,7 @@ def method_of(schemas: Schemas, service: str, row: Any) -> tuple[Method, int]:
         scopes=tuple(sorted(schemas.scopes[int(number)] for number in scopes.split())),
         risk=risk_of(risk, http),
         body=body,
+        media=detail.get("media", ""),
         origin_id=origin_id,
         unsupported=unsupported,
         undo=waysback.of_method(schemas.db, document, origin_id),

@@ -91,7 +91,9 @@ class PlannedRequest(Rule):
     """A rule with exact values, for one request at its turn. `path` is a tuple of segments, unencoded; each is encoded
     as exactly one.
 
-    `query` and `body` may hold `Ref`s at any depth (`body` for `json`; for `form` a flat mapping). `expect` is
+    `query` and `body` may hold `Ref`s at any depth (`body` for `json`; for `form` a flat mapping; for `text` a string,
+    for `bytes` one in base64; for `multipart` a list of objects with `name` and `value`, or of a file with `name`,
+    `file`, `type` and `text` or `base64`). `body_type` is the body's content type, "" for the usual one. `expect` is
     checked on the answer; when it doesn't hold, no later request of the plan is sent. Expect values may be Refs.
     `attempts` > 1 lets a read be repeated until `expect` holds (read-back of a service that is slow to settle).
     `optional` (probes): its failure doesn't stop what follows. Its `id` is "call-0", "pre-0", "guard-0", "undo-0",
@@ -102,7 +104,8 @@ class PlannedRequest(Rule):
     query: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Any = None
-    body_format: Literal["json", "form", "none"] = "none"
+    body_format: Literal["json", "form", "multipart", "text", "bytes", "none"] = "none"
+    body_type: str = ""
     expect: tuple[Expect, ...] = ()
     attempts: int = 1
     optional: bool = False

@@ -15,6 +15,8 @@ from typing import Any
 
 from policies.errors import InvalidInput
 from policies.jsonvalue import canonical
+from policies.media_types import MEDIA, format_of
+from runtimes.gateway.body_composition import PART_TEXT
 from runtimes.gateway.credential import HEADER_VALUE, AccountKey, credential_texts, secrets_of
 from runtimes.gateway.head import CREDENTIALS, OVERRIDES
 from runtimes.gateway.plan import (
@@ -45,6 +47,7 @@ _ID = re.compile(r"[a-z0-9][a-z0-9\-]{0,59}")
 _PLACEHOLDER = re.compile(r"[A-Za-z0-9_.\-]{24,200}")
 _LONG = 8  # characters; a shorter secret can stand in any text
 _NAME = re.compile(r"[\x21-\x7e]{1,200}")
+_PART_KEYS = frozenset({"name", "value", "file", "type", "text", "base64"})
 _HEADER = re.compile(r"[a-z0-9][a-z0-9_.\-]{0,99}")
 # What the gateway writes itself, or what would change how the message is read.
 OURS = frozenset(
@@ -165,8 +168,28 @@ def _check_request(request: PlannedRequest, held: Mapping[AccountKey, Lease]) ->
         raise InvalidInput(f"{request.id} has one header twice.")
     if request.body_format == "form" and not isinstance(request.body, Mapping | None):
         raise InvalidInput(f"{request.id} has a form that isn't a flat object.")
+    _check_body(request)
     if request.body_format == "none" and request.body is not None:
         raise InvalidInput(f"{request.id} has a body and no format for it.")
+
+
+def _check_body(request: PlannedRequest) -> None:
+    """Raise InvalidInput for a body whose parts or type couldn't be written in exactly one way."""
+    if request.body_type and format_of(request.body_type) != request.body_format:
+        raise InvalidInput(f"{request.id} has a body of {request.body_type[:60]!r}, which isn't sent so.")
+    if request.body_format != "multipart" or request.body is None:
+        return
+    if not isinstance(request.body, list | tuple) or not all(_is_part(part) for part in request.body):
+        raise InvalidInput(f"{request.id} has a part of its body that can't be written.")
+
+
+def _is_part(part: Any) -> bool:
+    if not isinstance(part, Mapping) or set(part) - _PART_KEYS or ("file" in part) == ("value" in part):
+        return False
+    texts = [part.get("name"), *(part[key] for key in ("file",) if key in part)]
+    if not all(isinstance(one, str) and PART_TEXT.fullmatch(one) for one in texts):
+        return False
+    return "file" not in part or bool(MEDIA.fullmatch(str(part.get("type"))))
 
 
 def _check_rule(rule: MethodRule, held: Mapping[AccountKey, Lease]) -> None:
