@@ -74,6 +74,10 @@ attacks: services ## Run every attack, also against runsc and an engine that map
 bench: services ## Measure, print a table, write bench.json
 	@$(BIN)/python -m tools.bench.run $(ARGS)
 
+.PHONY: acceptance
+acceptance: services ## Measure what it accepts of other people's material; writes acceptance.json (ARGS="sql" for one part)
+	@$(BIN)/python -m tools.acceptance $(ARGS)
+
 .PHONY: peers
 peers: setup ## Install what make bench measures the sandbox beside, each in an environment of its own
 	@for peer in epicbox swe-rex; do \
@@ -113,5 +117,5 @@ lock: ## Write the locks anew (ARGS=--upgrade for the newest versions)
 
 .PHONY: clean
 clean: ## Remove environments, caches and what was built (Docker keeps its images)
-	@rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist build bench.json
+	@rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist build bench.json acceptance.json
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

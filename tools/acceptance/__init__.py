@@ -1,0 +1,1 @@
+"""Measures what GoEx accepts of other people's material. Not shipped."""
