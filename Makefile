@@ -70,6 +70,10 @@ check-protos: setup ## See whether goex/rpc/ is what protos/ says
 attacks: services ## Run every attack, also against runsc and an engine that maps users (minutes)
 	@$(BIN)/pytest -m "thorough or not thorough" tests/adversarial tests/runtimes/code/test_runsc.py $(ARGS)
 
+.PHONY: conformance
+conformance: setup ## Run the conformance suite of MCP against goex mcp (needs Node)
+	@$(BIN)/python -m tests.conformance.run $(ARGS)
+
 .PHONY: bench
 bench: services ## Measure, print a table, write bench.json
 	@$(BIN)/python -m tools.bench.run $(ARGS)

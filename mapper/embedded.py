@@ -24,9 +24,9 @@ from mapper.ambiguity import Rival, doubts
 from mapper.argument_filler import Filler, kinds
 from mapper.broad_methods import narrowed
 from mapper.catalog import Catalog
-from mapper.named_services import Named, ServiceNames
+from mapper.named_services import Named, ServiceNames, named_first
 from mapper.ranking.features import TRAITS
-from mapper.ranking.index import Found, Hit, Index
+from mapper.ranking.index import Found, Hit, Index, interleaved
 from mapper.slots import Slots, extract
 from mapper.store.database import ServiceUnreadable
 from policies.actions import Call
@@ -34,6 +34,7 @@ from policies.services import Method, Risk
 
 NAME = "embedded"
 
+_ADDRESSED = re.compile(r"\s*([^:\n]{1,40}):\s+(\S.*)", re.DOTALL)
 _CANDIDATES = 8
 _GAP = 6.0  # in log odds, behind the first: what lies further back no argument brings to the front
 _OFFERED = 3
@@ -131,7 +132,7 @@ class EmbeddedProposer:
         `explain` says of each reading which words spoke for it; `now`, with its time zone, is what "tomorrow" counts
         from (the machine's clock and zone)."""
         readings, signs = self.readings(text, connected=connected, explain=explain, now=now)
-        if not signs and (absent := self.named(self._extracted(text).wish).absent):
+        if not signs and (absent := self._meant(text)[1].absent):
             return Proposed((), False, (_not_here(absent),), 1.0, declined=True)
         nothing = _weighed("nothing", signs) if signs else 1.0
         if nothing >= _GIVES_UP:
@@ -174,11 +175,10 @@ class EmbeddedProposer:
         now: datetime | None = None,
     ) -> tuple[tuple[Reading, ...], dict[str, float]]:
         """The readings before anything is decided, likeliest first, and the `SIGNS` of the first; see `propose`."""
-        found = self._extracted(text)
-        named = self.named(found.wish)
+        found, named = self._meant(text)
         if named.absent:
             return (), {}
-        ranked = self._within(found.wish, named.here, connected, explain)
+        ranked = self._within(found.wish, named, connected, explain)
         readings, signs = self._read_all(ranked, found, now or datetime.now().astimezone())
         kept = narrowed(readings, found)
         return kept, signs if kept else {}
@@ -191,8 +191,24 @@ class EmbeddedProposer:
                 self._named = generation, ServiceNames(self._catalog)
             return self._named[1].of(wish)
 
-    def _within(self, wish: str, here: frozenset[str], connected: frozenset[str], explain: bool) -> Found:
+    def _meant(self, text: str) -> tuple[Slots, Named]:
+        """What a request says and which services it names. "stripe: make a coupon" is addressed to the one before the
+        colon; what stands behind another colon is content."""
+        addressed = _ADDRESSED.match(text)
+        if addressed and (named := self.named(f"{addressed[1]}:")).here:
+            return self._extracted(addressed[2]), named
+        found = self._extracted(text)
+        return found, self.named(found.wish)
+
+    def _within(self, wish: str, named: Named, connected: frozenset[str], explain: bool) -> Found:
         """The ranking of a request; of the services alone that it names, where it names some."""
+        here, names = named.here, named.stems
+        untold = self.index.untold(here)
+        if untold:
+            return self.index.find(
+                wish, connected=connected, limit=_CANDIDATES, explain=explain, chooser=lambda *_: tuple(here),
+                names=names,
+            )  # fmt: skip
         ranked = self.index.find(wish, connected=connected, limit=_CANDIDATES, explain=explain)
         if not here:
             return ranked
@@ -220,12 +236,16 @@ class EmbeddedProposer:
 
     def candidates(self, text: str, *, connected: frozenset[str] = frozenset(), limit: int = 16) -> list[Method]:
         """The methods that `text` may mean: what a model chooses among."""
-        hits = self.index.candidates(text, connected=connected, limit=limit)
+        hits = interleaved(self.ranked(text, connected=connected, limit=limit * 4), limit)
         found = []
         for hit in hits:
             with suppress(ServiceUnreadable):
                 found.append(self._catalog.method(hit.method_id))
         return found
+
+    def ranked(self, text: str, *, connected: frozenset[str] = frozenset(), limit: int = 20) -> list[Hit]:
+        """The methods that fit best; those of a named service that only its documents speak of come first."""
+        return named_first(self.index, self.named(text), text, connected=connected, limit=limit)
 
     def explain(self, text: str, *, connected: frozenset[str] = frozenset()) -> tuple[str, ...]:
         """Lines that say which services and methods the request's words point to, likeliest first, and why."""
@@ -309,7 +329,7 @@ class EmbeddedProposer:
             "unused": float(bool(best.unused)),
             # What was named may say which service is meant, never what is to be done, let alone a riskier thing.
             "overruled": float(best.method.id != worded.id and (best.method.service == worded.service or riskier)),
-            **ranked.traits,
+            **(ranked.traits or {"documents": 1.0}),
         }
         right = _weighed("right", signs)
         return (
@@ -349,8 +369,9 @@ def _weights() -> dict[str, dict[str, float]]:
 
 def _weighed(what: str, signs: dict[str, float]) -> float:
     """The probability of `what` ("right" or "nothing") by the fitted weights."""
-    weights = _weights()[what]
-    return 1 / (1 + math.exp(-max(min(sum(weights[name] * value for name, value in signs.items()), 30.0), -30.0)))
+    weights = _weights()[f"documents_{what}" if signs.get("documents") else what]
+    total = sum(weights.get(name, 0.0) * value for name, value in signs.items())
+    return 1 / (1 + math.exp(-max(min(total, 30.0), -30.0)))
 
 
 def _log_odds(probability: float) -> float:

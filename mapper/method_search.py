@@ -12,11 +12,16 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import TYPE_CHECKING
 
 from mapper.catalog import Catalog
+from mapper.named_services import ServiceNames, named_first
 from mapper.store.database import ServiceUnreadable
 from policies.errors import InvalidInput
 from policies.services import Method, Risk
+
+if TYPE_CHECKING:
+    from mapper.ranking.index import Index
 
 MAX_TEXT = 1000  # characters that are looked at
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*")
@@ -35,14 +40,15 @@ class Found:
     unsupported: str  # why it can't be called; "": it can
 
 
-def search(catalog: Catalog, text: str, *, limit: int = 20) -> tuple[Found, ...]:
-    """The methods that fit `text`, best first. Raises InvalidInput for no words, StoreUnreadable."""
+def search(catalog: Catalog, text: str, *, limit: int = 20, index: Index | None = None) -> tuple[Found, ...]:
+    """The methods that fit `text`, best first; `index` is the catalog's, if it is at hand. Raises InvalidInput for no
+    words, StoreUnreadable."""
     text = text[:MAX_TEXT].strip()
     if not re.search(r"\w", text):
         raise InvalidInput("There is no word to search for.", next_step="Search like: goex catalog search send mail")
     found = list(_named(catalog, text)[:limit])
     if len(found) < limit:
-        found += _behind_the_best(list(_ranked(catalog, text, limit)), _made_of(catalog, text))
+        found += _behind_the_best(list(_ranked(catalog, text, limit, index)), _made_of(catalog, text))
     found = list(dict.fromkeys(found))[:limit]
     methods = list(_readable(catalog, found))
     return tuple(Found(id=m.id, description=m.description, risk=m.risk, unsupported=m.unsupported) for m in methods)
@@ -101,11 +107,14 @@ def _behind_the_best(ranked: list[str], named: list[str]) -> list[str]:
     return [*ranked[:1], *both, *turns]
 
 
-def _ranked(catalog: Catalog, text: str, limit: int) -> Iterator[str]:
+def _ranked(catalog: Catalog, text: str, limit: int, index: Index | None) -> Iterator[str]:
     from mapper.ranking.index import Index  # numpy with it, which takes a moment
 
-    if catalog.store is not None and catalog.trouble is None:
+    if index is not None:
+        pass
+    elif catalog.store is not None and catalog.trouble is None:
         index = Index.open(catalog.store.path)
     else:
         index = Index.of(Catalog.bundled().services.values())
-    yield from (hit.method_id for hit in index.search(text, limit=limit))
+    named = ServiceNames(catalog).of(text)
+    yield from (hit.method_id for hit in named_first(index, named, text, limit=limit))

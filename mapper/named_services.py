@@ -12,10 +12,15 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
 from mapper.catalog import Catalog
 from mapper.ranking import lexicon
+from mapper.ranking.terms import STOP, split_name, stem
 from policies.services import Service
+
+if TYPE_CHECKING:  # numpy comes with it, which takes a moment
+    from mapper.ranking.index import Hit, Index
 
 _FILLER_WORDS = """
     api apis rest the openapi swagger http https web service services v1 v2 v3 public platform cloud and for of www app
@@ -32,16 +37,23 @@ _ANY_API = re.compile(
     r"([A-Za-z][A-Za-z0-9.-]{2,30}(?:\s[A-Z][A-Za-z0-9.-]{1,30})?)\s+(?:rest\s+)?api\b",
     re.IGNORECASE,
 )
+_ASKED = frozenset(("search", "browse", "query", "ask", "check"))  # whom one does this to is named
 _NO_NAME = frozenset(("same", "new", "old", "right", "other", "public", "private", "following", "rest", "http", "web"))
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
     """`here`: the catalog's services that are named, and those that its words may be about besides where some are;
-    `absent`: names of what isn't here, where nothing that is here is meant."""
+    `absent`: names of what isn't here, where nothing that is here is meant; `words`: those of the names of `here`."""
 
     here: frozenset[str] = frozenset()
     absent: tuple[str, ...] = ()
+    words: frozenset[str] = frozenset()
+
+    @property
+    def stems(self) -> frozenset[str]:
+        """The stems of `words`, as `Index.find` takes them."""
+        return frozenset(stem(word) for word in self.words)
 
 
 class ServiceNames:
@@ -69,20 +81,25 @@ class ServiceNames:
                 if text in products.words:
                     self._context.add(phrase)
         self._longest = max(map(len, self._phrases), default=1)
+        self._catalog = catalog
+        self._things: dict[str, frozenset[str]] = {}
 
     def of(self, text: str) -> Named:
         """What `text` names."""
         words = [(each[0].removesuffix("'s"), each.start()) for each in _WORD.finditer(text.lower())]
         words = [each for each in words if "@" not in text[max(each[1] - 1, 0) : each[1] + len(each[0]) + 1]]
         here: set[str] = set()
+        said: set[str] = set()
         absent: dict[str, None] = {}
         at = 0
         while at < len(words):
-            size = next((n for n in range(self._longest, 0, -1) if self._stands(words[at : at + n], words, at)), 0)
+            size = next((n for n in range(self._longest, 0, -1) if self._stands(words, at, n, text)), 0)
             if size:
                 found = self._phrases[tuple(word for word, _ in words[at : at + size])]
                 here |= found
-                if not found:
+                if found:
+                    said.update(word for word, _ in words[at : at + size])
+                else:
                     absent[" ".join(word for word, _ in words[at : at + size])] = None
             at += size or 1
         for match in _ANY_API.finditer(text):
@@ -91,21 +108,46 @@ class ServiceNames:
                 absent[" ".join(phrase)] = None
         about = {service for word, _ in words for service in self._about.get(word, ())}
         if here:
-            return Named(frozenset(here | about))
+            return Named(frozenset(here | about), words=frozenset(said))
         return Named(absent=() if about else tuple(absent))
 
     def _knows(self, word: str) -> bool:
         return any(word in phrase for phrase, services in self._phrases.items() if services)
 
-    def _stands(self, found: list[tuple[str, int]], words: list[tuple[str, int]], at: int) -> bool:
-        phrase = tuple(word for word, _ in found)
-        if phrase not in self._phrases:
+    def _stands(self, words: list[tuple[str, int]], at: int, size: int, text: str) -> bool:
+        phrase = tuple(word for word, _ in words[at : at + size])
+        if at + size > len(words) or phrase not in self._phrases:
             return False
         if phrase not in self._context:
             return True
+        last, place = words[at + size - 1]
+        if at == 0 and text[place + len(last) :].lstrip().startswith(":"):
+            return True  # "box: make a folder"
         before = words[at - 1][0] if at else ""
-        after = words[at + len(phrase)][0] if at + len(phrase) < len(words) else ""
+        after = words[at + size][0] if at + size < len(words) else ""
+        if any(stem(after) in self._things_of(service) for service in self._phrases[phrase]):
+            return True  # "a zoom meeting": what it has
+        if before in _ASKED and (after in _BEFORE or after == "for"):
+            return True  # "search notion for notes"
         return after in _AFTER or (before in _BEFORE and (not after or after in _BEFORE or after in ("and", "then")))
+
+    def _things_of(self, service: str) -> frozenset[str]:
+        """The words that an imported service's methods are named of; none of one that comes with GoEx."""
+        if service not in self._things:
+            known = self._catalog.services.get(service)
+            names = self._catalog.outlines(service) if known is not None and known.source == "imported" else ()
+            found = {stem(word.lower()) for name, _, _ in names for word in split_name(name).split()}
+            self._things[service] = frozenset(found - STOP)
+        return self._things[service]
+
+
+def named_first(
+    index: Index, named: Named, text: str, *, connected: Collection[str] = frozenset(), limit: int = 20
+) -> list[Hit]:
+    """The ranking of a request that names services: where only its documents speak of one of these, of them alone."""
+    if not index.untold(named.here):
+        return index.search(text, connected=connected, limit=limit)
+    return index.search(text, connected=connected, limit=limit, chooser=lambda *_: tuple(named.here), names=named.stems)
 
 
 def _bundled(catalog: Catalog) -> list[Service]:
@@ -172,4 +214,4 @@ def vocabulary() -> Collection[str]:
     )
 
 
-__all__ = ("Named", "ServiceNames")
+__all__ = ("Named", "ServiceNames", "named_first")

@@ -6,17 +6,17 @@ account names the origin with `private`; plain `http` is possible only for such 
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
+from policies.databases import SERVICE, Address
 from policies.errors import InvalidInput
+from policies.host_names import normal_host
 
 Format = Literal["string", "file", "basic", "oauth", "database"]
 
 _DEFAULT_PORTS = {"https": 443, "http": 80}
-_HOSTS = "Write it like chat.example.org."
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -51,26 +51,6 @@ class Origin:
         host = f"[{self.host}]" if ":" in self.host else self.host
         port = "" if self.port == _DEFAULT_PORTS[self.scheme] else f":{self.port}"
         return f"{self.scheme}://{host}{port}"
-
-
-def normal_host(host: str) -> str:
-    """The one spelling of a host name or address. Raises InvalidInput when it is neither."""
-    host = host.rstrip(".").lower()
-    try:
-        return str(ipaddress.ip_address(host.strip("[]")))
-    except ValueError:
-        pass
-    try:
-        spelled = host.encode("idna").decode("ascii").lower()
-    except UnicodeError as error:
-        raise InvalidInput(f"{host[:100]!r} isn't a host name.", next_step=_HOSTS) from error
-    labels = spelled.split(".")
-    # "0x7f.1" and "2130706433" are addresses to a resolver though not to us: a name must not end in a number.
-    if not all(labels) or labels[-1].isdigit() or labels[-1].startswith("0x") or len(spelled) > 253:
-        raise InvalidInput(f"{host[:100]!r} isn't a host name.", next_step=_HOSTS)
-    if not all(char.isalnum() or char in "-_" for label in labels for char in label):
-        raise InvalidInput(f"{host[:100]!r} isn't a host name.", next_step=_HOSTS)
-    return spelled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,8 +89,6 @@ class Account:
             )
 
     def _check_database(self) -> None:
-        from policies.databases import SERVICE, Address  # which stands on this module
-
         if self.service != SERVICE or self.origins or Address.parse(self.base_url)[0].url != self.base_url:
             raise InvalidInput("This isn't the entry of a database.", next_step="Add one with: goex db add NAME URL")
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Literal, cast, get_args
 from urllib.parse import quote, unquote
 
-from policies.accounts import normal_host
 from policies.errors import InvalidInput, Unsupported
+from policies.host_names import normal_host
 from policies.services import Risk
 
 Engine = Literal["postgresql", "mariadb", "sqlite", "mongodb"]

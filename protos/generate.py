@@ -1,4 +1,4 @@
-"""Generate goex/rpc/ from the protos, or with --check say whether it has drifted.
+"""Generate goex/rpc/, and the messages of clients/python, from the protos, or with --check say whether it has drifted.
 
 protoc writes `from goex.v1 import goex_pb2`, which would shadow our own package; the generated modules live in
 goex/rpc/ and import each other from there. A file of messages alone has no module for services.
@@ -16,6 +16,7 @@ from grpc_tools import protoc
 
 PROTOS = Path(__file__).resolve().parent
 TARGET = PROTOS.parent / "goex" / "rpc"
+CLIENT = PROTOS.parent / "clients" / "python" / "goex_client"  # of the agents' service alone
 SOURCES = tuple(sorted(path.relative_to(PROTOS).as_posix() for path in (PROTOS / "goex" / "v1").glob("*.proto")))
 
 
@@ -40,12 +41,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         generate(Path(scratch))
         made_now = {path.name: path.read_text() for path in (Path(scratch) / "goex" / "v1").iterdir()}
-        for name, text in sorted(made_now.items()):
+        targets = [(TARGET / name, text) for name, text in sorted(made_now.items())]
+        targets += [(CLIENT / name, made_now[name]) for name in ("goex_pb2.py", "goex_pb2.pyi")]
+        for target, text in targets:
             made = re.sub(r"^from goex\.v1 import (\w+_pb2)", r"from goex.rpc import \1", text, flags=re.MULTILINE)
-            target = TARGET / name
             if check:
                 if not target.exists() or target.read_text() != made:
-                    drifted.append(name)
+                    drifted.append(str(target.relative_to(PROTOS.parent)))
             else:
                 target.write_text(made)
         if check:

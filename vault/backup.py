@@ -32,7 +32,7 @@ from vault.aead import KEY_BYTES, Random, Unopened, bound_to_backup, bound_to_ma
 from vault.approval import Approval
 from vault.atomic_file import place
 from vault.errors import BackupBroken, BackupCut, BackupTooNew, VaultBroken, WrongPassphrase
-from vault.header import Header, Ledger, Restored
+from vault.header import Header, RecordIndex, Restored
 from vault.keys import SALT_BYTES, Cost, Protector, read_stretch_parameters, stretch, stretch_parameters
 from vault.record import SealedRecord, check_account, check_secret
 from vault.schema import VaultFile
@@ -249,7 +249,7 @@ def restore(
                 random=random,
             )
             rows[row.id], last_used[row.id] = row, each.last_used
-        ledger = Ledger(
+        ledger = RecordIndex(
             root=kept.root,
             payload=kept.payload,
             approval=kept.approval,

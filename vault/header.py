@@ -78,14 +78,14 @@ class Header:
         """The master key. Raises Unopened when `key` isn't the one that wrapped it."""
         return unseal(key, self.wrapped_master, bound_to_master(self.vault_id, self.keyed_by, self.parameters))
 
-    def open_ledger(self, master: Secret) -> Ledger:
+    def open_ledger(self, master: Secret) -> RecordIndex:
         """Raises VaultBroken: with the right master key only an altered ledger stays closed."""
         try:
-            return Ledger.from_secret(unseal(master, self.ledger, bound_to_ledger(self.vault_id, self.generation)))
+            return RecordIndex.from_secret(unseal(master, self.ledger, bound_to_ledger(self.vault_id, self.generation)))
         except (Unopened, InvalidInput, KeyError, TypeError, ValueError):
             raise broken("The vault's ledger was altered.") from None
 
-    def next(self, master: Secret, ledger: Ledger, random: Random) -> Header:
+    def next(self, master: Secret, ledger: RecordIndex, random: Random) -> Header:
         """The header of the next generation, with `ledger` in it."""
         number = self.generation + 1
         sealed = seal(master, ledger.to_secret(), bound_to_ledger(self.vault_id, number), random)
@@ -138,7 +138,7 @@ class Reached:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ledger:
+class RecordIndex:
     """The sealed state of a vault: the root secret, the approval passphrase's verifier, and every record's entry.
 
     `payload` are the keys of payloads, newest first; while there is none, it is the root secret's work. `reached` is
@@ -164,7 +164,7 @@ class Ledger:
                 return record_id, entry
         return None
 
-    def used(self, uses: Mapping[str, datetime]) -> Ledger:
+    def used(self, uses: Mapping[str, datetime]) -> RecordIndex:
         """The ledger with last uses noted."""
         if not uses:
             return self
@@ -198,7 +198,7 @@ class Ledger:
         )
 
     @classmethod
-    def from_secret(cls, secret: Secret) -> Ledger:
+    def from_secret(cls, secret: Secret) -> RecordIndex:
         read = parse(secret.reveal(), limit=_LEDGER_LIMIT, what="The ledger")
         root = Secret(bytes.fromhex(read["root"]))
         payload = tuple(Secret(bytes.fromhex(key)) for key in read.get("payload", ()))

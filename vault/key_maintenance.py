@@ -19,7 +19,7 @@ from vault.aead import Random, Unopened, derive, open_payload, seal_payload
 from vault.approval import Approval
 from vault.backup import Kept, keep, seal_backup
 from vault.errors import ApprovalBackoff, PayloadAltered, VaultSealed, WrongPassphrase
-from vault.header import Header, Ledger, Reached, Restored
+from vault.header import Header, Reached, RecordIndex, Restored
 from vault.keys import Cost, Protector, check_passphrase, same_passphrase
 from vault.secret import Secret
 from vault.unsealed import Progress, Unsealed, Work, discard, no_progress, nothing
@@ -197,6 +197,6 @@ class Keeping:
             raise VaultSealed("The vault is sealed.", next_step="Run: goex vault unlock.")
         return self._unsealed
 
-    def _write(self, now: Unsealed, ledger: Ledger, work: Work = nothing) -> None:
+    def _write(self, now: Unsealed, ledger: RecordIndex, work: Work = nothing) -> None:
         now.write(ledger, work)
         self._header = now.header

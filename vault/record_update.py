@@ -1,7 +1,7 @@
-"""A record whose secret changes by itself: opened for its keeper, and replaced only where nobody else has since.
+"""A record whose secret changes by itself: opened for its broker, and replaced only where nobody else has since.
 
 Rules: a renewal is compare-and-set on the record that it was made from. When the person has logged in anew, or removed
-the account, meanwhile, nothing is written and the renewed secret is nobody's. What the keeper wants to remember only
+the account, meanwhile, nothing is written and the renewed secret is nobody's. What the broker wants to remember only
 while the vault is unsealed is held beside the keys, and goes with them.
 """
 
@@ -35,7 +35,7 @@ class Opened:
 
 
 class Renewing(Keeping):
-    """The part of a vault that a keeper of logins needs."""
+    """The part of a vault that a broker of logins needs."""
 
     @property
     def path(self) -> Path:

@@ -241,7 +241,7 @@ class Vault(Renewing):
         the next write, by `flush_uses`, or when the vault is sealed.
 
         Raises VaultSealed, NoAccount, RecordAltered, VaultChanged; InvalidInput for an end that has passed, and for an
-        account whose secret isn't itself the credential: those are leased by their keeper (vault.oauth.broker).
+        account whose secret isn't itself the credential: those are leased by their broker (vault.oauth.broker).
         """
         with self._lock:
             now = self._need()

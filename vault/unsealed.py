@@ -23,7 +23,7 @@ from vault.aead import Random, Unopened, bound_to_master, new_key, seal
 from vault.approval import Approval
 from vault.atomic_file import place
 from vault.errors import RecordAltered, VaultChanged
-from vault.header import Entry, Header, Ledger, row_digest
+from vault.header import Entry, Header, RecordIndex, row_digest
 from vault.keys import Cost, Protector, Wrapping, normal_passphrase
 from vault.record import Damage, SealedRecord, altered
 from vault.schema import VaultFile, broken
@@ -63,7 +63,7 @@ class Unsealed:
     header: Header
     master: Secret
     wrapping: Wrapping
-    ledger: Ledger
+    ledger: RecordIndex
     random: Random
     leases: list[LiveLease] = field(default_factory=list)
     uses: dict[str, datetime] = field(default_factory=dict)  # by record id; not yet on disk
@@ -98,7 +98,7 @@ class Unsealed:
         return SealedRecord.from_row(tuple(row))
 
     def write(
-        self, ledger: Ledger, work: Work = nothing, *, header: Header | None = None, master: Secret | None = None
+        self, ledger: RecordIndex, work: Work = nothing, *, header: Header | None = None, master: Secret | None = None
     ) -> None:
         """One transaction: `work`, and a header of the next generation with `ledger` and the noted uses in it."""
         ledger = ledger.used(self.uses)
@@ -238,7 +238,7 @@ def make(path: Path, protector: Protector, approval_passphrase: Secret, *, cost:
         vault_id = random(16).hex()
         master = new_key(random)
         bound = bound_to_master(vault_id, wrapping.keyed_by, dict(wrapping.parameters))
-        ledger = Ledger(root=new_key(random), approval=approval)
+        ledger = RecordIndex(root=new_key(random), approval=approval)
         header = Header(
             vault_id=vault_id,
             generation=0,

@@ -71,7 +71,7 @@ def login(
     """
     out = Output(as_json)
     from goex.cli.connect import connect
-    from goex.cli.exec import read_text
+    from goex.cli.input_text import read_text
 
     kinds = {"api-key": api_key, "bearer": bearer, "basic": basic}
     kind = next((name for name, chosen in kinds.items() if chosen), "")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from goex.cli.input_text import read_text
 from policies.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -50,7 +51,6 @@ class Program:
 
     def request(self) -> pb.ExecuteRequest:
         """Raises InvalidInput for a file that can't be read."""
-        from goex.cli.exec import read_text
         from goex.rpc import goex_pb2 as pb
 
         code = pb.CodeProgram(services=self.services, methods=self.methods, profile=self.profile, again=self.again)

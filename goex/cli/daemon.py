@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -23,9 +25,8 @@ STOP_SECONDS = 60.0
 @app.command("run")
 def run() -> None:
     """Run the daemon in the foreground, until SIGTERM or Ctrl-C."""
-    from goex.daemon.main import main
-
-    main()
+    # The daemon would carry the command line's modules for as long as it runs.
+    os.execv(sys.executable, [sys.executable, "-P", "-c", "from goex.daemon.main import main; main()"])  # noqa: S606
 
 
 @app.command("start")

@@ -64,7 +64,7 @@ def add(
     """Connect to a database, and seal how it is reached in the vault."""
     out = Output(as_json)
     from goex.cli.connect import connect
-    from goex.cli.exec import read_text
+    from goex.cli.input_text import read_text
     from goex.cli.prompt import with_presence
     from goex.cli.vault_state import require_open
     from goex.rpc import databases_pb2 as db

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +12,7 @@ import typer.core
 
 from goex.cli import call_syntax as calls_
 from goex.cli.code import Program
+from goex.cli.input_text import MAX_TEXT, input_text, read_text
 from goex.cli.output import Json, Output
 from policies.errors import ExitStatus, InvalidInput
 from policies.jsonvalue import parse
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from goex.client import Client
     from goex.rpc import goex_pb2 as pb
 
-MAX_TEXT = 1_000_000
 NO_PROGRAM = Program()
 
 
@@ -118,13 +117,16 @@ def run(
     if len(folders) > 1 and not request.HasField("files"):
         raise InvalidInput("Several folders are for --shell and --python alone.", next_step="Name one --folder.")
     for each in folders[1:]:
-        request.files.more.append(_text(_absolute(each), "The folder"))
+        request.files.more.append(input_text(_absolute(each), "The folder"))
     if (undo or preview) and not request.HasField("files"):
         raise InvalidInput("--undo and --apply belong to a program on --folder.", next_step="Leave them out.")
     if keep and not dry_run:
         raise InvalidInput("--keep keeps what --dry-run finds.", next_step="Add --dry-run, or leave it out.")
     if undo or preview:
-        request.files.undo, request.files.preview = _text(undo, "The undo"), _text(preview, "The dry run's name")
+        request.files.undo, request.files.preview = (
+            input_text(undo, "The undo"),
+            input_text(preview, "The dry run's name"),
+        )
     request.detach, request.ask_seconds = detach, ask
     if dry_run and (detach or ask):
         raise InvalidInput(
@@ -222,9 +224,9 @@ def build(
         return program.request()
     if words:
         return pb.ExecuteRequest(
-            intent=_text(" ".join(words), "The request"),
+            intent=input_text(" ".join(words), "The request"),
             database=statements.database,
-            folder=_text(_absolute(folder), "The folder") if folder else "",
+            folder=input_text(_absolute(folder), "The folder") if folder else "",
             code_services=program.services,
         )
     if statements.sql or statements.mongo:
@@ -234,7 +236,7 @@ def build(
             pb.Call(
                 service=one["service"],
                 method=one["method"],
-                arguments_json=_text(json.dumps(one["arguments"], ensure_ascii=False), "The arguments"),
+                arguments_json=input_text(json.dumps(one["arguments"], ensure_ascii=False), "The arguments"),
                 account=one["account"],
             )
             for one in calls_.parse(call, account)
@@ -242,11 +244,11 @@ def build(
         return pb.ExecuteRequest(calls=pb.Calls(calls=made))
     if proposal is not None:
         return pb.ExecuteRequest(proposal=read_text(proposal, "The proposal"))
-    text = read_text(python, "The program") if python is not None else _text(shell, "The command")
+    text = read_text(python, "The program") if python is not None else input_text(shell, "The command")
     return pb.ExecuteRequest(
         files=pb.FilesProgram(
             # Not resolved: whether a symlink is meant is for the daemon to judge, and for the person to see.
-            folder=_text(_absolute(folder) if folder else "", "The folder"),
+            folder=input_text(_absolute(folder) if folder else "", "The folder"),
             language="python" if python is not None else "shell",
             program=text,
         )
@@ -283,14 +285,14 @@ class Statements:
         from goex.rpc import goex_pb2 as pb
 
         if self.mongo:
-            operations = [_text(text, "The operation") for text in _operations(self.mongo)]
+            operations = [input_text(text, "The operation") for text in _operations(self.mongo)]
             return pb.ExecuteRequest(mongo=pb.MongoProgram(database=self.database, operations_json=operations))
         return pb.ExecuteRequest(
             sql=pb.SqlProgram(
                 database=self.database,
-                statements=_text(self.sql, "The statements"),
+                statements=input_text(self.sql, "The statements"),
                 policy=self.policy,
-                undo=_text(self.undo, "The statements that take it back"),
+                undo=input_text(self.undo, "The statements that take it back"),
             )
         )
 
@@ -311,30 +313,3 @@ def _absolute(folder: Path) -> str:
         return str(expanded if expanded.is_absolute() else Path.cwd() / expanded)
     except (RuntimeError, OSError) as error:
         raise InvalidInput(f"{folder} can't be found: {error}.", next_step="Write the whole path.") from error
-
-
-def read_text(path: Path, what: str) -> str:
-    """UTF-8 text from a file, or from stdin for "-". Raises InvalidInput."""
-    try:
-        if str(path) == "-":
-            data = sys.stdin.buffer.read(MAX_TEXT + 1)
-        else:
-            with path.open("rb") as file:
-                data = file.read(MAX_TEXT + 1)
-        return _text(data.decode("utf-8"), what)
-    except OSError as error:
-        raise InvalidInput(f"{path} can't be read: {error.strerror}.", next_step="Name another file.") from error
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{what} isn't UTF-8 text.", next_step="Save it as UTF-8.") from error
-
-
-def _text(text: str, what: str) -> str:
-    if len(text.encode("utf-8", "surrogateescape")) > MAX_TEXT:
-        raise InvalidInput(f"{what} is longer than {MAX_TEXT} bytes.", next_step="Make it shorter.")
-    if "\0" in text:
-        raise InvalidInput(f"{what} holds a NUL byte.", next_step="Remove it.")
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        raise InvalidInput(f"{what} isn't UTF-8 text.", next_step="Write it in UTF-8.") from None
-    return text

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from goex.cli.action_ids import LAST, ActionArgument, resolve
 from goex.cli.output import Json, Output, shown
 from policies.errors import Denied, InvalidInput, Unsupported
 
@@ -39,16 +40,10 @@ class Point:
             )
 
 
-LAST = "last"
-_LEAST_ID = 4  # characters of an id that may stand for the whole
-_KINDS = {"q-": "request for approval", "g-": "grant"}  # whose ids begin so
 _NAMED = 5  # actions that were passed over
 _UNDER_WAY = {"asking": "it waits for your decision", "allowed": "it is running", "prepared": "it is running"}
 _UNDER_WAY["running"] = "it is running"
 
-ActionArgument = Annotated[
-    str, typer.Argument(metavar="[ID]", help="An action; left out, the last one that it fits.", show_default=False)
-]
 Detach = Annotated[bool, typer.Option("--detach", help="Leave it running and print its id.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what it would do; nothing is asked or done.")]
 
@@ -113,24 +108,6 @@ def commit(
 ) -> None:
     """Keep an action for good, or with --to all up to a point: what undo would need is dropped."""
     _revert("commit", action_id, Point(to, everyone, agent), False, detach, dry_run, as_json)
-
-
-def resolve(client: Client, wanted: str) -> str:
-    """The id that `wanted` stands for: itself, the one action whose id begins so, or for `last` the newest. Raises
-    InvalidInput.
-    """
-    kind = _KINDS.get(wanted[:2])
-    if kind is not None:
-        raise InvalidInput(f"{wanted[:60]!r} is the id of a {kind}, not of an action.", next_step="See: goex log")
-    recent = client.actions(limit=200)
-    if wanted == LAST:
-        if not recent:
-            raise InvalidInput("There is no action yet.", next_step='Ask for one: goex exec "…"')
-        return recent[0].id
-    close = {action.id for action in recent if action.id.startswith(wanted)} if len(wanted) >= _LEAST_ID else set()
-    if len(close) > 1 and wanted not in close:
-        raise InvalidInput(f"{wanted!r} fits {len(close)} actions.", next_step="Write more of the id.")
-    return next(iter(close)) if len(close) == 1 else wanted
 
 
 def last(client: Client, verb: str, out: Output, *, ask: bool) -> str:

@@ -83,7 +83,7 @@ def log(
             _scopes(client, agent, out)
             return
         if action:
-            from goex.cli.history import resolve
+            from goex.cli.action_ids import resolve
 
             wanted.action_id = resolve(client, action)
         if export:

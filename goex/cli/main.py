@@ -29,6 +29,7 @@ from goex.cli import (
     images,
     log,
     map,
+    mcp,
     pairs,
     rules,
     show,
@@ -153,6 +154,7 @@ app.add_typer(vault.app, name="vault")
 app.add_typer(db.app, name="db")
 app.add_typer(daemon.app, name="daemon")
 app.add_typer(catalog.app, name="catalog")
+app.add_typer(mcp.app, name="mcp")
 app.add_typer(images.app, name="images")
 app.add_typer(eval.app, name="eval")
 app.command("notify", short_help="Ask on your desktop.")(notifier.run)

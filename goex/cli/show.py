@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from goex.cli import action_text
-from goex.cli.history import LAST, ActionArgument, resolve
+from goex.cli.action_ids import LAST, ActionArgument, resolve
 from goex.cli.output import Json, Output, local, shown, to_json
 
 if TYPE_CHECKING:

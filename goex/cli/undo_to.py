@@ -10,6 +10,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from goex.cli.action_ids import resolve
 from goex.cli.output import Output, counted, local, shown, to_json
 from policies.errors import ExitStatus, InvalidInput
 
@@ -43,7 +44,6 @@ def go(client: Client, verb: str, to: str, everyone: bool, agent: str, dry_run: 
 
 def _request(client: Client, verb: str, to: str, everyone: bool, agent: str) -> pb.WayBackRequest:
     """The point: an action, or a moment as a person writes it. Raises InvalidInput."""
-    from goex.cli.history import resolve
     from goex.cli.times import moment
     from goex.rpc import goex_pb2 as pb
 

@@ -6,26 +6,22 @@ Adding, replacing and removing a credential ask for the approval passphrase, at 
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goex.cli.output import Json, Output, counted, local, shown
+from goex.cli.output import Json, Output, local, shown
+from goex.cli.vault_app import PassphraseFd, app, keyring_works, say_status
 from policies.errors import InvalidInput
 
 if TYPE_CHECKING:
     from goex.rpc import goex_pb2 as pb
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Credentials, sealed.")
-
 Service = Annotated[str, typer.Argument(metavar="SERVICE", help="A service of the catalog, or: model.")]
 AccountName = Annotated[str, typer.Option("--account", metavar="NAME", help="Which account of the service.")]
-PassphraseFd = Annotated[
-    int, typer.Option("--passphrase-fd", metavar="N", help="Read passphrases from descriptor N, a line each.")
-]
 DEFAULT_ACCOUNT = "default"
+__all__ = ["app"]  # with the commands of this module and of vault_keys
 
 
 @app.command("init")
@@ -147,7 +143,7 @@ def put(
     """
     out = Output(as_json)
     from goex.cli.connect import connect
-    from goex.cli.exec import read_text
+    from goex.cli.input_text import read_text
     from goex.cli.prompt import with_presence
     from goex.cli.secretinput import read_secret
     from goex.cli.vault_state import check_first, require_open, say_where
@@ -243,16 +239,6 @@ def remove(service: Service, account: AccountName = DEFAULT_ACCOUNT, as_json: Js
         out.say(shown(f"Removed {service}/{account}."))
 
 
-def say_status(out: Output, reply: pb.VaultStatus) -> None:
-    out.message(reply)
-    if not out.as_json:
-        out.say(
-            shown(f"The vault is {reply.state}, keyed by {reply.keyed_by}, with {counted(reply.records, 'record')}.")
-        )
-        for damage in reply.damage:
-            out.say(shown(f"Altered outside of GoEx, and unusable until it is put again or removed: {damage}"))
-
-
 def imported_base(out: Output, service: str) -> str:
     """The place of an imported service: it was its document that said so, not GoEx. What is said is what is sent along,
     so that nothing that changes meanwhile leads elsewhere. "" for a service of GoEx's own."""
@@ -285,15 +271,6 @@ def _file(path: Path) -> bytes:
     if not data or len(data) > MAX_SECRET:
         raise InvalidInput(f"{path} is empty, or longer than {MAX_SECRET} bytes.", next_step="Name the right file.")
     return data
-
-
-def keyring_works(out: Output) -> bool:
-    from goex.cli.doctor import keyring
-
-    found = keyring(os.environ)
-    if not found.ok:
-        out.progress(f"No keyring that can be used, so a passphrase keys the vault. {found.says}")
-    return found.ok
 
 
 from goex.cli import vault_keys  # noqa: E402, F401  adds its commands to `app`

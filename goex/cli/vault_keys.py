@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from goex.cli.output import Json, Output, counted, local, shown
-from goex.cli.vault import PassphraseFd, app, say_status
+from goex.cli.vault_app import PassphraseFd, app, keyring_works, say_status
 from policies.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -223,7 +223,6 @@ def restore(
     from goex.cli.connect import connect
     from goex.cli.prompt import with_presence
     from goex.cli.secretinput import new_passphrase, read_passphrase
-    from goex.cli.vault import keyring_works
     from goex.rpc import vault_pb2 as vpb
     from vault.errors import VaultExists
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from goex.daemon.credential_broker import Lending
+from goex.daemon.credential_broker import CredentialBroker
 from goex.daemon.login_options import Found, client_of, server_view, wanted
 from goex.engine.consent import login_facts, own_scopes
 from goex.engine.core import Core
@@ -55,7 +55,7 @@ def offer_view(core: Core, service: Service, account: Account, earlier: TokenSet
     )
 
 
-def connected_account(record: Record, service: Service | None, lending: Lending) -> ab.ConnectedAccount:
+def connected_account(record: Record, service: Service | None, broker: CredentialBroker) -> ab.ConnectedAccount:
     """One account, as far as it can be looked at now."""
     account = record.account
     made = ab.ConnectedAccount(
@@ -71,7 +71,7 @@ def connected_account(record: Record, service: Service | None, lending: Lending)
     if account.format != "oauth":
         return made
     try:
-        tokens = lending.tokens(account.service, account.name)
+        tokens = broker.tokens(account.service, account.name)
     except GoexError as error:
         made.narrowed, made.trouble = "", str(error)
         return made

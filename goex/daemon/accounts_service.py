@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from goex.daemon.account_views import connected_account, offer_view
-from goex.daemon.credential_broker import Lending
+from goex.daemon.credential_broker import CredentialBroker
 from goex.daemon.entries import DEFAULT, Place, end_grants, end_users, entry, known, record, records, refuse_database
 from goex.daemon.login_options import (
     Found,
@@ -28,7 +28,7 @@ from goex.daemon.login_options import (
     lost,
     scopes_for,
 )
-from goex.daemon.person_context import Desk, DeskCalls, SecretDue
+from goex.daemon.person_context import PersonCalls, PersonContext, SecretDue
 from goex.daemon.person_threads import in_thread
 from goex.daemon.rpc_context import streaming, unary
 from goex.engine.consent import login_facts
@@ -83,12 +83,12 @@ class _Terms:
         return self.earlier.subject if self.earlier is not None else ""
 
 
-class AccountsService(DeskCalls, rpc.AccountsServicer):
+class AccountsService(PersonCalls, rpc.AccountsServicer):
     """Everything about connecting accounts."""
 
-    def __init__(self, desk: Desk, lending: Lending) -> None:
-        super().__init__(desk)
-        self._lending = lending
+    def __init__(self, person: PersonContext, broker: CredentialBroker) -> None:
+        super().__init__(person)
+        self._broker = broker
         self._waiting: dict[str, CodeLogin] = {}
         # Logins wait for minutes: in threads of their own, so that they take none from the vault and the rest.
         self._threads = ThreadPoolExecutor(MOST_LOGINS, thread_name_prefix="goex-login")
@@ -99,19 +99,19 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
 
     @unary
     async def Offer(self, request: ab.OfferRequest, context: Any) -> ab.OfferReply:
-        self._desk.callers.peer(context)
+        self._person.callers.peer(context)
         service, name = self._named(request.service, request.account)
-        earlier = self._lending.tokens(service.name, name)
+        earlier = self._broker.tokens(service.name, name)
         where = request.place.base_url or service.base_url
         if earlier is None and where and not request.place.private and Origin.parse(where).scheme == "http":
             return ab.OfferReply(service=service.name, account=name, local=True, base_urls=[str(Origin.parse(where))])
         account = self._entry(service, name, request.place, earlier)
         found = await find_server(service, earlier, request.server, request.confirmed, http_for(account))
-        return offer_view(self._desk.engine.core, service, account, earlier, found)
+        return offer_view(self._person.engine.core, service, account, earlier, found)
 
     @streaming
     async def Login(self, request: ab.LoginRequest, context: Any) -> AsyncIterator[ab.LoginEvent]:
-        self._desk.callers.peer(context)
+        self._person.callers.peer(context)
         service, name = self._named(request.service, request.account)
         if request.flow not in ("", *_FLOWS) or len(request.scopes) > _MOST_SCOPES:
             raise InvalidInput("That isn't a way to log in.", next_step="It is code, device or client_credentials.")
@@ -124,7 +124,7 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
             if len(self._under_way) >= MOST_LOGINS:
                 raise Conflict(f"{MOST_LOGINS} logins are under way already.", next_step="Finish one, or end it.")
             terms = await self._terms(request, service, name)
-            peer = await self._desk.present(context, request.passphrase, "Connecting an account")
+            peer = await self._person.present(context, request.passphrase, "Connecting an account")
             self._note("login-begin", terms, peer)
             where = terms.provider.issuer or terms.provider.token_endpoint
             yield ab.LoginEvent(progress=f"Logging in at {where} as the client {terms.client.client_id}.")
@@ -138,7 +138,7 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
 
     @unary
     async def FinishLogin(self, request: ab.FinishLoginRequest, context: Any) -> ab.FinishLoginReply:
-        self._desk.callers.peer(context)
+        self._person.callers.peer(context)
         waiting = self._waiting.get(request.login_id)
         if waiting is None:
             raise InvalidInput("No login waits for that.", next_step="Begin one: goex auth login SERVICE")
@@ -147,8 +147,8 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
 
     @unary
     async def Consents(self, request: ab.ConsentsRequest, context: Any) -> ab.ConsentsReply:
-        self._desk.callers.peer(context)
-        core = self._desk.engine.core
+        self._person.callers.peer(context)
+        core = self._person.engine.core
         row = core.actions.get(request.action_id[:_LONGEST_NAME])
         lacking = core.lacking(row.the_plan()) if row.plan else ()
         return ab.ConsentsReply(
@@ -159,7 +159,7 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
 
     @unary
     async def PutCredential(self, request: ab.PutCredentialRequest, context: Any) -> ab.ConnectedAccount:
-        self._desk.custody.require_open()
+        self._person.vault_state.require_open()
         service, name = self._named(request.service, request.account)
         if request.kind not in _KINDS:
             raise InvalidInput("That isn't a kind of credential.", next_step="It is api-key, bearer or basic.")
@@ -168,13 +168,13 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
                 f"{service.name} takes its credential as {service.placement.header}, not as a bearer token.",
                 next_step="Use --api-key.",
             )
-        if self._lending.tokens(service.name, name) is not None:
+        if self._broker.tokens(service.name, name) is not None:
             raise AccountExists(
                 f"{service.name}/{name} is a login.", next_step=f"Take it back first: {_logout(service.name, name)}"
             )
         format: Literal["basic", "string"] = "basic" if request.kind == "basic" else "string"
         place = _place(request.place)
-        account = entry(self._desk, service.name, name, place, format, replace=request.replace)
+        account = entry(self._person, service.name, name, place, format, replace=request.replace)
         check_account(account)
         if request.kind == "basic":
             Basic(user=request.user, password=Secret(request.secret or b"-")).to_secret()
@@ -183,53 +183,53 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
         secret = Secret(request.secret)
         if request.kind == "basic":
             secret = Basic(user=request.user, password=secret).to_secret()
-        peer = await self._desk.present(context, request.passphrase, "Adding an account")
-        vault = self._desk.custody.vault
+        peer = await self._person.present(context, request.passphrase, "Adding an account")
+        vault = self._person.vault_state.vault
         await in_thread(vault.put, account, secret, replace=request.replace)
-        await end_users(self._desk, service.name, name, "its credential was replaced")
+        await end_users(self._person, service.name, name, "its credential was replaced")
         facts = {
-            **self._desk.custody.noted(),
+            **self._person.vault_state.noted(),
             "account": account.id,
             "kind": request.kind,
             "origins": [str(origin) for origin in account.origins],
             "private": account.private,
             "by": peer.describe(),
         }
-        self._desk.engine.core.journal.append("account-put", facts=facts)
+        self._person.engine.core.journal.append("account-put", facts=facts)
         return self._view(service.name, name)
 
     # ---- taking back, and looking
 
     @unary
     async def Logout(self, request: ab.LogoutRequest, context: Any) -> ab.LogoutReply:
-        custody = self._desk.custody
-        custody.require_open()
-        account = custody.resolve(request.service, request.account)
+        vault_state = self._person.vault_state
+        vault_state.require_open()
+        account = vault_state.resolve(request.service, request.account)
         refuse_database(account.service, account.name)
-        peer = await self._desk.present(context, request.passphrase, "Disconnecting an account")
+        peer = await self._person.present(context, request.passphrase, "Disconnecting an account")
         if (login := self._under_way.get((account.service, account.name))) is not None:
             login.cancel()  # taking back doesn't wait for whoever is still at the provider's page
         async with self._locks[account.service, account.name]:
-            tokens = self._lending.tokens(account.service, account.name)
+            tokens = self._broker.tokens(account.service, account.name)
             revoked = Revoked(
                 done=False,
                 why="A key isn't taken back by forgetting it: whoever else has it can still use it.",
                 next_step="Delete it at the provider.",
             )
             if tokens is not None:
-                revoked = await self._lending.take_back(account.service, account.name)
+                revoked = await self._broker.take_back(account.service, account.name)
             else:
-                await in_thread(custody.vault.remove, account.service, account.name)
-            end_grants(self._desk, account.service, account.name, peer.describe())
-            await end_users(self._desk, account.service, account.name, "its account was disconnected")
+                await in_thread(vault_state.vault.remove, account.service, account.name)
+            end_grants(self._person, account.service, account.name, peer.describe())
+            await end_users(self._person, account.service, account.name, "its account was disconnected")
             facts = {
                 "account": account.id,
                 "revoked": revoked.done,
                 "why": revoked.why,
                 "by": peer.describe(),
-                **custody.noted(),
+                **vault_state.noted(),
             }
-            self._desk.engine.core.journal.append("account-logout", facts=facts)
+            self._person.engine.core.journal.append("account-logout", facts=facts)
         why = revoked.why
         if why and tokens is not None:
             why = f"The login wasn't taken back at the provider: {why.rstrip('.')}."
@@ -243,10 +243,10 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
 
     @unary
     async def ListAccounts(self, request: ab.ListAccountsRequest, context: Any) -> ab.ListAccountsReply:
-        self._desk.callers.peer(context)
+        self._person.callers.peer(context)
         found = [
             one.account
-            for one in records(self._desk)
+            for one in records(self._person)
             if request.service in ("", one.account.service) and one.account.format != "database"
         ]
         return ab.ListAccountsReply(accounts=[self._view(account.service, account.name) for account in found])
@@ -255,7 +255,7 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
 
     async def _terms(self, request: ab.LoginRequest, service: Service, name: str) -> _Terms:
         """What a login would be. Raises before anybody is asked for anything."""
-        earlier = self._lending.tokens(service.name, name)
+        earlier = self._broker.tokens(service.name, name)
         account = self._entry(service, name, request.place, earlier)
         http = http_for(account)
         found: Found = await find_server(service, earlier, request.server, request.confirmed, http)
@@ -278,7 +278,7 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
                 next_step="Use --device, or --client-credentials for a login of the client itself; or say where it is.",
             )
         offline = found.provider.offline and flow != "client_credentials"
-        core = self._desk.engine.core
+        core = self._person.engine.core
         wishes, scopes = scopes_for(core, service, name, request.scopes, earlier, offline=offline)
         return _Terms(
             service=service,
@@ -350,7 +350,7 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
         """Seal what a login brought, unless it would take something away. Raises Conflict, VaultError."""
         account = terms.account
         try:
-            earlier = self._lending.tokens(account.service, account.name)
+            earlier = self._broker.tokens(account.service, account.name)
             less = lost(earlier, tokens)
             if less:
                 raise Conflict(
@@ -358,7 +358,7 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
                     "The one that is there stays.",
                     next_step=f"To begin anew: {_logout(account.service, account.name)}; then log in again.",
                 )
-            vault = self._desk.custody.vault
+            vault = self._person.vault_state.vault
             await in_thread(vault.put, account, tokens.to_secret(), replace=earlier is not None)
         except GoexError:
             if terms.earlier is None:  # what can't be kept isn't left behind at the provider
@@ -374,9 +374,9 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
             "origins": [str(origin) for origin in account.origins],
             "private": account.private,
             "by": peer.describe(),
-            **self._desk.custody.noted(),
+            **self._person.vault_state.noted(),
         }
-        self._desk.engine.core.journal.append("account-login", facts=facts)
+        self._person.engine.core.journal.append("account-login", facts=facts)
         dropped = login_facts(terms.service)
         missing = [wish for wish in terms.wishes if not tokens.granted.issuperset(dropped.spell(wish))]
         return ab.LoginEvent(done=ab.LoginDone(account=self._view(account.service, account.name), dropped=missing))
@@ -390,26 +390,26 @@ class AccountsService(DeskCalls, rpc.AccountsServicer):
             "by": peer.describe(),
             **more,
         }
-        self._desk.engine.core.journal.append(kind, facts=facts)
+        self._person.engine.core.journal.append(kind, facts=facts)
 
     def _named(self, service: str, account: str) -> tuple[Service, str]:
         if len(service) > _LONGEST_NAME or len(account) > _LONGEST_NAME:
             raise InvalidInput("That name is too long.", next_step="See what there is: goex catalog list")
-        self._desk.custody.require_open()
-        return self._desk.engine.core.catalog.service(service), account or DEFAULT
+        self._person.vault_state.require_open()
+        return self._person.engine.core.catalog.service(service), account or DEFAULT
 
     def _entry(self, service: Service, name: str, place: ab.AccountPlace, earlier: TokenSet | None) -> Account:
-        if earlier is None and known(self._desk, service.name, name) is not None:
+        if earlier is None and known(self._person, service.name, name) is not None:
             raise AccountExists(
                 f"There is a key under {service.name}/{name} already.",
                 next_step=f"Use another name with --account, or forget the key: {_logout(service.name, name)}",
             )
-        return entry(self._desk, service.name, name, _place(place), "oauth", replace=earlier is not None)
+        return entry(self._person, service.name, name, _place(place), "oauth", replace=earlier is not None)
 
     def _view(self, service: str, name: str) -> ab.ConnectedAccount:
-        found = record(self._desk, service, name)
-        catalog = self._desk.engine.core.catalog
-        return connected_account(found, catalog.services.get(service), self._lending)
+        found = record(self._person, service, name)
+        catalog = self._person.engine.core.catalog
+        return connected_account(found, catalog.services.get(service), self._broker)
 
 
 def _wait(login: CodeLogin | DeviceLogin, seconds: float, left: threading.Event, terms: _Terms) -> TokenSet:

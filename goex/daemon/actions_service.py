@@ -11,9 +11,12 @@ from goex import __version__
 from goex.daemon.action_views import action_view, mapping_view, problem_view
 from goex.daemon.agent_views import shown_action, shown_event
 from goex.daemon.approval_views import approval_view, brief_view
+from goex.daemon.find_views import by_service, found
+from goex.daemon.result_pages import page
 from goex.daemon.rpc_context import Callers, streaming, unary
 from goex.daemon.undo_to import way_back
-from goex.engine.core import Asker, Wish
+from goex.daemon.vault_state import VaultState
+from goex.engine.core import Principal, Request
 from goex.engine.engine import Engine
 from goex.engine.events import Approval, Asked, Event, Finished, Mapped, Printed, Progressed, Stepped
 from goex.engine.timeline import MOST_STEPS
@@ -22,7 +25,7 @@ from goex.journal.states import UNDER_WAY, State
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
 from policies.action_json import action_from_json
-from policies.actions import Action, ApiCalls, Call, Code, Mongo
+from policies.actions import Action, ApiCalls, Call, Code, Files, Mongo
 from policies.errors import InvalidInput
 from policies.grants import ANONYMOUS
 from policies.jsonvalue import parse
@@ -32,6 +35,8 @@ LONGEST_PROPOSAL = 1_000_000
 LONGEST_PROGRAM = 200_000
 LONGEST_NAME = 300
 LONGEST_FOLDER = 4096
+LONGEST_KEY = 200
+MOST_OUTCOME = 64 * 2**20  # our own texts are read whole
 MOST_FOLDERS = 8
 MOST_SERVICES = 16  # that are named for one program
 MOST_METHODS = 64
@@ -42,95 +47,128 @@ MOST_LISTED = 1000
 class ActionsService(rpc.ActionsServicer):
     """One instance for each socket's server; who is calling comes with each call."""
 
-    def __init__(self, engine: Engine, callers: Callers) -> None:
+    def __init__(self, engine: Engine, callers: Callers, vault_state: VaultState) -> None:
         self._engine = engine
         self._callers = callers
+        self._vault_state = vault_state
         self._leaving: set[asyncio.Task[None]] = set()
 
     @unary
-    async def Map(self, request: pb.MapRequest, context: Any) -> pb.MapReply:
-        asker = self._callers.asker(context)
+    async def Find(self, request: pb.FindRequest, context: Any) -> pb.FindReply:
+        principal = self._callers.principal(context)
         core = self._engine.core
-        core.quotas.take(asker.agent, asker.session, request.ByteSize())
-        core.rules.counts.refuse_resting(asker.agent, asker.session)
+        core.quotas.take(principal.agent, principal.session, request.ByteSize())
+        _short(request.query, request.service, request.method)
+        accounts = by_service((one.account.service, one.account.name) for one in self._vault_state.records())
+        with core.quotas.doing(principal.agent, principal.session):
+            index = await self._engine.mapping.ranking() if request.query else None
+            reply = await asyncio.to_thread(found, core.catalog, request, accounts, index)
+        reply.vault = self._vault_state.state
+        reply.folders.extend(core.settings.confinement.folders)
+        return reply
+
+    @unary
+    async def Map(self, request: pb.MapRequest, context: Any) -> pb.MapReply:
+        principal = self._callers.principal(context)
+        core = self._engine.core
+        core.quotas.take(principal.agent, principal.session, request.ByteSize())
+        core.rules.counts.refuse_resting(principal.agent, principal.session)
         intent = _intent(request.intent)
-        with core.quotas.doing(asker.agent, asker.session):
-            reply = mapping_view(await self._engine.mapping.map(intent, asker))
+        with core.quotas.doing(principal.agent, principal.session):
+            reply = mapping_view(await self._engine.mapping.map(intent, principal))
             if request.explain:
                 reply.explanation.extend(await self._engine.mapping.explain(intent))
         return reply
 
     @streaming
     async def Execute(self, request: pb.ExecuteRequest, context: Any) -> AsyncIterator[pb.Event]:
-        asker = self._callers.asker(context)
-        self._engine.core.quotas.take(asker.agent, asker.session, request.ByteSize())
-        async for event in self._journey(wish(request, earlier_program(self._engine, request, asker)), asker):
+        principal = self._callers.principal(context)
+        self._engine.core.quotas.take(principal.agent, principal.session, request.ByteSize())
+        async for event in self._journey(wish(request, earlier_program(self._engine, request, principal)), principal):
             yield event
 
     @streaming
     async def Revert(self, request: pb.RevertRequest, context: Any) -> AsyncIterator[pb.Event]:
-        asker = self._callers.asker(context)
-        self._engine.core.quotas.take(asker.agent, asker.session, request.ByteSize())
-        async for event in self._journey(revert_wish(request), asker):
+        principal = self._callers.principal(context)
+        self._engine.core.quotas.take(principal.agent, principal.session, request.ByteSize())
+        async for event in self._journey(revert_wish(request), principal):
             yield event
 
     @unary
     async def WayBack(self, request: pb.WayBackRequest, context: Any) -> pb.WayBackReply:
-        asker = self._callers.asker(context)
-        return await way_back(self._engine, asker, request)
+        principal = self._callers.principal(context)
+        return await way_back(self._engine, principal, request)
 
     @streaming
     async def Watch(self, request: pb.ActionId, context: Any) -> AsyncIterator[pb.Event]:
-        asker = self._callers.asker(context)
-        row = self._owned(request.id, asker)
-        async for event in self._follow(row.id, asker):
+        principal = self._callers.principal(context)
+        row = self._owned(request.id, principal)
+        async for event in self._follow(row.id, principal):
             yield event
 
     @unary
     async def Get(self, request: pb.ActionId, context: Any) -> pb.ActionView:
-        asker = self._callers.asker(context)
-        return shown_action(self._engine.core, self._owned(request.id, asker), asker)
+        principal = self._callers.principal(context)
+        return shown_action(self._engine.core, self._owned(request.id, principal), principal)
+
+    @unary
+    async def Result(self, request: pb.ResultRequest, context: Any) -> pb.ResultReply:
+        principal = self._callers.principal(context)
+        self._engine.core.quotas.take(principal.agent, principal.session, request.ByteSize())
+        row = self._owned(request.id, principal)
+        view = shown_action(self._engine.core, row, principal)
+        if not view.outcome_json:
+            raise InvalidInput(f"{row.id} has no result; it is {view.state}.", next_step="Get says how it stands.")
+        return page(parse(view.outcome_json, limit=MOST_OUTCOME), view.kind, request)
 
     @unary
     async def List(self, request: pb.ListRequest, context: Any) -> pb.ListReply:
-        asker = self._callers.asker(context)
+        principal = self._callers.principal(context)
         if request.before:
-            self._owned(request.before, asker)
-        agent = "" if asker.owns_all else asker.agent
-        session = asker.session if asker.agent == ANONYMOUS else ""
+            self._owned(request.before, principal)
+        agent = "" if principal.owns_all else principal.agent
+        session = principal.session if principal.agent == ANONYMOUS else ""
         rows = self._engine.core.actions.newest(
             agent=agent, session=session, before=request.before, limit=min(request.limit or 50, MOST_LISTED)
         )
-        return pb.ListReply(actions=[shown_action(self._engine.core, row, asker) for row in rows])
+        views = [shown_action(self._engine.core, row, principal) for row in rows]
+        for view in views if request.brief else ():
+            for name in ("request_json", "lines", "outcome_json", "undo_text"):
+                view.ClearField(name)
+        return pb.ListReply(actions=views)
 
     @unary
     async def Cancel(self, request: pb.ActionId, context: Any) -> pb.ActionView:
-        asker = self._callers.asker(context)
-        row = self._owned(request.id, asker)
+        principal = self._callers.principal(context)
+        row = self._owned(request.id, principal)
         ended = await self._engine.cancel(row.id, why="cancelled by who asked")
-        return shown_action(self._engine.core, ended, asker)
+        return shown_action(self._engine.core, ended, principal)
 
     @unary
     async def Whoami(self, request: pb.WhoamiRequest, context: Any) -> pb.WhoamiReply:
-        peer, asker = self._callers.peer(context), self._callers.asker(context)
+        peer, principal = self._callers.peer(context), self._callers.principal(context)
         return pb.WhoamiReply(
-            agent=asker.agent,
-            session=asker.session,
+            agent=principal.agent,
+            session=principal.session,
             uid=peer.uid,
             pid=peer.pid,
             socket=peer.socket,
             version=__version__,
         )
 
-    def _owned(self, id: str, asker: Asker) -> ActionRow:
-        return owned(self._engine, id, asker)
+    def _owned(self, id: str, principal: Principal) -> ActionRow:
+        return owned(self._engine, id, principal)
 
-    async def _journey(self, wish: Wish, asker: Asker) -> AsyncIterator[pb.Event]:
-        id = self._engine.begin(wish, asker)
-        async for event in self._follow(id, asker, new=True):  # it begins when this first waits
+    async def _journey(self, wish: Request, principal: Principal) -> AsyncIterator[pb.Event]:
+        if id := self._engine.already(wish, principal):
+            async for event in self._follow(id, principal):
+                yield event
+            return
+        id = self._engine.begin(wish, principal)
+        async for event in self._follow(id, principal, new=True):  # it begins when this first waits
             yield event
 
-    async def _follow(self, id: str, asker: Asker, *, new: bool = False) -> AsyncIterator[pb.Event]:
+    async def _follow(self, id: str, principal: Principal, *, new: bool = False) -> AsyncIterator[pb.Event]:
         """Events until the action has ended: that it was received, or (not `new`) how it stands now, and what comes
         then. Leaving early is told to the engine."""
         hub = self._engine.core.hub
@@ -138,13 +176,13 @@ class ActionsService(rpc.ActionsServicer):
         try:
             if new:
                 watcher.put(Stepped("", "receive", State.RECEIVED))
-            for so_far in () if new else self._so_far(id, asker):
+            for so_far in () if new else self._so_far(id, principal):
                 yield so_far
                 if so_far.HasField("finished"):
                     return
             while True:
                 event = await watcher.get()
-                if (told := self._told(id, event, asker)) is not None:
+                if (told := self._told(id, event, principal)) is not None:
                     yield told
                 if isinstance(event, Finished):
                     return
@@ -154,28 +192,28 @@ class ActionsService(rpc.ActionsServicer):
             self._leaving.add(task)
             task.add_done_callback(self._leaving.discard)
 
-    def _so_far(self, id: str, asker: Asker) -> list[pb.Event]:
+    def _so_far(self, id: str, principal: Principal) -> list[pb.Event]:
         """How an action stands: its state, and its end or the questions that are open."""
         row = self._engine.core.actions.get(id)
         found: list[pb.Event | None] = []
-        found.append(self._told(id, Stepped("", "", shown_action(self._engine.core, row, asker).state), asker))
+        found.append(self._told(id, Stepped("", "", shown_action(self._engine.core, row, principal).state), principal))
         if not self._engine.is_under_way(id) and row.state not in UNDER_WAY:
-            found.append(self._told(id, Finished(row=row, problem=self._engine.problem(row)), asker))
+            found.append(self._told(id, Finished(row=row, problem=self._engine.problem(row)), principal))
         elif row.state in (State.ALLOWED, State.PREPARED, State.RUNNING) and not self._engine.is_under_way(id):
             # An earlier daemon began it, and its end is found out with the vault's keys: waiting would tell nothing.
             self._engine.core.vault.require_open()
         elif row.state is State.ASKING:
             open_ = [one.id for one in self._engine.core.approvals.of_action(id) if one.state == "pending"]
-            found += [self._told(id, Asked(question), asker) for question in open_]
+            found += [self._told(id, Asked(question), principal) for question in open_]
         return [event for event in found if event is not None]
 
-    def _told(self, id: str, event: Event, asker: Asker) -> pb.Event | None:
+    def _told(self, id: str, event: Event, principal: Principal) -> pb.Event | None:
         """An event for whoever follows; None for one that they aren't told."""
         made = self._event(id, event)
-        if asker.owns_all or isinstance(event, Printed | Mapped):
+        if principal.owns_all or isinstance(event, Printed | Mapped):
             return made
         core = self._engine.core
-        return shown_event(core, made, event.row if isinstance(event, Finished) else core.actions.get(id), asker)
+        return shown_event(core, made, event.row if isinstance(event, Finished) else core.actions.get(id), principal)
 
     def _event(self, id: str, event: Event) -> pb.Event:
         made = pb.Event(action_id=id)
@@ -213,10 +251,10 @@ class ActionsService(rpc.ActionsServicer):
         return approval_view(self._engine.core, approval, row, plan, decision)
 
 
-def owned(engine: Engine, id: str, asker: Asker) -> ActionRow:
-    """An action that the asker may see. Raises InvalidInput, the same for one that is another's and one that isn't."""
+def owned(engine: Engine, id: str, principal: Principal) -> ActionRow:
+    """An action that the principal may see. Raises InvalidInput, the same for another's and for none."""
     row = engine.core.actions.get(id)
-    if not asker.owns(row):
+    if not principal.owns(row):
         raise InvalidInput(f"There is no action {id[:60]!r}.", next_step="goex log lists them.")
     return row
 
@@ -230,7 +268,7 @@ class Earlier:
     found: frozenset[str] = frozenset()
 
 
-def earlier_program(engine: Engine, request: pb.ExecuteRequest, asker: Asker) -> Earlier | None:
+def earlier_program(engine: Engine, request: pb.ExecuteRequest, principal: Principal) -> Earlier | None:
     """The program that is asked for once more, as it was; None where none is. Raises InvalidInput."""
     if not request.code.again:
         return None
@@ -239,7 +277,7 @@ def earlier_program(engine: Engine, request: pb.ExecuteRequest, asker: Asker) ->
         raise InvalidInput(
             "A program that is run again is as it was.", next_step="Leave out its text, language and profile."
         )
-    row = owned(engine, request.code.again, asker)
+    row = owned(engine, request.code.again, principal)
     plan = row.the_plan() if row.plan else None
     earlier = plan.action if plan else row.action()
     if not isinstance(earlier, Code):
@@ -264,7 +302,7 @@ def _intent(text: str) -> str:
     return text
 
 
-def revert_wish(request: pb.RevertRequest) -> Wish:
+def revert_wish(request: pb.RevertRequest) -> Request:
     """Parse an undo, redo or commit. Raises InvalidInput."""
     _short(request.verb, request.action_id)
     if len(request.also) > MOST_STEPS:
@@ -279,10 +317,11 @@ def revert_wish(request: pb.RevertRequest) -> Wish:
             "regardless": request.regardless,
         }
     )
-    return Wish(action=action, detach=request.detach, ask_seconds=request.ask_seconds)
+    _keyed(request.key)
+    return Request(action=action, detach=request.detach, ask_seconds=request.ask_seconds, key=request.key)
 
 
-def wish(request: pb.ExecuteRequest, earlier: Earlier | None = None) -> Wish:
+def wish(request: pb.ExecuteRequest, earlier: Earlier | None = None) -> Request:
     """Parse what is asked for; sizes first. `earlier` is the program that it asks for again. Raises InvalidInput."""
     action: Action | None = None
     intent = proposal = ""
@@ -332,7 +371,12 @@ def wish(request: pb.ExecuteRequest, earlier: Earlier | None = None) -> Wish:
         raise InvalidInput(f"A program uses at most {MOST_SERVICES} services.", next_step="Name fewer.")
     if len(request.folder) > LONGEST_FOLDER or "\0" in request.folder:
         raise InvalidInput("The folder's name is too long, or holds a NUL.", next_step="Name a folder that is there.")
-    return Wish(
+    _keyed(request.key)
+    if request.reads_only and isinstance(action, Files):
+        raise InvalidInput("A program on a folder isn't a read.", next_step="Ask for it as what it is: a change.")
+    return Request(
+        key=request.key,
+        reads_only=request.reads_only,
         intent=intent,
         action=action,
         proposal=proposal,
@@ -343,6 +387,11 @@ def wish(request: pb.ExecuteRequest, earlier: Earlier | None = None) -> Wish:
         folder=request.folder,
         code_services=tuple(request.code_services),
     )
+
+
+def _keyed(key: str) -> None:
+    if len(key) > LONGEST_KEY:
+        raise InvalidInput(f"A key has at most {LONGEST_KEY} characters.", next_step="Use a random one of 32.")
 
 
 def _short(*names: str) -> None:

@@ -12,12 +12,15 @@ Rules:
 
 from __future__ import annotations
 
-from goex.daemon.action_views import action_view
-from goex.engine.core import Asker, Core
+from goex.daemon.action_views import action_view, problem_view
+from goex.daemon.ending import ending, guided
+from goex.engine.core import Core, Principal
+from goex.engine.events import Problem
 from goex.journal.actions import ActionRow
 from goex.journal.states import State
 from goex.rpc import goex_pb2 as pb
 from policies.errors import Conflict, Denied, ExitStatus, GoexError, InvalidInput
+from policies.jsonvalue import parse
 
 _DATABASES = frozenset({"sql", "mongo"})
 _FOLDERS = frozenset({"files"})
@@ -27,6 +30,7 @@ _OF_THE_QUESTION = ("place", "waiting")
 _ANSWERED = frozenset({"denied", "expired"})  # by the person, or by nobody
 # What says nothing of a folder: it was withdrawn, or the vault is sealed.
 _OF_ITSELF = frozenset({"withdrawn", "vault-sealed", "vault-absent"})
+_LIMIT = 64 * 2**20  # our own texts are read whole
 _LATER = "a later action stands on it"
 
 
@@ -49,14 +53,18 @@ def _about(core: Core, row: ActionRow, kinds: frozenset[str]) -> bool:
         return True
 
 
-def shown_action(core: Core, row: ActionRow, asker: Asker) -> pb.ActionView:
-    """An action as `asker` may see it."""
-    return _covered(core, action_view(row), row, asker)
+def shown_action(core: Core, row: ActionRow, principal: Principal) -> pb.ActionView:
+    """An action as `principal` may see it."""
+    view = _covered(core, action_view(row), row, principal)
+    if not principal.owns_all:
+        problem = _problem(core, problem_view(Problem.from_json(parse(row.problem))), row) if row.problem else None
+        view.ending.CopyFrom(_ending(core, view, problem, row))
+    return view
 
 
-def shown_event(core: Core, event: pb.Event, row: ActionRow, asker: Asker) -> pb.Event | None:
-    """An event as `asker` may see it; None for one that isn't told. An agent isn't told how many others wait."""
-    if asker.owns_all:
+def shown_event(core: Core, event: pb.Event, row: ActionRow, principal: Principal) -> pb.Event | None:
+    """An event as `principal` may see it; None for one that isn't told. An agent isn't told how many others wait."""
+    if principal.owns_all:
         return event
     match event.WhichOneof("what"):
         case "asking":
@@ -66,9 +74,11 @@ def shown_event(core: Core, event: pb.Event, row: ActionRow, asker: Asker) -> pb
             if asks_folder(core, row):
                 _clear(event.asking, ("needs",))  # they name the folder as it was resolved
         case "finished":
-            event.finished.action.CopyFrom(_covered(core, event.finished.action, row, asker))
+            event.finished.action.CopyFrom(_covered(core, event.finished.action, row, principal))
             if event.finished.HasField("problem"):
-                event.finished.problem.CopyFrom(_problem(core, event.finished.problem, row))
+                event.finished.problem.CopyFrom(guided(_problem(core, event.finished.problem, row)))
+            problem = event.finished.problem if event.finished.HasField("problem") else None
+            event.finished.action.ending.CopyFrom(_ending(core, event.finished.action, problem, row))
         case "state" if event.state.to == State.ASSESSED and asks_folder(core, row):
             return None  # that a folder could be looked at is told by the question alone
         case "progress" if row.state not in _RAN and row.state is not State.RUNNING and asks_folder(core, row):
@@ -76,13 +86,13 @@ def shown_event(core: Core, event: pb.Event, row: ActionRow, asker: Asker) -> pb
     return event
 
 
-def why_not(why: str, asker: Asker) -> str:
-    """Why a step on a way back can't be taken, or has to be, as `asker` may read it."""
-    return why if asker.owns_all or not why else _LATER
+def why_not(why: str, principal: Principal) -> str:
+    """Why a step on a way back can't be taken, or has to be, as `principal` may read it."""
+    return why if principal.owns_all or not why else _LATER
 
 
-def _covered(core: Core, view: pb.ActionView, row: ActionRow, asker: Asker) -> pb.ActionView:
-    if asker.owns_all or row.state in _RAN or not asks_data(core, row):
+def _covered(core: Core, view: pb.ActionView, row: ActionRow, principal: Principal) -> pb.ActionView:
+    if principal.owns_all or row.state in _RAN or not asks_data(core, row):
         return view
     _clear(view, _OF_THE_PLAN)
     if asks_folder(core, row) and _refused(core, row):
@@ -122,6 +132,17 @@ def _problem(core: Core, problem: pb.Problem, row: ActionRow) -> pb.Problem:
         said = "This can't be taken back or brought back as things are; nothing was touched."
         return _said(Conflict(said, next_step=next_step))
     return _said(InvalidInput("GoEx doesn't do this in that folder.", next_step=next_step))
+
+
+def _ending(core: Core, view: pb.ActionView, problem: pb.Problem | None, row: ActionRow) -> pb.Ending:
+    last = core.approvals.of_action(row.id)[-1:] if view.state in ("asking", "denied") else ()
+    deadline = last[0].deadline if last and last[0].state == "pending" else ""
+    touched = not row.outcome or bool(parse(row.outcome, limit=_LIMIT).get("touched", True))
+    answered = last[0].state if last else ""
+    made = ending(view, problem, answered=answered, deadline=deadline, touched=touched)
+    if not made.summary and row.outcome:
+        made.summary = parse(row.outcome, limit=_LIMIT).get("summary", "")
+    return made
 
 
 def _said(error: GoexError) -> pb.Problem:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from goex.daemon.custody import Custody
+from goex.daemon.vault_state import VaultState
 from goex.journal.chain import Journal
 from goex.journal.head import Mark
 from policies.errors import GoexError
@@ -26,18 +26,18 @@ log = logging.getLogger("goex.daemon")
 SECONDS = 10.0
 
 
-def reached(custody: Custody) -> Mark | None:
+def reached(vault_state: VaultState) -> Mark | None:
     """How far the vault knows the journal to have come; None when it was never told. Raises VaultSealed."""
-    found = custody.vault.reached
+    found = vault_state.vault.reached
     return Mark(found.rows, found.hash) if found else None
 
 
 class Anchor:
     """Tells the vault."""
 
-    def __init__(self, journal: Journal, custody: Custody) -> None:
+    def __init__(self, journal: Journal, vault_state: VaultState) -> None:
         self._journal = journal
-        self._custody = custody
+        self._vault_state = vault_state
         self._writing = asyncio.Lock()
         self._told: tuple[str, int] = ("", 0)  # which vault, and how many rows
         self._keeping: asyncio.Task[None] | None = None
@@ -59,9 +59,9 @@ class Anchor:
     async def write(self) -> None:
         """Tell it how far the journal is on disk. Does nothing while it is sealed. Raises VaultUnwritable."""
         async with self._writing:
-            if self._custody.state != "unsealed" or not self._journal.unlocked:
+            if self._vault_state.state != "unsealed" or not self._journal.unlocked:
                 return
-            mark, vault = self._journal.synced, self._custody.vault
+            mark, vault = self._journal.synced, self._vault_state.vault
             if not mark.count or self._told == (vault.id, mark.count):
                 return
             try:

@@ -1,7 +1,7 @@
 """The daemon's parts, put together; and what happens when the vault opens and closes.
 
 Order at the start: the journal's file, the catalog, the sockets; then, once the vault is open: the journal's key, the
-ledger, what the last daemon left (its containers first, then its actions). Until then every request is told to unlock.
+grants, what the last daemon left (its containers first, then its actions). Until then every request is told to unlock.
 """
 
 from __future__ import annotations
@@ -30,11 +30,10 @@ from goex.daemon.actions_service import ActionsService
 from goex.daemon.anchor import Anchor
 from goex.daemon.audit_service import AuditService
 from goex.daemon.autoseal import WORDS, AutoSeal, Why
-from goex.daemon.credential_broker import Lending
-from goex.daemon.custody import Custody
+from goex.daemon.credential_broker import CredentialBroker
 from goex.daemon.databases_service import DatabasesService
 from goex.daemon.model_context import model_context
-from goex.daemon.person_context import Daemon, Desk
+from goex.daemon.person_context import Daemon, PersonContext
 from goex.daemon.person_service import PersonService
 from goex.daemon.person_threads import in_thread
 from goex.daemon.polkit import Polkit
@@ -43,9 +42,10 @@ from goex.daemon.rpc_context import Callers, Readable
 from goex.daemon.rules_service import RulesService
 from goex.daemon.unlock import Opening, open_at_start
 from goex.daemon.vault_service import VaultService
+from goex.daemon.vault_state import VaultState
 from goex.engine.core import Core, Settings
 from goex.engine.engine import Engine
-from goex.engine.grant_store import Ledger
+from goex.engine.grant_store import GrantStore
 from goex.engine.held_transactions import Holds
 from goex.engine.intents import Mappings
 from goex.engine.peers import Presence, Sessions
@@ -98,10 +98,10 @@ class App:
     stop: Callable[[], None]
     clock: Callable[[], datetime] = utc_now
     journal: Journal = field(init=False)
-    ledger: Ledger = field(init=False)
-    custody: Custody = field(init=False)
+    grant_store: GrantStore = field(init=False)
+    vault_state: VaultState = field(init=False)
     anchor: Anchor = field(init=False)
-    lending: Lending = field(init=False)
+    broker: CredentialBroker = field(init=False)
     catalog: Catalog = field(init=False)
     sandbox: DockerSandbox = field(init=False)
     gateway: GatewayClient = field(init=False)
@@ -122,20 +122,20 @@ class App:
     def __post_init__(self) -> None:
         self.journal = Journal(self.paths.state_db, self.paths.journal_head, self.clock)
         unused = self.config.grants.unused_days
-        self.ledger = Ledger(self.journal, self.clock, timedelta(days=unused) if unused else None)
-        self.custody = Custody(self.paths.vault_db)
-        self.anchor = Anchor(self.journal, self.custody)
-        self.lending = Lending(self.custody)
+        self.grant_store = GrantStore(self.journal, self.clock, timedelta(days=unused) if unused else None)
+        self.vault_state = VaultState(self.paths.vault_db)
+        self.anchor = Anchor(self.journal, self.vault_state)
+        self.broker = CredentialBroker(self.vault_state)
         self.catalog = Catalog.open(self.paths.catalog)
         self.presence = Presence(self.config.ask.presence_seconds, self.clock)
         self.autoseal = AutoSeal(
             self.config.vault,
             seal=self.seal,
-            unsealed=lambda: self.custody.state == "unsealed",
+            unsealed=lambda: self.vault_state.state == "unsealed",
             busy=lambda: bool(self.engine.core.actions.in_states((State.PREPARED, State.RUNNING))),
             locked=self.presence.forget,
         )
-        self.custody.used = self.autoseal.used
+        self.vault_state.used = self.autoseal.used
         self.sessions = Sessions(self.clock, self._session_ended, self.autoseal.used)
         self.registry = Registry(self.sessions.disconnected)
         self.sandbox = DockerSandbox(
@@ -150,10 +150,10 @@ class App:
         self.reversions = Reversions(self.journal, self.clock, self.catalog)
         core = Core(
             journal=self.journal,
-            ledger=self.ledger,
+            grant_store=self.grant_store,
             catalog=self.catalog,
-            vault=self.custody,
-            lender=self.lending,
+            vault=self.vault_state,
+            lender=self.broker,
             runtimes={
                 "calls": RestRuntime(self.sandbox, self.gateway, self.catalog, profile, self.reversions),
                 "files": FilesRuntime(
@@ -198,12 +198,14 @@ class App:
         mappings = Mappings(
             core,
             self._the_mapper,
-            self.custody.connected,
-            lambda: model_context(self.config.model, self.custody, self.clock),
+            self.vault_state.connected,
+            lambda: model_context(self.config.model, self.vault_state, self.clock),
             frozenset(self.config.model.context),
         )
         self.engine = Engine(core, mappings)
-        self.custody.opened = Opening(self.journal, self.custody, self.anchor, self.reversions, self.engine).opened
+        self.vault_state.opened = Opening(
+            self.journal, self.vault_state, self.anchor, self.reversions, self.engine
+        ).opened
         self.holds = Holds(self.engine)
         self.retention = Retention(self.engine)
 
@@ -221,7 +223,7 @@ class App:
                 await runtime.reap()
         with _giving_way():
             await self._listen()
-        await open_at_start(self.custody, os.environ)
+        await open_at_start(self.vault_state, os.environ)
         self.autoseal.start()
         self.anchor.start()
         self._sweeping = asyncio.create_task(self._sweep())
@@ -245,11 +247,11 @@ class App:
         await self.sandbox.close()
         if self.journal.unlocked:
             with suppress(GoexError):
-                self.custody.flush_uses()
-                stopped: dict[str, object] = {"pid": os.getpid(), **self.custody.noted()}
+                self.vault_state.flush_uses()
+                stopped: dict[str, object] = {"pid": os.getpid(), **self.vault_state.noted()}
                 self.journal.append("daemon-stop", facts=stopped)
                 await self.anchor.write()
-        self.custody.seal()
+        self.vault_state.seal()
         self.journal.close()
 
     async def seal(self, why: Why = "asked", by: str = "GoEx itself") -> None:
@@ -259,14 +261,14 @@ class App:
         try:
             if why != "sleep":
                 await self._end_acting()
-            self.custody.flush_uses()
+            self.vault_state.flush_uses()
             if self.journal.unlocked:
-                self.journal.append("vault-seal", facts={**self.custody.noted(), "why": why, "by": by})
+                self.journal.append("vault-seal", facts={**self.vault_state.noted(), "why": why, "by": by})
                 await self.anchor.write()
         except GoexError as error:
             log.error("sealing goes on, though not all of it could be written: %s", error)
         finally:
-            self.custody.seal(WORDS[why])
+            self.vault_state.seal(WORDS[why])
         log.info("the vault was sealed: %s", WORDS[why])
         await self._end_acting()  # also what began while the others were being ended
 
@@ -277,12 +279,12 @@ class App:
     # ---- parts
 
     async def _listen(self) -> None:
-        callers = Callers(self.registry, self.sessions, self.ledger)
-        actions = ActionsService(self.engine, callers)
-        desk = Desk(
+        callers = Callers(self.registry, self.sessions, self.grant_store)
+        actions = ActionsService(self.engine, callers, self.vault_state)
+        person = PersonContext(
             engine=self.engine,
             callers=callers,
-            custody=self.custody,
+            vault_state=self.vault_state,
             presence=self.presence,
             polkit=Polkit(self.config.ask.polkit),
             actions=actions,
@@ -294,21 +296,21 @@ class App:
             "user",
             actions,
             {
-                "Person": lambda server: rpc.add_PersonServicer_to_server(PersonService(desk), server),
-                "Vault": lambda server: vault_rpc.add_VaultServicer_to_server(VaultService(desk), server),
+                "Person": lambda server: rpc.add_PersonServicer_to_server(PersonService(person), server),
+                "Vault": lambda server: vault_rpc.add_VaultServicer_to_server(VaultService(person), server),
                 "Accounts": lambda server: accounts_rpc.add_AccountsServicer_to_server(
-                    AccountsService(desk, self.lending), server
+                    AccountsService(person, self.broker), server
                 ),
                 "Rules": lambda server: rules_rpc.add_RulesServicer_to_server(
-                    RulesService(desk, self.paths.rules), server
+                    RulesService(person, self.paths.rules), server
                 ),
                 "Reversions": lambda server: reversions_rpc.add_ReversionsServicer_to_server(
-                    ReversionsService(desk, self.reversions, self._complete, self.config.confine), server
+                    ReversionsService(person, self.reversions, self._complete, self.config.confine), server
                 ),
                 "Databases": lambda server: databases_rpc.add_DatabasesServicer_to_server(
-                    DatabasesService(desk, self._lend_database, self.holds, self.config.databases.hold_hours), server
+                    DatabasesService(person, self._lend_database, self.holds, self.config.databases.hold_hours), server
                 ),
-                "Audit": lambda server: audit_rpc.add_AuditServicer_to_server(AuditService(desk), server),
+                "Audit": lambda server: audit_rpc.add_AuditServicer_to_server(AuditService(person), server),
             },
         )
         own = frozenset({os.geteuid()})
@@ -407,19 +409,19 @@ class App:
         label = f"{action_id} (looking)"
         expires = self.clock() + timedelta(seconds=LOOKING_SECONDS)
         try:
-            yield self.custody.lease(SERVICE, name, action_id=label, expires=expires)
+            yield self.vault_state.lease(SERVICE, name, action_id=label, expires=expires)
         finally:
-            self.custody.end_leases(label)
+            self.vault_state.end_leases(label)
 
     def _model_key(self) -> str:
         """The model's key, from the vault, each time that it is needed. Raises Denied for a place that the record
         doesn't name: config.toml says which model is used, and only the person's record where its key may go."""
         if not self.config.model.account:
             return ""
-        lease = self.custody.lease(
+        lease = self.vault_state.lease(
             "model", self.config.model.account, action_id="model", expires=self.clock() + timedelta(minutes=1)
         )
-        self.custody.end_leases("model")
+        self.vault_state.end_leases("model")
         if Origin.parse(self.config.model.base_url) not in lease.account.origins:
             raise Denied(
                 f"The key model/{self.config.model.account} may not be sent to {self.config.model.base_url}.",
@@ -432,9 +434,10 @@ class App:
         return pb.StatusReply(
             version=__version__,
             pid=os.getpid(),
-            vault=self.custody.state,
-            vault_trouble=self.custody.trouble or (self.custody.stays_sealed if self.custody.state == "sealed" else ""),
-            keyed_by=self.custody.keyed_by,
+            vault=self.vault_state.state,
+            vault_trouble=self.vault_state.trouble
+            or (self.vault_state.stays_sealed if self.vault_state.state == "sealed" else ""),
+            keyed_by=self.vault_state.keyed_by,
             sealing=self.autoseal.describe(),
             docker=docker,
             image=image,
@@ -458,7 +461,7 @@ class App:
 
     def _session_ended(self, session: str) -> None:
         with suppress(GoexError):
-            self.ledger.end_session(session)
+            self.grant_store.end_session(session)
 
     def _turned_away(self, who: str) -> None:
         log.warning("refused %s", who)
@@ -473,10 +476,10 @@ class App:
             self.sessions.sweep()
             with suppress(GoexError):
                 if self.journal.unlocked:
-                    self.ledger.forget_unused()
+                    self.grant_store.forget_unused()
                     await self.holds.end_overdue()
                     await self.retention.end_overdue()
-                await in_thread(self.custody.flush_uses)
+                await in_thread(self.vault_state.flush_uses)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from goex.daemon.approval_views import LARGEST_REPLY, grant_view
-from goex.daemon.person_context import DeskCalls
+from goex.daemon.person_context import PersonCalls
 from goex.daemon.rpc_context import streaming, unary
 from goex.engine.events import Approval
 from goex.engine.grant_issue import Choice, Yes
@@ -19,14 +19,14 @@ from policies.errors import InvalidInput
 LONGEST_REASON = 500  # characters
 
 
-class AskingCalls(DeskCalls):
+class AskingCalls(PersonCalls):
     """Approvals, decisions and grants."""
 
     @unary
     async def Approvals(self, request: pb.ApprovalsRequest, context: Any) -> pb.ApprovalsReply:
-        peer = self._desk.callers.peer(context)
-        remembered = self._desk.presence.holds(peer)
-        approvals = self._desk.engine.core.approvals
+        peer = self._person.callers.peer(context)
+        remembered = self._person.presence.holds(peer)
+        approvals = self._person.engine.core.approvals
         if request.approval_id:
             found: tuple[Approval, ...] = (approvals.get(request.approval_id),)
         else:
@@ -45,8 +45,8 @@ class AskingCalls(DeskCalls):
     async def WatchApprovals(self, request: pb.ApprovalsRequest, context: Any) -> AsyncIterator[pb.Approval]:
         """What waits, then each that comes or is settled. One that joins identical ones is told as the first of them,
         and when that one is settled the next of them is told as if it came."""
-        self._desk.callers.peer(context)
-        approvals = self._desk.engine.core.approvals
+        self._person.callers.peer(context)
+        approvals = self._person.engine.core.approvals
         queue = approvals.watch()
         try:
             async for made in self._views(approvals.pending(twins=request.twins), brief=request.brief):
@@ -55,66 +55,68 @@ class AskingCalls(DeskCalls):
                 id = await queue.get()
                 twins = approvals.queue.twins(id)
                 stands = twins[0] if twins and not request.twins else id
-                yield self._desk.actions.approval(stands, brief=request.brief)
+                yield self._person.actions.approval(stands, brief=request.brief)
                 await asyncio.sleep(0)
         finally:
             approvals.unwatch(queue)
 
     @unary
     async def Decide(self, request: pb.DecideRequest, context: Any) -> pb.DecideReply:
-        asking = self._desk.engine.asking
-        approval = self._desk.engine.core.approvals.get(request.approval_id)
-        peer = self._desk.callers.peer(context)
+        asking = self._person.engine.asking
+        approval = self._person.engine.core.approvals.get(request.approval_id)
+        peer = self._person.callers.peer(context)
         if not request.approve:
             reason = _reason(request.reason)
             done = asking.deny(approval.id, by=peer.describe(), reason=reason, same_as=request.same_as)
         else:
             choice = _choice(request.width)
             if asking.presence_due(approval.id, request.digest, choice):
-                peer = await self._desk.present(context, request.passphrase, "Approving this")
+                peer = await self._person.present(context, request.passphrase, "Approving this")
             lasts = timedelta(seconds=min(request.expires_seconds, _LONGEST_ASKED)) if request.expires_seconds else None
             yes = Yes(choice=choice, by=peer.describe(), lasts=lasts, bound=tuple(request.bind_arguments))
             done = asking.approve(approval.id, shown=request.digest, yes=yes)
-        return pb.DecideReply(approval=self._desk.actions.approval(approval.id), settled=done.also)
+        return pb.DecideReply(approval=self._person.actions.approval(approval.id), settled=done.also)
 
     @unary
     async def DenyAll(self, request: pb.DenyAllRequest, context: Any) -> pb.DenyAllReply:
-        peer = self._desk.callers.peer(context)
-        done = self._desk.engine.asking.deny_all(
+        peer = self._person.callers.peer(context)
+        done = self._person.engine.asking.deny_all(
             agent=request.agent, session=request.session, by=peer.describe(), reason=_reason(request.reason)
         )
         return pb.DenyAllReply(approval_ids=done)
 
     @unary
     async def Grants(self, request: pb.GrantsRequest, context: Any) -> pb.GrantsReply:
-        self._desk.callers.peer(context)
-        core = self._desk.engine.core
-        return pb.GrantsReply(grants=[grant_view(core, grant) for grant in core.ledger.grants(everything=request.all)])
+        self._person.callers.peer(context)
+        core = self._person.engine.core
+        return pb.GrantsReply(
+            grants=[grant_view(core, grant) for grant in core.grant_store.grants(everything=request.all)]
+        )
 
     @unary
     async def Revoke(self, request: pb.RevokeRequest, context: Any) -> pb.RevokeReply:
-        peer = self._desk.callers.peer(context)
-        core = self._desk.engine.core
+        peer = self._person.callers.peer(context)
+        core = self._person.engine.core
         ids = list(request.grant_ids)
         if request.agent or request.service or request.session:
             ids += [
                 grant.id
-                for grant in core.ledger.grants()
+                for grant in core.grant_store.grants()
                 if request.agent in ("", grant.agent)
                 and request.service in ("", grant.service)
                 and request.session in ("", grant.session)
             ]
-        done = core.ledger.revoke(ids, by=peer.describe())
+        done = core.grant_store.revoke(ids, by=peer.describe())
         return pb.RevokeReply(grants=[grant_view(core, grant) for grant in done])
 
     async def _views(self, found: Sequence[Approval], *, brief: bool) -> AsyncIterator[pb.Approval]:
         """Made one at a time, since a reply may have no room for all, and others want to be answered meanwhile."""
-        actions = self._desk.engine.core.actions
+        actions = self._person.engine.core.actions
         for start in range(0, len(found), _AT_ONCE):
             some = found[start : start + _AT_ONCE]
             rows = actions.those(approval.action_id for approval in some)
             for approval in some:
-                yield self._desk.actions.approval_of(approval, rows[approval.action_id], brief=brief)
+                yield self._person.actions.approval_of(approval, rows[approval.action_id], brief=brief)
                 await asyncio.sleep(0)
 
 

@@ -39,11 +39,11 @@ def approval_view(core: Core, approval: Approval, row: ActionRow, plan: Plan, de
     queue = core.approvals.queue
     twins = queue.twins(approval.id)
     missing = decision.needs if isinstance(decision, Ask) else plan.required
-    covered = core.ledger.standing(row.agent, row.session)
+    covered = core.grant_store.standing(row.agent, row.session)
     # One that an earlier GoEx asked may have been given more.
     offered = tuple(one for one in approval.widths if one == Choice.ONCE or not plan.unseen)
     asked = Asked(
-        row=row, plan=plan, needs=missing, twins=max(len(twins) - 1, 0), now=core.clock(), unused=core.ledger.lapse
+        row=row, plan=plan, needs=missing, twins=max(len(twins) - 1, 0), now=core.clock(), unused=core.grant_store.lapse
     )
     made = pb.Approval(
         id=approval.id,
@@ -151,7 +151,7 @@ def _cut(value: str) -> str:
 
 
 def grant_view(core: Core, grant: Grant) -> pb.GrantView:
-    ends = core.ledger.ends(grant)
+    ends = core.grant_store.ends(grant)
     return pb.GrantView(
         id=grant.id,
         agent=grant.agent,

@@ -13,7 +13,7 @@ from typing import Any
 from goex.daemon.action_views import action_view, log_row, problem_view, verified
 from goex.daemon.approval_views import grant_view
 from goex.daemon.audit_views import logged, story_view
-from goex.daemon.person_context import Desk
+from goex.daemon.person_context import PersonContext
 from goex.daemon.person_threads import in_thread
 from goex.daemon.rpc_context import streaming, unary
 from goex.journal.actions import ActionRow
@@ -41,13 +41,13 @@ _KINDS = ("calls", "files", "sql", "mongo", "code", "revert", "intent")
 class AuditService(rpc.AuditServicer):
     """Reads; changes nothing."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._journal = desk.engine.core.journal
+    def __init__(self, person: PersonContext) -> None:
+        self._person = person
+        self._journal = person.engine.core.journal
 
     @unary
     async def Actions(self, request: audit.Wanted, context: Any) -> audit.ActionsPage:
-        self._desk.callers.peer(context)
+        self._person.callers.peer(context)
         wanted = _wanted(request, MOST_ACTIONS)
         if wanted.state and wanted.state not in set(State):
             raise InvalidInput(f"{wanted.state[:40]!r} isn't a state.", next_step=f"It is one of: {', '.join(State)}.")
@@ -60,20 +60,20 @@ class AuditService(rpc.AuditServicer):
 
     @unary
     async def Rows(self, request: audit.Wanted, context: Any) -> pb.LogReply:
-        self._desk.callers.peer(context)
+        self._person.callers.peer(context)
         rows = await in_thread(find_rows, self._journal, _wanted(request, MOST_ROWS))
         return pb.LogReply(rows=[log_row(row) for row in rows])
 
     @unary
     async def Story(self, request: pb.ActionId, context: Any) -> audit.StoryReply:
-        self._desk.callers.peer(context)
+        self._person.callers.peer(context)
         return await in_thread(self._story, request.id)
 
     def _story(self, id: str) -> audit.StoryReply:
-        row = self._desk.engine.core.actions.get(id)
+        row = self._person.engine.core.actions.get(id)
         rows = find_rows(self._journal, Wanted(action_id=row.id, limit=MOST_ROWS))
         told = story(self._journal, reversed(rows))
-        reverts = self._desk.engine.core.actions.reverts_of(row.id)
+        reverts = self._person.engine.core.actions.reverts_of(row.id)
         reply = story_view(
             action_view(row),
             logged(row, told.decided, reverts),
@@ -83,13 +83,13 @@ class AuditService(rpc.AuditServicer):
             max(len(rows) - ROWS_OF_A_STORY, 0),
         )
         reply.reverts.extend(self._logged(reverts))
-        if (problem := self._desk.engine.problem(row)) is not None:
+        if (problem := self._person.engine.problem(row)) is not None:
             reply.problem.CopyFrom(problem_view(problem))
         return reply
 
     @streaming
     async def Verify(self, request: pb.VerifyLogRequest, context: Any) -> AsyncIterator[audit.VerifyProgress]:
-        self._desk.callers.peer(context)
+        self._person.callers.peer(context)
         rows, checked = self._journal.count, 0
 
         def progress(count: int) -> None:
@@ -107,7 +107,7 @@ class AuditService(rpc.AuditServicer):
 
     @streaming
     async def Export(self, request: audit.Wanted, context: Any) -> AsyncIterator[audit.ExportChunk]:
-        self._desk.callers.peer(context)
+        self._person.callers.peer(context)
         portions = export(self._journal, _wanted(request, MOST_ROWS))
         total = self._journal.count
         while (portion := await in_thread(next, portions, None)) is not None:
@@ -116,16 +116,16 @@ class AuditService(rpc.AuditServicer):
 
     @unary
     async def Scopes(self, request: audit.ScopesRequest, context: Any) -> audit.ScopesReply:
-        self._desk.callers.peer(context)
+        self._person.callers.peer(context)
         standing = [
             grant
-            for grant in self._desk.engine.core.ledger.grants()
+            for grant in self._person.engine.core.grant_store.grants()
             if grant.width is not Width.ONCE and request.agent in ("", grant.agent)
         ]
         used = await in_thread(usage, self._journal, standing)
         found = [
             audit.UsedScope(
-                grant=grant_view(self._desk.engine.core, grant),
+                grant=grant_view(self._person.engine.core, grant),
                 uses=used[grant.id].uses,
                 last_used=used[grant.id].last,
                 methods=sorted(used[grant.id].methods),
@@ -143,7 +143,7 @@ class AuditService(rpc.AuditServicer):
 
     def _logged(self, rows: tuple[ActionRow, ...]) -> list[audit.LoggedAction]:
         decided = decisions(self._journal, [row.id for row in rows])
-        core = self._desk.engine.core
+        core = self._person.engine.core
         undone = {row.id for row in rows if row.state is State.UNDONE}
         reverts = {id: core.actions.reverts_of(id) for id in undone}
         return [logged(row, decided[row.id], reverts.get(row.id, ())) for row in rows]
@@ -151,7 +151,7 @@ class AuditService(rpc.AuditServicer):
     def _open(self, grant: Grant, called: set[str]) -> dict[str, Any]:
         """What else the grant's scope would let its agent call."""
         try:
-            names = [name for name, _, _ in opened(self._desk.engine.core.catalog, grant.service, grant.scope)]
+            names = [name for name, _, _ in opened(self._person.engine.core.catalog, grant.service, grant.scope)]
         except GoexError:  # a folder, or a service that isn't in the catalog any more
             return {}
         unused = sorted(name for name in names if name not in called)

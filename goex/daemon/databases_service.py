@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from goex.daemon.entries import end_grants, end_users, known, records
-from goex.daemon.person_context import Desk, DeskCalls
+from goex.daemon.person_context import PersonCalls, PersonContext
 from goex.daemon.person_threads import in_thread
 from goex.daemon.rpc_context import unary
 from goex.engine.held_transactions import Held, Holds
@@ -37,20 +37,20 @@ _LONGEST_URL = 2000
 _MOST_TABLES = 1000  # with a policy of their own
 
 
-class DatabasesService(DeskCalls, rpc.DatabasesServicer):
+class DatabasesService(PersonCalls, rpc.DatabasesServicer):
     """The entries."""
 
-    def __init__(self, desk: Desk, lend: Lend, holds: Holds, hold_hours: int) -> None:
-        super().__init__(desk)
+    def __init__(self, person: PersonContext, lend: Lend, holds: Holds, hold_hours: int) -> None:
+        super().__init__(person)
         self._lend = lend
         self._holds = holds
         self._hold_hours = hold_hours
 
     @unary
     async def AddDatabase(self, request: db.AddDatabaseRequest, context: Any) -> db.DatabaseView:
-        custody = self._desk.custody
-        custody.require_open()
-        there = known(self._desk, SERVICE, request.name)
+        vault_state = self._person.vault_state
+        vault_state.require_open()
+        there = known(self._person, SERVICE, request.name)
         if there is not None and not request.replace:
             raise AccountExists(
                 f"There is a database {request.name} already.", next_step="Use --replace, or another name."
@@ -59,7 +59,7 @@ class DatabasesService(DeskCalls, rpc.DatabasesServicer):
             self._refuse_held(request.name, "replaced")
         account, password = await in_thread(_entry, request)
         sealed = DatabaseSecret(password=password, terms=self._terms(request.terms))
-        peer = await self._desk.present(context, request.passphrase, "Adding a database")
+        peer = await self._person.present(context, request.passphrase, "Adding a database")
         secret = sealed.to_secret()
         now = datetime.now(UTC)
         lease = Lease(
@@ -71,9 +71,9 @@ class DatabasesService(DeskCalls, rpc.DatabasesServicer):
         )
         seen = await self._looks(account).look(lease)
         if there is not None:
-            end_grants(self._desk, SERVICE, account.name, peer.describe())
-            await end_users(self._desk, SERVICE, account.name, "its database's entry was replaced")
-        await in_thread(custody.vault.put, account, secret, replace=there is not None)
+            end_grants(self._person, SERVICE, account.name, peer.describe())
+            await end_users(self._person, SERVICE, account.name, "its database's entry was replaced")
+        await in_thread(vault_state.vault.put, account, secret, replace=there is not None)
         facts = {
             "database": account.name,
             "url": account.base_url,
@@ -81,20 +81,20 @@ class DatabasesService(DeskCalls, rpc.DatabasesServicer):
             "terms": sealed.terms.to_json(),
             "replaced": there is not None,
             "by": peer.describe(),
-            **custody.noted(),
+            **vault_state.noted(),
         }
-        self._desk.engine.core.journal.append("database-add", facts=facts)
+        self._person.engine.core.journal.append("database-add", facts=facts)
         return self._view(self._record(account.name), sealed.terms, seen)
 
     @unary
     async def ListDatabases(self, request: db.ListDatabasesRequest, context: Any) -> db.ListDatabasesReply:
-        self._desk.callers.peer(context)
-        found = [one for one in records(self._desk) if one.account.service == SERVICE]
+        self._person.callers.peer(context)
+        found = [one for one in records(self._person) if one.account.service == SERVICE]
         return db.ListDatabasesReply(databases=[self._view(one, self._known_terms(one.account.name)) for one in found])
 
     @unary
     async def ShowDatabase(self, request: db.ShowDatabaseRequest, context: Any) -> db.ShowDatabaseReply:
-        self._desk.callers.peer(context)
+        self._person.callers.peer(context)
         record = self._record(request.name)
         with self._lend(request.name, _LOOKING) as lease:
             seen = await self._looks(lease.account).look(lease)
@@ -105,36 +105,36 @@ class DatabasesService(DeskCalls, rpc.DatabasesServicer):
 
     @unary
     async def SetPolicy(self, request: db.SetPolicyRequest, context: Any) -> db.DatabaseView:
-        self._desk.custody.require_open()
+        self._person.vault_state.require_open()
         account = self._record(request.name).account
-        peer = await self._desk.present(context, request.passphrase, "Changing how changes are taken back")
+        peer = await self._person.present(context, request.passphrase, "Changing how changes are taken back")
         with self._lend(account.name, _LOOKING) as lease:
             before, password = lease.terms or Terms(), lease.secret
         terms = _changed(before, request)
         secret = DatabaseSecret(password=password, terms=terms).to_secret()
-        await in_thread(self._desk.custody.vault.put, account, secret, replace=True)
+        await in_thread(self._person.vault_state.vault.put, account, secret, replace=True)
         facts = {
             "database": account.name,
             "terms": terms.to_json(),
             "before": before.to_json(),
             "by": peer.describe(),
-            **self._desk.custody.noted(),
+            **self._person.vault_state.noted(),
         }
-        self._desk.engine.core.journal.append("database-policy", facts=facts)
+        self._person.engine.core.journal.append("database-policy", facts=facts)
         return self._view(self._record(account.name), terms)
 
     @unary
     async def RemoveDatabase(self, request: db.RemoveDatabaseRequest, context: Any) -> db.RemoveDatabaseReply:
-        custody = self._desk.custody
-        custody.require_open()
+        vault_state = self._person.vault_state
+        vault_state.require_open()
         name = self._record(request.name).account.name
         self._refuse_held(name, "removed")
-        peer = await self._desk.present(context, request.passphrase, "Removing a database's entry")
-        await end_users(self._desk, SERVICE, name, "its database's entry was removed")
-        await in_thread(custody.vault.remove, SERVICE, name)
-        end_grants(self._desk, SERVICE, name, peer.describe())
-        facts: JsonObject = {"database": name, "by": peer.describe(), **custody.noted()}
-        self._desk.engine.core.journal.append("database-remove", facts=facts)
+        peer = await self._person.present(context, request.passphrase, "Removing a database's entry")
+        await end_users(self._person, SERVICE, name, "its database's entry was removed")
+        await in_thread(vault_state.vault.remove, SERVICE, name)
+        end_grants(self._person, SERVICE, name, peer.describe())
+        facts: JsonObject = {"database": name, "by": peer.describe(), **vault_state.noted()}
+        self._person.engine.core.journal.append("database-remove", facts=facts)
         return db.RemoveDatabaseReply()
 
     # ---- inside
@@ -142,20 +142,20 @@ class DatabasesService(DeskCalls, rpc.DatabasesServicer):
     def _looks(self, account: Account) -> Looks:
         """The runtime of that kind of database. Raises Unsupported."""
         kind = "mongo" if Address.parse(account.base_url)[0].engine == "mongodb" else "sql"
-        runtime = self._desk.engine.core.runtimes.get(kind)
+        runtime = self._person.engine.core.runtimes.get(kind)
         if runtime is None:
             raise Unsupported("GoEx can't drive this kind of database yet.")
         return cast(Looks, runtime)
 
     def _record(self, name: str) -> Record:
-        for one in records(self._desk):
+        for one in records(self._person):
             if (one.account.service, one.account.name) == (SERVICE, name):
                 return one
         raise InvalidInput(f"There is no database {name[:60]!r}.", next_step="See which there are: goex db list")
 
     def _known_terms(self, name: str) -> Terms | None:
         """None while the vault is sealed: they are sealed with the password."""
-        if self._desk.custody.state != "unsealed":
+        if self._person.vault_state.state != "unsealed":
             return None
         try:
             with self._lend(name, _LOOKING) as lease:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from goex.daemon.actions_service import earlier_program, revert_wish, wish
-from goex.daemon.person_context import DeskCalls
+from goex.daemon.person_context import PersonCalls
 from goex.daemon.rpc_context import streaming
 from goex.engine.dryrun import DryRuns
 from goex.rpc import goex_pb2 as pb
@@ -15,7 +15,7 @@ from policies.errors import InvalidInput
 from runtimes.base import DryRun
 
 
-class DryRunCalls(DeskCalls):
+class DryRunCalls(PersonCalls):
     """Dry runs of what waits, and of what isn't asked for yet."""
 
     @streaming
@@ -32,19 +32,19 @@ class DryRunCalls(DeskCalls):
             await asyncio.wait({task})
 
     async def _dry_run(self, request: pb.DryRunRequest, context: Any, progress: Any) -> pb.DryRunReply:
-        peer, asker = self._desk.callers.peer(context), self._desk.callers.asker(context)
-        runs, by = DryRuns(self._desk.engine), peer.describe()
+        peer, principal = self._person.callers.peer(context), self._person.callers.principal(context)
+        runs, by = DryRuns(self._person.engine), peer.describe()
         match request.WhichOneof("what"):
             case "question":
                 asked = request.question
                 return _reply(await runs.of_question(asked.approval_id, asked.digest, by=by, progress=progress))
             case "request":
-                earlier = earlier_program(self._desk.engine, request.request, asker)
+                earlier = earlier_program(self._person.engine, request.request, principal)
                 plan, found = await runs.of_wish(
-                    wish(request.request, earlier), asker, by=by, progress=progress, keep=request.keep
+                    wish(request.request, earlier), principal, by=by, progress=progress, keep=request.keep
                 )
             case "revert":
-                plan, found = await runs.of_wish(revert_wish(request.revert), asker, by=by, progress=progress)
+                plan, found = await runs.of_wish(revert_wish(request.revert), principal, by=by, progress=progress)
             case _:
                 raise InvalidInput("The request asks for nothing.", next_step="Set question, request or revert.")
         return _reply(found, plan.lines)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
-from goex.daemon.person_context import Desk
+from goex.daemon.person_context import PersonContext
 from goex.journal.states import State
 from policies.accounts import Account, Origin
 from policies.databases import SERVICE
@@ -34,10 +34,12 @@ class Place:
     ca_pem: str = ""
 
 
-def entry(desk: Desk, service_name: str, name: str, place: Place, format: Format, *, replace: bool) -> Account:
+def entry(
+    person: PersonContext, service_name: str, name: str, place: Place, format: Format, *, replace: bool
+) -> Account:
     """The account entry. Raises InvalidInput, UnknownName."""
     name = name or DEFAULT
-    there = known(desk, service_name, name)
+    there = known(person, service_name, name)
     if replace and there is not None and there.format == "oauth" and format != "oauth":
         raise InvalidInput(
             f"{there.id} is a login, which a key doesn't take the place of.",
@@ -49,7 +51,7 @@ def entry(desk: Desk, service_name: str, name: str, place: Place, format: Format
         )
     service = None
     if service_name != "model":
-        service = desk.engine.core.catalog.service(service_name)  # raises, with close matches
+        service = person.engine.core.catalog.service(service_name)  # raises, with close matches
     kept = there if replace and not place.base_url else None
     base_url = place.base_url or (kept.base_url if kept else service.base_url if service else "")
     if not base_url:
@@ -68,30 +70,30 @@ def entry(desk: Desk, service_name: str, name: str, place: Place, format: Format
     )
 
 
-def records(desk: Desk) -> Iterable[Record]:
+def records(person: PersonContext) -> Iterable[Record]:
     """Every account; none without a vault."""
-    return desk.custody.records()
+    return person.vault_state.records()
 
 
-def known(desk: Desk, service: str, name: str) -> Account | None:
+def known(person: PersonContext, service: str, name: str) -> Account | None:
     """The account of that name, if there is one."""
     return next(
-        (one.account for one in records(desk) if (one.account.service, one.account.name) == (service, name)), None
+        (one.account for one in records(person) if (one.account.service, one.account.name) == (service, name)), None
     )
 
 
-def record(desk: Desk, service: str, name: str) -> Record:
+def record(person: PersonContext, service: str, name: str) -> Record:
     """What can be shown of an account. Raises InvalidInput."""
-    for one in records(desk):
+    for one in records(person):
         if (one.account.service, one.account.name) == (service, name):
             return one
     raise InvalidInput(f"There is no account {service}/{name}.", next_step="See which there are: goex auth list")
 
 
-def refuse_unknown(desk: Desk, service: str, name: str) -> None:
+def refuse_unknown(person: PersonContext, service: str, name: str) -> None:
     """Raise NoAccount for an account that isn't there; one that was altered outside of GoEx is there."""
     with suppress(RecordAltered):
-        desk.custody.resolve(service, name)
+        person.vault_state.resolve(service, name)
 
 
 def refuse_database(service: str, name: str) -> None:
@@ -102,15 +104,15 @@ def refuse_database(service: str, name: str) -> None:
         )
 
 
-async def end_users(desk: Desk, service: str, name: str, why: str) -> None:
+async def end_users(person: PersonContext, service: str, name: str, why: str) -> None:
     """Kill what runs with a credential that isn't the account's any more: its lease can't be called back."""
-    for row in desk.engine.core.actions.in_states((State.ALLOWED, State.PREPARED, State.RUNNING)):
+    for row in person.engine.core.actions.in_states((State.ALLOWED, State.PREPARED, State.RUNNING)):
         if any((need.service, need.account) == (service, name) for need in row.the_plan().required):
-            await desk.engine.cancel(row.id, why=why)
+            await person.engine.cancel(row.id, why=why)
 
 
-def end_grants(desk: Desk, service: str, name: str, by: str) -> None:
+def end_grants(person: PersonContext, service: str, name: str, by: str) -> None:
     """Revoke what was granted on an account that is gone: another one may get its name, and be somebody else's."""
-    ledger = desk.engine.core.ledger
-    gone = [grant.id for grant in ledger.grants() if (grant.service, grant.account) == (service, name)]
-    ledger.revoke(gone, by=by, why="its account was removed")
+    grant_store = person.engine.core.grant_store
+    gone = [grant.id for grant in grant_store.grants() if (grant.service, grant.account) == (service, name)]
+    grant_store.revoke(gone, by=by, why="its account was removed")

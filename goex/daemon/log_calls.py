@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from goex.daemon.action_views import log_row, verified
-from goex.daemon.person_context import DeskCalls
+from goex.daemon.person_context import PersonCalls
 from goex.daemon.person_threads import in_thread
 from goex.daemon.rpc_context import unary
 from goex.rpc import goex_pb2 as pb
@@ -13,13 +13,13 @@ from goex.rpc import goex_pb2 as pb
 MOST_ROWS = 10_000
 
 
-class LogCalls(DeskCalls):
+class LogCalls(PersonCalls):
     """The journal."""
 
     @unary
     async def Log(self, request: pb.LogRequest, context: Any) -> pb.LogReply:
-        self._desk.callers.peer(context)
-        rows = self._desk.engine.core.journal.rows(
+        self._person.callers.peer(context)
+        rows = self._person.engine.core.journal.rows(
             action_id=request.action_id,
             agent=request.agent,
             before=request.before,
@@ -29,6 +29,6 @@ class LogCalls(DeskCalls):
 
     @unary
     async def VerifyLog(self, request: pb.VerifyLogRequest, context: Any) -> pb.VerifyLogReply:
-        self._desk.callers.peer(context)
-        found = await in_thread(self._desk.engine.core.journal.verify)
+        self._person.callers.peer(context)
+        found = await in_thread(self._person.engine.core.journal.verify)
         return verified(found)

@@ -21,9 +21,10 @@ from policies.accounts import Account, Origin
 from policies.errors import InvalidInput
 from policies.grants import PERSON
 from policies.services import OAuth, Service
+from vault.oauth.discovery import discover
 from vault.oauth.errors import OAuthError
 from vault.oauth.http import Http
-from vault.oauth.provider import Client, Provider, discover
+from vault.oauth.provider import Client, Provider
 from vault.oauth.token_set import PROTOCOL_SCOPES, TokenSet
 from vault.secret import Secret
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from goex.config import Model
-from goex.daemon.custody import Custody
+from goex.daemon.vault_state import VaultState
 from mapper.context import Context
 from policies.accounts import Account
 from policies.databases import SERVICE as DATABASE
@@ -24,13 +24,13 @@ _LOCALTIME = "/etc/localtime"
 
 
 def model_context(
-    settings: Model, custody: Custody, clock: Callable[[], datetime], environment: Mapping[str, str] = os.environ
+    settings: Model, vault_state: VaultState, clock: Callable[[], datetime], environment: Mapping[str, str] = os.environ
 ) -> Context:
     """Everything that there is to tell, now."""
     return Context(
         zone=zone_name(environment),
         locale=locale_name(environment),
-        accounts=tuple(sorted(record.account.id for record in custody.records() if _serves(record.account))),
+        accounts=tuple(sorted(record.account.id for record in vault_state.records() if _serves(record.account))),
         about_me=settings.about_me,
     ).at(clock())
 

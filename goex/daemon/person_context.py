@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from goex.daemon.actions_service import ActionsService
-from goex.daemon.custody import Custody
 from goex.daemon.polkit import Polkit
 from goex.daemon.rpc_context import Callers
+from goex.daemon.vault_state import VaultState
 from goex.engine.engine import Engine
 from goex.engine.peers import Peer, Presence
 from goex.rpc import goex_pb2 as pb
@@ -56,12 +56,12 @@ class Daemon:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class PersonContext:
     """What the calls of the person work with."""
 
     engine: Engine
     callers: Callers
-    custody: Custody
+    vault_state: VaultState
     presence: Presence
     polkit: Polkit
     actions: ActionsService
@@ -72,10 +72,10 @@ class Desk:
         """Raises PresenceDue unless the person showed themselves here, now or lately; first of all what the vault is
         short of, which no passphrase helps."""
         peer = self.callers.peer(context)
-        self.custody.require_open()
+        self.vault_state.require_open()
         self.callers.sessions.of(peer, "person")
         if passphrase:
-            await self.custody.prove(Secret(passphrase))
+            await self.vault_state.prove(Secret(passphrase))
             await self.confirm(peer, what)
         elif self.presence.holds(peer):
             return peer
@@ -93,12 +93,12 @@ class Desk:
             )
 
 
-class DeskCalls:
-    """Calls that work at the desk."""
+class PersonCalls:
+    """Calls that work at the person."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, person: PersonContext) -> None:
+        self._person = person
 
     async def before_reply(self) -> None:
         """See `unary`."""
-        await self._desk.acknowledge()
+        await self._person.acknowledge()

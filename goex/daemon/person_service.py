@@ -24,56 +24,56 @@ class PersonService(AskingCalls, DryRunCalls, VaultCalls, LogCalls, rpc.PersonSe
     async def Present(self, request: pb.PresentRequest, context: Any) -> pb.PresentReply:
         if not request.passphrase:  # what is remembered isn't remembered for longer by asking
             raise PresenceDue("Showing that you are there needs your approval passphrase.", next_step="Type it.")
-        peer = await self._desk.present(context, request.passphrase, "Showing that you are there")
-        return pb.PresentReply(seconds=self._desk.presence.remember(peer))
+        peer = await self._person.present(context, request.passphrase, "Showing that you are there")
+        return pb.PresentReply(seconds=self._person.presence.remember(peer))
 
     # ---- agents
 
     @unary
     async def AddAgent(self, request: pb.AddAgentRequest, context: Any) -> pb.AddAgentReply:
-        self._desk.custody.require_open()
-        self._desk.engine.core.ledger.check_agent_name(request.name)
-        peer = await self._desk.present(context, request.passphrase, "Naming an agent")
-        token = self._desk.engine.core.ledger.add_agent(request.name, by=peer.describe())
+        self._person.vault_state.require_open()
+        self._person.engine.core.grant_store.check_agent_name(request.name)
+        peer = await self._person.present(context, request.passphrase, "Naming an agent")
+        token = self._person.engine.core.grant_store.add_agent(request.name, by=peer.describe())
         return pb.AddAgentReply(name=request.name, token=token)
 
     @unary
     async def ListAgents(self, request: pb.ListAgentsRequest, context: Any) -> pb.ListAgentsReply:
-        self._desk.callers.peer(context)
-        found = self._desk.engine.core.ledger.agents()
+        self._person.callers.peer(context)
+        found = self._person.engine.core.grant_store.agents()
         return pb.ListAgentsReply(agents=[pb.AgentView(name=agent.name, created=agent.created) for agent in found])
 
     @unary
     async def RemoveAgent(self, request: pb.RemoveAgentRequest, context: Any) -> pb.RemoveAgentReply:
-        peer = self._desk.callers.peer(context)
-        await self._desk.engine.remove_agent(request.name, by=peer.describe())
+        peer = self._person.callers.peer(context)
+        await self._person.engine.remove_agent(request.name, by=peer.describe())
         return pb.RemoveAgentReply()
 
     # ---- what can't be known
 
     @unary
     async def LookAgain(self, request: pb.ActionId, context: Any) -> pb.ActionView:
-        peer = self._desk.callers.peer(context)
-        return action_view(await look_again(self._desk.engine, request.id, by=peer.describe()))
+        peer = self._person.callers.peer(context)
+        return action_view(await look_again(self._person.engine, request.id, by=peer.describe()))
 
     # ---- reading
 
     @unary
     async def Status(self, request: pb.StatusRequest, context: Any) -> pb.StatusReply:
-        self._desk.callers.peer(context)
-        return await self._desk.daemon.status()
+        self._person.callers.peer(context)
+        return await self._person.daemon.status()
 
     @unary
     async def Services(self, request: pb.ServicesRequest, context: Any) -> pb.ServicesReply:
-        self._desk.callers.peer(context)
-        known = self._desk.custody.records()
+        self._person.callers.peer(context)
+        known = self._person.vault_state.records()
         accounts: dict[str, list[str]] = {}
         for record in known:
             accounts.setdefault(record.account.service, []).append(record.account.name)
-        return services_reply(self._desk.engine.core.catalog, request, accounts)
+        return services_reply(self._person.engine.core.catalog, request, accounts)
 
     @unary
     async def Shutdown(self, request: pb.ShutdownRequest, context: Any) -> pb.ShutdownReply:
-        self._desk.callers.peer(context)
-        self._desk.daemon.stop()
+        self._person.callers.peer(context)
+        self._person.daemon.stop()
         return pb.ShutdownReply()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
-from goex.daemon.person_context import Desk, DeskCalls
+from goex.daemon.person_context import PersonCalls, PersonContext
 from goex.daemon.rpc_context import unary
 from goex.engine.reversions import Added, Reversions
 from goex.rpc import reversions_pb2 as pb
@@ -27,17 +27,17 @@ MAX_PROPOSALS = 100  # that are remembered
 MAX_SHOWN = 5000
 
 
-class ReversionsService(DeskCalls, rpc.ReversionsServicer):
+class ReversionsService(PersonCalls, rpc.ReversionsServicer):
     """Everything about undo pairs."""
 
     def __init__(
         self,
-        desk: Desk,
+        person: PersonContext,
         reversions: Reversions,
         complete: Callable[[list[dict[str, str]]], Awaitable[str]],
         confinement: Confinement,
     ) -> None:
-        super().__init__(desk)
+        super().__init__(person)
         self._reversions = reversions
         self._complete = complete
         self._confinement = confinement
@@ -45,11 +45,11 @@ class ReversionsService(DeskCalls, rpc.ReversionsServicer):
 
     @property
     def _catalog(self) -> Catalog:
-        return self._desk.engine.core.catalog
+        return self._person.engine.core.catalog
 
     @unary
     async def ListPairs(self, request: pb.ListPairsRequest, context: Any) -> pb.ListPairsReply:
-        self._desk.callers.peer(context)
+        self._person.callers.peer(context)
         shown = [view for view in self._views(request.of) if not request.failed or view.standing == Standing.FAILED]
         return pb.ListPairsReply(
             pairs=shown[:MAX_SHOWN],
@@ -59,7 +59,7 @@ class ReversionsService(DeskCalls, rpc.ReversionsServicer):
 
     @unary
     async def ShowPair(self, request: pb.ShowPairRequest, context: Any) -> pb.ShowPairReply:
-        self._desk.callers.peer(context)
+        self._person.callers.peer(context)
         if len(request.hash) < 6:
             raise InvalidInput("A pair's hash, or at least six characters of it, is needed.",
                                next_step="goex undo-pairs list shows them.")  # fmt: skip
@@ -74,12 +74,12 @@ class ReversionsService(DeskCalls, rpc.ReversionsServicer):
 
     @unary
     async def CheckPairs(self, request: pb.CheckPairsRequest, context: Any) -> pb.CheckPairsReply:
-        self._desk.callers.peer(context)
+        self._person.callers.peer(context)
         return pb.CheckPairsReply(pairs=[self._shown(pair, None) for pair in self._read(request.name, request.text)])
 
     @unary
     async def AddPairs(self, request: pb.AddPairsRequest, context: Any) -> pb.AddPairsReply:
-        self._desk.callers.peer(context)
+        self._person.callers.peer(context)
         if request.proposal:
             if request.proposal not in self._proposed:
                 raise InvalidInput("That wasn't proposed since the daemon started.",
@@ -87,28 +87,28 @@ class ReversionsService(DeskCalls, rpc.ReversionsServicer):
             made: tuple[Pair, ...] = (self._proposed[request.proposal],)
         else:
             made = self._read(request.name, request.text)
-        peer = await self._desk.present(context, request.passphrase, "Adding undo pairs")
+        peer = await self._person.present(context, request.passphrase, "Adding undo pairs")
         rows = self._reversions.add(made, by=peer.describe())
         self._proposed.pop(request.proposal, None)
         return pb.AddPairsReply(pairs=[self._view(pair, row) for pair, row in zip(made, rows, strict=True)])
 
     @unary
     async def RemovePair(self, request: pb.RemovePairRequest, context: Any) -> pb.RemovePairReply:
-        self._desk.custody.require_open()
+        self._person.vault_state.require_open()
         self._reversions.added_one(request.hash)
-        peer = await self._desk.present(context, request.passphrase, "Removing an undo pair")
+        peer = await self._person.present(context, request.passphrase, "Removing an undo pair")
         return pb.RemovePairReply(method=self._reversions.remove(request.hash, by=peer.describe()).method)
 
     @unary
     async def RetryPair(self, request: pb.RetryPairRequest, context: Any) -> pb.RetryPairReply:
-        self._desk.custody.require_open()
+        self._person.vault_state.require_open()
         self._reversions.failed_one(request.hash)
-        peer = await self._desk.present(context, request.passphrase, "Using an undo pair again that failed")
+        peer = await self._person.present(context, request.passphrase, "Using an undo pair again that failed")
         return pb.RetryPairReply(hash=self._reversions.retry(request.hash, by=peer.describe()))
 
     @unary
     async def ProposePair(self, request: pb.ProposePairRequest, context: Any) -> pb.CheckPairsReply:
-        self._desk.callers.peer(context)
+        self._person.callers.peer(context)
         method = self._catalog.method(request.method)
         if method.undo is not None and self._reversions.standing(self._own(method.id).hash) is not Standing.FAILED:
             raise InvalidInput(
@@ -122,7 +122,7 @@ class ReversionsService(DeskCalls, rpc.ReversionsServicer):
 
     @unary
     async def RestorePairs(self, request: pb.RestorePairsRequest, context: Any) -> pb.RestorePairsReply:
-        peer = await self._desk.present(context, request.passphrase, "Restoring undo pairs")
+        peer = await self._person.present(context, request.passphrase, "Restoring undo pairs")
         return pb.RestorePairsReply(count=self._reversions.restore(by=peer.describe()))
 
     # ---- inside

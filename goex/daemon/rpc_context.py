@@ -17,9 +17,10 @@ from google.protobuf.message import DecodeError
 
 from goex.daemon.acceptor import Registry
 from goex.daemon.action_views import problem_view
-from goex.engine.core import Asker
+from goex.daemon.ending import guided
+from goex.engine.core import Principal
 from goex.engine.events import Problem
-from goex.engine.grant_store import Ledger
+from goex.engine.grant_store import GrantStore
 from goex.engine.peers import Peer, Sessions
 from goex.engine.quota import Exhausted
 from goex.rpc import goex_pb2 as pb
@@ -61,7 +62,7 @@ class Callers:
 
     registry: Registry
     sessions: Sessions
-    ledger: Ledger
+    grant_store: GrantStore
 
     def peer(self, context: Any) -> Peer:
         """Raises Unauthenticated for a call that no acceptor let in."""
@@ -70,18 +71,20 @@ class Callers:
             raise Unauthenticated("This connection came past GoEx's sockets.", next_step="Use agent.sock or user.sock.")
         return found
 
-    def asker(self, context: Any) -> Asker:
+    def principal(self, context: Any) -> Principal:
         """Who asks. A token that isn't known is an error, never `anonymous`."""
         peer = self.peer(context)
         agent = PERSON if peer.socket == "user" else self._agent(context)
-        return Asker(agent=agent, session=self.sessions.of(peer, agent), source=peer.describe(), process=peer.process)
+        return Principal(
+            agent=agent, session=self.sessions.of(peer, agent), source=peer.describe(), process=peer.process
+        )
 
     def _agent(self, context: Any) -> str:
         for key, value in context.invocation_metadata() or ():
             if key == "authorization":
                 text = value if isinstance(value, str) else ""
                 scheme, _, token = text.partition(" ")
-                name = self.ledger.agent_of(token.strip()) if scheme.lower() == "bearer" else None
+                name = self.grant_store.agent_of(token.strip()) if scheme.lower() == "bearer" else None
                 if name is None:
                     raise Unauthenticated(
                         "This agent token isn't known.", next_step="The person makes one with: goex agents add NAME"
@@ -97,7 +100,7 @@ async def abort(context: Any, error: GoexError) -> NoReturn:
         code = grpc.StatusCode.UNAUTHENTICATED
     elif isinstance(error, Exhausted):
         code = grpc.StatusCode.RESOURCE_EXHAUSTED
-    view = _fitting(problem_view(Problem.of(error)))
+    view = guided(_fitting(problem_view(Problem.of(error))))
     # The status line must be printable ASCII on the wire; the whole text is in the metadata.
     said = error.message.encode("ascii", "backslashreplace").decode("ascii")[:500]
     await context.abort(code, said, trailing_metadata=((PROBLEM_KEY, view.SerializeToString()),))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from goex.daemon.person_context import Desk, DeskCalls
+from goex.daemon.person_context import PersonCalls, PersonContext
 from goex.daemon.person_threads import in_thread
 from goex.daemon.rpc_context import unary
 from goex.engine.grant_lookup import standing
@@ -37,25 +37,25 @@ MAX_CASES = 8_000_000  # bytes of a table
 MAX_SHOWN = 5000  # rules in one answer
 
 
-class RulesService(DeskCalls, rpc.RulesServicer):
+class RulesService(PersonCalls, rpc.RulesServicer):
     """Everything about rules."""
 
-    def __init__(self, desk: Desk, folder: Path) -> None:
-        super().__init__(desk)
+    def __init__(self, person: PersonContext, folder: Path) -> None:
+        super().__init__(person)
         self._folder = folder
 
     @property
     def _rules(self) -> Rulebook:
-        return self._desk.engine.core.rules
+        return self._person.engine.core.rules
 
     @unary
     async def InForce(self, request: pb.InForceRequest, context: Any) -> pb.InForceReply:
-        self._desk.callers.peer(context)
+        self._person.callers.peer(context)
         return await in_thread(self._in_force)
 
     @unary
     async def CheckRules(self, request: pb.CheckRulesRequest, context: Any) -> pb.CheckRulesReply:
-        self._desk.callers.peer(context)
+        self._person.callers.peer(context)
         files = _files(request.files)
         found, findings = await in_thread(self._checked, files)
         return pb.CheckRulesReply(
@@ -67,7 +67,7 @@ class RulesService(DeskCalls, rpc.RulesServicer):
 
     @unary
     async def ApplyRules(self, request: pb.ApplyRulesRequest, context: Any) -> pb.InForceReply:
-        self._desk.callers.peer(context)
+        self._person.callers.peer(context)
         files = _files(request.files)
         _, findings = await in_thread(self._checked, files)
         wrong = [one for one in findings if one.error]
@@ -77,7 +77,7 @@ class RulesService(DeskCalls, rpc.RulesServicer):
                 f"{one.file}:{one.line}:{one.column}: {one.says} Nothing was put in force.",
                 next_step=one.next_step or "See all of it with: goex rules check",
             )
-        peer = await self._desk.present(context, request.passphrase, "Putting rules in force")
+        peer = await self._person.present(context, request.passphrase, "Putting rules in force")
         if request.compared_with != self._hash():
             raise Conflict("Other rules are in force than these were compared with.", next_step="goex rules diff")
         self._rules.apply(files, by=peer.describe())
@@ -85,7 +85,7 @@ class RulesService(DeskCalls, rpc.RulesServicer):
 
     @unary
     async def TestRules(self, request: pb.TestRulesRequest, context: Any) -> pb.TestRulesReply:
-        self._desk.callers.peer(context)
+        self._person.callers.peer(context)
         table = parse(request.cases_json, limit=MAX_CASES, what="The table")
         files = _files(request.files) if request.drafts else None
         results = await in_thread(self._tested, table, files)
@@ -107,15 +107,15 @@ class RulesService(DeskCalls, rpc.RulesServicer):
 
     @unary
     async def ExplainRules(self, request: pb.ExplainRulesRequest, context: Any) -> pb.ExplainRulesReply:
-        self._desk.callers.peer(context)
-        core = self._desk.engine.core
+        self._person.callers.peer(context)
+        core = self._person.engine.core
         then = ""
         if request.action_id:
             row = core.actions.get(request.action_id)
             plan = row.the_plan()
             situation = core.rules.counts.situation(row.agent, row.session)
             asked = Request(agent=row.agent, session=row.session, digest=row.digest, plan=plan, situation=situation)
-            decision = self._desk.engine.asking.decision(row, plan)
+            decision = self._person.engine.asking.decision(row, plan)
             then = self._then(row.id)
         else:
             asked = self._case(parse(request.case_json, what="The call"))
@@ -125,7 +125,7 @@ class RulesService(DeskCalls, rpc.RulesServicer):
 
     @unary
     async def WakeAgent(self, request: pb.WakeAgentRequest, context: Any) -> pb.WakeAgentReply:
-        peer = await self._desk.present(context, request.passphrase, "Letting an agent go on")
+        peer = await self._person.present(context, request.passphrase, "Letting an agent go on")
         return pb.WakeAgentReply(rested=self._rules.counts.wake(request.agent, by=peer.describe()))
 
     # ---- inside
@@ -161,22 +161,22 @@ class RulesService(DeskCalls, rpc.RulesServicer):
         return "" if self._rules.trouble else self._rules.in_force.root
 
     def _checked(self, files: Mapping[str, str]) -> tuple[tuple[Policy, ...], tuple[Finding, ...]]:
-        core = self._desk.engine.core
-        return check(files, core.catalog, {agent.name for agent in core.ledger.agents()})
+        core = self._person.engine.core
+        return check(files, core.catalog, {agent.name for agent in core.grant_store.agents()})
 
     def _tested(self, table: Any, files: Mapping[str, str] | None) -> tuple[cases.Result, ...]:
-        core = self._desk.engine.core
+        core = self._person.engine.core
         rules: Rules = core.rules.book if files is None else RuleBook.of(files, core.catalog)
         return cases.run(table, rules, core.catalog, self._scope)
 
     def _scope(self, method: Method) -> str:
         """The least scope that one call of a method alone is made under."""
         call = Call(service=method.service, method=method.name, arguments={}, account="default")
-        return scopes_of_calls(self._desk.engine.core.catalog, (call,), frozenset())[0][2]
+        return scopes_of_calls(self._person.engine.core.catalog, (call,), frozenset())[0][2]
 
     def _case(self, case: Any) -> Request:
         """The request of a call that nobody made, on the account that it would use. Raises InvalidInput."""
-        core = self._desk.engine.core
+        core = self._person.engine.core
         if not isinstance(case, Mapping):
             raise InvalidInput("A call is a table.")
         case = dict(case)
@@ -198,7 +198,7 @@ class RulesService(DeskCalls, rpc.RulesServicer):
         )
 
     def _explained(self, asked: Request, decision: Decision, then: str) -> pb.ExplainRulesReply:
-        core = self._desk.engine.core
+        core = self._person.engine.core
         came, rules, reason = cases.outcome(decision)
         calls = []
         found = questions(
@@ -229,7 +229,7 @@ class RulesService(DeskCalls, rpc.RulesServicer):
 
     def _then(self, action_id: str) -> str:
         """How an action was decided, as the journal has it."""
-        for row in self._desk.engine.core.journal.rows(action_id=action_id, limit=200):
+        for row in self._person.engine.core.journal.rows(action_id=action_id, limit=200):
             if row.kind not in ("allow", "deny", "expire"):
                 continue
             facts = parse(row.facts)

@@ -8,6 +8,7 @@ than the interface documents is an error.
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import TYPE_CHECKING, Any
 
 from policies.errors import Unavailable
@@ -32,6 +33,8 @@ class BusFailed(Unavailable):
 
 async def connect(address: str = ADDRESS) -> MessageBus:
     """A connection to the system bus, over which descriptors can come. Raises BusFailed."""
+    if not _there(address):  # its client is large, and would be loaded for nothing
+        raise BusFailed("There is no system bus here (FileNotFoundError).")
     from dbus_fast.aio import MessageBus
 
     bus = None
@@ -43,6 +46,10 @@ async def connect(address: str = ADDRESS) -> MessageBus:
         if bus is not None:
             close(bus)
         raise BusFailed(f"There is no system bus here ({type(error).__name__}).") from error
+
+
+def _there(address: str) -> bool:
+    return not address.startswith("unix:path=/") or os.path.lexists(address.removeprefix("unix:path="))
 
 
 def close(bus: MessageBus) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from goex.daemon.agent_views import shown_action, why_not
 from goex.daemon.audit_views import what
-from goex.engine.core import Asker
+from goex.engine.core import Principal
 from goex.engine.engine import Engine
 from goex.engine.timeline import Step
 from goex.journal.actions import ActionRow
@@ -20,35 +20,35 @@ _MOST_LOOKED_AT = 5000
 _LONGEST = 200  # characters of what an action did
 
 
-async def way_back(engine: Engine, asker: Asker, request: pb.WayBackRequest) -> pb.WayBackReply:
+async def way_back(engine: Engine, principal: Principal, request: pb.WayBackRequest) -> pb.WayBackReply:
     """What going back to a point takes. Raises InvalidInput."""
     if request.verb not in ("undo", "redo", "commit"):
         raise InvalidInput(f"Unknown verb {request.verb[:40]!r}.", next_step="Use undo, redo or commit.")
     if bool(request.action_id) == bool(request.moment):
         raise InvalidInput("A point is an action or a moment.", next_step="Name one of them.")
-    chosen = _mine(engine, asker, request)
+    chosen = _mine(engine, principal, request)
     if request.verb == "undo":
         steps = await engine.timeline.back(chosen)
     elif request.verb == "redo":
         steps = await engine.timeline.again(chosen)
     else:
         steps = engine.timeline.kept(chosen)
-    return pb.WayBackReply(steps=[_view(engine, step, asker) for step in steps if asker.owns(step.row)])
+    return pb.WayBackReply(steps=[_view(engine, step, principal) for step in steps if principal.owns(step.row)])
 
 
-def _mine(engine: Engine, asker: Asker, request: pb.WayBackRequest) -> list[ActionRow]:
+def _mine(engine: Engine, principal: Principal, request: pb.WayBackRequest) -> list[ActionRow]:
     """The actions on the asked side of the point, of whom it was asked for."""
     point: ActionRow | None = None
     if request.action_id:
         point = engine.core.reverted(request.action_id)
-        if not asker.owns(point):
+        if not principal.owns(point):
             raise InvalidInput(f"There is no action {request.action_id[:60]!r}.", next_step="goex log lists them.")
     rows = _side(engine, request, point)
     whole = request.everyone or point is None
     return [
         row
         for row in rows
-        if asker.owns(row)
+        if principal.owns(row)
         and (not request.agent or row.agent == request.agent)
         and (whole or point is None or row.session == point.session)
     ]
@@ -71,8 +71,8 @@ def _moment(text: str) -> str:
         raise InvalidInput(f"{text[:40]!r} isn't a time.", next_step="Write it as RFC 3339, in UTC.") from error
 
 
-def _view(engine: Engine, step: Step, asker: Asker) -> pb.WayStep:
+def _view(engine: Engine, step: Step, principal: Principal) -> pb.WayStep:
     said, cut = shorten(what(step.row), _LONGEST)
     said = f"{said}… ({cut} more characters)" if cut else said
-    shown = shown_action(engine.core, step.row, asker)
-    return pb.WayStep(action=shown, can=step.can, why=why_not(step.why, asker), what=said)
+    shown = shown_action(engine.core, step.row, principal)
+    return pb.WayStep(action=shown, can=step.can, why=why_not(step.why, principal), what=said)

@@ -16,9 +16,9 @@ from goex import __version__
 from goex.daemon import rollback
 from goex.daemon.anchor import Anchor, reached
 from goex.daemon.credential import vault_passphrase
-from goex.daemon.custody import Custody
+from goex.daemon.vault_state import VaultState
 from goex.engine.engine import Engine
-from goex.engine.grant_store import LedgerAltered
+from goex.engine.grant_store import GrantsAltered
 from goex.engine.recovery import recover
 from goex.engine.reversions import Reversions
 from goex.journal.chain import Journal, JournalBehind
@@ -28,22 +28,22 @@ from vault.secret import Secret
 log = logging.getLogger("goex.daemon")
 
 
-async def open_at_start(custody: Custody, env: Mapping[str, str]) -> None:
+async def open_at_start(vault_state: VaultState, env: Mapping[str, str]) -> None:
     """Unseal the vault if that can be done. Never raises a GoexError."""
-    if custody.trouble:
-        log.error("the vault can't be used: %s", custody.trouble)
-    if custody.state != "sealed":
+    if vault_state.trouble:
+        log.error("the vault can't be used: %s", vault_state.trouble)
+    if vault_state.state != "sealed":
         return
     try:
-        if custody.keyed_by == "passphrase":
+        if vault_state.keyed_by == "passphrase":
             passphrase = vault_passphrase(env)
             if passphrase is not None:
-                await custody.unlock(passphrase)
+                await vault_state.unlock(passphrase)
                 log.info("the vault was opened by the service's credential")
-        elif custody.stays_sealed:
-            log.info("the vault stays sealed until you run goex vault unlock: %s", custody.stays_sealed)
+        elif vault_state.stays_sealed:
+            log.info("the vault stays sealed until you run goex vault unlock: %s", vault_state.stays_sealed)
         else:
-            await custody.unlock(Secret(b""))
+            await vault_state.unlock(Secret(b""))
     except GoexError as error:
         log.warning("the vault stays sealed: %s", error)
 
@@ -52,10 +52,10 @@ class Opening:
     """What is done each time that the vault was opened."""
 
     def __init__(
-        self, journal: Journal, custody: Custody, anchor: Anchor, reversions: Reversions, engine: Engine
+        self, journal: Journal, vault_state: VaultState, anchor: Anchor, reversions: Reversions, engine: Engine
     ) -> None:
         self._journal = journal
-        self._custody = custody
+        self._vault_state = vault_state
         self._anchor = anchor
         self._reversions = reversions
         self._engine = engine
@@ -63,13 +63,13 @@ class Opening:
     async def opened(self, accepted_by: str) -> None:
         """The vault is open: now the journal can be written, grants believed, and the past settled. A journal that the
         vault knows otherwise is refused, or accepted by the person: then nothing holds that was allowed in it."""
-        vault = self._custody.vault
+        vault = self._vault_state.vault
         first = not self._journal.unlocked
         strange: JournalBehind | None = None
         try:
             if first:
                 try:
-                    self._journal.unlock(vault.derive("journal"), reached(self._custody))
+                    self._journal.unlock(vault.derive("journal"), reached(self._vault_state))
                 except JournalBehind as error:
                     if not accepted_by:
                         raise
@@ -84,7 +84,7 @@ class Opening:
         except GoexError:
             if first:
                 self._journal.lock()  # nothing is done on the word of files that were put back
-            self._custody.seal()
+            self._vault_state.seal()
             raise
         for damage in vault.damage():
             log.error("account %s/%s was altered: %s", damage.service, damage.name, damage.what)
@@ -101,25 +101,25 @@ class Opening:
 
     async def _begin(self, *, distrust: bool) -> None:
         """Believe what the journal vouches for; with `distrust` nothing that was allowed in it."""
-        vault, ledger, rules = self._custody.vault, self._engine.core.ledger, self._engine.core.rules
+        vault, grant_store, rules = self._vault_state.vault, self._engine.core.grant_store, self._engine.core.rules
         started = {"pid": os.getpid(), "version": __version__, **rollback.noted(vault)}
         self._journal.append("daemon-start", facts=started)
         try:
             if distrust:
-                raise LedgerAltered("The log isn't the one that the vault knew.")
-            ledger.load(vault.derive("ledger"))
-        except LedgerAltered as error:
+                raise GrantsAltered("The log isn't the one that the vault knew.")
+            grant_store.load(vault.derive("ledger"))
+        except GrantsAltered as error:
             log.error("no grant is believed: %s", error)
             self._journal.append("ledger-altered", facts={"problem": error.message})
-            ledger.distrust(vault.derive("ledger"))
+            grant_store.distrust(vault.derive("ledger"))
         self._reversions.load(vault.derive("reversions"), distrust=distrust)
         if self._reversions.trouble:
             log.error("no added undo pair is believed: %s", self._reversions.trouble)
         rules.load(vault.derive("rules"), distrust=distrust)
         if rules.trouble:
             log.error("no rule permits anything: %s", rules.trouble)
-        for session in ledger.sessions():
+        for session in grant_store.sessions():
             if session.startswith("conn-"):  # that connection is gone; a terminal may still be there
-                ledger.end_session(session)
-        ledger.forget_unused()
+                grant_store.end_session(session)
+        grant_store.forget_unused()
         await recover(self._engine, distrust=distrust)

@@ -6,7 +6,7 @@ from typing import Any
 
 from goex.daemon.action_views import account_view
 from goex.daemon.entries import Format, Place, end_grants, end_users, entry, record, refuse_database, refuse_unknown
-from goex.daemon.person_context import DeskCalls, SecretDue
+from goex.daemon.person_context import PersonCalls, SecretDue
 from goex.daemon.person_threads import in_thread
 from goex.daemon.rpc_context import unary
 from goex.daemon.vault_views import vault_status
@@ -18,35 +18,37 @@ from vault.record import check_account
 from vault.secret import Secret
 
 
-class VaultCalls(DeskCalls):
+class VaultCalls(PersonCalls):
     """The vault and its accounts."""
 
     @unary
     async def VaultInit(self, request: pb.VaultInitRequest, context: Any) -> pb.VaultStatus:
-        self._desk.callers.peer(context)
-        await self._desk.custody.init(request.keyed_by, Secret(request.passphrase), Secret(request.approval_passphrase))
-        return vault_status(self._desk.custody.vault)
+        self._person.callers.peer(context)
+        await self._person.vault_state.init(
+            request.keyed_by, Secret(request.passphrase), Secret(request.approval_passphrase)
+        )
+        return vault_status(self._person.vault_state.vault)
 
     @unary
     async def VaultUnlock(self, request: pb.VaultUnlockRequest, context: Any) -> pb.VaultStatus:
-        peer = self._desk.callers.peer(context)
+        peer = self._person.callers.peer(context)
 
         async def present() -> str:
-            await self._desk.present(context, request.approval_passphrase, "Accepting the log")
+            await self._person.present(context, request.approval_passphrase, "Accepting the log")
             return peer.describe()
 
-        await self._desk.custody.unlock(Secret(request.passphrase), present if request.accept_log else None)
-        return vault_status(self._desk.custody.vault)
+        await self._person.vault_state.unlock(Secret(request.passphrase), present if request.accept_log else None)
+        return vault_status(self._person.vault_state.vault)
 
     @unary
     async def VaultSeal(self, request: pb.VaultSealRequest, context: Any) -> pb.VaultStatus:
-        peer = self._desk.callers.peer(context)
-        await self._desk.daemon.seal(peer.describe())
-        return vault_status(self._desk.custody.vault)
+        peer = self._person.callers.peer(context)
+        await self._person.daemon.seal(peer.describe())
+        return vault_status(self._person.vault_state.vault)
 
     @unary
     async def VaultPut(self, request: pb.VaultPutRequest, context: Any) -> pb.AccountView:
-        self._desk.custody.require_open()
+        self._person.vault_state.require_open()
         account = self._account(request)
         check_account(account)
         if not request.secret:
@@ -54,36 +56,36 @@ class VaultCalls(DeskCalls):
         secret = Secret(request.secret)
         if account.format == "file":
             secret = CredentialFile.of(request.secret, request.file_name, request.file_variable).to_secret()
-        peer = await self._desk.present(context, request.passphrase, "Adding an account")
-        await in_thread(self._desk.custody.vault.put, account, secret, replace=request.replace)
-        await end_users(self._desk, account.service, account.name, "its credential was replaced")
+        peer = await self._person.present(context, request.passphrase, "Adding an account")
+        await in_thread(self._person.vault_state.vault.put, account, secret, replace=request.replace)
+        await end_users(self._person, account.service, account.name, "its credential was replaced")
         facts = {
-            **self._desk.custody.noted(),
+            **self._person.vault_state.noted(),
             "account": account.id,
             "origins": [str(origin) for origin in account.origins],
             "private": account.private,
             "by": peer.describe(),
         }
-        self._desk.engine.core.journal.append("account-put", facts=facts)
-        return account_view(record(self._desk, account.service, account.name))
+        self._person.engine.core.journal.append("account-put", facts=facts)
+        return account_view(record(self._person, account.service, account.name))
 
     @unary
     async def VaultList(self, request: pb.VaultListRequest, context: Any) -> pb.VaultListReply:
-        self._desk.callers.peer(context)
-        return pb.VaultListReply(accounts=[account_view(one) for one in self._desk.custody.vault.records()])
+        self._person.callers.peer(context)
+        return pb.VaultListReply(accounts=[account_view(one) for one in self._person.vault_state.vault.records()])
 
     @unary
     async def VaultRemove(self, request: pb.VaultRemoveRequest, context: Any) -> pb.VaultRemoveReply:
-        self._desk.custody.require_open()
-        name = request.account or self._desk.custody.vault.resolve(request.service).name
+        self._person.vault_state.require_open()
+        name = request.account or self._person.vault_state.vault.resolve(request.service).name
         refuse_database(request.service, name)
-        refuse_unknown(self._desk, request.service, name)
-        peer = await self._desk.present(context, request.passphrase, "Removing an account")
-        await in_thread(self._desk.custody.vault.remove, request.service, name)
-        end_grants(self._desk, request.service, name, peer.describe())
-        await end_users(self._desk, request.service, name, "its account was removed")
-        facts = {"account": f"{request.service}/{name}", "by": peer.describe(), **self._desk.custody.noted()}
-        self._desk.engine.core.journal.append("account-remove", facts=facts)
+        refuse_unknown(self._person, request.service, name)
+        peer = await self._person.present(context, request.passphrase, "Removing an account")
+        await in_thread(self._person.vault_state.vault.remove, request.service, name)
+        end_grants(self._person, request.service, name, peer.describe())
+        await end_users(self._person, request.service, name, "its account was removed")
+        facts = {"account": f"{request.service}/{name}", "by": peer.describe(), **self._person.vault_state.noted()}
+        self._person.engine.core.journal.append("account-remove", facts=facts)
         return pb.VaultRemoveReply()
 
     # ---- inside
@@ -91,7 +93,7 @@ class VaultCalls(DeskCalls):
     def _account(self, request: pb.VaultPutRequest) -> Account:
         if request.format not in ("", "string", "file"):
             raise InvalidInput("That isn't a secret's format.", next_step="It is `string` or `file`.")
-        self._desk.engine.core.catalog.check_connectable(request.service)
+        self._person.engine.core.catalog.check_connectable(request.service)
         place = Place(
             base_url=request.base_url,
             origins=tuple(request.origins),
@@ -99,4 +101,4 @@ class VaultCalls(DeskCalls):
             ca_pem=request.ca_pem,
         )
         kind: Format = "file" if request.format == "file" else "string"
-        return entry(self._desk, request.service, request.account, place, kind, replace=request.replace)
+        return entry(self._person, request.service, request.account, place, kind, replace=request.replace)

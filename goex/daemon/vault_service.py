@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from goex.daemon import backup_file, rollback
-from goex.daemon.custody import WrongApproval
-from goex.daemon.person_context import Desk, DeskCalls, PresenceDue
+from goex.daemon.person_context import PersonCalls, PersonContext, PresenceDue
 from goex.daemon.person_threads import in_thread
 from goex.daemon.rpc_context import streaming, unary
+from goex.daemon.vault_state import WrongApproval
 from goex.daemon.vault_views import vault_status
 from goex.engine.peers import Peer
 from goex.engine.reseal import reseal
@@ -26,16 +26,16 @@ from vault.errors import VaultExists
 from vault.secret import Secret
 
 
-class VaultService(DeskCalls, rpc.VaultServicer):
+class VaultService(PersonCalls, rpc.VaultServicer):
     """`goex vault rotate`, `passphrase`, `approval`, `backup`, `restore` and `leases`."""
 
-    def __init__(self, desk: Desk) -> None:
-        super().__init__(desk)
+    def __init__(self, person: PersonContext) -> None:
+        super().__init__(person)
         self._rotating: set[asyncio.Task[None]] = set()
 
     @streaming
     async def Rotate(self, request: vpb.RotateRequest, context: Any) -> AsyncIterator[vpb.RotateStep]:
-        peer = await self._desk.present(context, request.approval_passphrase, "Rotating the vault's keys")
+        peer = await self._person.present(context, request.approval_passphrase, "Rotating the vault's keys")
         steps: asyncio.Queue[vpb.RotateStep | None] = asyncio.Queue()
         task = asyncio.create_task(self._rotate(request, peer, steps))
         self._rotating.add(task)  # it goes on when the person leaves
@@ -52,45 +52,45 @@ class VaultService(DeskCalls, rpc.VaultServicer):
             progress = vpb.RotateProgress(of=of, done=done, total=total)
             loop.call_soon_threadsafe(steps.put_nowait, vpb.RotateStep(progress=progress))
 
-        custody, journal = self._desk.custody, self._desk.engine.core.journal
-        before = custody.keyed_by
-        await custody.rotate(
+        vault_state, journal = self._person.vault_state, self._person.engine.core.journal
+        before = vault_state.keyed_by
+        await vault_state.rotate(
             keyed_by=request.keyed_by,
             passphrase=Secret(request.passphrase),
             current=Secret(request.current_passphrase),
             anew=request.anew,
             progress=lambda done, total: tell("records", done, total),
         )
-        facts = {**rollback.noted(custody.vault), "by": peer.describe(), "anew": request.anew}
-        facts |= {"keyed_by": custody.keyed_by, "keyed_by_before": before, "passphrase": bool(request.passphrase)}
+        facts = {**rollback.noted(vault_state.vault), "by": peer.describe(), "anew": request.anew}
+        facts |= {"keyed_by": vault_state.keyed_by, "keyed_by_before": before, "passphrase": bool(request.passphrase)}
         journal.append("vault-rotate", facts=facts)
         if request.anew:
-            altered = await in_thread(reseal, journal, custody, lambda done, total: tell("payloads", done, total))
+            altered = await in_thread(reseal, journal, vault_state, lambda done, total: tell("payloads", done, total))
             # Those of altered payloads open nothing that is there; all others have the newest key now.
-            await in_thread(custody.vault.forget_payload_keys)
-            facts = {**rollback.noted(custody.vault), "altered": altered}
+            await in_thread(vault_state.vault.forget_payload_keys)
+            facts = {**rollback.noted(vault_state.vault), "altered": altered}
             journal.append("vault-payloads-anew", facts=facts)
-        steps.put_nowait(vpb.RotateStep(done=vault_status(custody.vault)))
+        steps.put_nowait(vpb.RotateStep(done=vault_status(vault_state.vault)))
 
     @unary
     async def ChangeApproval(self, request: vpb.ChangeApprovalRequest, context: Any) -> pb.VaultStatus:
-        peer = self._desk.callers.peer(context)
-        custody = self._desk.custody
-        custody.require_open()
-        await custody.prove(Secret(request.current))
-        await self._desk.confirm(peer, "Changing the approval passphrase")
-        await in_thread(custody.vault.change_approval, Secret(request.current), Secret(request.passphrase))
-        self._desk.presence.forget()
-        self._desk.engine.core.journal.append(
-            "approval-change", facts={**rollback.noted(custody.vault), "by": peer.describe()}
+        peer = self._person.callers.peer(context)
+        vault_state = self._person.vault_state
+        vault_state.require_open()
+        await vault_state.prove(Secret(request.current))
+        await self._person.confirm(peer, "Changing the approval passphrase")
+        await in_thread(vault_state.vault.change_approval, Secret(request.current), Secret(request.passphrase))
+        self._person.presence.forget()
+        self._person.engine.core.journal.append(
+            "approval-change", facts={**rollback.noted(vault_state.vault), "by": peer.describe()}
         )
-        return vault_status(custody.vault)
+        return vault_status(vault_state.vault)
 
     @unary
     async def Backup(self, request: vpb.BackupRequest, context: Any) -> vpb.BackupReply:
-        peer = await self._desk.present(context, request.approval_passphrase, "A backup of the vault")
+        peer = await self._person.present(context, request.approval_passphrase, "A backup of the vault")
         passphrase = Secret(request.passphrase)
-        vault = self._desk.custody.vault
+        vault = self._person.vault_state.vault
         data = await in_thread(vault.backup, passphrase)
         kept = await in_thread(backup_file.write, Path(request.path), data, passphrase)
         facts = {
@@ -100,15 +100,15 @@ class VaultService(DeskCalls, rpc.VaultServicer):
             "sha256": hashlib.sha256(data).hexdigest(),
             "records": len(kept.records),
         }
-        self._desk.engine.core.journal.append("vault-backup", facts=facts)
+        self._person.engine.core.journal.append("vault-backup", facts=facts)
         return vpb.BackupReply(path=request.path, bytes=len(data), records=len(kept.records))
 
     @unary
     async def Restore(self, request: vpb.RestoreRequest, context: Any) -> vpb.RestoreReply:
-        peer = self._desk.callers.peer(context)
-        custody, journal = self._desk.custody, self._desk.engine.core.journal
+        peer = self._person.callers.peer(context)
+        vault_state, journal = self._person.vault_state, self._person.engine.core.journal
         path = Path(request.path)
-        if custody.state != "absent" and not request.replace:
+        if vault_state.state != "absent" and not request.replace:
             raise VaultExists(
                 "There is a vault already.",
                 next_step="Use --replace: it is kept aside, and what runs with its credentials is ended.",
@@ -122,23 +122,23 @@ class VaultService(DeskCalls, rpc.VaultServicer):
                 next_step="Stop the daemon, move the whole state folder away, then restore into a new one.",
             )
         # The backup is proven, and so is the person: from here on something changes.
-        aside = await custody.restore(
+        aside = await vault_state.restore(
             kept,
             keyed_by=request.keyed_by,
             passphrase=Secret(request.passphrase),
             floor=lambda: rollback.floor(journal),
             by=peer.describe(),
-            seal=lambda: self._desk.daemon.seal(peer.describe()),
+            seal=lambda: self._person.daemon.seal(peer.describe()),
         )
-        self._desk.presence.forget()
+        self._person.presence.forget()
         return vpb.RestoreReply(
-            vault=vault_status(custody.vault), made=kept.made.isoformat(), kept_aside=str(aside or "")
+            vault=vault_status(vault_state.vault), made=kept.made.isoformat(), kept_aside=str(aside or "")
         )
 
     async def _present_for(self, kept: Kept, passphrase: str, context: Any) -> None:
         """Presence before this vault while it can say so, else before the backup."""
-        if self._desk.custody.state == "unsealed":
-            await self._desk.present(context, passphrase, "Restoring a backup over this vault")
+        if self._person.vault_state.state == "unsealed":
+            await self._person.present(context, passphrase, "Restoring a backup over this vault")
             return
         if not passphrase:
             raise PresenceDue(
@@ -147,12 +147,12 @@ class VaultService(DeskCalls, rpc.VaultServicer):
             )
         if not await in_thread(kept.approval.matches, Secret(passphrase)):
             raise WrongApproval("That isn't the backup's approval passphrase.", next_step="Try again.")
-        await self._desk.confirm(self._desk.callers.peer(context), "Restoring a backup")
+        await self._person.confirm(self._person.callers.peer(context), "Restoring a backup")
 
     @unary
     async def Leases(self, request: vpb.LeasesRequest, context: Any) -> vpb.LeasesReply:
-        self._desk.callers.peer(context)
-        leases = self._desk.custody.live_leases()
+        self._person.callers.peer(context)
+        leases = self._person.vault_state.live_leases()
         return vpb.LeasesReply(
             leases=[
                 vpb.LeaseView(

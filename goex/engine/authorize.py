@@ -214,9 +214,9 @@ class Asking:
         plan = row.the_plan()
         needs = self._missing(row, plan) if yes.choice is Choice.ONCE else self._as_asked(question, row, plan)
         grants = made(row, plan, needs, yes, self.core.clock(), self._entries)
-        with self.core.ledger.changing() as transaction:
+        with self.core.grant_store.changing() as transaction:
             self.core.approvals.settle(transaction, question, "approved", by=yes.by)
-            self.core.ledger.grant(transaction, grants, by=yes.by)
+            self.core.grant_store.grant(transaction, grants, by=yes.by)
         self.core.approvals.announce(question)
         also = () if yes.choice is Choice.ONCE else self._settle_covered(self._concerned(grants))
         return Answered(self.core.approvals.get(question), also)
@@ -339,13 +339,13 @@ class Asking:
             if decision.rules and "breaker" not in decision.rules:
                 self.core.rules.counts.denied(row.agent, row.session)
             # A yes that came too late to be used isn't kept for later.
-            self.core.ledger.revoke(self.core.ledger.unused(row.id), by="goex", why="it didn't run")
+            self.core.grant_store.revoke(self.core.grant_store.unused(row.id), by="goex", why="it didn't run")
             return row
         situation = self.core.rules.counts.situation(row.agent, row.session)
-        with self.core.ledger.changing(lasting=False) as transaction:  # it lasts before anything begins
-            self.core.ledger.consume(transaction, decision.grants)
+        with self.core.grant_store.changing(lasting=False) as transaction:  # it lasts before anything begins
+            self.core.grant_store.consume(transaction, decision.grants)
             given = {"grants": [grant.id for grant in decision.grants], "rules": list(decision.rules)}
-            row = self.core.step(transaction, row, Event.ALLOW, facts={**given, "ledger": self.core.ledger.root()})
+            row = self.core.step(transaction, row, Event.ALLOW, facts={**given, "ledger": self.core.grant_store.root()})
         self.core.rules.counts.allowed(row.agent, row.session)
         self._allowed[row.id] = decision, situation
         self._just.add(row.id)

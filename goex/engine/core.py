@@ -1,4 +1,4 @@
-"""What every part of the engine works with: the journal, the ledger, the catalog, the vault, the runtimes, the clock.
+"""What every part of the engine works with: the journal, grants, the catalog, the vault, the runtimes, the clock.
 
 Nothing here decides or runs anything. A step is written by `step`, and whoever watches hears of it.
 """
@@ -25,7 +25,7 @@ from goex.engine.consent import (
     wider,
 )
 from goex.engine.events import Hub, Printed, Progressed, Stepped
-from goex.engine.grant_store import Ledger
+from goex.engine.grant_store import GrantStore
 from goex.engine.quota import Quotas
 from goex.engine.records import PayloadSealer, SealedRecords
 from goex.engine.rulebook import Rulebook
@@ -62,7 +62,7 @@ class VaultForEngine(PayloadSealer, Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asker:
+class Principal:
     """Who asks: the agent's name, its session, and what the daemon saw of it."""
 
     agent: str
@@ -82,7 +82,7 @@ class Asker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class Request:
     """What is asked for: exactly one of words, an action, or a model's proposal.
 
     `choice` (1-based) takes a candidate of an earlier mapping of the same words; `ask_seconds` 0 is the longest.
@@ -97,6 +97,8 @@ class Wish:
     database: str = ""  # of words: the only one that they are about
     folder: str = ""
     code_services: tuple[str, ...] = ()  # of words: what is asked for is a program that uses these
+    reads_only: bool = False  # whatever else it would do is refused
+    key: str = ""  # another wish of this principal with the same key is the same action
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +129,7 @@ class Core:
     """Shared by the engine's parts."""
 
     journal: Journal
-    ledger: Ledger
+    grant_store: GrantStore
     catalog: Catalog
     vault: VaultForEngine
     lender: Lender
@@ -356,7 +358,7 @@ class Core:
             action_id=row.id,
             agent=row.agent,
             accounts=accounts,
-            granted=self.ledger.standing(row.agent, row.session),
+            granted=self.grant_store.standing(row.agent, row.session),
             leases=leases,
             records=self.records(row),
             note=note,

@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from goex.engine.core import Asker, Core, Wish
+from goex.engine.core import Core, Principal, Request
 from goex.engine.engine import Engine
 from goex.journal.actions import ActionRow
 from goex.journal.chain import stamp
@@ -56,19 +56,19 @@ class DryRuns:
         return await self._run(row, row.the_plan(), by=by, question=question, progress=progress)
 
     async def of_wish(
-        self, wish: Wish, asker: Asker, *, by: str, progress: Progress, keep: bool = False
+        self, wish: Request, principal: Principal, *, by: str, progress: Progress, keep: bool = False
     ) -> tuple[Plan, DryRun]:
         """Plan what is asked for, and what it would do. Raises what planning raises; nothing is asked or begun.
 
         With `keep` what a program made of its copy is kept for a while, to be applied."""
         core = self._ready()
-        action = self.engine.wanted(wish, asker)
+        action = self.engine.wanted(wish, principal)
         now = stamp(core.clock())
         row = ActionRow(
             id=f"dry-{secrets.token_hex(6)}",
             number=0,
-            agent=asker.agent,
-            session=asker.session,
+            agent=principal.agent,
+            session=principal.session,
             kind=action.kind if action else "intent",
             state=State.RECEIVED,
             created=now,
@@ -80,7 +80,7 @@ class DryRuns:
             outcome="",
             problem="",
             target=getattr(action, "target", ""),
-            source=asker.source,
+            source=principal.source,
             detached=False,
         )
         if action is None:

@@ -11,6 +11,7 @@ Everything here is called on the event loop.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import secrets
 from collections.abc import Coroutine
@@ -20,20 +21,21 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from goex.engine.authorize import Asking
-from goex.engine.core import Asker, Core, Lost, Wish
+from goex.engine.core import Core, Lost, Principal, Request
 from goex.engine.events import Finished, Problem, Progressed
 from goex.engine.execution import Running
 from goex.engine.intents import Mappings
 from goex.engine.reverts import Reverting
 from goex.engine.timeline import Timeline
 from goex.engine.undo_policy import as_rules_want
-from goex.journal.actions import ActionRow
+from goex.journal.actions import ActionRow, wish_hashes
 from goex.journal.chain import JournalFailed
 from goex.journal.states import BEFORE_DECISION, UNDER_WAY, Event, State
 from policies.actions import Action, ApiCalls, Files, Plan, Revert, Sql
 from policies.errors import Denied, ExitStatus, GoexError, InvalidInput
 from policies.grants import ANONYMOUS, PERSON
-from policies.jsonvalue import parse
+from policies.jsonvalue import canonical, parse
+from policies.services import Risk
 from runtimes.base import Runtime
 from runtimes.files.plans import unseen
 
@@ -58,6 +60,14 @@ class Arrived:
     row: ActionRow
     plan: Plan
     answer: str = ""
+
+
+def _id(wish: Request, principal: Principal) -> str:
+    """A new action's id; with a key always the same, and no other asker's."""
+    if not wish.key:
+        return f"a-{secrets.token_hex(6)}"
+    session = principal.session if principal.agent == ANONYMOUS else ""
+    return f"a-{hashlib.sha256(canonical([principal.agent, session, wish.key])).hexdigest()[:24]}"
 
 
 @dataclass(slots=True)
@@ -88,36 +98,55 @@ class Engine:
 
     # ---- in
 
-    def begin(self, wish: Wish, asker: Asker) -> str:
+    def begin(self, wish: Request, principal: Principal) -> str:
         """Record a wish and start it on its path; returns the action's id. Raises before anything is recorded."""
         if self.draining:
             raise Denied("The daemon is stopping.", next_step="Ask again when it is back: goex daemon start")
-        action = self.wanted(wish, asker)
+        id = _id(wish, principal)
+        action = self.wanted(wish, principal)
         with self.core.journal.transaction(lasting=False) as transaction:
             row = self.core.actions.create(
                 transaction,
-                id=f"a-{secrets.token_hex(6)}",
-                agent=asker.agent,
-                session=asker.session,
+                id=id,
+                agent=principal.agent,
+                session=principal.session,
                 intent=wish.intent,
                 action=action,
-                source=asker.source,
-                process=asker.process,
+                source=principal.source,
+                process=principal.process,
                 detached=wish.detach,
             )
         self.start(row, self._travel(row, wish))
         return row.id
 
-    def wanted(self, wish: Wish, asker: Asker) -> Action | None:
+    def already(self, wish: Request, principal: Principal) -> str:
+        """The id of the action that this principal began with this key; "" where there is none. Raises InvalidInput
+        when that was another request."""
+        if not wish.key:
+            return ""
+        id = _id(wish, principal)
+        if id not in self.core.actions.those((id,)):
+            return ""
+        (received,) = self.core.journal.rows(action_id=id, kind="receive", limit=1)
+        facts = parse(received.facts)
+        action = self.mapping.proposed(wish.proposal) if wish.proposal else wish.action
+        asked = wish_hashes(wish.intent, action)
+        if received.agent != principal.agent or (facts["intent_sha256"], facts["request_sha256"]) != asked:
+            raise InvalidInput(
+                f"This key was used for another request ({id}).", next_step="Use a fresh key for each new request."
+            )
+        return id
+
+    def wanted(self, wish: Request, principal: Principal) -> Action | None:
         """The action that a wish is for; None for one in words. Raises for what can't be wished for."""
-        self.core.rules.counts.refuse_resting(asker.agent, asker.session)
+        self.core.rules.counts.refuse_resting(principal.agent, principal.session)
         action = self.mapping.proposed(wish.proposal) if wish.proposal else wish.action
         if isinstance(action, ApiCalls) and not action.calls:
             raise InvalidInput("There is no call in this request.", next_step="goex exec --call SERVICE.METHOD …")
         if action is None and not wish.intent.strip():
             raise InvalidInput("There is nothing to do in this request.", next_step='goex exec "send …"')
         if isinstance(action, Revert):
-            self.reverting.check(action, asker)
+            self.reverting.check(action, principal)
         return action
 
     def start(self, row: ActionRow, journey: Coroutine[Any, Any, Arrived]) -> None:
@@ -151,7 +180,7 @@ class Engine:
     async def remove_agent(self, name: str, *, by: str) -> None:
         """Forget an agent, and withdraw what it asked for and nothing has begun of: whoever gets its name later isn't
         the one that asked. Raises InvalidInput."""
-        self.core.ledger.remove_agent(name, by=by)
+        self.core.grant_store.remove_agent(name, by=by)
         for row in self.core.actions.in_states({*BEFORE_DECISION, State.ASKING, State.ALLOWED, State.PREPARED}):
             if row.agent == name:
                 await self.cancel(row.id, why="its agent was removed")
@@ -170,7 +199,7 @@ class Engine:
 
     # ---- the path
 
-    async def _travel(self, row: ActionRow, wish: Wish) -> Arrived:
+    async def _travel(self, row: ActionRow, wish: Request) -> Arrived:
         self.core.vault.require_open()
         async with self._turn(row):
             action = row.action()
@@ -181,6 +210,8 @@ class Engine:
                 runtime, plan = await self._assess_unseen(row, action)
             else:
                 runtime, plan = await self.assess(row, action)
+        if wish.reads_only and plan.risk > Risk.READ:
+            raise InvalidInput("This doesn't only read.", next_step="Ask for it as what it is: a change.")
         row = self.core.stepped(row, Event.ASSESS, lasting=False, plan=plan)
         self.core.check_consent(plan)  # before the person is asked: what they allow must be able to run
         row = await self.asking.settle(row, plan, lambda: self._plan_again(row, action), wish.ask_seconds)
@@ -309,7 +340,7 @@ class Engine:
                 if row.plan:
                     self.reverting.step_target(transaction, row.the_plan(), event, row.id)
             # A yes that came before this end, and wasn't used, isn't kept for later.
-            self.core.ledger.revoke(self.core.ledger.unused(row.id), by="goex", why="it didn't run")
+            self.core.grant_store.revoke(self.core.grant_store.unused(row.id), by="goex", why="it didn't run")
         except GoexError as error:
             log.error("action %s stays %s until the next start: %s", row.id, row.state, error)
             return Problem.of(error)

@@ -27,7 +27,7 @@ def held(core: Core, row: ActionRow, plan: Plan) -> tuple[Grant, ...]:
     """The grants that the decision on `row` may be made on."""
     return tuple(
         grant
-        for grant in core.ledger.matching(row.agent, plan.required)
+        for grant in core.grant_store.matching(row.agent, plan.required)
         if (grant.width is not Width.ONCE or grant.why == row.id) and not _stale(core.catalog, grant, plan)
     )
 
@@ -36,7 +36,7 @@ def standing(core: Core, agent: str, plan: Plan) -> tuple[Grant, ...]:
     """The grants that any action of this plan could stand on: no once-grants, which have an action of their own."""
     return tuple(
         grant
-        for grant in core.ledger.matching(agent, plan.required)
+        for grant in core.grant_store.matching(agent, plan.required)
         if grant.width is not Width.ONCE and not _stale(core.catalog, grant, plan)
     )
 
@@ -44,7 +44,7 @@ def standing(core: Core, agent: str, plan: Plan) -> tuple[Grant, ...]:
 def changed(core: Core, row: ActionRow, plan: Plan) -> str:
     """Why grants that seem to be there aren't enough any more; "" where none is like that."""
     said: dict[str, None] = {}
-    for grant in core.ledger.matching(row.agent, plan.required):
+    for grant in core.grant_store.matching(row.agent, plan.required):
         for need, method in _stale(core.catalog, grant, plan):
             why = "changed since then" if method in grant.entries else "wasn't among what it was given for"
             said[f"{need.service}.{method} {why} in the imported catalog, so grant {grant.id} doesn't hold for it."] = (

@@ -33,7 +33,7 @@ _USED = Prepared(insert(grant_uses).prefix_with("OR REPLACE"))
 TOKEN_PREFIX = "goex_"  # noqa: S105  how a token looks, not one
 
 
-class LedgerAltered(Conflict):
+class GrantsAltered(Conflict):
     """The grants or agents in the state database aren't the ones that the daemon wrote."""
 
     code = "ledger-altered"
@@ -48,7 +48,7 @@ class Agent:
     created: str
 
 
-class Ledger:
+class GrantStore:
     """Grants and agents. Every change is one transaction with its journal row."""
 
     def __init__(self, journal_: Journal, clock: Callable[[], datetime], lapse: timedelta | None = None) -> None:
@@ -72,7 +72,7 @@ class Ledger:
     # ---- reading
 
     def load(self, key: bytes) -> None:
-        """Read the tables under `key`. Raises LedgerAltered, and then holds nothing."""
+        """Read the tables under `key`. Raises GrantsAltered, and then holds nothing."""
         self._clear()
         self._key = key
         with self._journal.read() as connection:
@@ -92,26 +92,26 @@ class Ledger:
                 grant = grant_rows.grant_from(dict(row._mapping), dict(uses._mapping) if uses else None)
                 mac = self._mac(grant_rows.body(grant))
                 if not hmac.compare_digest(mac, row.mac):
-                    raise LedgerAltered(f"Grant {row.id} in the state database was altered.")
+                    raise GrantsAltered(f"Grant {row.id} in the state database was altered.")
                 if uses and not hmac.compare_digest(self._mac(grant_rows.uses_body(grant)), uses.mac):
-                    raise LedgerAltered(f"The uses of grant {row.id} in the state database were altered.")
+                    raise GrantsAltered(f"The uses of grant {row.id} in the state database were altered.")
                 self._keep(grant, mac)
             for row in found_agents:
                 agent = Agent(row.name, row.token_hash, row.created)
                 mac = self._mac(_agent_body(agent))
                 if not hmac.compare_digest(mac, row.mac):
-                    raise LedgerAltered(f"Agent {row.name!r} in the state database was altered.")
+                    raise GrantsAltered(f"Agent {row.name!r} in the state database was altered.")
                 self._agents[agent.name] = agent
                 self._seal(f"agent/{agent.name}", mac)
             expected = parse(last.facts).get("ledger", "") if last else hashlib.sha256().hexdigest()
             if expected != self._root():
-                raise LedgerAltered("Grants or agents in the state database were removed, or put back from a copy.")
-        except (LedgerAltered, JournalBroken, ValueError, TypeError, KeyError) as error:
+                raise GrantsAltered("Grants or agents in the state database were removed, or put back from a copy.")
+        except (GrantsAltered, JournalBroken, ValueError, TypeError, KeyError) as error:
             self._clear()
             self._key = None
-            if isinstance(error, LedgerAltered):
+            if isinstance(error, GrantsAltered):
                 raise
-            raise LedgerAltered("The grants in the state database can't be read.") from error
+            raise GrantsAltered("The grants in the state database can't be read.") from error
 
     def distrust(self, key: bytes) -> None:
         """Start again with nobody allowed anything, and no agent named."""
@@ -368,13 +368,13 @@ class Ledger:
 
 
 class _Changing:
-    """Reads the ledger again when its transaction fails: memory never says more than the disk."""
+    """Reads the grant store again when its transaction fails: memory never says more than the disk."""
 
-    def __init__(self, ledger: Ledger, lasting: bool) -> None:
-        self._ledger, self._lasting = ledger, lasting
+    def __init__(self, grant_store: GrantStore, lasting: bool) -> None:
+        self._grant_store, self._lasting = grant_store, lasting
 
     def __enter__(self) -> Transaction:
-        self._manager = self._ledger._journal.transaction(lasting=self._lasting)
+        self._manager = self._grant_store._journal.transaction(lasting=self._lasting)
         return self._manager.__enter__()
 
     def __exit__(self, *error: Any) -> bool | None:
@@ -385,8 +385,8 @@ class _Changing:
             failed = True
             raise
         finally:
-            if failed and self._ledger._key is not None:
-                self._ledger.load(self._ledger._key)
+            if failed and self._grant_store._key is not None:
+                self._grant_store.load(self._grant_store._key)
 
 
 def _unopened() -> JournalLocked:

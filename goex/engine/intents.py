@@ -1,4 +1,4 @@
-"""From words to calls, for one asker, with a memory of the alternatives that were shown."""
+"""From words to calls, for one principal, with a memory of the alternatives that were shown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from goex.engine.core import Asker, Core, Wish
+from goex.engine.core import Core, Principal, Request
 from goex.engine.events import Mapped
 from goex.engine.program_proposals import Wording
 from goex.journal.actions import ActionRow
@@ -19,6 +19,7 @@ from policies.jsonvalue import JsonObject, canonical
 
 if TYPE_CHECKING:
     from mapper.mapper import Mapper
+    from mapper.ranking.index import Index
 
 CHOICES_KEPT = 200
 REJECTED_KEPT = 20  # of a vote, in the journal; the ballots have the class of every one
@@ -53,30 +54,34 @@ class Mappings:
     def __post_init__(self) -> None:
         self.wording = Wording(self.core, self.mapper)
 
-    async def map(self, text: str, asker: Asker) -> IntentMapping:
+    async def map(self, text: str, principal: Principal) -> IntentMapping:
         """Which calls, which least scopes, how sure. Has no effect."""
         mapper = await self._ready()
         context = NOTHING_TOLD
         if mapper.model is not None:
             # An agent gets what the model makes of its words, so it isn't told what is the person's own.
-            context = self.context().told(self.told, to_the_person=asker.owns_all)
-            self.core.quotas.model(asker.agent, asker.session, self.core.settings.model_calls)
+            context = self.context().told(self.told, to_the_person=principal.owns_all)
+            self.core.quotas.model(principal.agent, principal.session, self.core.settings.model_calls)
         mapping = await mapper.map(
             Intent(text=text),
             connected=self.connected(),
-            granted=self.core.ledger.standing(asker.agent, asker.session),
-            asker=asker.agent,
+            granted=self.core.grant_store.standing(principal.agent, principal.session),
+            asker=principal.agent,
             context=context,
         )
-        self._shown.pop((asker.session, text), None)
+        self._shown.pop((principal.session, text), None)
         if len(self._shown) >= CHOICES_KEPT:
             del self._shown[next(iter(self._shown))]
-        self._shown[asker.session, text] = mapping
+        self._shown[principal.session, text] = mapping
         return mapping
 
     async def explain(self, text: str) -> tuple[str, ...]:
         """Which services and methods the words point to, and why: lines for a person."""
         return (await self._ready()).explain(Intent(text=text), connected=self.connected())
+
+    async def ranking(self) -> Index:
+        """What ranks the methods of the catalog for words, up to date."""
+        return (await self._ready()).embedded.index
 
     async def _ready(self) -> Mapper:
         """The mapper, its ranking up to date: after an import that takes a while, and nobody else waits for it."""
@@ -89,7 +94,7 @@ class Mappings:
         """The calls in a model's own proposal. Raises InvalidInput with every rejection."""
         return ApiCalls(calls=self.mapper().parse(text))
 
-    async def action_for(self, row: ActionRow, wish: Wish) -> Action:
+    async def action_for(self, row: ActionRow, wish: Request) -> Action:
         """The action for an action's intent: calls, or what the words are said to be about. Every vote is journaled."""
         if (wish.database or wish.code_services or wish.folder) and self.mapper().model is not None:
             self.core.quotas.model(row.agent, row.session, self.core.settings.model_calls)
@@ -101,7 +106,7 @@ class Mappings:
             return await self.wording.program(row, wish)
         return await self.calls_for(row, wish)
 
-    async def calls_for(self, row: ActionRow, wish: Wish) -> ApiCalls:
+    async def calls_for(self, row: ActionRow, wish: Request) -> ApiCalls:
         """The calls for an action's intent. Raises Ambiguous or NothingFits; every vote is journaled."""
         if wish.choice:
             shown = self._shown.get((row.session, wish.intent))
@@ -112,7 +117,7 @@ class Mappings:
                 "choice", action_id=row.id, agent=row.agent, facts={"choice": wish.choice, **_votes(shown)}
             )
             return ApiCalls(calls=chosen.calls)
-        mapping = await self.map(wish.intent, Asker(agent=row.agent, session=row.session, source=row.source))
+        mapping = await self.map(wish.intent, Principal(agent=row.agent, session=row.session, source=row.source))
         self.core.hub.publish(row.id, Mapped(mapping))
         self.core.journal.append("votes", action_id=row.id, agent=row.agent, facts=_votes(mapping))
         if mapping.best is None:

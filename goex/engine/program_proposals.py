@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
-from goex.engine.core import Core, Wish
+from goex.engine.core import Core, Request
 from goex.engine.events import Progressed
 from goex.journal.actions import ActionRow
 from mapper.stopping_rule import Experience
@@ -61,13 +61,13 @@ class Lists(Protocol):
 
 @dataclass(slots=True)
 class Wording:
-    """Asks the model, and keeps of each asker how much its samples agreed."""
+    """Asks the model, and keeps of each principal how much its samples agreed."""
 
     core: Core
     mapper: Callable[[], Mapper]
     _experience: dict[str, Experience] = field(default_factory=dict)
 
-    async def statements(self, row: ActionRow, wish: Wish) -> Sql:
+    async def statements(self, row: ActionRow, wish: Request) -> Sql:
         """Raises Unclear, Unsupported (no model), InvalidInput, Unavailable."""
         from mapper import databases, programs
         from runtimes.sql import schema_summary
@@ -103,7 +103,7 @@ class Wording:
         policy: UndoPolicy = "pairs" if best.undo else ""
         return Sql(database=wish.database, statements=best.code, undo=best.undo, policy=policy)
 
-    async def program(self, row: ActionRow, wish: Wish) -> Files:
+    async def program(self, row: ActionRow, wish: Request) -> Files:
         """Raises Denied (an agent), Unclear, Unsupported (no model), InvalidInput (a folder that GoEx doesn't work on),
         Conflict. What the model makes of the names comes back before anybody is asked, so only the person may have it
         made: an agent would learn names that nobody showed it."""
@@ -132,7 +132,7 @@ class Wording:
         language = "python" if best.language == "python" else "shell"
         return Files(folder=wish.folder, language=language, program=best.code, undo=best.undo)
 
-    async def code(self, row: ActionRow, wish: Wish) -> Code:
+    async def code(self, row: ActionRow, wish: Request) -> Code:
         """A program for the services that were named. Raises Unclear, Unsupported (no model), InvalidInput (a service
         that isn't there), Unavailable."""
         from mapper.code import program_proposals
@@ -155,11 +155,11 @@ class Wording:
         language: Literal["python", "shell"] = "shell" if best.language == "shell" else "python"
         return Code(language=language, program=best.code, services=services)
 
-    def _of(self, asker: str) -> Experience:
-        found = self._experience.pop(asker, None) or Experience()
+    def _of(self, principal: str) -> Experience:
+        found = self._experience.pop(principal, None) or Experience()
         while len(self._experience) >= _ASKERS:
             del self._experience[next(iter(self._experience))]
-        self._experience[asker] = found
+        self._experience[principal] = found
         return found
 
     def _journal(self, row: ActionRow, choice: Choice) -> None:

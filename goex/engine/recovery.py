@@ -30,7 +30,7 @@ FOLLOWED_WITHIN = 60.0  # seconds in which a client that isn't detached must be 
 
 
 async def recover(engine: Engine, follow_within: float = FOLLOWED_WITHIN, *, distrust: bool = False) -> None:
-    """Settle what an earlier daemon left. Call it once the vault is unlocked and the ledger is loaded. With `distrust`
+    """Settle what an earlier daemon left. Call it once the vault is unlocked and grants are loaded. With `distrust`
     no question is taken up and no revert finished: the journal is not the one that was written last."""
     rows = engine.core.actions.in_states({*UNDER_WAY, State.UNKNOWN})
     believed = confirmed(engine.core.journal, rows)
@@ -128,11 +128,11 @@ def _take_up(engine: Engine, row: ActionRow, follow_within: float) -> None:
 
     engine.start(row, journey())
     if not row.detached and question.state == "pending":
-        seconds = 0.0 if _asker_ended(engine, row) else follow_within
+        seconds = 0.0 if _principal_ended(engine, row) else follow_within
         asyncio.get_running_loop().call_later(seconds, _unfollowed, engine, row.id)
 
 
-def _asker_ended(engine: Engine, row: ActionRow) -> bool:
+def _principal_ended(engine: Engine, row: ActionRow) -> bool:
     """Whether the process that asked is gone, so that it can't be back. False where an older GoEx noted none."""
     received = engine.core.journal.rows(action_id=row.id, kind="receive", limit=1)
     return any(ended(str(parse(each.facts, limit=_LIMIT).get("process", ""))) for each in received)

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from goex.engine.core import Asker, Core
+from goex.engine.core import Core, Principal
 from goex.engine.timeline import MOST_STEPS, Timeline
 from goex.engine.trust import confirmed
 from goex.journal.actions import ActionRow
@@ -35,15 +35,15 @@ class Reverting:
     core: Core
     timeline: Timeline
 
-    def check(self, revert: Revert, asker: Asker) -> None:
+    def check(self, revert: Revert, principal: Principal) -> None:
         """Raise unless each target is the asker's own, is in a fitting state, and isn't being reverted already."""
-        if revert.regardless and not asker.owns_all:
+        if revert.regardless and not principal.owns_all:
             raise Denied("Only the person takes back what later actions stand on.", next_step="Take those back first.")
         if len(revert.targets) > MOST_STEPS or len(set(revert.targets)) != len(revert.targets):
             raise InvalidInput(f"One commit is of at most {MOST_STEPS} actions, each once.", next_step="Name fewer.")
         busy = self._busy()
         for id in revert.targets:
-            if not asker.owns(self.core.actions.get(id)):
+            if not principal.owns(self.core.actions.get(id)):
                 raise InvalidInput(f"There is no action {id[:60]!r}.", next_step="goex log lists them.")
             target = self.core.reverted(id)
             if target.state not in REVERTIBLE[revert.verb]:

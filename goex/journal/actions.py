@@ -93,6 +93,7 @@ class Actions:
     ) -> ActionRow:
         """Record an action as received. `process` names who asked, so that a restart can tell whether it is gone."""
         request = _text(action.to_json()) if action else ""
+        intent_sha256, request_sha256 = wish_hashes(intent, action)
         number = transaction.append(
             "receive",
             action_id=id,
@@ -100,8 +101,8 @@ class Actions:
             to_state=State.RECEIVED,
             facts={
                 "intent": intent[:_KEPT_INTENT],
-                "intent_sha256": _hash(intent),
-                "request_sha256": _hash(request),
+                "intent_sha256": intent_sha256,
+                "request_sha256": request_sha256,
                 "source": source,
                 "session": session,
                 "process": process,
@@ -223,6 +224,11 @@ def action_row(found: Any) -> ActionRow:
 def _row(values: dict[str, Any]) -> ActionRow:
     values["state"], values["detached"] = State(values["state"]), bool(values["detached"])
     return ActionRow(**values)
+
+
+def wish_hashes(intent: str, action: Action | None) -> tuple[str, str]:
+    """What is noted of a request when it is received: the hashes of its words and of its action."""
+    return _hash(intent), _hash(_text(action.to_json()) if action else "")
 
 
 def _beginnings(row: ActionRow, noted: dict[str, Any]) -> dict[str, str]:

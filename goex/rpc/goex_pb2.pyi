@@ -76,6 +76,96 @@ class CodeProgram(_message.Message):
     again: str
     def __init__(self, language: _Optional[str] = ..., program: _Optional[str] = ..., services: _Optional[_Iterable[str]] = ..., methods: _Optional[_Iterable[str]] = ..., profile: _Optional[str] = ..., again: _Optional[str] = ...) -> None: ...
 
+class FindRequest(_message.Message):
+    __slots__ = ("query", "service", "method", "offset", "limit")
+    QUERY_FIELD_NUMBER: _ClassVar[int]
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    query: str
+    service: str
+    method: str
+    offset: int
+    limit: int
+    def __init__(self, query: _Optional[str] = ..., service: _Optional[str] = ..., method: _Optional[str] = ..., offset: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class FoundService(_message.Message):
+    __slots__ = ("name", "title", "accounts", "methods")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TITLE_FIELD_NUMBER: _ClassVar[int]
+    ACCOUNTS_FIELD_NUMBER: _ClassVar[int]
+    METHODS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    title: str
+    accounts: _containers.RepeatedScalarFieldContainer[str]
+    methods: int
+    def __init__(self, name: _Optional[str] = ..., title: _Optional[str] = ..., accounts: _Optional[_Iterable[str]] = ..., methods: _Optional[int] = ...) -> None: ...
+
+class FoundMethod(_message.Message):
+    __slots__ = ("id", "description", "risk", "undo", "parameters_json", "accounts", "lacks")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    RISK_FIELD_NUMBER: _ClassVar[int]
+    UNDO_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_JSON_FIELD_NUMBER: _ClassVar[int]
+    ACCOUNTS_FIELD_NUMBER: _ClassVar[int]
+    LACKS_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    description: str
+    risk: str
+    undo: str
+    parameters_json: str
+    accounts: _containers.RepeatedScalarFieldContainer[str]
+    lacks: str
+    def __init__(self, id: _Optional[str] = ..., description: _Optional[str] = ..., risk: _Optional[str] = ..., undo: _Optional[str] = ..., parameters_json: _Optional[str] = ..., accounts: _Optional[_Iterable[str]] = ..., lacks: _Optional[str] = ...) -> None: ...
+
+class FindReply(_message.Message):
+    __slots__ = ("services", "databases", "folders", "methods", "next_offset", "unconnected", "vault")
+    SERVICES_FIELD_NUMBER: _ClassVar[int]
+    DATABASES_FIELD_NUMBER: _ClassVar[int]
+    FOLDERS_FIELD_NUMBER: _ClassVar[int]
+    METHODS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    UNCONNECTED_FIELD_NUMBER: _ClassVar[int]
+    VAULT_FIELD_NUMBER: _ClassVar[int]
+    services: _containers.RepeatedCompositeFieldContainer[FoundService]
+    databases: _containers.RepeatedScalarFieldContainer[str]
+    folders: _containers.RepeatedScalarFieldContainer[str]
+    methods: _containers.RepeatedCompositeFieldContainer[FoundMethod]
+    next_offset: int
+    unconnected: int
+    vault: str
+    def __init__(self, services: _Optional[_Iterable[_Union[FoundService, _Mapping]]] = ..., databases: _Optional[_Iterable[str]] = ..., folders: _Optional[_Iterable[str]] = ..., methods: _Optional[_Iterable[_Union[FoundMethod, _Mapping]]] = ..., next_offset: _Optional[int] = ..., unconnected: _Optional[int] = ..., vault: _Optional[str] = ...) -> None: ...
+
+class ResultRequest(_message.Message):
+    __slots__ = ("id", "path", "fields", "offset", "limit", "max_bytes")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    path: str
+    fields: _containers.RepeatedScalarFieldContainer[str]
+    offset: int
+    limit: int
+    max_bytes: int
+    def __init__(self, id: _Optional[str] = ..., path: _Optional[str] = ..., fields: _Optional[_Iterable[str]] = ..., offset: _Optional[int] = ..., limit: _Optional[int] = ..., max_bytes: _Optional[int] = ...) -> None: ...
+
+class ResultReply(_message.Message):
+    __slots__ = ("value_json", "total", "next_offset", "cut")
+    VALUE_JSON_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    CUT_FIELD_NUMBER: _ClassVar[int]
+    value_json: str
+    total: int
+    next_offset: int
+    cut: bool
+    def __init__(self, value_json: _Optional[str] = ..., total: _Optional[int] = ..., next_offset: _Optional[int] = ..., cut: _Optional[bool] = ...) -> None: ...
+
 class MapRequest(_message.Message):
     __slots__ = ("intent", "explain")
     INTENT_FIELD_NUMBER: _ClassVar[int]
@@ -127,7 +217,7 @@ class MapReply(_message.Message):
     def __init__(self, candidates: _Optional[_Iterable[_Union[Candidate, _Mapping]]] = ..., agreement: _Optional[float] = ..., samples: _Optional[int] = ..., rejected: _Optional[_Iterable[_Union[Rejection, _Mapping]]] = ..., proposer: _Optional[str] = ..., sure: _Optional[bool] = ..., notes: _Optional[_Iterable[str]] = ..., explanation: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ExecuteRequest(_message.Message):
-    __slots__ = ("intent", "calls", "files", "proposal", "sql", "mongo", "code", "database", "folder", "code_services", "detach", "ask_seconds", "choice")
+    __slots__ = ("intent", "calls", "files", "proposal", "sql", "mongo", "code", "database", "folder", "code_services", "detach", "ask_seconds", "choice", "key", "reads_only")
     INTENT_FIELD_NUMBER: _ClassVar[int]
     CALLS_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
@@ -141,6 +231,8 @@ class ExecuteRequest(_message.Message):
     DETACH_FIELD_NUMBER: _ClassVar[int]
     ASK_SECONDS_FIELD_NUMBER: _ClassVar[int]
     CHOICE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    READS_ONLY_FIELD_NUMBER: _ClassVar[int]
     intent: str
     calls: Calls
     files: FilesProgram
@@ -154,23 +246,27 @@ class ExecuteRequest(_message.Message):
     detach: bool
     ask_seconds: int
     choice: int
-    def __init__(self, intent: _Optional[str] = ..., calls: _Optional[_Union[Calls, _Mapping]] = ..., files: _Optional[_Union[FilesProgram, _Mapping]] = ..., proposal: _Optional[str] = ..., sql: _Optional[_Union[SqlProgram, _Mapping]] = ..., mongo: _Optional[_Union[MongoProgram, _Mapping]] = ..., code: _Optional[_Union[CodeProgram, _Mapping]] = ..., database: _Optional[str] = ..., folder: _Optional[str] = ..., code_services: _Optional[_Iterable[str]] = ..., detach: _Optional[bool] = ..., ask_seconds: _Optional[int] = ..., choice: _Optional[int] = ...) -> None: ...
+    key: str
+    reads_only: bool
+    def __init__(self, intent: _Optional[str] = ..., calls: _Optional[_Union[Calls, _Mapping]] = ..., files: _Optional[_Union[FilesProgram, _Mapping]] = ..., proposal: _Optional[str] = ..., sql: _Optional[_Union[SqlProgram, _Mapping]] = ..., mongo: _Optional[_Union[MongoProgram, _Mapping]] = ..., code: _Optional[_Union[CodeProgram, _Mapping]] = ..., database: _Optional[str] = ..., folder: _Optional[str] = ..., code_services: _Optional[_Iterable[str]] = ..., detach: _Optional[bool] = ..., ask_seconds: _Optional[int] = ..., choice: _Optional[int] = ..., key: _Optional[str] = ..., reads_only: _Optional[bool] = ...) -> None: ...
 
 class RevertRequest(_message.Message):
-    __slots__ = ("action_id", "verb", "detach", "ask_seconds", "also", "regardless")
+    __slots__ = ("action_id", "verb", "detach", "ask_seconds", "also", "regardless", "key")
     ACTION_ID_FIELD_NUMBER: _ClassVar[int]
     VERB_FIELD_NUMBER: _ClassVar[int]
     DETACH_FIELD_NUMBER: _ClassVar[int]
     ASK_SECONDS_FIELD_NUMBER: _ClassVar[int]
     ALSO_FIELD_NUMBER: _ClassVar[int]
     REGARDLESS_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
     action_id: str
     verb: str
     detach: bool
     ask_seconds: int
     also: _containers.RepeatedScalarFieldContainer[str]
     regardless: bool
-    def __init__(self, action_id: _Optional[str] = ..., verb: _Optional[str] = ..., detach: _Optional[bool] = ..., ask_seconds: _Optional[int] = ..., also: _Optional[_Iterable[str]] = ..., regardless: _Optional[bool] = ...) -> None: ...
+    key: str
+    def __init__(self, action_id: _Optional[str] = ..., verb: _Optional[str] = ..., detach: _Optional[bool] = ..., ask_seconds: _Optional[int] = ..., also: _Optional[_Iterable[str]] = ..., regardless: _Optional[bool] = ..., key: _Optional[str] = ...) -> None: ...
 
 class WayBackRequest(_message.Message):
     __slots__ = ("verb", "action_id", "moment", "everyone", "agent")
@@ -256,21 +352,45 @@ class Finished(_message.Message):
     def __init__(self, action: _Optional[_Union[ActionView, _Mapping]] = ..., problem: _Optional[_Union[Problem, _Mapping]] = ..., answer: _Optional[str] = ...) -> None: ...
 
 class Problem(_message.Message):
-    __slots__ = ("code", "message", "next_step", "exit_status", "details")
+    __slots__ = ("code", "message", "next_step", "exit_status", "details", "retry", "who")
     CODE_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     NEXT_STEP_FIELD_NUMBER: _ClassVar[int]
     EXIT_STATUS_FIELD_NUMBER: _ClassVar[int]
     DETAILS_FIELD_NUMBER: _ClassVar[int]
+    RETRY_FIELD_NUMBER: _ClassVar[int]
+    WHO_FIELD_NUMBER: _ClassVar[int]
     code: str
     message: str
     next_step: str
     exit_status: int
     details: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., next_step: _Optional[str] = ..., exit_status: _Optional[int] = ..., details: _Optional[_Iterable[str]] = ...) -> None: ...
+    retry: str
+    who: str
+    def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., next_step: _Optional[str] = ..., exit_status: _Optional[int] = ..., details: _Optional[_Iterable[str]] = ..., retry: _Optional[str] = ..., who: _Optional[str] = ...) -> None: ...
+
+class Ending(_message.Message):
+    __slots__ = ("status", "changed", "undo", "retry", "who", "next", "summary", "deadline")
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_FIELD_NUMBER: _ClassVar[int]
+    UNDO_FIELD_NUMBER: _ClassVar[int]
+    RETRY_FIELD_NUMBER: _ClassVar[int]
+    WHO_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    DEADLINE_FIELD_NUMBER: _ClassVar[int]
+    status: str
+    changed: str
+    undo: str
+    retry: str
+    who: str
+    next: str
+    summary: str
+    deadline: str
+    def __init__(self, status: _Optional[str] = ..., changed: _Optional[str] = ..., undo: _Optional[str] = ..., retry: _Optional[str] = ..., who: _Optional[str] = ..., next: _Optional[str] = ..., summary: _Optional[str] = ..., deadline: _Optional[str] = ...) -> None: ...
 
 class ActionView(_message.Message):
-    __slots__ = ("id", "agent", "state", "kind", "request_json", "digest", "undo_class", "undo_text", "lines", "outcome_json", "created", "updated", "intent", "target", "can_undo", "can_redo", "risk", "session", "held_until")
+    __slots__ = ("id", "agent", "state", "kind", "request_json", "digest", "undo_class", "undo_text", "lines", "outcome_json", "created", "updated", "intent", "target", "can_undo", "can_redo", "risk", "session", "held_until", "ending")
     ID_FIELD_NUMBER: _ClassVar[int]
     AGENT_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -290,6 +410,7 @@ class ActionView(_message.Message):
     RISK_FIELD_NUMBER: _ClassVar[int]
     SESSION_FIELD_NUMBER: _ClassVar[int]
     HELD_UNTIL_FIELD_NUMBER: _ClassVar[int]
+    ENDING_FIELD_NUMBER: _ClassVar[int]
     id: str
     agent: str
     state: str
@@ -309,15 +430,18 @@ class ActionView(_message.Message):
     risk: str
     session: str
     held_until: str
-    def __init__(self, id: _Optional[str] = ..., agent: _Optional[str] = ..., state: _Optional[str] = ..., kind: _Optional[str] = ..., request_json: _Optional[str] = ..., digest: _Optional[str] = ..., undo_class: _Optional[str] = ..., undo_text: _Optional[str] = ..., lines: _Optional[_Iterable[str]] = ..., outcome_json: _Optional[str] = ..., created: _Optional[str] = ..., updated: _Optional[str] = ..., intent: _Optional[str] = ..., target: _Optional[str] = ..., can_undo: _Optional[bool] = ..., can_redo: _Optional[bool] = ..., risk: _Optional[str] = ..., session: _Optional[str] = ..., held_until: _Optional[str] = ...) -> None: ...
+    ending: Ending
+    def __init__(self, id: _Optional[str] = ..., agent: _Optional[str] = ..., state: _Optional[str] = ..., kind: _Optional[str] = ..., request_json: _Optional[str] = ..., digest: _Optional[str] = ..., undo_class: _Optional[str] = ..., undo_text: _Optional[str] = ..., lines: _Optional[_Iterable[str]] = ..., outcome_json: _Optional[str] = ..., created: _Optional[str] = ..., updated: _Optional[str] = ..., intent: _Optional[str] = ..., target: _Optional[str] = ..., can_undo: _Optional[bool] = ..., can_redo: _Optional[bool] = ..., risk: _Optional[str] = ..., session: _Optional[str] = ..., held_until: _Optional[str] = ..., ending: _Optional[_Union[Ending, _Mapping]] = ...) -> None: ...
 
 class ListRequest(_message.Message):
-    __slots__ = ("limit", "before")
+    __slots__ = ("limit", "before", "brief")
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     BEFORE_FIELD_NUMBER: _ClassVar[int]
+    BRIEF_FIELD_NUMBER: _ClassVar[int]
     limit: int
     before: str
-    def __init__(self, limit: _Optional[int] = ..., before: _Optional[str] = ...) -> None: ...
+    brief: bool
+    def __init__(self, limit: _Optional[int] = ..., before: _Optional[str] = ..., brief: _Optional[bool] = ...) -> None: ...
 
 class ListReply(_message.Message):
     __slots__ = ("actions",)

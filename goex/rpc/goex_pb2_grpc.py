@@ -34,6 +34,11 @@ class ActionsStub:
         Args:
             channel: A grpc.Channel.
         """
+        self.Find = channel.unary_unary(
+                '/goex.v1.Actions/Find',
+                request_serializer=goex_dot_v1_dot_goex__pb2.FindRequest.SerializeToString,
+                response_deserializer=goex_dot_v1_dot_goex__pb2.FindReply.FromString,
+                _registered_method=True)
         self.Map = channel.unary_unary(
                 '/goex.v1.Actions/Map',
                 request_serializer=goex_dot_v1_dot_goex__pb2.MapRequest.SerializeToString,
@@ -64,6 +69,11 @@ class ActionsStub:
                 request_serializer=goex_dot_v1_dot_goex__pb2.ActionId.SerializeToString,
                 response_deserializer=goex_dot_v1_dot_goex__pb2.ActionView.FromString,
                 _registered_method=True)
+        self.Result = channel.unary_unary(
+                '/goex.v1.Actions/Result',
+                request_serializer=goex_dot_v1_dot_goex__pb2.ResultRequest.SerializeToString,
+                response_deserializer=goex_dot_v1_dot_goex__pb2.ResultReply.FromString,
+                _registered_method=True)
         self.List = channel.unary_unary(
                 '/goex.v1.Actions/List',
                 request_serializer=goex_dot_v1_dot_goex__pb2.ListRequest.SerializeToString,
@@ -83,6 +93,14 @@ class ActionsStub:
 
 class ActionsServicer:
     """Missing associated documentation comment in .proto file."""
+
+    def Find(self, request, context):
+        """What can be asked for: accounts, databases and folders, and of methods the schema, the risk, the undo and what they
+        still lack. Has no effect.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
 
     def Map(self, request, context):
         """Which calls, which least scopes, how sure. Has no effect.
@@ -127,6 +145,13 @@ class ActionsServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Result(self, request, context):
+        """What an action answered, in pieces of a bounded size.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def List(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -149,6 +174,11 @@ class ActionsServicer:
 
 def add_ActionsServicer_to_server(servicer, server):
     rpc_method_handlers = {
+            'Find': grpc.unary_unary_rpc_method_handler(
+                    servicer.Find,
+                    request_deserializer=goex_dot_v1_dot_goex__pb2.FindRequest.FromString,
+                    response_serializer=goex_dot_v1_dot_goex__pb2.FindReply.SerializeToString,
+            ),
             'Map': grpc.unary_unary_rpc_method_handler(
                     servicer.Map,
                     request_deserializer=goex_dot_v1_dot_goex__pb2.MapRequest.FromString,
@@ -179,6 +209,11 @@ def add_ActionsServicer_to_server(servicer, server):
                     request_deserializer=goex_dot_v1_dot_goex__pb2.ActionId.FromString,
                     response_serializer=goex_dot_v1_dot_goex__pb2.ActionView.SerializeToString,
             ),
+            'Result': grpc.unary_unary_rpc_method_handler(
+                    servicer.Result,
+                    request_deserializer=goex_dot_v1_dot_goex__pb2.ResultRequest.FromString,
+                    response_serializer=goex_dot_v1_dot_goex__pb2.ResultReply.SerializeToString,
+            ),
             'List': grpc.unary_unary_rpc_method_handler(
                     servicer.List,
                     request_deserializer=goex_dot_v1_dot_goex__pb2.ListRequest.FromString,
@@ -204,6 +239,33 @@ def add_ActionsServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class Actions:
     """Missing associated documentation comment in .proto file."""
+
+    @staticmethod
+    def Find(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/goex.v1.Actions/Find',
+            goex_dot_v1_dot_goex__pb2.FindRequest.SerializeToString,
+            goex_dot_v1_dot_goex__pb2.FindReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
 
     @staticmethod
     def Map(request,
@@ -357,6 +419,33 @@ class Actions:
             '/goex.v1.Actions/Get',
             goex_dot_v1_dot_goex__pb2.ActionId.SerializeToString,
             goex_dot_v1_dot_goex__pb2.ActionView.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Result(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/goex.v1.Actions/Result',
+            goex_dot_v1_dot_goex__pb2.ResultRequest.SerializeToString,
+            goex_dot_v1_dot_goex__pb2.ResultReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from mapper.catalog import Catalog
 from mapper.code.abstract_values import MOST, UNKNOWN, Fields, Lit, Value, choices, parts_of, plain, text, weight
-from mapper.code.method_finder import ANY, Finding, FoundCall, How, Unknown
+from mapper.code.found_calls import ANY, Finding, FoundCall, How, Unknown
 from mapper.code.python import TOO_MUCH
 from mapper.code.routes import GAP, Met, Place, Route, Routes, Segment, fixed_of, plain_name
 from mapper.code.sent_requests import Enough, Request, Seen, Spoken

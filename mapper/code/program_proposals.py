@@ -14,7 +14,8 @@ from typing import Any
 
 from mapper import folders, programs
 from mapper.catalog import Catalog
-from mapper.code.method_finder import Finding, Language, find
+from mapper.code.found_calls import Finding
+from mapper.code.method_finder import Language, find
 from mapper.mapper import check_intent
 from mapper.method_search import search
 from mapper.programs import Choice, Program, Sampler

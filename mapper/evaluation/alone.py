@@ -13,9 +13,8 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -112,8 +111,7 @@ def _build(path: Path, imported: str, progress: Progress) -> None:
     try:
         twin = next(iter(path.parent.glob(f"google-{imported}-*.db")), None)
         if twin is not None:
-            shutil.copyfile(twin, made)
-            made.chmod(0o600)
+            _copy(twin, made)
         else:
             import_google(made, None, progress, index=False, alone=True)
         _index(made, progress)
@@ -127,6 +125,13 @@ def _build(path: Path, imported: str, progress: Progress) -> None:
         for end in ("", "-wal", "-shm"):
             with suppress(OSError):
                 made.with_name(made.name + end).unlink()
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a database through SQLite: closing a descriptor of our own would drop this process's locks on it."""
+    reading, writing = database.open_reading(source), database.open_writing(target)
+    with closing(reading), closing(writing):
+        reading.backup(writing)
 
 
 def _index(path: Path, progress: Progress) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,14 +86,18 @@ def fit(found: Sequence[Example]) -> Fit:
     )
 
 
-def fitted(found: Sequence[Rows], names: Sequence[str], *, pull: float = _PULL, rounds: int = 250) -> Any:
+def fitted(
+    found: Sequence[Rows], names: Sequence[str], *, pull: float = _PULL, rounds: int = 250,
+    free: frozenset[str] = _FREE, fixed: Mapping[str, float] | None = None,
+) -> Any:  # fmt: skip
     """The weights that make the right rows likeliest, found by projected gradient steps (Adam). Deterministic."""
+    fixed_here = _FIXED if fixed is None else fixed
     usable = [each for each in found if len(each.right)]
     spread = np.concatenate([each.rows[:200] for each in usable]).std(axis=0)
     spread[spread < 1e-6] = 1.0
     scaled = [(each.rows / spread, each.right) for each in usable]
-    bound = np.array([name not in _FREE for name in names])
-    fixed = np.array([_FIXED.get(name, np.nan) for name in names]) * spread
+    bound = np.array([name not in free for name in names])
+    held = np.array([fixed_here.get(name, np.nan) for name in names]) * spread
     weights = np.full(len(names), 0.1)
     first, second = np.zeros(len(names)), np.zeros(len(names))
     for step in range(1, rounds + 1):
@@ -110,7 +114,7 @@ def fitted(found: Sequence[Rows], names: Sequence[str], *, pull: float = _PULL, 
         rate = 0.08 * (1 - step / (rounds + 1))
         weights = weights - rate * (first / (1 - 0.9**step)) / (np.sqrt(second / (1 - 0.99**step)) + 1e-8)
         weights = np.where(bound, np.maximum(weights, 0.0), weights)
-        weights = np.where(np.isnan(fixed), weights, fixed)
+        weights = np.where(np.isnan(held), weights, held)
     return weights / spread
 
 

@@ -26,14 +26,18 @@ from policies.errors import Conflict, InvalidInput
 _FILLERS = frozenset({"api", "apis", "rest", "the", "openapi", "swagger", "http", "web", "service", "specification"})
 
 
-def import_openapi(path: Path, file: Path, name: str = "", progress: Progress = lambda *_: None) -> Report:
+def import_openapi(
+    path: Path, file: Path, name: str = "", progress: Progress = lambda *_: None, *, index: bool = True
+) -> Report:
     """Import an OpenAPI document into the catalog at `path`, as the service `name` or one called after its title.
+
+    `index` False leaves the search index as it was, for whoever makes it anew afterwards.
 
     Raises Nothing when it can't be read, InvalidInput for a name that can't be had, Conflict where a service of that
     name is at another address, StoreUnreadable.
     """
 
-    return _install(path, _source(file), openapi.PROVIDER, name, progress)
+    return _install(path, _source(file), openapi.PROVIDER, name, progress, index=index)
 
 
 def import_functions(path: Path, file: Path, name: str = "", progress: Progress = lambda *_: None) -> Report:
@@ -57,7 +61,7 @@ def _source(file: Path) -> Source:
         raise Nothing(_NOTHING, [problem], next_step="Name a readable file.") from bad
 
 
-def _install(path: Path, source: Source, provider: str, name: str, progress: Progress) -> Report:
+def _install(path: Path, source: Source, provider: str, name: str, progress: Progress, *, index: bool = True) -> Report:
     if name and not service_names.SERVICE_NAME.fullmatch(name):
         raise InvalidInput(
             f"{name[:60]!r} can't be a service's name.", next_step="Letters, digits, _ and -, like --name petstore."
@@ -90,9 +94,9 @@ def _install(path: Path, source: Source, provider: str, name: str, progress: Pro
                 )
             if fact.version != document.version:
                 installer.drop(fact.name)
-        installer.put(replace(document, preferred=True))
+        installer.put(replace(document, preferred=True), progress)
         installer.problems.extend(problems)
-        return installer.finish(whole=False, progress=progress)
+        return installer.finish(whole=False, progress=progress, index=index)
 
 
 def _called(name: str, title: str, file: str, provider: str, known: dict[str, ServiceFacts]) -> str:

@@ -90,11 +90,11 @@ class Installer:
     def __exit__(self, *error: object) -> None:
         self._writer.__exit__(None, None, None)
 
-    def put(self, document: Document) -> None:
+    def put(self, document: Document, progress: Progress = lambda *_: None) -> None:
         """Take in a document; one that can't be becomes a problem."""
         earlier = self._writer.base_url(document)
         try:
-            left_out = self._writer.put(document)
+            left_out = self._writer.put(document, lambda count: progress(count, len(document.methods), document.title))
         except InvalidInput as error:
             self.problems.append(Problem(file=document.file, line=0, where="", what=error.message))
             return

@@ -22,7 +22,9 @@ from typing import Any, BinaryIO
 from mapper.importing.document_files import Broken, Source
 from mapper.importing.import_report import BadPart
 
-SECONDS = 120.0  # that reading one document may take
+SECONDS = 120.0  # of the processor, that reading one document may take
+_WAITS = 5  # times as long by the clock: on a busy machine a document isn't refused for what others do
+_LOOKS = 1.0  # seconds between two looks at the time that the child has taken
 MEMORY = 4 << 30  # bytes of address space
 _LENGTH = struct.Struct(">Q")
 
@@ -77,13 +79,13 @@ class Apart:
         return self._child
 
     def _received(self, child: subprocess.Popen[bytes]) -> bytes:
-        until = time.monotonic() + self._seconds
-        (length,) = _LENGTH.unpack(self._exactly(child, _LENGTH.size, until))
+        until, most = time.monotonic() + _WAITS * self._seconds, _processor_time(child) + self._seconds
+        (length,) = _LENGTH.unpack(self._exactly(child, _LENGTH.size, until, most))
         if length > self._memory:
             raise EOFError
-        return self._exactly(child, length, until)
+        return self._exactly(child, length, until, most)
 
-    def _exactly(self, child: subprocess.Popen[bytes], count: int, until: float) -> bytes:
+    def _exactly(self, child: subprocess.Popen[bytes], count: int, until: float, most: float) -> bytes:
         made = bytearray()
         file = child.stdout
         if file is None:
@@ -91,8 +93,10 @@ class Apart:
         with selectors.DefaultSelector() as waiting:
             waiting.register(file, selectors.EVENT_READ)
             while len(made) < count:
-                if not waiting.select(max(until - time.monotonic(), 0)):
-                    raise TimeoutError
+                if not waiting.select(min(self._seconds, _LOOKS)):
+                    if time.monotonic() > until or _processor_time(child) > most:
+                        raise TimeoutError
+                    continue
                 piece = os.read(file.fileno(), min(count - len(made), 1 << 20))
                 if not piece:
                     raise EOFError
@@ -107,6 +111,11 @@ class Apart:
                 if file is not None:
                     file.close()
             child.wait()
+
+
+def _processor_time(child: subprocess.Popen[bytes]) -> float:
+    """Seconds of the processor that `child` has taken. Raises OSError when it is gone."""
+    return time.clock_gettime((~child.pid << 3) | 2)  # clock_getcpuclockid(3) of Linux
 
 
 def _send(file: BinaryIO | Any, value: Any) -> None:

@@ -91,7 +91,7 @@ def risk_of(http: str, name: str, *, scopes: Iterable[str] = (), path: str = "")
     if verb in ("GET", "HEAD"):
         if said[:1] and said[0] in _DESTROYS:
             return Risk.DELETE
-        if _phrase(said, _SECRETS):
+        if _phrase(said, _SECRETS) and said[-1] != "status":
             return Risk.ADMIN
         return Risk.WRITE if said[:1] and said[0] in _CHANGES_BY_GET else Risk.READ
     if verb not in ("POST", "PUT", "PATCH", "DELETE"):

@@ -58,7 +58,7 @@ _ASKS = _set(
     get list search query lookup fetch count find read retrieve browse describe inspect preview validate verify
     check estimate summarize autocomplete diff compare show view return see display lookup download export is has
     are test calculate compute translate convert determine discover resolve explore head tell enumerate load obtain
-    provide
+    provide analyze
     """
 )
 # Of these a name or a path makes nouns as well ("/posts/{id}/archive", "update history").
@@ -92,6 +92,12 @@ _CONDITION = re.compile(r"\W*(?:to|if|when|for|you|in order)\b", re.IGNORECASE) 
 _OTHERS = re.compile(r"\b(?:who|which|whom|that|whether|can|may|could)\b", re.IGNORECASE)
 _REQUEST = re.compile(r"\s+(?:a|an|this|the|your|any)\s+(?:\S+\s+)?(?:request|call|api)s?\b", re.IGNORECASE)
 _MARKS = re.compile(r"\bmark(?:s|ing)?\b[^.]{0,60}\bas\s+(?:read|seen|viewed|delivered|done|complete)", re.IGNORECASE)
+# "Completes the prefix with suggestions", "executes a read-only query": the sentence itself says that it reads.
+_READS = re.compile(
+    r"\W*(?:completes?\b[^.]{0,60}\bwith\s[^.]{0,30}\bsuggestions\b|(?:executes?|runs?)\s+an?\s+(?:\w+\s+)?(?:read-only|select)\b)",
+    re.IGNORECASE,
+)
+_WARNING = re.compile(r"\backnowledg\w+\s+the\s+risk\b", re.IGNORECASE)  # that is accepted, and no message
 _FLAG = re.compile(
     r"(?:\bwill\s+(?:also\s+)?|\btrue\W+(?:will\s+|to\s+|then\s+)*|^\W*(?:whether\s+(?:or\s+not\s+)?to\s+|set\s+(?:this\s+)?to\s+)?)"
     r"([a-z]+(?:-[a-z]+)?)\b",
@@ -137,7 +143,7 @@ def change_in(
 ) -> Risk:
     """The risk that the words of a GET speak of; `Risk.READ` where nothing says that it changes something."""
     texts = [text for text in said if text]
-    reads = any(_first_of(text)[0] in _ASKS for text in texts)
+    reads = any(_first_of(text)[0] in _ASKS for text in texts) or (not texts and _asks(name))
     found = [verb for text in texts for verb in _in_text(text, reads)]
     found += [verb for verb in (*_in_name(name), *_in_path(path, reads)) if not (reads and verb in _WRITES)]
     found += [verb for tag in tags if not reads and (verb := _base(tag)) in _CHANGES - _NOUNS]
@@ -160,6 +166,11 @@ def _base(word: str) -> str:
         if word.endswith(end) and (short := word[: -len(end)] + instead) in _CHANGES | _SENTENCES | _ASKS:
             return short
     return word
+
+
+def _asks(name: str) -> bool:
+    """Whether the last part of a name is a verb that reads: `muteConfigs.list`."""
+    return re.split(r"[^A-Za-z0-9]+", name)[-1].lower() in _ASKS
 
 
 def _in_name(name: str) -> list[str]:
@@ -205,7 +216,8 @@ def _in_text(text: str, reads: bool) -> list[str]:
     found = []
     for sentence in re.split(r"(?<=[.!?])\s+|\n+|<[^>]{1,40}>", text[:400])[:2]:
         verb, followed = _first_of(sentence)
-        if verb in (_DELETES | _ADMINS if reads else _CHANGES | _SENTENCES) and (followed or verb not in _NOUNS):
+        counted = _DELETES | _ADMINS if reads or _READS.match(sentence) else _CHANGES | _SENTENCES
+        if verb in counted and (followed or verb not in _NOUNS):
             found.append(verb)
         if (verb in _ASKS or verb in _CHANGES) and not _CONDITION.match(sentence):
             found += _in_clauses(sentence)
@@ -236,7 +248,7 @@ def _in_parameter(wire: str, schema: Mapping[str, Any], item: bool) -> list[str]
         return [base for one in choices for word in words(one)[:1] if (base := _base(word)) in _CHANGES]
     flag = schema.get("type") == "boolean" or bool({one.lower() for one in choices} & {"true", "1", "yes"})
     flag = flag or "set to 1" in described.lower()
-    found = [verb] if flag and verb in _FLAGS else []
+    found = [verb] if flag and verb in _FLAGS and not _WARNING.search(described) else []
     if item and any(f"un{one}" in choices for one in choices):
         found.append("set")
     if flag or choices or "true" in described.lower():

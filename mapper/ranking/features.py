@@ -155,7 +155,7 @@ def of_ranking(request: Request, found: Evidence, ranking: Ranking, arrays: dict
     shares = np.exp(scores - scores[0])
     shares /= shares.sum()
     own = ranking.families_of == first
-    likely = ranking.families - _log_sum(ranking.families)
+    likely = ranking.families - log_sum(ranking.families)
     start = arrays["ask_start"]
     with_methods = start[found.asks + 1] > start[found.asks]
     here = arrays["ask_family"][found.asks] == first
@@ -229,18 +229,19 @@ def combined(families: Any, family_of: Any, methods: Any) -> Any:
     Were every method's score counted in full against its family's others (`_WITHIN` of 1), a family's methods could
     say nothing about the family; were none, families with many methods would win by their number.
     """
-    likely = families - _log_sum(families)
+    likely = families - log_sum(families)
     made = np.zeros(len(methods))
     for family in np.unique(family_of).tolist():
         own = family_of == family
-        made[own] = likely[family] + methods[own] - _WITHIN * _log_sum(methods[own])
+        made[own] = likely[family] + methods[own] - _WITHIN * log_sum(methods[own])
     return made
 
 
 _WITHIN = 0.8
 
 
-def _log_sum(scores: Any) -> float:
+def log_sum(scores: Any) -> float:
+    """log of the sum of exponentials."""
     most = float(scores.max())
     return most + float(np.log(np.exp(scores - most).sum()))
 

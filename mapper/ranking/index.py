@@ -9,20 +9,23 @@ Deterministic. Safe to share between threads. Each question is answered from one
 from __future__ import annotations
 
 import math
+import re
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mapper.catalog import Catalog
-from mapper.ranking import clauses, features, index_tables
+from mapper.ranking import clauses, document_match, features, index_tables
 from mapper.ranking.companions import MOST, accompanied
 from mapper.ranking.features import Evidence, Request
 from mapper.ranking.index_reader import Reader
 from mapper.ranking.method_documents import ELSEWHERE, gather
+from mapper.ranking.terms import stem
 from mapper.ranking.weights import Weights
 from mapper.store.catalog_reader import Store
 from mapper.store.database import open_reading, translated
@@ -32,6 +35,7 @@ ServiceChooser = Callable[[str, Sequence[tuple[str, str]]], Sequence[str]]
 """Chooses services for a request: (text, [(service, title), best first]) to the names of the chosen ones."""
 
 _OFFERED = 40  # families that a chooser chooses among
+_LED = 5  # first places that the likelier one of two rankings has alone
 _TELLING = 0.15  # likeness from which an example is named as a reason
 _FAMILIES = 10  # likeliest families whose methods are scored
 
@@ -55,12 +59,14 @@ class Hit:
 @dataclass(frozen=True, slots=True)
 class Found:
     """A ranking: hits best first; `confidence`, the probability that the first is right if any method is; `nothing`,
-    the probability that no method serves the request; `features.TRAITS` of the first."""
+    the probability that no method serves the request; `features.TRAITS` of the first, none where only the documents of
+    its service speak of it (`by_documents`)."""
 
     hits: tuple[Hit, ...]
     confidence: float
     nothing: float
     traits: Mapping[str, float] = field(default_factory=dict)
+    by_documents: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,15 @@ class _Ranked:
     families: Any  # scores of all families
     numbers: Any
     scores: Any
+
+
+@dataclass(frozen=True, slots=True)
+class _ByDocuments:
+    """What competes where only documents speak, best first; scores are log shares."""
+
+    numbers: Any
+    scores: Any
+    signs: Any  # `document_match.SIGNS`
 
 
 class Index:
@@ -123,39 +138,91 @@ class Index:
 
     def search(
         self, text: str, *, connected: Collection[str] = frozenset(), limit: int = 20, explain: bool = False,
-        chooser: ServiceChooser | None = None,
+        chooser: ServiceChooser | None = None, names: Collection[str] = frozenset(),
     ) -> list[Hit]:  # fmt: skip
         """The methods that fit best, best first. See `find`."""
-        return list(self.find(text, connected=connected, limit=limit, explain=explain, chooser=chooser).hits)
+        found = self.find(text, connected=connected, limit=limit, explain=explain, chooser=chooser, names=names)
+        return list(found.hits)
 
     def find(
         self, text: str, *, connected: Collection[str] = frozenset(), limit: int = 20, explain: bool = False,
-        chooser: ServiceChooser | None = None,
+        chooser: ServiceChooser | None = None, names: Collection[str] = frozenset(),
     ) -> Found:  # fmt: skip
         """The methods that fit best, and how sure that is.
 
         `connected`: services that have an account, preferred among equals. `explain` fills `Hit.why`, which costs
         some time. `chooser` takes the service step: only methods of the services that it names are ranked (all, if it
-        names none that there are). Where more than `clauses.KEPT` are wanted, each thing that a request asks for has a
-        say in the later places, and so have methods that the first ones need beside them (`companions`).
+        names none that there are); `names` are the stems of the words that name these. Where more than `clauses.KEPT`
+        are wanted, each thing that a request asks for has a say in the later places, and so have methods that the first
+        ones need beside them (`companions`).
         """
         with self._reader.snapshot():
             ranked = self._ranked(text, connected, chooser)
-            if ranked is None:
+            told = self._by_documents(text, chooser, names)
+            if ranked is None and told is None:
                 return Found((), 0.0, 1.0)
-            signs, traits = self._signs(ranked)
-            best = ranked.numbers[:limit].tolist()
-            scores = ranked.scores[:limit]
-            if limit > clauses.KEPT:
-                best, scores = self._shared(text, ranked, connected, chooser, limit)
-            named = self._reader.named(best)
-            reasons = [self._why(ranked, number) if explain else () for number in best]
-        hits = [
+            hits, found = self._by_lexicon(text, ranked, connected, chooser, limit, explain) if ranked else ((), None)
+            if told is None:
+                return replace(found, hits=hits) if found else Found((), 0.0, 1.0)
+            others = self._document_hits(told, limit)
+            confidence = _logistic(told.signs @ self._weights.document_sure)
+            nothing = _logistic(told.signs @ self._weights.document_nothing)
+            if found is None or ranked is None:
+                return Found(others, confidence, nothing, by_documents=True)
+            sided = self._sides(told, ranked, found) @ self._weights.document_side
+            merged = _merged(hits, others, float(sided), limit)
+            if any(merged[0].method_id == hit.method_id for hit in others):
+                return Found(merged, confidence, nothing, by_documents=True)
+            return replace(found, hits=merged)
+
+    def _by_lexicon(
+        self, text: str, ranked: _Ranked, connected: Collection[str], chooser: ServiceChooser | None, limit: int,
+        explain: bool,
+    ) -> tuple[tuple[Hit, ...], Found]:  # fmt: skip
+        signs, traits = self._signs(ranked)
+        best = ranked.numbers[:limit].tolist()
+        scores = ranked.scores[:limit]
+        if limit > clauses.KEPT:
+            best, scores = self._shared(text, ranked, connected, chooser, limit)
+        reasons = [self._why(ranked, number) if explain else () for number in best]
+        hits = tuple(
             Hit(f"{service}.{name}", service, round(float(score), 4), why, origin)
-            for (service, name, origin), score, why in zip(named, scores, reasons, strict=True)
-        ]
+            for (service, name, origin), score, why in zip(self._reader.named(best), scores, reasons, strict=True)
+        )
         confidence, nothing = _logistic(signs @ self._weights.sure), _logistic(signs @ self._weights.nothing)
-        return Found(tuple(hits), confidence, nothing, traits)
+        return hits, Found((), confidence, nothing, traits)
+
+    def _by_documents(self, text: str, chooser: ServiceChooser | None, names: Collection[str]) -> _ByDocuments | None:
+        """The methods of services that only their documents speak of; None where none competes."""
+        families = self._reader.documents.families
+        if chooser is not None and families:
+            known = self._reader.families
+            wanted = set(chooser(text, [known[number] for number in sorted(families)]))
+            families = frozenset(number for number in families if known[number][0] in wanted)
+        if not families:
+            return None
+        wish = document_match.wish(text, names)
+        numbers, rows = self._reader.by_documents(wish, families)
+        if not wish.concepts or not len(numbers):
+            return None
+        scores = rows @ self._weights.document
+        order = np.lexsort((numbers, -scores))
+        scores = scores[order] - features.log_sum(scores)
+        signs = document_match.signs(wish, rows[order[:2]], scores, chooser is not None)
+        return _ByDocuments(numbers[order], scores, signs)
+
+    def _document_hits(self, told: _ByDocuments, limit: int) -> tuple[Hit, ...]:
+        best = told.numbers[:limit].tolist()
+        return tuple(
+            Hit(f"{service}.{name}", service, round(float(score), 4), (), origin)
+            for (service, name, origin), score in zip(self._reader.named(best), told.scores, strict=False)
+        )
+
+    def _sides(self, told: _ByDocuments, ranked: _Ranked, found: Found) -> Any:
+        """`document_match.SIDES`."""
+        mine = dict(zip(document_match.SIGNS, told.signs.tolist(), strict=True))
+        covered = dict(zip(features.RANKING_NAMES, self._signs(ranked)[0].tolist(), strict=True))["covered"]
+        return np.array([1.0, mine["covered"], covered, mine["share"], found.nothing, mine["named"]])
 
     def services(
         self, text: str, limit: int = 5, *, connected: Collection[str] = frozenset()
@@ -173,6 +240,11 @@ class Index:
                 for number in self._likeliest(found, scores, limit)
             ]
 
+    def untold(self, services: Collection[str]) -> frozenset[str]:
+        """Those of the services that only their documents speak of."""
+        known, told = self._reader.families, self._reader.documents.families
+        return frozenset(services) & {known[number][0] for number in told}
+
     def family_of(self, origin_id: str) -> str:
         """The main service of the API that has a method of this provider's id; "" where none has."""
         with self._reader.snapshot():
@@ -181,13 +253,22 @@ class Index:
 
     def candidates(
         self, text: str, *, connected: Collection[str] = frozenset(), limit: int = 20,
-        chooser: ServiceChooser | None = None,
+        chooser: ServiceChooser | None = None, names: Collection[str] = frozenset(),
     ) -> list[Hit]:  # fmt: skip
         """Methods for a model to choose among: mostly the best, and of the next services some in any case."""
-        hits = self.search(text, connected=connected, limit=limit * 4, chooser=chooser)
+        hits = self.search(text, connected=connected, limit=limit * 4, chooser=chooser, names=names)
         return interleaved(hits, limit)
 
     # ---- for fitting
+
+    def documents_of(self, text: str, service: str) -> tuple[list[str], Any]:
+        """The methods of a service that only its documents speak of, with `document_match.FEATURES`."""
+        with self._reader.snapshot():
+            known = self._reader.families
+            families = [number for number in self._reader.documents.families if known[number][0] == service]
+            names = frozenset(stem(word) for word in re.findall(r"[a-z]+", service))
+            numbers, rows = self._reader.by_documents(document_match.wish(text, names), families)
+            return [f"{own}.{name}" for own, name, _ in self._reader.named(numbers.tolist())], rows
 
     def competition(self, text: str) -> Competition:
         """What competes for a request, as the linear models see it."""
@@ -265,16 +346,18 @@ class Index:
     def _likeliest(self, found: Evidence, scores: Any, limit: int) -> list[int]:
         """The families that something speaks for, likeliest first."""
         order = np.lexsort((np.arange(len(scores)), -scores))
-        some = [int(n) for n in order[: limit + 1] if found.family[n] > 0]
-        return [n for n in some if self._reader.families[n][0] != ELSEWHERE][:limit]
+        some = [int(n) for n in order[: limit + 1 + len(self._reader.documents.families)] if found.family[n] > 0]
+        told = self._reader.documents.families
+        return [n for n in some if self._reader.families[n][0] != ELSEWHERE and n not in told][:limit]
 
     def _chosen(self, text: str, found: Evidence, scores: Any, chooser: ServiceChooser | None) -> list[int]:
         best = self._likeliest(found, scores, _FAMILIES)
         if chooser is None:
             return best
-        families = self._reader.families
-        wanted = set(chooser(text, [families[n] for n in self._likeliest(found, scores, _OFFERED)]))
-        return [n for n, (name, _) in enumerate(families) if name in wanted and name != ELSEWHERE] or best
+        known, told = self._reader.families, self._reader.documents.families
+        wanted = set(chooser(text, [known[n] for n in self._likeliest(found, scores, _OFFERED)]))
+        here = [n for n, (name, _) in enumerate(known) if name in wanted and name != ELSEWHERE]
+        return [n for n in here if n not in told] if here else best
 
     def _competing(self, request: Request, found: Evidence, families: list[int]) -> tuple[Any, Any]:
         start = self._reader.arrays["family_start"]
@@ -350,6 +433,29 @@ def interleaved(hits: Sequence[Hit], limit: int) -> list[Hit]:
         taken.append(pick)
         shown[pick.service] = shown.get(pick.service, 0) + 1
     return taken
+
+
+def _merged(hits: Sequence[Hit], others: Sequence[Hit], sided: float, limit: int) -> tuple[Hit, ...]:
+    """The lexicon's ranking and that by documents as one; `sided`: log odds that the request is for the latter.
+
+    The likelier side has the first places and two of three later ones; what is brought in stands where it was put."""
+    scores = np.array([hit.score for hit in hits])
+    shares = (scores - features.log_sum(scores) - _odds(sided)).tolist()
+    mine = [replace(hit, score=score) for hit, score in zip(hits, shares, strict=True)]
+    theirs = [replace(hit, score=hit.score - _odds(-sided)) for hit in others]
+    led, left = (theirs, mine) if theirs[0].score > mine[0].score else (mine, theirs)
+    order = led[:_LED]
+    rest = iter(left)
+    for number, hit in enumerate(led[_LED:]):
+        order += [hit] if number % 2 == 0 else [hit, *islice(rest, 1)]
+    order = [*order, *rest][:limit]
+    floor = np.minimum.accumulate([hit.score for hit in order]).round(4).tolist()
+    return tuple(replace(hit, score=score) for hit, score in zip(order, floor, strict=True))
+
+
+def _odds(value: float) -> float:
+    """log(1 + exp(value)), bounded."""
+    return math.log1p(math.exp(max(min(value, 30.0), -30.0)))
 
 
 def _logistic(value: float) -> float:

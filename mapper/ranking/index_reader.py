@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from mapper.ranking import features, index_tables, postings, refusal_model
+from mapper.ranking import document_match, features, index_tables, postings, refusal_model
+from mapper.ranking.document_index import Documents
 from mapper.ranking.features import Evidence, Request
 
 _FORM = 0.5  # how much the form of a request tells about its family
@@ -63,6 +64,7 @@ class Reader:
         self.families: list[tuple[str, str]] = [
             (name, title) for name, title in db.execute("SELECT name, title FROM rank_family ORDER BY number")
         ]
+        self.documents = Documents(self.arrays)
         self._spelling: dict[str, int] | None = None  # read when something is misspelt: the most frequent word is 0
         flags = self.arrays["method_flags"].reshape(-1, len(index_tables.FLAGS))
         self.flags = {name: flags[:, number] for number, name in enumerate(index_tables.FLAGS)}
@@ -73,6 +75,10 @@ class Reader:
             "tail": int(self.arrays["method_tail"].max(initial=0)) + 1,
             "ask": len(self.arrays["ask_family"]),
         }
+
+    def by_documents(self, wanted: document_match.Wish, families: Collection[int]) -> tuple[Any, Any]:
+        """The numbers of these families' methods, and `document_match.FEATURES` of each."""
+        return self.documents.features(self._db, wanted, families)
 
     def asked(self, text: str, connected: Collection[str], without: int = -1) -> tuple[Request, Evidence]:
         """The request, its slips of the keyboard mended, and what the tables say of it. `without`: an example to leave

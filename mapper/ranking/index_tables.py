@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from mapper.catalog import Catalog
-from mapper.ranking import lexicon, postings, refusal_model
+from mapper.ranking import document_index, lexicon, postings, refusal_model
 from mapper.ranking.companions import companions
 from mapper.ranking.method_documents import Ranked, Sources, gather
 from mapper.ranking.postings import Counts, Matrix, Vocabulary
@@ -28,7 +28,7 @@ from mapper.ranking.terms import document_terms, form_terms, marked_words, reque
 from mapper.store.catalog_reader import Store
 from mapper.store.database import open_writing, translated
 
-FORMAT = 12
+FORMAT = 13
 
 COLUMNS = ("family", "title", "resource", "tail", "own", "described", "named", "path", "ask", "refusal")
 
@@ -118,6 +118,7 @@ def write(db: sqlite3.Connection, made: Made, stamped: str) -> None:
             if any(column[number] is not None for column in columns)
         ),
     )
+    made.documents.write(db)
     meta = {"stamp": stamped, "kinds": json.dumps(kinds), "generation": str(sources.generation)}
     db.executemany("INSERT INTO rank_meta VALUES (?, ?)", meta.items())
 
@@ -133,6 +134,7 @@ class Made:
     leanings: Any  # of each term for each last word
     arrays: dict[str, Any]
     rarity: Any
+    documents: document_index.Made
 
     @classmethod
     def of(cls, sources: Sources) -> Made:
@@ -200,12 +202,22 @@ class _Maker:
         spread = np.bincount(counts["family_ask"].terms, minlength=terms)
         few = ~((spread >= min(_SPREAD, len(self.sources.families))) | form | self._verbal())
         lean = postings.leanings(counts["tail_ask"], terms, few)
+        documents = document_index.Made.of(self.sources, self._told())
         arrays = {
             **self._arrays(),
+            **documents.arrays,
             "family_refusal": refused.families.astype("<f4"),
             "family_judged": refused.judged.astype(np.uint8),
         }
-        return Made(self.sources, self.vocabulary, [text for text, _, _ in self.asks], columns, lean, arrays, rarity)
+        asks = [text for text, _, _ in self.asks]
+        return Made(self.sources, self.vocabulary, asks, columns, lean, arrays, rarity, documents)
+
+    def _told(self) -> set[int]:
+        """The families that the lexicon speaks of, or of whose provider's others it does."""
+        told = {family for _, family, found in self.asks if found}
+        families = self.sources.families
+        providers = {families[number].provider for number in told if families[number].lexicon.asks} - {""}
+        return told | {number for number, family in enumerate(families) if family.provider in providers}
 
     def _refused(self, counts: dict[str, Matrix], plain: Any) -> refusal_model.Refusals:
         family = np.array([family for _, family, _ in self.asks], np.int64)

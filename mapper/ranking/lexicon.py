@@ -47,6 +47,21 @@ class GeneralLexicon:
 
 
 @dataclass(frozen=True, slots=True)
+class Kin:
+    """What holds for any API: verbs by what they do, and words that are used for the same thing."""
+
+    deeds: Mapping[str, tuple[str, ...]]
+    groups: tuple[tuple[str, ...], ...]
+
+
+@cache
+def kin() -> Kin:
+    """The words that hold for any API. Raises InvalidInput for a broken file."""
+    found = _read("kin")
+    return Kin(_lists(found.get("deeds", {})), tuple(map(tuple, found.get("kin", {}).get("groups", ()))))
+
+
+@dataclass(frozen=True, slots=True)
 class Products:
     """Names of products: those that are nothing else, and those that are ordinary words, too."""
 

@@ -29,6 +29,7 @@ class Family:
 
     name: str  # of its main service
     provider_name: str
+    provider: str = ""  # who speaks of it: "" for what comes with GoEx
     title: str
     description: str
     scopes: tuple[str, ...] = ()  # their descriptions
@@ -150,7 +151,7 @@ def _imported(store: Store) -> Iterator[tuple[Family, Mapping[str, str], list[Ra
         best = facts[services[0]]
         words = [scope.description for scope in _scopes(store, main)]
         family = Family(
-            name=main, provider_name=provider_name, title=best.title, description=best.description,
+            name=main, provider_name=provider_name, provider=provider, title=best.title, description=best.description,
             scopes=tuple(words), lexicon=lexicon.of_service(provider, provider_name),
             popular=general.popular.get(provider_name, 0),
         )  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mapper.ranking import features
+from mapper.ranking import document_match, features
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,10 @@ class Weights:
     method: Any
     sure: Any
     nothing: Any
+    document: Any
+    document_sure: Any
+    document_nothing: Any
+    document_side: Any
 
     @classmethod
     def bundled(cls) -> Weights:
@@ -32,9 +36,13 @@ class Weights:
         """Weights by name; those that aren't named are 0."""
         names = {
             "family": features.FAMILY_NAMES, "method": features.NAMES, "sure": features.RANKING_NAMES,
-            "nothing": features.RANKING_NAMES,
+            "nothing": features.RANKING_NAMES, "document": document_match.FEATURES,
+            "document_sure": document_match.SIGNS, "document_nothing": document_match.SIGNS,
+            "document_side": document_match.SIDES,
         }  # fmt: skip
-        return cls(**{part: np.array([found[part].get(name, 0.0) for name in own]) for part, own in names.items()})
+        return cls(
+            **{part: np.array([found.get(part, {}).get(name, 0.0) for name in own]) for part, own in names.items()}
+        )
 
 
 @cache

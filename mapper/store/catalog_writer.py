@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -28,6 +28,7 @@ from mapper.store.tools import tool_name, tool_number
 from policies.errors import InvalidInput
 from policies.services import Risk
 
+_STEP = 500  # methods between two signs of progress
 _OWNERS = """
 CREATE TABLE IF NOT EXISTS owner (
     name TEXT PRIMARY KEY COLLATE NOCASE,
@@ -73,13 +74,14 @@ class Writer:
 
     # ---- documents
 
-    def put(self, document: Document) -> list[tuple[str, str]]:
+    def put(self, document: Document, written: Callable[[int], None] = lambda count: None) -> list[tuple[str, str]]:
         """Take in a document, in place of its earlier self; returns the methods that were left out since they couldn't
-        be read back, and why. Raises InvalidInput, and then nothing of it is kept."""
+        be read back, and why. `written` is told now and then how many methods are. Raises InvalidInput, and then
+        nothing of it is kept."""
         with translated(self.path):
             self._db.execute("SAVEPOINT document")
             try:
-                return self._put(document)
+                return self._put(document, written)
             except (UnicodeError, RecursionError, OverflowError, ValueError, TypeError, *_UNWRITABLE) as error:
                 self._db.execute("ROLLBACK TO document")
                 raise InvalidInput(f"{document.file} holds what can't be written: {str(error)[:100]}.") from error
@@ -173,7 +175,7 @@ class Writer:
             except ServiceUnreadable as error:
                 raise InvalidInput(f"{name} can't be imported: {error.__cause__}.") from error
 
-    def _put(self, document: Document) -> list[tuple[str, str]]:
+    def _put(self, document: Document, written: Callable[[int], None]) -> list[tuple[str, str]]:
         key = _key(document)
         service: int | None = None
         earlier = self._db.execute(
@@ -194,7 +196,9 @@ class Writer:
         login_rows.put(self._db, document_id or 0, document.oauth)
         waysback.put(self._db, document_id or 0, document.undos)
         scopes = self._scopes(document, document_id)
-        for method in document.methods:
+        for number, method in enumerate(document.methods):
+            if number % _STEP == 0:
+                written(number)
             self._method(document, document_id, method, scopes)
         self._touched.add(key[:2])
         self._preferred[key] = document.preferred

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 from mapper.catalog import Catalog
-from mapper.code.method_finder import ANY, FoundCall
+from mapper.code.found_calls import ANY, FoundCall
 from policies.accounts import Account, Origin
 from policies.actions import ANY_VALUE, OTHER_ARGUMENTS
 from policies.errors import GoexError, InvalidInput, Unsupported

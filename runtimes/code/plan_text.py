@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from mapper.code.method_finder import Finding
+from mapper.code.found_calls import Finding
 from policies.actions import Code
 from policies.display_text import escape, shorten
 from runtimes.code.permits import Permit

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mapper.catalog import Catalog
-from mapper.code.method_finder import Finding, find, matched
+from mapper.code.found_calls import Finding
+from mapper.code.method_finder import find, matched
 from mapper.code.sent_requests import Seen
 from mapper.least_scopes import scopes_of_calls
 from mapper.templates import complete

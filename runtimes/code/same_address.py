@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from mapper.code.method_finder import ANY, FoundCall
+from mapper.code.found_calls import ANY, FoundCall
 from mapper.code.routes import fixed_of
 from policies.jsonvalue import JsonObject
 from policies.services import Method, Service

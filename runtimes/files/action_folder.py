@@ -16,12 +16,13 @@ from runtimes.base import Records
 from runtimes.files import manifest as manifests
 from runtimes.files import plan_text, previews, records
 from runtimes.files.folder import Folder
-from runtimes.files.plan_text import shown
+from runtimes.files.path_text import shown
 from runtimes.files.records import Label, Place, State
 from runtimes.files.restore import Restore, Steps, steps
 from runtimes.files.snapshot import Repository
 from runtimes.files.tree import Bounds, Manifest, Walk
 from runtimes.files.workers import in_thread, teller
+from runtimes.open_files import OPEN_FILES
 
 
 class Halted(Exception):
@@ -137,9 +138,15 @@ class Desk:
                 difference=tuple(f"can't be changed: {shown(path)}" for path in fixed[:20]),
             )
         if todo or resumed:
-            records.write_state(self.records, State(at="between", name=name, was=state.was if resumed else state.at))
-            await self._stage(restore, todo, None if resumed else state)
-            await self._apply(restore, todo, goal, tell, whole=resumed or not restore.plain(todo))
+            with OPEN_FILES.hold("folder") as restore.held:
+                await in_thread(
+                    lambda: restore.keep_out(todo), saying="Waiting for a database…", progress=self.progress
+                )
+                records.write_state(
+                    self.records, State(at="between", name=name, was=state.was if resumed else state.at)
+                )
+                await self._stage(restore, todo, None if resumed else state)
+                await self._apply(restore, todo, goal, tell, whole=resumed or not restore.plain(todo))
         if arrive is not None:
             try:
                 records.write_state(self.records, State(at=arrive))

@@ -26,6 +26,7 @@ from runtimes.files import plan_text, plans, previews, rights, workcopy
 from runtimes.files.difference import Difference
 from runtimes.files.handles import opened_path, remove_path
 from runtimes.files.original import Original
+from runtimes.files.path_text import shown
 from runtimes.files.snapshot import Repository, make_private
 from runtimes.files.tree import Bounds, Manifest, Walk
 from runtimes.files.workers import in_thread, teller
@@ -249,7 +250,7 @@ def stripped(handed: Manifest, left: Manifest) -> tuple[Manifest, list[str]]:
         kept = old.mode if old is not None and old.kind == "f" and old.body == entry.body else 0
         if entry.kind == "f" and entry.mode & 0o6000 & ~kept:
             made[path] = entry._replace(mode=entry.mode & (0o1777 | (kept & 0o6000)))
-            refused.append(f"not applied: the set-user-id or set-group-id bit of {plan_text.shown(path)}")
+            refused.append(f"not applied: the set-user-id or set-group-id bit of {shown(path)}")
     return Manifest(entries=made, taken=left.taken, settled=False), refused
 
 

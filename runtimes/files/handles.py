@@ -18,8 +18,10 @@ from pathlib import Path
 from types import TracebackType
 
 from policies.errors import Conflict
-from runtimes.files.plan_text import shown
-from runtimes.files.tree import KINDS, PROC, Entry, Manifest, beside, opened, read_xattrs
+from runtimes.files.descriptors import PROC, beside, opened
+from runtimes.files.path_text import shown
+from runtimes.files.tree import KINDS, Entry, Manifest, read_xattrs
+from runtimes.open_files import OPEN_FILES, files_of
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -170,7 +172,7 @@ def remove_tree(fd: int, name: bytes) -> None:
     if at is None:
         return
     if not stat.S_ISDIR(at.st_mode):
-        os.unlink(name, dir_fd=fd)
+        _unlink(fd, name)
         return
     number = 0
     with _unlocked(fd, name) as top:
@@ -179,7 +181,7 @@ def remove_tree(fd: int, name: bytes) -> None:
         while waiting := [os.fsencode(listed) for listed in os.listdir(top)]:
             for outer in waiting:
                 if not _is_folder(top, outer):
-                    os.unlink(outer, dir_fd=top)
+                    _unlink(top, outer)
                     continue
                 with _unlocked(top, outer) as inner:
                     if os.fstat(inner).st_dev != at.st_dev:
@@ -187,7 +189,7 @@ def remove_tree(fd: int, name: bytes) -> None:
                     for listed in os.listdir(inner):
                         lower = os.fsencode(listed)
                         if not _is_folder(inner, lower):
-                            os.unlink(lower, dir_fd=inner)
+                            _unlink(inner, lower)
                             continue
                         with _unlocked(inner, lower):  # a folder that moves is written to
                             while look(top, b"goex-%d" % number) is not None:
@@ -195,6 +197,12 @@ def remove_tree(fd: int, name: bytes) -> None:
                             os.rename(lower, b"goex-%d" % number, src_dir_fd=inner, dst_dir_fd=top)
                 os.rmdir(outer, dir_fd=top)
     os.rmdir(name, dir_fd=fd)
+
+
+def _unlink(fd: int, name: bytes) -> None:
+    """Remove a name, unless a database action has it open; SQLite itself may remove what lies beside a database."""
+    with OPEN_FILES.hold("folder", files_of(fd, name, look(fd, name))), suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=fd)
 
 
 def remove_path(path: Path) -> None:

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from runtimes.files.content_ids import CHUNK, hasher, named
+from runtimes.files.descriptors import Reading, moving
 from runtimes.files.handles import Handles, Moved
 from runtimes.files.large import share
 from runtimes.files.restore import Copy
-from runtimes.files.tree import KINDS, Entry, Manifest, moving, reading
+from runtimes.files.tree import KINDS, Entry, Manifest
 
 
 class Untouched(Handles):
@@ -117,7 +118,7 @@ class Original:
             raise moving(path) from error
         if not _is(at, entry):
             raise moving(path)
-        with reading(folder, name, at, path, 0, self._force) as file:
+        with Reading(folder, name, at, path, 0, force=self._force) as file:
             yield file
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from policies.display_text import escape
-
-if TYPE_CHECKING:
-    from runtimes.files.tree import Entry
+from runtimes.files.path_text import shown
+from runtimes.files.tree import Entry
 
 MOST_CHANGES = 200
 
@@ -21,11 +19,6 @@ _KIND = {
     "c": "character device",
     "b": "block device",
 }
-
-
-def shown(path: bytes) -> str:
-    """A path as it can be shown: escaped, "." for the root; bytes that aren't UTF-8 as their escapes."""
-    return escape(path.decode("utf-8", "surrogateescape")) or "."
 
 
 def size(count: int) -> str:

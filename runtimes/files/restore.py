@@ -21,9 +21,11 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 
+from runtimes.files.descriptors import PROC, Reading, opened
 from runtimes.files.handles import Handles, Moved, check_own, expect, look, remove_flat, set_metadata, sync
 from runtimes.files.manifest import apart
-from runtimes.files.tree import KINDS, PROC, Entry, Manifest, opened, read_xattrs, reading
+from runtimes.files.tree import KINDS, Entry, Manifest, read_xattrs
+from runtimes.open_files import FileId, Hold, files_of
 
 Copy = Callable[[str, Callable[[bytes], object]], None]
 _BLOCK = 1 << 16
@@ -149,6 +151,7 @@ class Restore:
     progress: Callable[[str], None] = lambda text: None
     clone: Callable[[str, int], bool] = lambda oid, file: False
     durable: bool = True
+    held: Hold | None = None  # while it lasts, no database action opens what is touched
     removed: set[bytes] = field(default_factory=set)
     made: dict[bytes, int] = field(default_factory=dict)  # inodes of new folders
 
@@ -166,6 +169,18 @@ class Restore:
                             found.append(path)
         return found
 
+    def keep_out(self, todo: Steps) -> None:
+        """Keep databases out of what these steps touch while `held` lasts. Raises Conflict when one is open."""
+        if self.held is None:
+            return
+        files: list[FileId] = []
+        with Handles(self.root) as handles:
+            for path in self._touched(todo):
+                with suppress(Moved):  # its folder isn't there yet
+                    folder, name = handles.parent(path)
+                    files += files_of(folder, name, look(folder, name))
+        self.held.add(files)
+
     def stage(self, todo: Steps) -> None:
         """Make all new contents. Raises OSError (disk full), Unavailable (a snapshot is damaged)."""
         with Handles(self.root) as handles:
@@ -176,6 +191,8 @@ class Restore:
             with self.contents() as copy:
                 for number, path in enumerate(todo.stage):
                     self._make(folder, b"%d" % number, self.goal.entries[path], copy, todo.few)
+                    if self.held is not None:
+                        self.held.add(files_of(folder, b"%d" % number, look(folder, b"%d" % number)))
                     if number % 500 == 499:
                         self.progress(f"Restored the contents of {number + 1} of {len(todo.stage)} files.")
             if todo.few:
@@ -350,7 +367,7 @@ def _is(
     if same != (goal.kind, goal.mode, goal.uid, goal.gid, goal.mtime):
         return False
     if kind == "f":
-        with reading(folder, name, at, path, 0, force=True) as file:
+        with Reading(folder, name, at, path, 0, force=True) as file:
             return content(file, at, path) == goal.oid and read_xattrs(file) == goal.xattrs
     if kind == "l":
         return os.readlink(name, dir_fd=folder) == goal.target

@@ -20,7 +20,7 @@ from functools import cache
 
 from policies.display_text import escape
 from runtimes.files.manifest import apart
-from runtimes.files.plan_text import shown
+from runtimes.files.path_text import shown
 from runtimes.files.tree import Entry
 
 Subject = tuple[str, int]

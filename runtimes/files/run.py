@@ -19,6 +19,7 @@ from runtimes.files import plan_text, plans, records, rights, workcopy
 from runtimes.files.action_folder import Desk, Halted, refuse_difference, stopped
 from runtimes.files.folder import open_pinned, refuse_mounts
 from runtimes.files.handles import remove_path, remove_unknown
+from runtimes.files.path_text import shown
 from runtimes.files.tree import Manifest
 from runtimes.files.workers import in_thread, teller
 from runtimes.sandbox.contract import Job, Profile, Result, Sandbox, SandboxFailed
@@ -181,7 +182,7 @@ class Run:
             bits = at.st_mode & 0o6000
             if old is not None and (old.inode, old.mode & bits) == (at.st_ino, bits):
                 return True  # the kernel drops them when a content is written
-            stripped.append(f"not applied: the set-user-id or set-group-id bit of {plan_text.shown(path)}")
+            stripped.append(f"not applied: the set-user-id or set-group-id bit of {shown(path)}")
             return False
 
         walk = self.desk.walker(known=self.before, tell=teller(self.desk.progress))

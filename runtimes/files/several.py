@@ -15,18 +15,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, Self
 
 from policies.actions import Files, Outcome, Plan, Revert
 from policies.display_text import escape
 from policies.errors import GoexError, InvalidInput, Unavailable, Unsupported
-from runtimes.base import Context, DryLine, DryRun, Footprint, Records, Settlement
+from runtimes.base import Context, DryLine, DryRun, Footprint, Records, Runtime, Settlement
 from runtimes.files import plan_text, plans, records
+from runtimes.files.folder import Folder
 from runtimes.files.run import SAME_FOLDER, interrupted
 from runtimes.sandbox.contract import WORK, Job, Profile, Result, Sandbox, SandboxFailed
-
-if TYPE_CHECKING:
-    from runtimes.files.runtime import FilesRuntime
 
 MOST = 8
 # The folders' paths and what they must be, up to --, and then the program.
@@ -124,11 +122,26 @@ def _number(id: str) -> int:
     return int(id.removesuffix("-undo").rpartition("-")[2])
 
 
+class FolderRuntime(Runtime, Protocol):
+    """What `Several` needs of `FilesRuntime`, which stands on it."""
+
+    @property
+    def sandbox(self) -> Sandbox: ...
+
+    def at(self, sandbox: Sandbox) -> Self:
+        """This runtime, running programs elsewhere."""
+        ...
+
+    async def folder(self, plan: Plan) -> Folder:
+        """The folder of a plan as it is there now. Raises Conflict when it isn't."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Several:
     """What `FilesRuntime` does for an action on several folders; the methods are those of `Runtime`."""
 
-    runtime: FilesRuntime
+    runtime: FolderRuntime
     lock: asyncio.Lock
 
     async def assess(self, action: Files, context: Context) -> Plan:

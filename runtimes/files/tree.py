@@ -22,19 +22,19 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
 
-from policies.errors import Conflict, InvalidInput
-from runtimes.files.plan_text import shown
+from policies.errors import InvalidInput
+from runtimes.files.descriptors import PROC, Reading, beside, moving, opened, same
+from runtimes.files.path_text import shown
 
 _ENCODING, _ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 _MOST_LISTED = 300_000
 _SETTLED_NS = 2_000_000_000  # a change within the clock's grain after the walk would leave the same change time
-PROC = "/proc/self/fd"
 _HASHED_ATTRIBUTES = ("security.ima", "security.evm", "trusted.overlay.")  # made by the kernel from the rest
 
 KINDS = {
@@ -185,7 +185,7 @@ class Walk:
         at = os.fstat(root)
         self._device = at.st_dev
         self._entries[b""] = self._entry(at, xattrs=read_xattrs(f"{PROC}/{root}"))
-        with reading(root, b".", at, b"", os.O_DIRECTORY, self.force) as fd:
+        with Reading(root, b".", at, b"", os.O_DIRECTORY, force=self.force) as fd:
             self._folder(fd, b"", 1)
         for paths in self._inodes.values():
             if len(paths) > 1:
@@ -269,7 +269,7 @@ class Walk:
                     f"Another file system is mounted at {shown(path)}.",
                     next_step="Unmount it, or choose another folder.",
                 )
-            with reading(fd, name, at, path, os.O_DIRECTORY, self.force) as inner:
+            with Reading(fd, name, at, path, os.O_DIRECTORY, force=self.force) as inner:
                 self._entries[path] = self._entry(at, xattrs=read_xattrs(inner))
                 self._folder(inner, path, depth + 1)
             return
@@ -287,7 +287,7 @@ class Walk:
     def _file(self, fd: int, name: bytes, at: os.stat_result, path: bytes) -> Entry:
         if self.strip is not None and at.st_mode & 0o6000 and not self.strip(path, at):
             with opened(fd, name, os.O_PATH) as file:
-                _same(os.fstat(file), at, path)  # who owns the folder may have put another file's name there
+                same(os.fstat(file), at, path)  # who owns the folder may have put another file's name there
                 os.chmod(f"{PROC}/{file}", stat.S_IMODE(at.st_mode) & 0o1777)
             at = os.stat(name, dir_fd=fd, follow_symlinks=False)
         cached = self._cached(path, at)
@@ -298,14 +298,11 @@ class Walk:
                 raise _unreadable(path)
             return self._entry(at, size=at.st_size)
         for _ in range(3):
-            file, lifted = _readable(fd, name, at, path, 0, self.force)
-            try:
+            with (opening := Reading(fd, name, at, path, 0, force=self.force)) as file:
                 oid = self.read(file, at, path)
                 xattrs = read_xattrs(file)
                 after = os.fstat(file)
-            finally:
-                _close(file, lifted, at)
-            if lifted >= 0:  # lifting a mode has moved the change time
+            if opening.lifted:  # lifting a mode has moved the change time
                 after = os.stat(name, dir_fd=fd, follow_symlinks=False)
                 if _key(after)[:3] == _key(at)[:3] and after.st_mode == at.st_mode:
                     at = after
@@ -389,94 +386,8 @@ def read_xattrs(path: int | str | bytes, *, follow: bool = True) -> tuple[tuple[
     return tuple(found)
 
 
-@contextmanager
-def opened(fd: int, name: bytes, flags: int) -> Iterator[int]:
-    """`name` in the folder `fd`, opened without following links, and closed again."""
-    file = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
-    try:
-        yield file
-    finally:
-        os.close(file)
-
-
-def beside(fd: int, name: bytes) -> bytes:
-    """A path for calls that know no dir_fd: only its last part is the folder's, and the call mustn't follow it."""
-    return os.fsencode(f"{PROC}/{fd}/") + name
-
-
 def _key(at: os.stat_result) -> tuple[int, int, int, int]:
     return at.st_ino, at.st_size, at.st_mtime_ns, at.st_ctime_ns
-
-
-@contextmanager
-def reading(fd: int, name: bytes, at: os.stat_result, path: bytes, flags: int, force: bool) -> Iterator[int]:
-    """`name` opened for reading, once it is sure that it is what `at` says. Its access time stays as it is.
-
-    With `force`, a mode that keeps its own user out is lifted meanwhile, by a descriptor that reads nothing.
-    """
-    found, lifted = _readable(fd, name, at, path, flags, force)
-    try:
-        yield found
-    finally:
-        _close(found, lifted, at)
-
-
-def _readable(fd: int, name: bytes, at: os.stat_result, path: bytes, flags: int, force: bool) -> tuple[int, int]:
-    """What `reading` gives, and the descriptor whose mode was lifted for it (-1: none was)."""
-    bits = 0o500 if flags & os.O_DIRECTORY else 0o400
-    euid = os.geteuid()
-    if not force or euid == 0 or at.st_uid != euid or at.st_mode & bits == bits:
-        found = _quietly(fd, name, flags, euid in (0, at.st_uid))
-        try:
-            _same(os.fstat(found), at, path)
-        except BaseException:
-            os.close(found)
-            raise
-        return found, -1
-    handle = os.open(name, flags | os.O_PATH | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
-    try:
-        _same(os.fstat(handle), at, path)
-        os.chmod(f"{PROC}/{handle}", stat.S_IMODE(at.st_mode) | bits)
-        try:
-            return os.open(f"{PROC}/{handle}", flags | os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), handle
-        except BaseException:
-            os.chmod(f"{PROC}/{handle}", stat.S_IMODE(at.st_mode))
-            raise
-    except BaseException:
-        os.close(handle)
-        raise
-
-
-def _close(found: int, lifted: int, at: os.stat_result) -> None:
-    os.close(found)
-    if lifted >= 0:
-        try:
-            os.chmod(f"{PROC}/{lifted}", stat.S_IMODE(at.st_mode))
-        finally:
-            os.close(lifted)
-
-
-def _quietly(fd: int, name: bytes, flags: int, own: bool) -> int:
-    """Open for reading so that no access time moves, which a file's owner, and root, may."""
-    flags |= os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    if own:
-        try:
-            return os.open(name, flags | os.O_NOATIME, dir_fd=fd)
-        except PermissionError:  # root of a container may not, where the owner isn't one of its users
-            pass
-    return os.open(name, flags, dir_fd=fd)
-
-
-def _same(now: os.stat_result, at: os.stat_result, path: bytes) -> None:
-    if (now.st_ino, stat.S_IFMT(now.st_mode)) != (at.st_ino, stat.S_IFMT(at.st_mode)):
-        raise moving(path)
-
-
-def moving(path: bytes) -> Conflict:
-    return Conflict(
-        f"{shown(path)} changed while it was being read.",
-        next_step="Wait until nothing else writes to it, then try again.",
-    )
 
 
 def _unreadable(path: bytes) -> InvalidInput:

@@ -24,7 +24,7 @@ from pathlib import Path
 from policies.display_text import escape
 from runtimes.files import rights
 from runtimes.files.handles import opened_path, remove_path
-from runtimes.files.plan_text import shown
+from runtimes.files.path_text import shown
 from runtimes.files.restore import Copy, Restore, steps
 from runtimes.files.snapshot import Repository, make_private
 from runtimes.files.tree import Bounds, Entry, Manifest, Walk

@@ -1,4 +1,4 @@
-"""Checks of a plan and its leases before a socket exists. Pure.
+"""Checks of a plan's requests before a socket exists. Pure.
 
 The secret may go to the origins of its own account only, into one header, for one action, until the lease expires;
 a plan that would need more is refused whole.
@@ -7,22 +7,17 @@ a plan that would need more is refused whole.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping
 
 from policies.errors import InvalidInput
 from runtimes.gateway.head import CREDENTIALS, OVERRIDES
-from runtimes.gateway.plan import GatewayPlan, PlannedRequest, Rule
+from runtimes.gateway.plan import PlannedRequest, Rule
 from runtimes.gateway.urls import BadTarget, check_segment
 from vault.lease import Lease
 
 AccountKey = tuple[str, str]
 
-MAX_REQUESTS = 200
-MAX_RULES = 500
 MAX_ATTEMPTS = 20
-MAX_BYTES = 32 * 2**20
-MAX_SECONDS = 3600.0
 MAX_CREDENTIAL = 8192
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
@@ -36,36 +31,6 @@ OURS = frozenset(
         "x-http-method-override", "x-http-method", "x-method-override",
     }
 )  # fmt: skip
-
-
-def check_opening(plan: GatewayPlan, leases: Sequence[Lease], now: datetime) -> Mapping[AccountKey, Lease]:
-    """The leases by account. Raises InvalidInput for a plan or lease that can't be served safely."""
-    if plan.by_rules and (plan.requests or len(plan.rules) > MAX_RULES):
-        raise InvalidInput(f"A plan for code has no list of requests, and at most {MAX_RULES} rules.")
-    if not plan.by_rules and (not plan.requests or len(plan.requests) > MAX_REQUESTS):
-        raise InvalidInput(f"A plan has 1 to {MAX_REQUESTS} requests.")
-    if not (0 < plan.seconds <= MAX_SECONDS):
-        raise InvalidInput("A plan's time limit must be between 0 and 3600 seconds.")
-    if not (0 < plan.max_request_bytes <= MAX_BYTES and 0 < plan.max_response_bytes <= MAX_BYTES):
-        raise InvalidInput("A plan's size limits are out of bounds.")
-    if len({request.id for request in plan.requests}) != len(plan.requests):
-        raise InvalidInput("Two requests of a plan have one id.")
-    held: dict[AccountKey, Lease] = {}
-    for lease in leases:
-        key = (lease.account.service, lease.account.name)
-        if lease.action_id != plan.action_id:
-            raise InvalidInput("A lease of another action can't be used.")
-        if key in held:
-            raise InvalidInput(f"There are two leases of {lease.account.id}.")
-        if lease.expires <= now:
-            raise InvalidInput(f"The lease of {lease.account.id} has expired.")
-        held[key] = lease
-    for request in plan.requests:
-        _check_request(request, held)
-    from runtimes.gateway.rules_check import check_rules  # which stands on this module
-
-    check_rules(plan, held)
-    return held
 
 
 def credential(request: PlannedRequest, lease: Lease) -> tuple[str, str]:
@@ -112,7 +77,8 @@ def check_header_name(what: PlannedRequest | Rule, name: str) -> None:
         raise InvalidInput(f"{what.id} puts its credential into a header that isn't for credentials.")
 
 
-def _check_request(request: PlannedRequest, held: Mapping[AccountKey, Lease]) -> None:
+def check_request(request: PlannedRequest, held: Mapping[AccountKey, Lease]) -> None:
+    """Raise InvalidInput for a request that can't be sent safely."""
     lease = check_reach(request, held)
     if not 1 <= request.attempts <= MAX_ATTEMPTS:
         raise InvalidInput(f"{request.id} has {request.attempts} attempts; 1 to {MAX_ATTEMPTS} are possible.")

@@ -20,8 +20,8 @@ from runtimes.gateway.certificates import Authority
 from runtimes.gateway.codec import exchange_to_json, lease_from_json, passed_to_json, plan_from_json, refusal_to_json
 from runtimes.gateway.contract import Observer
 from runtimes.gateway.hardening import harden
+from runtimes.gateway.opening_check import check_opening
 from runtimes.gateway.plan import Exchange, Passed, Refusal
-from runtimes.gateway.plan_check import check_opening
 from runtimes.gateway.rpc_frames import BrokenFrame, Conversation, Message
 from runtimes.gateway.server import ActionServer
 from runtimes.gateway.socket_folder import Place, sweep

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import quote, unquote_to_bytes
 
-from policies.accounts import normal_host
 from policies.errors import GoexError, InvalidInput
+from policies.host_names import normal_host
 
 MAX_SEGMENT = 1024
 MAX_QUERY_VALUE = 65_536

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("goex", "vault", "mapper", "runtimes", "policies", "protos", "sandbox-images", "tests", "tools")
+FOLDERS = ("goex", "vault", "mapper", "runtimes", "policies", "protos", "sandbox-images", "tests", "tools", "clients")
 FILES = (
     "pyproject.toml",
     "README.md",
@@ -207,6 +207,7 @@ def test_a_changed_proto_is_noticed() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         shutil.copytree(ROOT / "protos", Path(scratch) / "protos")
         shutil.copytree(ROOT / "goex" / "rpc", Path(scratch) / "goex" / "rpc")
+        shutil.copytree(ROOT / "clients" / "python", Path(scratch) / "clients" / "python")
         assert check_protos(Path(scratch)).returncode == 0
         proto = Path(scratch) / "protos" / "goex" / "v1" / "goex.proto"
         proto.write_text(proto.read_text().replace("string message = 2;", "string text = 2;", 1))

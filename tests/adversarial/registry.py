@@ -23,6 +23,7 @@ class Where(StrEnum):
     FOLDER = "folders"
     STATE = "state on disk"
     LIMITS = "limits"
+    MCP = "the MCP server"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from tests.adversarial import (
     grant_attacks,
     import_attacks,
     limit_attacks,
+    mcp_attacks,
     pool_attacks,
     recipient_attacks,
     state_attacks,
@@ -37,6 +38,7 @@ ATTACKS: tuple[Attack, ...] = (
     *folder_attacks.ROWS,
     *state_attacks.ROWS,
     *limit_attacks.ROWS,
+    *mcp_attacks.ROWS,
 )
 
 

@@ -16,7 +16,7 @@ from policies.accounts import Account, Origin
 from policies.jsonvalue import canonical
 from vault import aead
 from vault.approval import Approval
-from vault.header import Entry, Header, Ledger
+from vault.header import Entry, Header, RecordIndex
 from vault.keys import Cost, PassphraseProtector
 from vault.record import SealedRecord
 from vault.secret import Secret
@@ -125,7 +125,7 @@ def header_vectors() -> dict[str, Any]:
     wrapping = protector.establish()
     vault_id, master, root = random(16).hex(), aead.new_key(random), aead.new_key(random)
     entry = Entry(service="slack", name="work", version=3, digest="00" * 32, last_used=datetime(2030, 1, 2, tzinfo=UTC))
-    ledger = Ledger(root=root, approval=Approval.of(Secret(APPROVAL), CHEAP, random), entries={"ab" * 16: entry})
+    ledger = RecordIndex(root=root, approval=Approval.of(Secret(APPROVAL), CHEAP, random), entries={"ab" * 16: entry})
     bound = aead.bound_to_master(vault_id, "passphrase", dict(wrapping.parameters))
     header = Header(
         vault_id=vault_id,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import cedarpy
 
-from goex.engine.grant_store import Ledger
+from goex.engine.grant_store import GrantStore
 from goex.engine.rulebook import Rulebook
 from goex.journal.chain import Journal, utc_now
 from mapper.catalog import Catalog
@@ -37,10 +37,10 @@ async def measure() -> tuple[Row, ...]:
     with tempfile.TemporaryDirectory(prefix="goex-bench-") as folder:
         journal = Journal(Path(folder) / "state.db", Path(folder) / "journal.head")
         journal.unlock(b"j" * 32)
-        ledger = Ledger(journal, utc_now)
-        ledger.load(b"l" * 32)
-        with ledger.changing() as transaction:
-            ledger.grant(transaction, tuple(_grants(requests)), by="bench")
+        grant_store = GrantStore(journal, utc_now)
+        grant_store.load(b"l" * 32)
+        with grant_store.changing() as transaction:
+            grant_store.grant(transaction, tuple(_grants(requests)), by="bench")
         rules = Rulebook(journal, utc_now, catalog)
         rules.load(b"r" * 32)
         rules.apply({"bench.cedar": "\n".join(_rules(methods))}, by="bench")
@@ -51,7 +51,7 @@ async def measure() -> tuple[Row, ...]:
         def decided() -> object:
             request = next(turns)
             rules.counts.situation(request.agent, request.session)
-            return decide(request, ledger.matching(request.agent, request.plan.required), rules, now)
+            return decide(request, grant_store.matching(request.agent, request.plan.required), rules, now)
 
         assert all(isinstance(decided(), Allow) for _ in requests)
 

@@ -3,7 +3,7 @@ login whose token is fresh and holds what the action needs, as the daemon leases
 (until there were logins, that was `lease.p50_ms`).
 
 The floor opens the same number of bytes as the key with AES-256-GCM once, under a key that is already there. A lease
-opens twice (the data key, then the secret), and compares the row with the ledger.
+opens twice (the data key, then the secret), and compares the row with the grant store.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tools.bench.measure import Row, in_turn, row
 from vault.aead import bound_to_record
 from vault.keys import PassphraseProtector
 from vault.lease import Lease
-from vault.oauth.broker import Keeper
+from vault.oauth.broker import LoginBroker
 from vault.oauth.provider import Client, Provider
 from vault.oauth.token_set import Access, TokenSet
 from vault.secret import Secret
@@ -50,7 +50,7 @@ async def measure() -> tuple[Row, ...]:
         for number in range(RECORDS - 2):
             vault.put(_account("slack", f"account-{number}"), Secret(_SECRET))
         vault.put(_account("notes", "whole", "oauth"), _login(_SCOPES).to_secret())
-        keeper = Keeper(vault)
+        broker = LoginBroker(vault)
         bound = canonical(
             bound_to_record("0" * 32, "0" * 32, 1, _account("slack", "account-7"), str(expires), str(expires))
         )
@@ -60,7 +60,7 @@ async def measure() -> tuple[Row, ...]:
         def leases(service: str, name: str, scopes: tuple[str, ...]) -> Callable[[], Awaitable[None]]:
             async def once() -> None:
                 for _ in range(OPERATIONS):
-                    lease = await keeper.lease(service, name, action_id="a-1", expires=expires, scopes=scopes)
+                    lease = await broker.lease(service, name, action_id="a-1", expires=expires, scopes=scopes)
                     assert isinstance(lease, Lease)
                 vault.end_leases("a-1")
 

@@ -23,6 +23,8 @@ from tools.bench import (
     catalog_import,
     catalog_open,
     catalog_search,
+    client_import,
+    daemon_memory,
     databases,
     decision,
     execution,
@@ -33,6 +35,7 @@ from tools.bench import (
     lease,
     log_page,
     log_verification,
+    mcp_call,
     memory,
     programs,
     request_map,
@@ -48,8 +51,8 @@ GROUPS: Mapping[str, Group] = {
     for module in (
         catalog_import, catalog_open, catalog_search, request_map, memory, decision, lease, journal_append,
         log_verification, log_page,
-        gateway, gateway_stream, sandbox, warm_container, beside, execution, programs,
-        folders, databases,
+        gateway, gateway_stream, sandbox, warm_container, beside, execution, daemon_memory, programs,
+        folders, databases, mcp_call, client_import,
     )
 }  # fmt: skip
 

@@ -63,7 +63,7 @@ class _Desk:
     failure: GoexError | None = None
 
 
-class Keeper:
+class LoginBroker:
     """Hands out leases. One for a vault, used from one event loop."""
 
     def __init__(self, vault: Vault, *, clock: Clock = utc_now, connect: Connect = connect) -> None:

@@ -41,7 +41,7 @@ class Stand:
 
 @dataclass(slots=True)
 class Tokens:
-    """What a keeper remembers of one file's tokens, by their scopes."""
+    """What a broker remembers of one file's tokens, by their scopes."""
 
     stamp: tuple[str, int]
     known: dict[frozenset[str], Access] = field(default_factory=dict)

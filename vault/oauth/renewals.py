@@ -1,4 +1,4 @@
-"""Requests about one login: its renewal, and tokens that open less. The keeper sees that there is one at a time.
+"""Requests about one login: its renewal, and tokens that open less. The broker sees that there is one at a time.
 
 Rules: a renewal is announced in the vault before it is asked for, and its answer is in the vault before it is used.
 Where an answer was lost, the same is asked for once more, at once. A token is narrower when its answer *states* it.

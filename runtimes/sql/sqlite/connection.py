@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 import apsw
 
 from policies.errors import Conflict, GoexError, InvalidInput
+from runtimes.open_files import OPEN_FILES, beside
 from runtimes.sql.contract import Limits, Statement
 from runtimes.sql.sqlite import location
 from runtimes.sql.sqlite.errors import while_running
@@ -80,9 +81,12 @@ class Connection:
         self._allowed: Callable[[int, str | None, str | None, str | None, str | None], bool] | None = None
         self.trouble: GoexError | None = None  # what a callback found, which ends the statement
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
+        files = [(pinned.device, pinned.inode), *beside(pinned.path)]
+        self._hold = OPEN_FILES.hold("database", files, seconds=limits.lock_seconds)
         try:
             self.db = apsw.Connection(pinned.path, flags=flags)
         except apsw.Error as error:
+            self._hold.release()
             location.check_same(pinned)
             raise while_running(error) from error
         try:
@@ -90,6 +94,7 @@ class Connection:
             self.check_same()
             self._secure()
             self.db.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # plays back a journal that was left
+            self._hold.add(beside(pinned.path), seconds=0)  # what SQLite has made
             self.check_same()
         except apsw.Error as error:
             self.close()
@@ -260,5 +265,6 @@ class Connection:
             raise InvalidInput("The database's file can only be read.", next_step="Check its mode and its disk.")
 
     def close(self) -> None:
-        with suppress(apsw.Error, AttributeError):
+        with suppress(apsw.Error):
             self.db.close()
+            self._hold.release()  # what couldn't be closed stays kept from folder actions

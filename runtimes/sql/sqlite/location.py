@@ -25,9 +25,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policies.errors import Conflict, InvalidInput, Unavailable
+from runtimes.open_files import BESIDE
 
 _SYSTEM = ("/dev", "/proc", "/sys")
-_BESIDE = ("-journal", "-wal", "-shm")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ def _refuse_by_owner(path: str, at: os.stat_result) -> None:
     if at.st_mode & stat.S_IWOTH:
         raise _refused(path, "every user may write to it", f"chmod o-w {path}")
     trusted = {0, euid, at.st_uid}
-    for suffix in _BESIDE:
+    for suffix in BESIDE:
         try:
             beside = os.lstat(path + suffix)
         except FileNotFoundError:

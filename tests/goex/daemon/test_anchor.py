@@ -14,13 +14,13 @@ import pytest
 
 from goex.daemon.accounts_service import AccountsService
 from goex.daemon.anchor import Anchor, reached
-from goex.daemon.custody import Custody
 from goex.daemon.databases_service import DatabasesService
-from goex.daemon.person_context import DeskCalls
+from goex.daemon.person_context import PersonCalls
 from goex.daemon.person_service import PersonService
 from goex.daemon.reversions_service import ReversionsService
 from goex.daemon.rules_service import RulesService
 from goex.daemon.vault_service import VaultService
+from goex.daemon.vault_state import VaultState
 from goex.journal.chain import Journal, JournalBehind, JournalLocked
 from goex.journal.head import Mark
 from goex.rpc import goex_pb2 as pb
@@ -120,35 +120,35 @@ def test_one_that_is_replaced_while_it_is_open_is_not_called_whole(tmp_path: Pat
 @pytest.fixture
 async def anchor(tmp_path: Path) -> Anchor:
     vault = create(tmp_path / "vault.db")
-    custody = Custody(tmp_path / "vault.db")
-    custody._vault = vault
-    return Anchor(journal(tmp_path), custody)
+    vault_state = VaultState(tmp_path / "vault.db")
+    vault_state._vault = vault
+    return Anchor(journal(tmp_path), vault_state)
 
 
 @pytest.mark.promise(7)
 async def test_only_what_has_to_be_known_is_waited_for(anchor: Anchor) -> None:
-    log, custody = anchor._journal, anchor._custody
-    before = custody.vault.generation
+    log, vault_state = anchor._journal, anchor._vault_state
+    before = vault_state.vault.generation
     for _ in range(20):
         log.append("note")
         await anchor.acknowledge()
-    assert (custody.vault.generation, reached(custody)) == (before, None)
+    assert (vault_state.vault.generation, reached(vault_state)) == (before, None)
     log.append("revoke", anchored=True)
     await anchor.acknowledge()
-    assert reached(custody) == log.synced
+    assert reached(vault_state) == log.synced
     await anchor.acknowledge()
     await anchor.write()
-    assert custody.vault.generation == before + 1  # the same isn't told twice
+    assert vault_state.vault.generation == before + 1  # the same isn't told twice
 
 
 async def test_a_sealed_vault_is_told_when_it_is_open_again(anchor: Anchor) -> None:
-    log, custody = anchor._journal, anchor._custody
-    unsealed, custody.vault._unsealed = custody.vault._unsealed, None
+    log, vault_state = anchor._journal, anchor._vault_state
+    unsealed, vault_state.vault._unsealed = vault_state.vault._unsealed, None
     log.append("revoke", anchored=True)
     await anchor.acknowledge()  # a revocation isn't held up by that
-    custody.vault._unsealed = unsealed
+    vault_state.vault._unsealed = unsealed
     await anchor.write()
-    assert reached(custody) == log.synced
+    assert reached(vault_state) == log.synced
 
 
 # ---- a real daemon
@@ -236,7 +236,7 @@ def test_each_change_of_what_is_allowed_is_known_once_it_is_answered(daemon: Dae
     ids=lambda service: str(service.__name__),
 )
 def test_every_service_that_changes_something_waits_for_that(service: type) -> None:
-    assert issubclass(service, DeskCalls)
+    assert issubclass(service, PersonCalls)
 
 
 def test_a_state_folder_of_an_earlier_goex_is_taken_and_known_from_then_on(daemon: Daemon) -> None:

@@ -8,6 +8,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -19,19 +20,45 @@ from mapper.store.database import open_reading, open_writing
 from policies.errors import ExitStatus
 from tests.mapper.importing.documents import discovery, method, write
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
-from tests.support.entries import Client
+from tests.support.entries import Asked, Client
+from tests.support.journey import decide, shell
 
 # Python tells its audit hooks of each file that it opens, and SQLite's own openings not among them.
+# A folder action opens one by the descriptor that it looked at: then it counts when SQLite has the file open.
 HOOK = """\
 import os, sys, traceback
+def open_already(path):
+    found = os.stat(path)
+    if not path.endswith((".db", "-shm")):
+        return False
+    for each in os.listdir("/proc/self/fd"):
+        try:
+            at = os.stat(f"/proc/self/fd/{each}")
+            with open(f"/proc/self/fdinfo/{each}") as facts:
+                looking = int(facts.read().split("flags:")[1].split()[0], 8) & os.O_PATH
+        except OSError:
+            continue
+        if not looking and (at.st_dev, at.st_ino) == (found.st_dev, found.st_ino):
+            return True
+    return False
 def hook(event, arguments):
     if event != "open":
         return
     path, _, flags = arguments
-    if isinstance(path, (str, bytes)) and os.fsdecode(path).endswith(".db") and not (flags or 0) & os.O_PATH:
+    if not isinstance(path, (str, bytes)) or (flags or 0) & os.O_PATH:
+        return
+    path = os.fsdecode(path)
+    if path.startswith("/proc/self/fdinfo/"):
+        return
+    if path.startswith("/proc/self/fd/"):
+        path = os.readlink(path)
+        noted = open_already(path)
+    else:
+        noted = path.endswith(".db")
+    if noted:
         place = " < ".join(f"{one.filename}:{one.lineno}" for one in reversed(traceback.extract_stack()[-6:-1]))
         handle = os.open(os.environ["OPENED_BY_HAND"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        os.write(handle, f"{os.fsdecode(path)} by {place}\\n".encode())
+        os.write(handle, f"{path} by {place}\\n".encode())
         os.close(handle)
 sys.addaudithook(hook)
 """
@@ -109,6 +136,55 @@ def test_nobody_opens_a_database_by_hand(watched: Daemon, tmp_path: Path) -> Non
     assert not noted.exists(), noted.read_text()
     # The control: that hook sees what is opened by hand.
     subprocess.run([sys.executable, "-c", f"open({str(shop)!r}, 'rb').close()"], env=watched.env, check=True)
+    assert str(shop) in noted.read_text()
+
+
+@pytest.mark.docker
+def test_a_folder_action_opens_no_database_that_an_action_has_open(watched: Daemon, tmp_path: Path) -> None:
+    """Both at once, of one daemon: the file isn't opened by hand while it is open, and both do it or say why not."""
+    noted = tmp_path / "opened"
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    shop = folder / "shop.db"
+    with closing(sqlite3.connect(shop)) as database, database:
+        database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, total INTEGER)")
+        database.executemany("INSERT INTO orders VALUES (?, 5)", [(number,) for number in range(20_000)])
+    shop.chmod(0o600)
+    client = Client(watched)
+    client.add("shop", f"sqlite:///{shop}")
+    refused: list[str] = []
+    written: list[bool] = []
+
+    def tried(asked: Asked) -> None:
+        question = next((event for event in asked._events if event.WhichOneof("what") in ("asking", "finished")), None)
+        assert question is not None
+        if question.WhichOneof("what") == "asking":
+            decide(watched, question.asking)
+            question = next(event for event in asked._events if event.WhichOneof("what") == "finished")
+        if question.finished.action.state != "done":
+            refused.append(question.finished.problem.message or question.finished.action.outcome.summary)
+
+    def write() -> None:
+        for total in range(6):
+            tried(client.sql("shop", f"UPDATE orders SET total = {total}"))
+            written.append(True)
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    while writing.is_alive():
+        tried(Asked(watched, shell(folder, "date > today"), person=True))
+    writing.join()
+    assert len(written) == 6
+    assert all("in use" in said or "changed" in said.lower() for said in refused), refused
+    assert not noted.exists(), noted.read_text()
+    # The control: what is open already, and opened by its descriptor, is noted.
+    opened = (
+        "import os, sqlite3, sys\n"
+        "database = sqlite3.connect(sys.argv[1]); database.execute('SELECT count(*) FROM orders').fetchall()\n"
+        "looked = os.open(sys.argv[1], os.O_PATH)\n"
+        "os.close(os.open(f'/proc/self/fd/{looked}', os.O_RDONLY))\n"
+    )
+    subprocess.run([sys.executable, "-c", opened, str(shop)], env=watched.env, check=True)
     assert str(shop) in noted.read_text()
 
 

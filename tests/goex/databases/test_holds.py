@@ -15,7 +15,7 @@ import pytest
 
 from goex.config import Config
 from goex.daemon.app import App
-from goex.engine.core import Asker, Wish
+from goex.engine.core import Principal, Request
 from goex.engine.grant_issue import Choice, Yes
 from goex.engine.recovery import recover
 from goex.journal.actions import ActionRow
@@ -50,8 +50,8 @@ class Desk:
 
     async def carried_out(self, action: Action, *ends: State) -> ActionRow:
         engine = self.app.engine
-        asker = Asker(agent=PERSON, session="conn-1", source="a test")
-        id = engine.begin(Wish(action=action, detach=True), asker)
+        principal = Principal(agent=PERSON, session="conn-1", source="a test")
+        id = engine.begin(Request(action=action, detach=True), principal)
         row = await self._until(id, State.ASKING)
         (question,) = engine.core.approvals.of_action(id)
         engine.asking.approve(question.id, shown=row.digest, yes=Yes(choice=Choice.ONCE, by="the person"))
@@ -95,7 +95,7 @@ async def desk(server: Postgres) -> AsyncIterator[Desk]:
         paths = Paths(config_dir=home / "config", state_dir=home / "state", run_dir=home / "run")
         paths.create()
         app = App(paths, Config(), lambda: None, clock=clock)
-        await app.custody.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
+        await app.vault_state.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
         account = Account(
             service="db",
             name="shop",
@@ -105,7 +105,7 @@ async def desk(server: Postgres) -> AsyncIterator[Desk]:
             private=True,
         )
         sealed = DatabaseSecret(password=made.secret, terms=Terms(hold_hours=12))
-        app.custody.vault.put(account, sealed.to_secret())
+        app.vault_state.vault.put(account, sealed.to_secret())
         yield Desk(app, made, later)
         await app.close()
 
@@ -174,10 +174,10 @@ async def test_a_hold_that_was_ended_at_the_server_is_found_out(desk: Desk) -> N
 async def test_a_sealed_vault_ends_nothing(desk: Desk) -> None:
     done = await desk.carried_out(HELD)
     desk.later.append(timedelta(hours=13))
-    desk.app.custody.seal()
+    desk.app.vault_state.seal()
     with pytest.raises(Exception, match="sealed"):
         await desk.app.holds.end_overdue()
-    await desk.app.custody.unlock(Secret(VAULT.encode()))
+    await desk.app.vault_state.unlock(Secret(VAULT.encode()))
     await desk.app.holds.end_overdue()
     assert desk.state(done.id) is State.UNDONE
 

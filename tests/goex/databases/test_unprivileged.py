@@ -18,7 +18,7 @@ import pytest
 from goex.config import Config
 from goex.daemon import person_threads
 from goex.daemon.app import App
-from goex.engine.core import Asker, Wish
+from goex.engine.core import Principal, Request
 from goex.engine.grant_issue import Choice, Yes
 from goex.journal.actions import ActionRow
 from goex.journal.states import State
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become 
 
 async def carried_out(app: App, action: Action) -> ActionRow:
     engine = app.engine
-    id = engine.begin(Wish(action=action, detach=True), Asker(agent=PERSON, session="conn-1", source="a test"))
+    id = engine.begin(Request(action=action, detach=True), Principal(agent=PERSON, session="conn-1", source="a test"))
     answered = False
     for _ in range(4000):
         row = engine.core.actions.get(id)
@@ -67,13 +67,13 @@ async def cycle(home: Path, file: Path, other: Path) -> None:
     paths.create()
     app = App(paths, Config(), lambda: None)
     try:
-        await app.custody.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
+        await app.vault_state.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
         sealed = DatabaseSecret(password=Secret(b"")).to_secret()
         for name, path in (("shop", file), ("other", other)):
             account = Account(
                 service="db", name=name, origins=(), base_url=f"sqlite:///{path}", format="database", private=True
             )
-            app.custody.vault.put(account, sealed)
+            app.vault_state.vault.put(account, sealed)
         before = look(file)
         done = await carried_out(app, Sql(database="shop", statements="UPDATE orders SET total = 0 WHERE customer = 1"))
         assert done.state is State.DONE, done.problem
@@ -129,11 +129,11 @@ async def _once(home: Path, file: Path) -> None:
     paths.create()
     app = App(paths, Config(), lambda: None)
     try:
-        await app.custody.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
+        await app.vault_state.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
         account = Account(
             service="db", name="shop", origins=(), base_url=f"sqlite:///{file}", format="database", private=True
         )
-        app.custody.vault.put(account, DatabaseSecret(password=Secret(b"")).to_secret())
+        app.vault_state.vault.put(account, DatabaseSecret(password=Secret(b"")).to_secret())
         done = await carried_out(app, Sql(database="shop", statements="UPDATE orders SET total = 0 WHERE customer = 1"))
         for verb in ("undo", "redo"):
             await carried_out(app, Revert(verb=verb, target=done.id))

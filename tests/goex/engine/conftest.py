@@ -12,7 +12,7 @@ import pytest
 
 from goex.config import Config
 from goex.daemon.app import App
-from goex.engine.core import Asker, Wish
+from goex.engine.core import Principal, Request
 from goex.engine.events import Approval
 from goex.engine.grant_issue import Choice, Yes
 from goex.journal.actions import ActionRow
@@ -25,7 +25,7 @@ from vault.secret import Secret
 
 VAULT, APPROVAL = "the vault's passphrase here", "another one for approving"
 ACTION = Files(folder="/x", language="shell", program="true")
-ASKER = Asker(agent="bot", session="conn-1", source="a test")
+ASKER = Principal(agent="bot", session="conn-1", source="a test")
 
 
 class HeldRuntime:
@@ -102,8 +102,8 @@ class Desk:
         self.runtime = HeldRuntime()
         self.core.runtimes = {"files": self.runtime}
 
-    def ask(self, action: Action = ACTION, asker: Asker = ASKER) -> str:
-        return self.engine.begin(Wish(action=action, detach=True), asker)
+    def ask(self, action: Action = ACTION, principal: Principal = ASKER) -> str:
+        return self.engine.begin(Request(action=action, detach=True), principal)
 
     async def until(self, id: str, *states: State) -> ActionRow:
         for _ in range(2000):
@@ -112,8 +112,8 @@ class Desk:
             await asyncio.sleep(0.005)
         raise AssertionError(f"It is {row.state}: {row.problem}")
 
-    async def asked(self, action: Action = ACTION, asker: Asker = ASKER) -> Approval:
-        id = self.ask(action, asker)
+    async def asked(self, action: Action = ACTION, principal: Principal = ASKER) -> Approval:
+        id = self.ask(action, principal)
         await self.until(id, State.ASKING)
         (found,) = self.core.approvals.of_action(id)
         return found
@@ -156,7 +156,7 @@ async def desk() -> AsyncIterator[Desk]:
         paths = Paths(config_dir=home / "config", state_dir=home / "state", run_dir=home / "run")
         paths.create()
         app = App(paths, Config(), lambda: None)
-        await app.custody.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
+        await app.vault_state.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
         made = Desk(app)
         yield made
         made.runtime.running.set()

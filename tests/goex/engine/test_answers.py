@@ -76,7 +76,7 @@ async def test_identical_requests_stand_in_one_place_and_once_is_for_one(desk: D
 async def test_a_no_is_for_the_identical_ones_that_are_named_and_for_no_others(desk: Desk) -> None:
     first, second, third = [await desk.asked() for _ in range(3)]
     other = await desk.asked(program(1))
-    elsewhere = await desk.asked(asker=OTHER)
+    elsewhere = await desk.asked(principal=OTHER)
     done = desk.engine.asking.deny(
         first.id, by="me", reason="no", same_as=[second.id, other.id, elsewhere.id, "q-unknown"]
     )
@@ -99,7 +99,7 @@ async def test_a_no_to_what_is_settled_settles_none_of_its_twins(desk: Desk) -> 
 @pytest.mark.parametrize("choice", [Choice.SESSION, Choice.PERMANENT])
 async def test_a_standing_yes_runs_all_twins_each_once(desk: Desk, choice: Choice) -> None:
     twins = [await desk.asked() for _ in range(5)]
-    elsewhere = await desk.asked(asker=OTHER)
+    elsewhere = await desk.asked(principal=OTHER)
     done = desk.engine.asking.approve(twins[0].id, shown=twins[0].digest, yes=Yes(choice=choice, by="me"))
     wide = choice is Choice.PERMANENT  # which is for the agent's other sessions too
     assert set(done.also) == {twin.id for twin in twins[1:]} | ({elsewhere.id} if wide else set())
@@ -115,7 +115,7 @@ async def test_what_a_grant_settles_is_journaled_as_that(desk: Desk) -> None:
     done = desk.engine.asking.approve(first.id, shown=first.digest, yes=Yes(choice=Choice.SESSION, by="me"))
     assert done.also == (second.id,)
     await desk.until(second.action_id, State.DONE)
-    (grant,) = desk.core.ledger.grants()
+    (grant,) = desk.core.grant_store.grants()
     (covered,) = desk.core.journal.rows(kind="covered")
     assert covered.action_id == second.action_id
     facts = json.loads(covered.facts)
@@ -149,8 +149,8 @@ async def test_what_cannot_be_taken_back_is_not_settled_by_a_grant(desk: Desk) -
 
 
 async def test_a_grant_of_one_agent_settles_nothing_of_another(desk: Desk) -> None:
-    mine, other = await desk.asked(), await desk.asked(asker=replace(ASKER, agent="other"))
-    nobody = await desk.asked(asker=replace(ASKER, agent=ANONYMOUS))
+    mine, other = await desk.asked(), await desk.asked(principal=replace(ASKER, agent="other"))
+    nobody = await desk.asked(principal=replace(ASKER, agent=ANONYMOUS))
     desk.answer(mine, choice=Choice.PERMANENT)
     assert states(desk, other, nobody) == ["pending", "pending"]
 
@@ -158,7 +158,7 @@ async def test_a_grant_of_one_agent_settles_nothing_of_another(desk: Desk) -> No
 async def test_a_grant_that_is_revoked_before_it_is_used_runs_nothing(desk: Desk) -> None:
     first, second = await desk.asked(program(1)), await desk.asked(program(2))
     desk.engine.asking.approve(first.id, shown=first.digest, yes=Yes(choice=Choice.SESSION, by="me"))
-    desk.core.ledger.revoke([grant.id for grant in desk.core.ledger.grants()], by="me")
+    desk.core.grant_store.revoke([grant.id for grant in desk.core.grant_store.grants()], by="me")
     row = await desk.until(first.action_id, State.DENIED)
     assert "doesn't cover all of it any more" in row.problem
     # Nobody said yes to the other one: it is asked for once more, and runs when they do.
@@ -208,8 +208,8 @@ async def asked_again(desk: Desk, question: Approval) -> Approval:
 
 
 async def test_all_of_an_agent_or_of_a_session_is_denied_and_nothing_else(desk: Desk) -> None:
-    mine, twin, later = await desk.asked(), await desk.asked(), await desk.asked(asker=OTHER)
-    other = await desk.asked(asker=replace(ASKER, agent="other"))
+    mine, twin, later = await desk.asked(), await desk.asked(), await desk.asked(principal=OTHER)
+    other = await desk.asked(principal=replace(ASKER, agent="other"))
     deny_all = desk.engine.asking.deny_all
     assert set(deny_all(agent="", session="conn-2", by="me")) == {later.id}
     assert deny_all(agent="bot", session="conn-2", by="me") == ()
@@ -234,7 +234,7 @@ async def test_always_with_these_arguments_is_for_exactly_these(
     await desk.until(question.action_id, State.DONE)
     await desk.until(desk.ask(program(1)), State.DONE)
     await desk.until(desk.ask(program(2)), State.ASKING)
-    (grant,) = desk.core.ledger.grants()
+    (grant,) = desk.core.grant_store.grants()
     assert (grant.width, grant.methods, grant.only, grant.uses) == (Width.PERMANENT, ("run",), True, 2)
     for wrong in (
         need("/x", {"program": "echo 1", "more": "x"}),
@@ -255,7 +255,7 @@ async def test_a_value_that_was_let_go_may_be_anything_of_that_method(
     question = await desk.asked(program(1))
     desk.answer(question, choice=Choice.ARGUMENTS, bound=("to",))
     await desk.until(desk.ask(program(2)), State.DONE)
-    (grant,) = desk.core.ledger.grants()
+    (grant,) = desk.core.grant_store.grants()
     assert dict(grant.constraints) == {"to": "ops"}
     other = need("/x", {"to": "ops", "text": "x"}, methods=("delete",))
     assert not grant.covers(other, agent="bot", digest="", session="", now=desk.core.clock())
@@ -295,7 +295,7 @@ async def test_a_grant_is_for_what_was_not_granted_yet(
     desk.answer(await desk.asked(program(1)), choice=Choice.PERMANENT)
     needing(lambda action: (need("/x", scope="a"), need("/x", scope="b")))
     desk.answer(await desk.asked(program(2)), choice=Choice.SESSION)
-    assert sorted((grant.scope, grant.width) for grant in desk.core.ledger.grants()) == [
+    assert sorted((grant.scope, grant.width) for grant in desk.core.grant_store.grants()) == [
         ("a", "permanent"),
         ("b", "session"),
     ]
@@ -307,7 +307,7 @@ async def test_no_grant_lasts_longer_than_its_width_may(desk: Desk) -> None:
     ):
         question = await desk.asked(program(number), replace(ASKER, agent=f"bot-{number}"))
         desk.answer(question, choice=choice, lasts=timedelta(days=4000))
-        (grant,) = [grant for grant in desk.core.ledger.grants() if grant.agent == f"bot-{number}"]
+        (grant,) = [grant for grant in desk.core.grant_store.grants() if grant.agent == f"bot-{number}"]
         assert grant.expires is not None and grant.expires - grant.created == longest
 
 
@@ -323,7 +323,7 @@ async def test_a_standing_grant_is_bound_to_the_catalog_of_now(
     question = await desk.asked()
     desk.answer(question, choice=choice)
     await desk.until(question.action_id, State.DONE)
-    (grant,) = desk.core.ledger.grants(everything=True)
+    (grant,) = desk.core.grant_store.grants(everything=True)
     assert dict(grant.entries) == ({} if choice is Choice.ONCE else seen)
     if choice is not Choice.ONCE:
         await desk.until(desk.ask(), State.DONE)
@@ -372,7 +372,7 @@ async def test_no_standing_yes_where_an_answer_fills_in_an_argument(
     for choice in (Choice.SESSION, Choice.ARGUMENTS, Choice.PERMANENT):
         with pytest.raises(InvalidInput, match="nobody has seen yet fills in text of files"):
             desk.answer(question, choice=choice)
-    assert not desk.core.ledger.grants()
+    assert not desk.core.grant_store.grants()
     desk.answer(question)
     await desk.until(question.action_id, State.DONE)
 

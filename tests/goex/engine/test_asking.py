@@ -38,7 +38,7 @@ async def test_a_yes_that_came_to_nothing_is_revoked(desk: Desk) -> None:
     await desk.until(question.action_id, State.DENIED)
     (row,) = (row for row in desk.core.journal.rows() if row.kind == "revoke")
     assert "didn't run" in row.facts
-    assert not desk.core.ledger.grants()
+    assert not desk.core.grant_store.grants()
     assert not desk.runtime.ran
 
 
@@ -48,7 +48,7 @@ async def test_a_yes_that_came_to_nothing_takes_no_others_with_it(desk: Desk) ->
     desk.answer(first)
     desk.answer(twin)
     await desk.engine.cancel(first.action_id, why="withdrawn by a test")
-    assert first.action_id not in [grant.why for grant in desk.core.ledger.grants()]
+    assert first.action_id not in [grant.why for grant in desk.core.grant_store.grants()]
     await desk.until(twin.action_id, State.DONE)
     assert desk.runtime.ran == [twin.action_id]
 
@@ -56,11 +56,11 @@ async def test_a_yes_that_came_to_nothing_takes_no_others_with_it(desk: Desk) ->
 async def test_a_yes_is_used_once(desk: Desk) -> None:
     question = await desk.asked()
     desk.answer(question)
-    (grant,) = desk.core.ledger.grants()
+    (grant,) = desk.core.grant_store.grants()
     await desk.until(question.action_id, State.DONE)
-    assert not desk.core.ledger.grants()
-    with pytest.raises(Conflict, match="used or revoked"), desk.core.ledger.changing() as transaction:
-        desk.core.ledger.consume(transaction, (grant,))
+    assert not desk.core.grant_store.grants()
+    with pytest.raises(Conflict, match="used or revoked"), desk.core.grant_store.changing() as transaction:
+        desk.core.grant_store.consume(transaction, (grant,))
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -72,7 +72,7 @@ async def test_the_first_answer_is_the_only_one(desk: Desk, first: bool) -> None
             desk.answer(question, approve=second)
     row = await desk.until(question.action_id, State.DONE, State.DENIED)
     assert (row.state is State.DONE) == first
-    assert len(desk.core.ledger.grants(everything=True)) == first
+    assert len(desk.core.grant_store.grants(everything=True)) == first
 
 
 async def test_a_yes_names_what_was_shown(desk: Desk) -> None:
@@ -106,7 +106,7 @@ async def test_a_standing_yes_needs_the_passphrase_also_for_reading(desk: Desk) 
 
 
 async def test_no_width_is_granted_that_was_not_offered(desk: Desk) -> None:
-    question = await desk.asked(asker=replace(ASKER, agent=ANONYMOUS))
+    question = await desk.asked(principal=replace(ASKER, agent=ANONYMOUS))
     for width in (Choice.SESSION, Choice.PERMANENT):
         with pytest.raises(InvalidInput, match="can't be granted as"):
             desk.answer(question, choice=width)
@@ -127,7 +127,7 @@ async def test_one_agent_cannot_fill_the_queue(desk: Desk, monkeypatch: pytest.M
     row = await desk.until(desk.ask(numbered(2)), State.DENIED, State.ASKING)
     assert row.state is State.DENIED
     assert "2 requests of bot wait already" in row.problem
-    await desk.asked(asker=replace(ASKER, agent="other"))  # whom it doesn't concern
+    await desk.asked(principal=replace(ASKER, agent="other"))  # whom it doesn't concern
 
 
 async def test_all_agents_together_cannot_fill_it_and_the_person_still_asks(
@@ -135,8 +135,8 @@ async def test_all_agents_together_cannot_fill_it_and_the_person_still_asks(
 ) -> None:
     monkeypatch.setattr(authorize, "MOST_WAITING", 2)
     for agent in ("one", "two"):
-        await desk.asked(asker=replace(ASKER, agent=agent))
-    row = await desk.until(desk.ask(asker=replace(ASKER, agent="three")), State.DENIED, State.ASKING)
+        await desk.asked(principal=replace(ASKER, agent=agent))
+    row = await desk.until(desk.ask(principal=replace(ASKER, agent="three")), State.DENIED, State.ASKING)
     assert row.state is State.DENIED
     assert "2 requests wait for the person already" in row.problem
-    await desk.asked(asker=replace(ASKER, agent=PERSON))
+    await desk.asked(principal=replace(ASKER, agent=PERSON))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from goex.engine.core import Core, Wish
+from goex.engine.core import Core, Request
 from goex.journal.actions import ActionRow
 from goex.journal.chain import JournalFailed
 from goex.journal.states import State
@@ -64,14 +64,14 @@ async def test_a_stored_plan_that_was_exchanged_is_not_taken(desk: Desk) -> None
 
 async def test_what_was_allowed_before_a_seal_does_not_begin_after_it(desk: Desk) -> None:
     row, plan = desk.allowed()
-    desk.app.custody.seal()
+    desk.app.vault_state.seal()
     with pytest.raises(VaultSealed):
         await desk.engine.running.carry_out(row, desk.runtime, plan, lambda: None, lambda: None)
     assert not desk.runtime.ran
 
 
 async def test_what_is_asked_of_a_sealed_daemon_is_refused_at_once(desk: Desk) -> None:
-    desk.app.custody.seal()
+    desk.app.vault_state.seal()
     row = await desk.until(desk.ask(), State.FAILED, State.ASKING)
     assert row.state is State.FAILED
     assert '"vault-sealed"' in row.problem
@@ -96,7 +96,7 @@ async def test_a_seal_also_ends_what_began_while_others_were_being_ended(desk: D
     await asyncio.sleep(0.05)
     desk.answer(second)
     await desk.until(second.action_id, State.RUNNING)
-    assert desk.app.custody.state == "unsealed"  # the control: it began before the keys were forgotten
+    assert desk.app.vault_state.state == "unsealed"  # the control: it began before the keys were forgotten
     desk.runtime.looking.set()
     await asyncio.wait_for(sealing, 10)
     assert not desk.engine.is_under_way(second.action_id)
@@ -132,7 +132,7 @@ async def test_an_action_is_reverted_by_one_revert_at_a_time(desk: Desk, second:
     question = await desk.asked(Revert(verb="undo", target=target))
     again = Revert(verb="commit" if second == "commit" else "undo", target=target)
     with pytest.raises(Conflict, match=f"being taken through {question.action_id}"):
-        desk.engine.begin(Wish(action=again, detach=True), ASKER)
+        desk.engine.begin(Request(action=again, detach=True), ASKER)
     desk.answer(question, approve=False)
     await desk.until(question.action_id, State.DENIED)
     await asyncio.sleep(0)
@@ -147,4 +147,4 @@ async def test_a_revert_from_before_a_restart_counts_as_well(desk: Desk) -> None
     desk.engine.draining = False
     assert not desk.engine.is_under_way(question.action_id)
     with pytest.raises(Conflict, match=f"being taken through {question.action_id}"):
-        desk.engine.begin(Wish(action=Revert(verb="undo", target=target), detach=True), ASKER)
+        desk.engine.begin(Request(action=Revert(verb="undo", target=target), detach=True), ASKER)

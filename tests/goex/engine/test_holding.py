@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from goex.engine.grant_lookup import changed, entries, held, standing
-from goex.engine.grant_store import Ledger
+from goex.engine.grant_store import GrantStore
 from goex.journal.chain import Journal
 from mapper.catalog import Catalog
 from mapper.importing.install import import_google
@@ -61,20 +61,20 @@ def plan(*needs: Need) -> Plan:
 
 @pytest.fixture
 def give(tmp_path: Path) -> Callable[[Catalog, Need], Any]:
-    """A core whose ledger holds a permanent grant on that need, as the catalog is now."""
+    """A core whose grant store holds a permanent grant on that need, as the catalog is now."""
     journal = Journal(tmp_path / "state.db", tmp_path / "journal.head", lambda: NOW)
     journal.unlock(b"k" * 32)
 
     def run(catalog: Catalog, given: Need) -> Any:
-        ledger = Ledger(journal, lambda: NOW)
-        ledger.load(b"l" * 32)
+        grant_store = GrantStore(journal, lambda: NOW)
+        grant_store.load(b"l" * 32)
         grant = Grant(
             id="g-1", agent="bot", service=given.service, account="work", scope=given.scope, width=Width.PERMANENT,
             created=NOW, expires=NOW + timedelta(days=9), by="me", why="a-0", entries=entries(catalog, given),
         )  # fmt: skip
-        with ledger.changing() as transaction:
-            ledger.grant(transaction, (grant,), by="me")
-        return SimpleNamespace(ledger=ledger, catalog=catalog)
+        with grant_store.changing() as transaction:
+            grant_store.grant(transaction, (grant,), by="me")
+        return SimpleNamespace(grant_store=grant_store, catalog=catalog)
 
     return run
 

@@ -78,7 +78,7 @@ def plan() -> Plan:
 
 @pytest.fixture
 def desk_with_account(desk: Desk) -> Desk:
-    desk.app.custody.vault.put(ACCOUNT, Secret("sealed"))
+    desk.app.vault_state.vault.put(ACCOUNT, Secret("sealed"))
     return desk
 
 

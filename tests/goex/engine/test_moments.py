@@ -108,13 +108,13 @@ async def test_a_yes_after_the_deadline_is_none_though_no_timer_has_fired(desk: 
     row = await desk.until(question.action_id, State.DENIED, State.DONE)
     assert (row.state, desk.runtime.ran) == (State.DENIED, [])
     assert desk.core.approvals.get(question.id).state == "expired"
-    assert not desk.core.ledger.grants(everything=True)
+    assert not desk.core.grant_store.grants(everything=True)
 
 
 @pytest.mark.promise(24)
 async def test_what_an_agent_had_asked_for_goes_when_it_is_removed(desk: Desk) -> None:
     """Whoever gets its name later isn't the one that asked."""
-    desk.core.ledger.add_agent("bot", by="the person")
+    desk.core.grant_store.add_agent("bot", by="the person")
     question = await desk.asked()
     await desk.engine.remove_agent("bot", by="the person")
     row = await desk.until(question.action_id, State.DENIED, State.WITHDRAWN)
@@ -130,8 +130,8 @@ async def granted(desk: Desk, scope: str) -> Grant:
         id=f"g-{scope}", agent="bot", service="files", account="/x", scope=scope, width=Width.PERMANENT, created=now,
         expires=now + timedelta(days=1), by="the person", why="earlier",
     )  # fmt: skip
-    with desk.core.ledger.changing() as transaction:
-        desk.core.ledger.grant(transaction, (grant,), by="the person")
+    with desk.core.grant_store.changing() as transaction:
+        desk.core.grant_store.grant(transaction, (grant,), by="the person")
     return grant
 
 
@@ -142,14 +142,14 @@ async def test_a_standing_yes_gives_nothing_back_that_was_revoked_meanwhile(desk
     use(desk, TwoNeeds())
     kept = await granted(desk, "kept")
     question = await desk.asked()
-    desk.core.ledger.revoke([kept.id], by="the person")
+    desk.core.grant_store.revoke([kept.id], by="the person")
     with pytest.raises(Conflict, match="files:kept isn't granted any more"):
         desk.answer(question, choice=choice)
-    assert not desk.core.ledger.grants()
+    assert not desk.core.grant_store.grants()
     assert desk.core.approvals.get(question.id).state == "pending"
     desk.answer(question)  # once: that is for what is shown, whatever it needs
     assert (await desk.until(question.action_id, State.DONE)).state is State.DONE
-    assert not desk.core.ledger.grants()
+    assert not desk.core.grant_store.grants()
 
 
 async def test_a_standing_yes_gives_what_was_missing_and_no_more(desk: Desk) -> None:
@@ -157,16 +157,16 @@ async def test_a_standing_yes_gives_what_was_missing_and_no_more(desk: Desk) -> 
     await granted(desk, "kept")
     question = await desk.asked()
     desk.answer(question, choice=Choice.PERMANENT)
-    assert [grant.scope for grant in desk.core.ledger.grants()] == ["other", "kept"]
+    assert [grant.scope for grant in desk.core.grant_store.grants()] == ["other", "kept"]
 
 
 @pytest.mark.promise(24)
 async def test_a_name_that_is_given_again_has_none_of_the_grants_of_who_had_it(desk: Desk) -> None:
-    desk.core.ledger.add_agent("bot", by="the person")
+    desk.core.grant_store.add_agent("bot", by="the person")
     await granted(desk, "run")
     await desk.engine.remove_agent("bot", by="the person")
-    assert not desk.core.ledger.grants()
-    desk.core.ledger.add_agent("bot", by="the person")
+    assert not desk.core.grant_store.grants()
+    desk.core.grant_store.add_agent("bot", by="the person")
     await desk.asked()  # it isn't allowed by itself
 
 
@@ -187,7 +187,7 @@ async def waiting_for_their_turn(desk: Desk, count: int) -> list[str]:
 async def test_what_waits_for_its_turn_doesnt_run_on_a_grant_that_was_revoked(desk: Desk) -> None:
     grant = await granted(desk, "run")
     first, second, third = await waiting_for_their_turn(desk, 3)
-    desk.core.ledger.revoke([grant.id], by="the person")
+    desk.core.grant_store.revoke([grant.id], by="the person")
     desk.runtime.running.set()
     assert (await desk.until(first, State.DONE)).state is State.DONE
     for id in (second, third):

@@ -15,7 +15,7 @@ import pytest
 from goex.config import Config
 from goex.config import Files as Folders
 from goex.daemon.app import App
-from goex.engine.core import Asker, Wish
+from goex.engine.core import Principal, Request
 from goex.engine.grant_issue import Choice, Yes
 from goex.engine.retention import undo_ends
 from goex.journal.actions import ActionRow
@@ -32,7 +32,9 @@ from vault.secret import Secret
 
 
 async def carried_out(app: App, action: Action) -> ActionRow:
-    id = app.engine.begin(Wish(action=action, detach=True), Asker(agent=PERSON, session="conn-1", source="a test"))
+    id = app.engine.begin(
+        Request(action=action, detach=True), Principal(agent=PERSON, session="conn-1", source="a test")
+    )
     asked = True
     for _ in range(4000):
         row = app.engine.core.actions.get(id)
@@ -70,7 +72,7 @@ async def test_undo_ends_after_its_days_and_the_folder_stays_as_it_is(place: Pat
         paths = Paths(config_dir=home / "config", state_dir=home / "state", run_dir=home / "run")
         paths.create()
         app = App(paths, Config(files=Folders(keep_days=7)), lambda: None, clock=clock)
-        await app.custody.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
+        await app.vault_state.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
         app.engine.core.runtimes["files"] = FilesRuntime(UnsafeNoSandbox(), paths.snapshots, keep_days=7)  # type: ignore[index]
         program = Files(folder=str(folder), language="shell", program="rm -f a; echo x > b; echo y >> c")
         gone = await carried_out(app, program)

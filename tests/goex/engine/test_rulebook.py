@@ -340,9 +340,9 @@ async def test_a_copy_of_the_whole_folder_carries_its_rules(desk: Desk, tmp_path
     home = desk.app.paths.state_dir
     shutil.copytree(home, tmp_path / "copy", ignore=shutil.ignore_patterns("*.sock"))
     copied = Journal(tmp_path / "copy" / "state.db", tmp_path / "copy" / desk.app.paths.journal_head.name)
-    copied.unlock(desk.app.custody.vault.derive("journal"))
+    copied.unlock(desk.app.vault_state.vault.derive("journal"))
     rules = Rulebook(copied, desk.core.clock, desk.core.catalog)
-    rules.load(desk.app.custody.vault.derive("rules"))
+    rules.load(desk.app.vault_state.vault.derive("rules"))
     assert rules.trouble == ""
     assert came(rules) == "deny"
     copied.close()

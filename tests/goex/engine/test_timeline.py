@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from goex.engine.core import Wish
+from goex.engine.core import Request
 from goex.engine.timeline import MOST_STEPS, meeting
 from goex.journal.chain import stamp
 from goex.journal.states import State
@@ -143,7 +143,7 @@ async def test_what_cannot_be_known_stands_in_the_way(desk: Desk, monkeypatch: p
 async def test_only_the_person_disregards_what_came_later(desk: Desk) -> None:
     first, _ = await desk.done(on("/x")), await desk.done(on("/x"))
     with pytest.raises(Denied):
-        desk.engine.begin(Wish(action=Revert(verb="undo", target=first, regardless=True), detach=True), ASKER)
+        desk.engine.begin(Request(action=Revert(verb="undo", target=first, regardless=True), detach=True), ASKER)
     question = await desk.asked(Revert(verb="undo", target=first, regardless=True), THE_PERSON)
     assert any("disregarded" in line for line in desk.core.actions.get(question.action_id).the_plan().lines)
     desk.answer(question)
@@ -267,7 +267,7 @@ async def test_an_action_within_a_commit_of_several_is_taken(desk: Desk) -> None
     await desk.asked(Revert(verb="commit", target=ids[1], also=(ids[0],)), THE_PERSON)
     for verb in ("undo", "commit"):
         with pytest.raises(Conflict, match="being taken through"):
-            desk.engine.begin(Wish(action=Revert(verb=verb, target=ids[0]), detach=True), THE_PERSON)  # type: ignore[arg-type]
+            desk.engine.begin(Request(action=Revert(verb=verb, target=ids[0]), detach=True), THE_PERSON)  # type: ignore[arg-type]
 
 
 BAD = [
@@ -285,7 +285,7 @@ BAD = [
 async def test_a_commit_of_several_that_makes_no_sense(desk: Desk, make: object, error: type[GoexError]) -> None:
     ids = [await desk.done(on("/x"))]
     with pytest.raises(error):
-        desk.engine.begin(Wish(action=make(ids), detach=True), THE_PERSON)  # type: ignore[operator]
+        desk.engine.begin(Request(action=make(ids), detach=True), THE_PERSON)  # type: ignore[operator]
 
 
 async def test_an_agent_commits_only_its_own(desk: Desk) -> None:
@@ -295,7 +295,7 @@ async def test_an_agent_commits_only_its_own(desk: Desk) -> None:
     await desk.until(question.action_id, State.DONE)
     with pytest.raises(InvalidInput, match="no action"):
         desk.engine.begin(
-            Wish(action=Revert(verb="commit", target=own, also=(question.action_id,)), detach=True), ASKER
+            Request(action=Revert(verb="commit", target=own, also=(question.action_id,)), detach=True), ASKER
         )
 
 

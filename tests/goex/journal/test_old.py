@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from goex.engine.grant_store import Ledger
+from goex.engine.grant_store import GrantStore
 from goex.journal.chain import utc_now
 from goex.journal.schema import MIGRATIONS
 from goex.journal.search import Wanted, find_actions, find_rows
@@ -46,9 +46,9 @@ def test_it_verifies_before_and_after_it_grows(folder: Path) -> None:
 
 
 def test_its_grants_are_believed(folder: Path) -> None:
-    ledger = Ledger(opened(folder), utc_now)
-    ledger.load(LEDGER_KEY)
-    assert [(grant.id, grant.width) for grant in ledger.grants()] == [("g-000000000002", Width.PERMANENT)]
+    grant_store = GrantStore(opened(folder), utc_now)
+    grant_store.load(LEDGER_KEY)
+    assert [(grant.id, grant.width) for grant in grant_store.grants()] == [("g-000000000002", Width.PERMANENT)]
 
 
 @pytest.mark.parametrize(
@@ -121,20 +121,20 @@ def test_a_story_is_told_from_its_rows(folder: Path) -> None:
 
 def test_uses_are_counted_of_plans_where_requests_do_not_say(folder: Path) -> None:
     journal = opened(folder)
-    ledger = Ledger(journal, utc_now)
-    ledger.load(LEDGER_KEY)
-    (use,) = usage(journal, ledger.grants()).values()
+    grant_store = GrantStore(journal, utc_now)
+    grant_store.load(LEDGER_KEY)
+    (use,) = usage(journal, grant_store.grants()).values()
     assert (use.uses, use.methods) == (2, {"chat.postMessage"})
 
 
 def test_what_was_allowed_and_never_ran_called_nothing(folder: Path) -> None:
     journal = opened(folder)
-    ledger = Ledger(journal, utc_now)
-    ledger.load(LEDGER_KEY)
+    grant_store = GrantStore(journal, utc_now)
+    grant_store.load(LEDGER_KEY)
     journal.append("allow", action_id="a-000000000004", facts={"grants": ["g-000000000002"]})
     edit(folder, "update actions set plan = (select replace(plan, 'chat.post', 'chat.other') from actions"
          " where id = 'a-000000000003') where id = 'a-000000000004'")  # fmt: skip
-    (use,) = usage(journal, ledger.grants()).values()
+    (use,) = usage(journal, grant_store.grants()).values()
     assert (use.uses, use.methods) == (3, {"chat.postMessage"})
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from mapper import manifest
 from mapper.catalog import Catalog
-from mapper.code.method_finder import ANY, Finding, FoundCall, find
+from mapper.code.found_calls import ANY, Finding, FoundCall
+from mapper.code.method_finder import find
 from tests.mapper.code.corpus import LARGER, PYTHON, SHELL, Sample
 
 

@@ -6,6 +6,7 @@ import copy
 import json
 import random
 import resource
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,10 @@ from hypothesis import strategies as st
 
 from mapper.catalog import Catalog
 from mapper.importing import install
+from mapper.importing.document_files import Source
 from mapper.importing.files import import_functions, import_openapi
 from mapper.importing.install import Nothing
+from mapper.importing.readers import READERS
 from mapper.lint import lint
 from policies.actions import Call
 from policies.errors import GoexError
@@ -164,17 +167,45 @@ def test_yaml_keeps_texts_that_look_like_something_else(tmp_path: Path) -> None:
     assert method.parameters["properties"]["body"]["enum"] == wanted
 
 
-def test_thirty_thousand_operations(tmp_path: Path) -> None:
-    """Within the steps that a document may take, and the seconds of its reader: `apart.SECONDS`."""
-    paths = {
+def kinds(count: int) -> dict[str, Any]:
+    """A document of so many operations."""
+    return document({
         f"/kind{n}/{{id}}": {"get": {
             "operationId": f"getKind{n}", "summary": f"Get a thing of kind {n}",
             "parameters": [{"name": "id", "in": "path", "required": True, "schema": TEXT}],
-        }} for n in range(30_000)
-    }  # fmt: skip
+        }} for n in range(count)
+    })  # fmt: skip
+
+
+def calls_to_read(count: int) -> int:
+    """The calls of functions, Python's and C's, that reading a document of `count` operations takes."""
+    source = Source("document.json", json.dumps(kinds(count)), "")
+    made = 0
+
+    def counted(frame: Any, event: str, argument: Any) -> None:
+        nonlocal made
+        made += event in ("call", "c_call")
+
+    sys.setprofile(counted)
+    try:
+        _, found, problems = READERS["openapi"](source, "svc")
+    finally:
+        sys.setprofile(None)
+    assert found is not None and len(found.methods) == count and problems == []
+    return made
+
+
+def test_an_operation_costs_as_many_steps_in_a_large_document_as_in_a_small_one() -> None:
+    few, many = calls_to_read(200), calls_to_read(2000)
+    assert many < 11 * few
+    assert many < 2000 * 700
+
+
+def test_thirty_thousand_operations(tmp_path: Path) -> None:
+    """Within the steps that a document may take, and the processor's time of its reader: `reader_process.SECONDS`."""
     seen: list[int] = []
     file = tmp_path / "document.json"
-    file.write_text(json.dumps(document(paths)))
+    file.write_text(json.dumps(kinds(30_000)))
     report = import_openapi(tmp_path / "catalog.db", file, progress=lambda done, total, what: seen.append(done))
     assert (report.imported[0].methods, report.problems) == (30_000, ())
     assert len(seen) > 30

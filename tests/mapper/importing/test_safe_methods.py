@@ -32,6 +32,10 @@ CHANGES: list[tuple[str, str, str, dict[str, Any], Risk]] = [
     ("getTag", "/tag/{id}", "Get single tag", {"muted": {"enum": ["muted", "unmuted"]}}, Risk.WRITE),
     ("listWatches", "/watch", "List all", {"recheck_all": {"type": "string", "enum": ["1"]}}, Risk.WRITE),
     ("getBox", "/box", "Get", {"action": {"type": "string", "enum": ["purge", "show"]}}, Risk.DELETE),
+    ("", "/tasks/{id}/complete", "Completes the task, with all of its steps.", {}, Risk.WRITE),
+    ("runQuery", "/q", "Executes a query on the specified table.", {}, Risk.WRITE),
+    ("muteAll.list", "/all", "Mute all things.", {}, Risk.WRITE),
+    ("getMail", "/mail/{id}", "Get", {"ack": {"type": "boolean", "description": "Acknowledge the mail"}}, Risk.WRITE),
     ("getMail", "/mail/{id}", "Get", {"peek": {"type": "boolean", "description": "If true, will mark it"}}, Risk.WRITE),
 ]  # fmt: skip
 READS: list[tuple[str, str, str, dict[str, Any]]] = [
@@ -45,6 +49,14 @@ READS: list[tuple[str, str, str, dict[str, Any]]] = [
     ("listMail", "/mail", "List mail", {"status": {"enum": ["read", "unread"]}}),
     ("getOrder", "/orders/{id}", "Order details", {"include_deleted": {"type": "boolean"}}),
     ("listStarted", "/runs", "Lists the runs.", {"start": {"type": "integer"}, "stop": {"type": "integer"}}),
+    ("jobs.complete", "/jobs:complete", "Completes the specified prefix with keyword suggestions.", {}),
+    ("muteConfigs.list", "/projects/{id}/muteConfigs", "", {}),
+    ("cloudasset.analyzeMove", "/{id}:analyzeMove", "Analyze moving a resource without kicking off the move.", {}),
+    ("postgrestSelect", "/postgrest/{table}", "Executes a dynamic SELECT (read) query on a table.", {}),
+    ("postgrestFunction", "/rpc/{name}", "Executes a read-only PostgreSQL database function.", {}),
+    ("files.get", "/files/{id}", "Gets a file's metadata or content by ID.", {"acknowledgeAbuse": {
+        "type": "boolean", "description": "Whether the user is acknowledging the risk of downloading known malware.",
+    }}),
     ("getDroplet", "/droplets/{id}", "Enables an authenticated app to find an installation.", {}),
 ]  # fmt: skip
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mapper.catalog import Catalog
-from mapper.code.method_finder import ANY, FoundCall
+from mapper.code.found_calls import ANY, FoundCall
 from policies.actions import ANY_VALUE, OTHER_ARGUMENTS, UndoClass
 from policies.errors import InvalidInput
 from policies.jsonvalue import canonical

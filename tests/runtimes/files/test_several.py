@@ -193,8 +193,8 @@ def test_killed_between_the_folders_it_is_finished_by_running_it_again(place: Pa
         (folder / ("a" if number == 0 else "p")).write_text(folder.name)
         for path in (folder, *folder.iterdir()):
             os.chown(path, 1000 if os.geteuid() == 0 else -1, -1)
-    records = DiskRecords(state / "records")
-    found = way(runtime(state), pair, records)
+    kept = DiskRecords(state / "records")
+    found = way(runtime(state), pair, kept)
     before = photos(pair)
     assert asyncio.run(found.do()).ok
     after = photos(pair)
@@ -211,11 +211,11 @@ def test_killed_between_the_folders_it_is_finished_by_running_it_again(place: Pa
                 os.kill(os.getpid(), signal.SIGKILL)
 
         records.write_state = killing  # type: ignore[assignment]
-        asyncio.run(_again(state, pair, records, found, verb))
+        asyncio.run(_again(state, pair, kept, found, verb))
         os._exit(0)
     assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
     assert [photo(folder) == goal[number] for number, folder in enumerate(pair)] == [True, True, False]
-    assert asyncio.run(_again(state, pair, records, found, verb)).ok
+    assert asyncio.run(_again(state, pair, kept, found, verb)).ok
     assert photos(pair) == goal
 
 
@@ -233,8 +233,8 @@ def test_killed_while_it_is_recorded_all_can_be_taken_back(place: Path, state: P
         (folder / ("a" if index == 0 else "p")).write_text(folder.name)
         for path in (folder, *folder.iterdir()):
             os.chown(path, 1000 if os.geteuid() == 0 else -1, -1)
-    records = DiskRecords(state / "records")
-    found = way(runtime(state), pair, records)
+    kept = DiskRecords(state / "records")
+    found = way(runtime(state), pair, kept)
     asyncio.run(found.prepared())
     before = photos(pair)
     child = os.fork()
@@ -253,9 +253,9 @@ def test_killed_while_it_is_recorded_all_can_be_taken_back(place: Path, state: P
     settled = asyncio.run(runtime(state).settle(_plan(found), found.context))
     assert settled.outcome is not None and settled.outcome.touched
     after = photos(pair)
-    assert asyncio.run(_again(state, pair, records, found, "undo")).ok
+    assert asyncio.run(_again(state, pair, kept, found, "undo")).ok
     assert photos(pair) == before
-    assert asyncio.run(_again(state, pair, records, found, "redo")).ok
+    assert asyncio.run(_again(state, pair, kept, found, "redo")).ok
     assert photos(pair) == after
 
 

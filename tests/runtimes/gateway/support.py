@@ -21,8 +21,8 @@ import h11
 from policies.accounts import Account, Origin
 from runtimes.gateway.certificates import Authority
 from runtimes.gateway.contract import Observer
+from runtimes.gateway.opening_check import check_opening
 from runtimes.gateway.plan import Exchange, GatewayPlan, Passed, PlannedRequest, Refusal
-from runtimes.gateway.plan_check import check_opening
 from runtimes.gateway.server import ActionServer
 from runtimes.gateway.socket_folder import Place
 from tests.runtimes.gateway.authority import TestCA as TestCA

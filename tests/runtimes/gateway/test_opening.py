@@ -21,8 +21,8 @@ from runtimes.gateway.codec import (
     plan_to_json,
 )
 from runtimes.gateway.delivery import secrets_of
+from runtimes.gateway.opening_check import check_opening
 from runtimes.gateway.plan import Exchange, Ref
-from runtimes.gateway.plan_check import check_opening
 from runtimes.gateway.redact import redact
 from runtimes.gateway.rpc_frames import BrokenFrame, encode, read
 from tests.runtimes.gateway.support import SERVICE, account, lease, plan, planned

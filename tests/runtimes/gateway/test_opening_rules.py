@@ -19,8 +19,8 @@ from runtimes.gateway.codec import (
     refusal_from_json,
     refusal_to_json,
 )
+from runtimes.gateway.opening_check import check_opening
 from runtimes.gateway.plan import GatewayPlan, Passed, Refusal, Rule, Slot, TokenEndpoint
-from runtimes.gateway.plan_check import check_opening
 from tests.runtimes.gateway.ruled import AUTH, CHAT, HOME, MARKS, PLAN, POST, RULES, SECRETS, WORK, leases
 from tests.runtimes.gateway.support import account, lease, planned
 from vault.secret import Secret

@@ -19,6 +19,7 @@ from tools.bench import (
     catalog_open,
     catalog_search,
     catalogs,
+    daemon_memory,
     databases,
     folders,
     fresh,
@@ -51,9 +52,12 @@ NAMES = (
     "sandbox.warm.p50_ms",
     "sandbox.beside",
     "exec.p50_ms",
+    "daemon.rss_mb",
     "exec.warm.p50_ms",
     "files.snapshot_20k_s",
     "sql.reversal_200k.ratio",
+    "mcp.added.p50_ms",
+    "client.import_ms",
 )
 
 
@@ -184,6 +188,13 @@ async def test_a_tiny_run_over_short_streams() -> None:
     assert [each.unit for each in rows] == ["MB/s", "MB/s", "ms", "MB"]
     assert all(each.floor > 0 for each in rows)
     assert rows[0].value >= rows[0].p95 > 0
+
+
+@pytest.mark.docker
+async def test_a_daemon_stays_below_its_bound_after_an_action() -> None:
+    (measured,) = await daemon_memory.measure(rounds=1)
+    assert (measured.name, measured.unit) == (daemon_memory.NAME, "MB")
+    assert measured.floor < measured.value < 120
 
 
 async def test_a_tiny_run_over_a_small_folder() -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.services.oidc import OidcServer, node
 from tests.vault.oauth.support import Hostile
 from tests.vault.support import create
-from vault.oauth.broker import Keeper
+from vault.oauth.broker import LoginBroker
 from vault.store import Vault, utc_now
 
 
@@ -44,5 +44,5 @@ def live_vault(path: Path) -> Vault:
 
 
 @pytest.fixture
-def keeper(live_vault: Vault) -> Keeper:
-    return Keeper(live_vault)
+def broker(live_vault: Vault) -> LoginBroker:
+    return LoginBroker(live_vault)

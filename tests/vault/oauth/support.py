@@ -17,8 +17,9 @@ from policies.accounts import Account, Origin
 from tests.services.oidc import Browser, Landed, OidcServer
 from tests.vault.support import account
 from vault.oauth.code import CodeLogin
+from vault.oauth.discovery import discover
 from vault.oauth.http import Http
-from vault.oauth.provider import Client, Provider, discover
+from vault.oauth.provider import Client, Provider
 from vault.oauth.token_set import TokenSet
 from vault.secret import Secret
 

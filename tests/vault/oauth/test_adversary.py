@@ -39,12 +39,13 @@ from tests.vault.oauth.test_device import code
 from tests.vault.support import protector
 from vault.errors import NoAccount, RecordReplaced
 from vault.oauth import deposits, token_requests
-from vault.oauth.broker import Keeper
+from vault.oauth.broker import LoginBroker
 from vault.oauth.code import CodeLogin
 from vault.oauth.device import DeviceLogin
+from vault.oauth.discovery import discover
 from vault.oauth.errors import LoginDenied, OAuthError
 from vault.oauth.loopback import Listener, Page
-from vault.oauth.provider import EXCHANGE_GRANT, Client, discover
+from vault.oauth.provider import EXCHANGE_GRANT, Client
 from vault.oauth.responses import ACCESS_TOKEN_TYPE
 from vault.secret import Secret
 from vault.store import Vault
@@ -86,12 +87,12 @@ async def test_a_server_that_never_states_scopes_is_not_said_to_hold_anything(
     hostile.replies["/token"] = answer(tokens(scope=None, refresh_token=f"{CANARY}-refresh"))
     login = DeviceLogin.begin(hostile.provider(), GOEX, scopes("notes.read"), http())
     live_vault.put(oauth_account(), login.wait(10).to_secret())
-    keeper = Keeper(live_vault)
-    assert keeper.narrows("notes", "work", ["notes.read"]) != "token"
+    broker = LoginBroker(live_vault)
+    assert broker.narrows("notes", "work", ["notes.read"]) != "token"
     for _ in range(2):
-        given = await keeper.lease("notes", "work", action_id="a1", expires=soon(), scopes=["notes.read"])
+        given = await broker.lease("notes", "work", action_id="a1", expires=soon(), scopes=["notes.read"])
         assert given.narrowed == "gateway"
-    assert keeper.narrows("notes", "work", ["notes.read"]) == "gateway"
+    assert broker.narrows("notes", "work", ["notes.read"]) == "gateway"
 
 
 # ---- another person
@@ -175,8 +176,8 @@ async def test_a_token_of_the_login_before_is_not_leased_for_the_next(hostile: H
     hostile.replies["/token"] = late
     exchanging = token_set(hostile, provider=hostile.provider(grant_types=(EXCHANGE_GRANT,)), narrows="exchange")
     live_vault.put(oauth_account(), exchanging.to_secret())
-    keeper = Keeper(live_vault)
-    leasing = asyncio.create_task(keeper.lease("notes", "work", action_id="a1", expires=soon(), scopes=["notes.read"]))
+    broker = LoginBroker(live_vault)
+    leasing = asyncio.create_task(broker.lease("notes", "work", action_id="a1", expires=soon(), scopes=["notes.read"]))
     assert await asyncio.to_thread(asked.wait, 10)
     live_vault.put(oauth_account(), replace(exchanging, family="e" * 32).to_secret(), replace=True)
     go.set()
@@ -193,13 +194,13 @@ async def test_taking_back_revokes_narrowed_tokens_too(hostile: Hostile, live_va
     whole = answer(tokens(scope="notes.read notes.write", refresh_token=f"{CANARY}-r3"))
     hostile.replies |= {"/token": [narrow, whole], "/revoke": answer(b"")}
     live_vault.put(oauth_account(), token_set(hostile).to_secret())
-    keeper = Keeper(live_vault)
-    await keeper.lease("notes", "work", action_id="a1", expires=soon(), scopes=["notes.read"])
-    assert (await keeper.take_back("notes", "work")).done
+    broker = LoginBroker(live_vault)
+    await broker.lease("notes", "work", action_id="a1", expires=soon(), scopes=["notes.read"])
+    assert (await broker.take_back("notes", "work")).done
     told = [each.form["token"] for each in hostile.asked("/revoke")]
     assert told == [f"{CANARY}-r3", f"{CANARY}-access", f"{CANARY}-narrow"]
     with pytest.raises(NoAccount):
-        keeper.login("notes", "work")
+        broker.login("notes", "work")
     assert not live_vault.while_unsealed()
 
 
@@ -215,10 +216,10 @@ async def test_taking_back_waits_for_a_renewal_and_takes_back_what_it_brought(
 
     hostile.replies |= {"/token": late, "/revoke": answer(b"")}
     live_vault.put(oauth_account(), token_set(hostile, narrows="no").stale().to_secret())
-    keeper = Keeper(live_vault)
-    leasing = asyncio.create_task(keeper.lease("notes", "work", action_id="a1", expires=soon()))
+    broker = LoginBroker(live_vault)
+    leasing = asyncio.create_task(broker.lease("notes", "work", action_id="a1", expires=soon()))
     assert await asyncio.to_thread(asked.wait, 10)
-    taking = asyncio.create_task(keeper.take_back("notes", "work"))
+    taking = asyncio.create_task(broker.take_back("notes", "work"))
     await asyncio.sleep(0.1)
     go.set()
     assert (await taking).done
@@ -240,8 +241,8 @@ async def test_taking_back_finds_an_answer_that_came_after_sealing(hostile: Host
     hostile.replies |= {"/token": late, "/revoke": answer(b"")}
     made = token_set(hostile, narrows="no").stale()
     live_vault.put(oauth_account(), made.to_secret())
-    keeper = Keeper(live_vault)
-    leasing = asyncio.create_task(keeper.lease("notes", "work", action_id="a1", expires=soon()))
+    broker = LoginBroker(live_vault)
+    leasing = asyncio.create_task(broker.lease("notes", "work", action_id="a1", expires=soon()))
     assert await asyncio.to_thread(asked.wait, 10)
     live_vault.seal()
     go.set()
@@ -250,7 +251,7 @@ async def test_taking_back_finds_an_answer_that_came_after_sealing(hostile: Host
     live_vault.unlock(protector())
     place = deposits._place(live_vault.path, made.family)
     assert place.exists()
-    assert (await keeper.take_back("notes", "work")).done
+    assert (await broker.take_back("notes", "work")).done
     assert hostile.asked("/revoke")[0].form["token"] == f"{CANARY}-late"
     assert not place.exists()
 

@@ -13,11 +13,12 @@ from hypothesis import strategies as some
 
 from policies.errors import GoexError, InvalidInput
 from tests.vault.oauth.support import scopes
+from vault.oauth.discovery import from_metadata
 from vault.oauth.errors import AuthorizationServerBroken, MixUp
 from vault.oauth.http import _object
 from vault.oauth.http_request import Reply
 from vault.oauth.idtoken import _claims
-from vault.oauth.provider import Client, Provider, from_metadata
+from vault.oauth.provider import Client, Provider
 from vault.oauth.responses import read_device, read_scopes, read_token
 from vault.oauth.token_set import Access, Pending, TokenSet
 from vault.secret import Secret

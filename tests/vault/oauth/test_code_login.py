@@ -12,8 +12,9 @@ from policies.errors import InvalidInput
 from tests.services.oidc import WEB_SECRET, Browser, OidcServer
 from tests.vault.oauth.support import GOEX, begin, http, log_in, scopes, visiting
 from vault.oauth.code import CodeLogin
+from vault.oauth.discovery import discover
 from vault.oauth.errors import LoginCancelled, LoginDenied, LoginTimedOut, Refused
-from vault.oauth.provider import Client, discover
+from vault.oauth.provider import Client
 from vault.secret import Secret
 
 WEB = Client(client_id="web", client_secret=Secret(WEB_SECRET))

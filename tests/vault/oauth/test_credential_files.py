@@ -24,7 +24,7 @@ from runtimes.gateway.token_endpoints import answer_token
 from tests.vault.oauth.support import soon
 from vault.credential_file import GOOGLE_TOKENS, CredentialFile, stand_in_key
 from vault.lease import Lease
-from vault.oauth.broker import Keeper
+from vault.oauth.broker import LoginBroker
 from vault.oauth.errors import Refused
 from vault.secret import Secret
 from vault.store import Vault
@@ -121,74 +121,74 @@ def put(vault: Vault, data: bytes, name: str = "work") -> None:
     vault.put(account, CredentialFile.of(data).to_secret(), replace=True)
 
 
-async def lease(keeper: Keeper, *scopes: str) -> Lease:
-    return await keeper.lease("notes", "work", action_id="a1", expires=soon(), scopes=scopes)
+async def lease(broker: LoginBroker, *scopes: str) -> Lease:
+    return await broker.lease("notes", "work", action_id="a1", expires=soon(), scopes=scopes)
 
 
 @pytest.mark.promise(55)
 async def test_a_service_accounts_token_is_asked_for_with_the_actions_scopes_alone(
-    endpoint: TokenServer, live_vault: Vault, keeper: Keeper
+    endpoint: TokenServer, live_vault: Vault, broker: LoginBroker
 ) -> None:
     put(live_vault, service_account(endpoint.url))
-    first = await lease(keeper, "notes.read", "notes.list")
+    first = await lease(broker, "notes.read", "notes.list")
     assert first.secret.reveal() == b"ya29.real-1"
     assert endpoint.seen[0]["scope"] == "notes.list notes.read"
-    assert (await lease(keeper, "notes.list", "notes.read")).secret == first.secret and len(endpoint.seen) == 1
-    assert (await lease(keeper, "notes.write")).secret.reveal() == b"ya29.real-2"
+    assert (await lease(broker, "notes.list", "notes.read")).secret == first.secret and len(endpoint.seen) == 1
+    assert (await lease(broker, "notes.write")).secret.reveal() == b"ya29.real-2"
     assert endpoint.seen[1]["scope"] == "notes.write"
     # The server doesn't say which scopes it gave: then nobody but the gateway holds it to them.
     assert (first.narrowed, first.scopes) == ("gateway", ())
     assert first.expires <= datetime.now(UTC) + timedelta(minutes=10)
-    assert keeper.asks("notes", "work") and keeper.granted("notes", "work") is None
+    assert broker.asks("notes", "work") and broker.granted("notes", "work") is None
 
 
 async def test_a_token_whose_scopes_are_stated_is_held_by_the_service(
-    endpoint: TokenServer, live_vault: Vault, keeper: Keeper
+    endpoint: TokenServer, live_vault: Vault, broker: LoginBroker
 ) -> None:
     endpoint.states_scope = True
     put(live_vault, service_account(endpoint.url))
-    held = await lease(keeper, "notes.read")
+    held = await lease(broker, "notes.read")
     assert (held.narrowed, held.scopes) == ("token", ("notes.read",))
 
 
 async def test_a_new_file_and_a_refused_token_are_asked_for_anew(
-    endpoint: TokenServer, live_vault: Vault, keeper: Keeper
+    endpoint: TokenServer, live_vault: Vault, broker: LoginBroker
 ) -> None:
     put(live_vault, service_account(endpoint.url))
-    await lease(keeper, "notes.read")
+    await lease(broker, "notes.read")
     put(live_vault, service_account(endpoint.url))
-    assert (await lease(keeper, "notes.read")).secret.reveal() == b"ya29.real-2"
-    keeper.distrust("notes", "work")
-    assert (await lease(keeper, "notes.read")).secret.reveal() == b"ya29.real-3"
+    assert (await lease(broker, "notes.read")).secret.reveal() == b"ya29.real-2"
+    broker.distrust("notes", "work")
+    assert (await lease(broker, "notes.read")).secret.reveal() == b"ya29.real-3"
 
 
-async def test_a_token_needs_scopes(endpoint: TokenServer, live_vault: Vault, keeper: Keeper) -> None:
+async def test_a_token_needs_scopes(endpoint: TokenServer, live_vault: Vault, broker: LoginBroker) -> None:
     put(live_vault, service_account(endpoint.url))
     with pytest.raises(InvalidInput, match="named scopes"):
-        await lease(keeper)
+        await lease(broker)
     assert endpoint.seen == []
 
 
 async def test_a_refusal_quotes_nothing_that_was_signed(
-    endpoint: TokenServer, live_vault: Vault, keeper: Keeper
+    endpoint: TokenServer, live_vault: Vault, broker: LoginBroker
 ) -> None:
     put(live_vault, service_account(endpoint.url))
     endpoint.status = 400
     with pytest.raises(Refused) as refused:
-        await lease(keeper, "notes.read")
+        await lease(broker, "notes.read")
     assert endpoint.seen[0]["assertion"][:40] not in str(refused.value)
     assert "PRIVATE" not in repr(refused.value)
 
 
 @pytest.mark.promise(55)
 async def test_googles_own_library_reads_the_stand_in_and_gets_the_placeholder(
-    endpoint: TokenServer, live_vault: Vault, keeper: Keeper, tmp_path: Path
+    endpoint: TokenServer, live_vault: Vault, broker: LoginBroker, tmp_path: Path
 ) -> None:
     google = pytest.importorskip("google.oauth2.service_account")
     from google.auth.transport.requests import Request
 
     put(live_vault, service_account(endpoint.url))
-    given = await lease(keeper, "notes.read")
+    given = await lease(broker, "notes.read")
     handed = credentials.handed((given,), {("notes", "work"): PLACEHOLDER})
     text = handed.files["credentials.json"]
     assert handed.variables["GOOGLE_APPLICATION_CREDENTIALS"] == f"{environment.FOLDER}/credentials.json"
@@ -207,13 +207,13 @@ async def test_googles_own_library_reads_the_stand_in_and_gets_the_placeholder(
 
 @pytest.mark.promise(55)
 async def test_a_persons_refresh_token_stays_in_the_daemon(
-    endpoint: TokenServer, live_vault: Vault, keeper: Keeper, tmp_path: Path
+    endpoint: TokenServer, live_vault: Vault, broker: LoginBroker, tmp_path: Path
 ) -> None:
     google = pytest.importorskip("google.oauth2.credentials")
     from google.auth.transport.requests import Request
 
     put(live_vault, user(endpoint.url))
-    given = await lease(keeper)
+    given = await lease(broker)
     assert given.secret.reveal() == b"ya29.real-1" and given.file is not None
     text = given.file.filled(PLACEHOLDER)
     assert "hush" not in text and "refresh-me" not in text
@@ -241,13 +241,13 @@ async def test_a_persons_refresh_token_stays_in_the_daemon(
     ],
 )
 async def test_a_marked_secret_is_lent_and_stood_in_for(
-    live_vault: Vault, keeper: Keeper, text: str, secret: str, shown: str
+    live_vault: Vault, broker: LoginBroker, text: str, secret: str, shown: str
 ) -> None:
     put(live_vault, text.encode())
-    given = await lease(keeper)
+    given = await lease(broker)
     assert given.secret.reveal().decode() == secret and given.file is not None
     assert given.file.filled("PLACE") == shown
-    assert not keeper.asks("notes", "work")
+    assert not broker.asks("notes", "work")
     assert live_vault.lease("notes", "work", action_id="a", expires=soon()).secret == given.secret
 
 

@@ -13,8 +13,8 @@ from policies.errors import InvalidInput
 from tests.services.oidc import Browser, OidcServer
 from tests.vault.oauth.support import CANARY, GOEX, Hostile, answer, http, raw, scopes, tokens
 from vault.oauth.device import DeviceLogin
+from vault.oauth.discovery import discover
 from vault.oauth.errors import AuthorizationServerBroken, LoginCancelled, LoginDenied, LoginTimedOut, Refused
-from vault.oauth.provider import discover
 
 PENDING = answer({"error": "authorization_pending"}, status=400)
 

@@ -33,11 +33,12 @@ from tests.vault.oauth.support import (
 from vault.errors import VaultUnwritable
 from vault.lease import Lease
 from vault.oauth import token_requests
-from vault.oauth.broker import Keeper
+from vault.oauth.broker import LoginBroker
 from vault.oauth.code import CodeLogin
+from vault.oauth.discovery import discover
 from vault.oauth.errors import AuthorizationServerBroken, LoginExpired, MixUp, Refused, Unreachable
 from vault.oauth.http import Http
-from vault.oauth.provider import EXCHANGE_GRANT, Client, Provider, discover
+from vault.oauth.provider import EXCHANGE_GRANT, Client, Provider
 from vault.oauth.token_set import TokenSet
 from vault.secret import Secret
 from vault.store import Vault
@@ -73,17 +74,17 @@ def quick() -> Http:
     return http(seconds=2)
 
 
-def connect(vault: Vault, made: TokenSet) -> Keeper:
+def connect(vault: Vault, made: TokenSet) -> LoginBroker:
     vault.put(oauth_account(), made.to_secret(), replace=True)
-    return Keeper(vault, connect=lambda _: quick())
+    return LoginBroker(vault, connect=lambda _: quick())
 
 
 def kept(vault: Vault) -> TokenSet:
     return TokenSet.from_secret(vault.open_record("notes", "work").secret)
 
 
-async def lease(keeper: Keeper, wanted: str = "") -> Lease:
-    return await keeper.lease("notes", "work", action_id="a1", expires=soon(), scopes=wanted.split())
+async def lease(broker: LoginBroker, wanted: str = "") -> Lease:
+    return await broker.lease("notes", "work", action_id="a1", expires=soon(), scopes=wanted.split())
 
 
 # ---- answers that can't be used ----
@@ -93,9 +94,9 @@ async def lease(keeper: Keeper, wanted: str = "") -> Lease:
 async def test_an_answer_that_makes_no_sense_is_refused_whole(hostile: Hostile, live_vault: Vault, what: str) -> None:
     hostile.replies["/token"] = GARBAGE[what]
     made = token_set(hostile).stale()
-    keeper = connect(live_vault, made)
+    broker = connect(live_vault, made)
     with pytest.raises((AuthorizationServerBroken, Unreachable)) as caught:
-        await lease(keeper)
+        await lease(broker)
     assert CANARY not in str(caught.value) and "Evil" not in str(caught.value)
     after = kept(live_vault)
     assert replace(after, pending=None) == made  # nothing of it was taken, and the old isn't given up
@@ -113,9 +114,9 @@ async def test_other_kinds_of_token_are_refused(hostile: Hostile, live_vault: Va
 @pytest.mark.parametrize("reply", [hang, drip])
 async def test_a_server_that_does_not_come_to_an_end(hostile: Hostile, live_vault: Vault, reply: Reply) -> None:
     hostile.replies["/token"] = reply
-    keeper = connect(live_vault, token_set(hostile).stale())
+    broker = connect(live_vault, token_set(hostile).stale())
     with pytest.raises(Unreachable, match="didn't answer in time"):
-        await asyncio.wait_for(lease(keeper), 10)
+        await asyncio.wait_for(lease(broker), 10)
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 429])
@@ -150,9 +151,9 @@ async def test_an_error_with_a_good_status_is_an_error(hostile: Hostile) -> None
 @pytest.mark.promise(37)
 async def test_a_server_that_is_down_is_asked_once_for_all_who_wait(hostile: Hostile, live_vault: Vault) -> None:
     hostile.replies["/token"] = answer(b"", status=503)
-    keeper = connect(live_vault, token_set(hostile).stale())
+    broker = connect(live_vault, token_set(hostile).stale())
     kinds = ["", "notes.read", "notes.write"]
-    given = await asyncio.gather(*(lease(keeper, kinds[number % 3]) for number in range(30)), return_exceptions=True)
+    given = await asyncio.gather(*(lease(broker, kinds[number % 3]) for number in range(30)), return_exceptions=True)
     assert {type(each) for each in given} == {Unreachable}
     assert len(hostile.visits) == 1
 
@@ -166,8 +167,8 @@ async def test_a_lost_answer_is_asked_for_again_within_the_servers_grace(
 ) -> None:
     """Many servers take an old refresh token for a while after they rotated it: GoEx asks again at once."""
     hostile.replies["/token"] = [lost, answer(tokens(refresh_token=f"{CANARY}-refresh-2", scope=None))]
-    keeper = connect(live_vault, token_set(hostile).stale())
-    given = await lease(keeper)
+    broker = connect(live_vault, token_set(hostile).stale())
+    given = await lease(broker)
     assert given.secret == Secret(f"{CANARY}-access")
     assert [each.form["refresh_token"] for each in hostile.asked("/token")] == [f"{CANARY}-refresh-1"] * 2
     after = kept(live_vault)
@@ -176,11 +177,11 @@ async def test_a_lost_answer_is_asked_for_again_within_the_servers_grace(
 
 async def test_a_lost_answer_is_asked_for_by_the_next_lease_too(hostile: Hostile, live_vault: Vault) -> None:
     hostile.replies["/token"] = [raw(b""), raw(b""), answer(tokens(refresh_token=f"{CANARY}-refresh-2"))]
-    keeper = connect(live_vault, token_set(hostile).stale())
+    broker = connect(live_vault, token_set(hostile).stale())
     with pytest.raises(Unreachable):
-        await lease(keeper)
+        await lease(broker)
     assert kept(live_vault).pending is not None
-    await lease(keeper)
+    await lease(broker)
     assert kept(live_vault).refresh == Secret(f"{CANARY}-refresh-2")
 
 
@@ -188,7 +189,7 @@ async def test_what_a_full_disk_would_not_take_is_written_later(
     hostile: Hostile, live_vault: Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hostile.replies["/token"] = [answer(tokens(refresh_token=f"{CANARY}-refresh-2", scope=None))]
-    keeper = connect(live_vault, token_set(hostile).stale())
+    broker = connect(live_vault, token_set(hostile).stale())
     real, calls = live_vault.renew, []
 
     def full(*given: Any) -> Any:
@@ -199,9 +200,9 @@ async def test_what_a_full_disk_would_not_take_is_written_later(
 
     monkeypatch.setattr(live_vault, "renew", full)
     with pytest.raises(VaultUnwritable):
-        await lease(keeper)
+        await lease(broker)
     assert kept(live_vault).refresh == Secret(f"{CANARY}-refresh-1")
-    assert (await lease(keeper)).secret == Secret(f"{CANARY}-access")
+    assert (await lease(broker)).secret == Secret(f"{CANARY}-access")
     assert kept(live_vault).refresh == Secret(f"{CANARY}-refresh-2") and kept(live_vault).pending is None
     assert len(hostile.asked("/token")) == 1
 
@@ -209,14 +210,14 @@ async def test_what_a_full_disk_would_not_take_is_written_later(
 async def test_nothing_is_asked_when_it_cannot_be_announced(
     hostile: Hostile, live_vault: Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keeper = connect(live_vault, token_set(hostile).stale())
+    broker = connect(live_vault, token_set(hostile).stale())
 
     def full(*_: Any) -> Any:
         raise VaultUnwritable("The disk is full.")
 
     monkeypatch.setattr(live_vault, "renew", full)
     with pytest.raises(VaultUnwritable):
-        await lease(keeper)
+        await lease(broker)
     assert not hostile.visits
 
 
@@ -226,12 +227,12 @@ async def test_nothing_is_asked_when_it_cannot_be_announced(
 async def test_a_server_that_ignores_the_scopes_is_found_out(hostile: Hostile, live_vault: Vault) -> None:
     whole = answer(tokens(scope="notes.read notes.write"))
     hostile.replies["/token"] = whole
-    keeper = connect(live_vault, token_set(hostile))
-    given = await lease(keeper, "notes.read")
+    broker = connect(live_vault, token_set(hostile))
+    given = await lease(broker, "notes.read")
     assert given.narrowed == "gateway" and given.scopes == ("notes.read", "notes.write")
     assert kept(live_vault).narrows == "no"
     before = len(hostile.visits)
-    assert (await lease(keeper, "notes.write")).narrowed == "gateway"
+    assert (await lease(broker, "notes.write")).narrowed == "gateway"
     assert len(hostile.visits) == before  # and not asked again
 
 
@@ -246,11 +247,11 @@ async def test_silence_about_scopes_is_not_taken_for_narrowing(hostile: Hostile,
 async def test_a_server_that_refuses_to_narrow_is_not_asked_again(hostile: Hostile, live_vault: Vault) -> None:
     hostile.replies["/token"] = answer({"error": "invalid_scope"}, status=400)
     made = token_set(hostile)
-    keeper = connect(live_vault, made)
-    given = await lease(keeper, "notes.read")
+    broker = connect(live_vault, made)
+    given = await lease(broker, "notes.read")
     assert given.narrowed == "gateway" and given.secret == made.access.token
     assert kept(live_vault) == replace(made, narrows="no")
-    await lease(keeper, "notes.write")
+    await lease(broker, "notes.write")
     assert len(hostile.visits) == 1
 
 
@@ -259,8 +260,8 @@ async def test_a_server_that_calls_narrowing_the_end_is_not_believed_at_once(
 ) -> None:
     no = answer({"error": "invalid_grant"}, status=400)
     hostile.replies["/token"] = [no, answer(tokens(scope=None, refresh_token=f"{CANARY}-refresh-2"))]
-    keeper = connect(live_vault, token_set(hostile))
-    given = await lease(keeper, "notes.read")
+    broker = connect(live_vault, token_set(hostile))
+    given = await lease(broker, "notes.read")
     assert given.narrowed == "gateway" and given.secret == Secret(f"{CANARY}-access")
     after = kept(live_vault)
     assert after.narrows == "no" and not after.ended and after.refresh == Secret(f"{CANARY}-refresh-2")
@@ -277,32 +278,32 @@ async def test_a_server_that_shrinks_the_login_is_found_out_at_once(hostile: Hos
     """Against RFC 6749 section 6. What is lost is the person's to allow again; it doesn't happen a second time."""
     narrow = answer(tokens(scope="notes.read", refresh_token=f"{CANARY}-narrow"))
     hostile.replies["/token"] = [narrow, narrow]
-    keeper = connect(live_vault, token_set(hostile))
-    given = await lease(keeper, "notes.read")
+    broker = connect(live_vault, token_set(hostile))
+    given = await lease(broker, "notes.read")
     assert given.scopes == ("notes.read",)
     after = kept(live_vault)
     assert after.narrows == "no" and after.granted == scopes("notes.read")
     assert "scope" not in hostile.visits[1].form
     with pytest.raises(GoexError, match=r"doesn't cover: notes\.write"):
-        await lease(keeper, "notes.write")
+        await lease(broker, "notes.write")
     assert len(hostile.visits) == 2
 
 
 async def test_scopes_that_a_renewal_adds_do_not_count(hostile: Hostile, live_vault: Vault) -> None:
     hostile.replies["/token"] = answer(tokens(scope="notes.read notes.write admin"))
-    keeper = connect(live_vault, token_set(hostile).stale())
-    given = await lease(keeper)
+    broker = connect(live_vault, token_set(hostile).stale())
+    given = await lease(broker)
     assert "admin" in given.scopes and given.narrowed == "gateway"  # the token is what it is
     assert kept(live_vault).granted == scopes("notes.read notes.write")
     with pytest.raises(GoexError, match="doesn't cover: admin"):
-        await lease(keeper, "admin")
+        await lease(broker, "admin")
 
 
 async def test_scopes_that_a_renewal_lacks_are_gone(hostile: Hostile, live_vault: Vault) -> None:
     """The person took one back at the provider."""
     hostile.replies["/token"] = answer(tokens(scope="notes.read"))
-    keeper = connect(live_vault, token_set(hostile).stale())
-    await lease(keeper)
+    broker = connect(live_vault, token_set(hostile).stale())
+    await lease(broker)
     assert kept(live_vault).granted == scopes("notes.read")
 
 
@@ -318,11 +319,11 @@ async def test_a_server_that_stops_exchanging_is_not_counted_on(hostile: Hostile
     hostile.replies["/token"] = answer({"error": "unsupported_grant_type"}, status=400)
     provider = hostile.provider(grant_types=(EXCHANGE_GRANT,))
     made = token_set(hostile, provider=provider, refresh=Secret(b""), narrows="exchange")
-    keeper = connect(live_vault, made)
-    assert keeper.narrows("notes", "work", ["notes.read"]) == "token"
-    given = await lease(keeper, "notes.read")
+    broker = connect(live_vault, made)
+    assert broker.narrows("notes", "work", ["notes.read"]) == "token"
+    given = await lease(broker, "notes.read")
     assert given.narrowed == "gateway" and given.secret == made.access.token
-    assert keeper.narrows("notes", "work", ["notes.read"]) is None
+    assert broker.narrows("notes", "work", ["notes.read"]) is None
 
 
 async def test_an_exchange_that_gives_another_kind_is_not_used(hostile: Hostile, live_vault: Vault) -> None:
@@ -334,9 +335,9 @@ async def test_an_exchange_that_gives_another_kind_is_not_used(hostile: Hostile,
 
 async def test_without_a_life_a_token_is_renewed_soon(hostile: Hostile, live_vault: Vault) -> None:
     hostile.replies["/token"] = answer(tokens(expires_in=None, scope=None))
-    keeper = connect(live_vault, token_set(hostile).stale())
-    await lease(keeper)
-    await lease(keeper)
+    broker = connect(live_vault, token_set(hostile).stale())
+    await lease(broker)
+    await lease(broker)
     assert len(hostile.visits) == 1
     after = kept(live_vault)
     obtained = after.access.obtained
@@ -371,9 +372,9 @@ async def test_scopes_are_read_however_they_are_written(hostile: Hostile, live_v
 async def test_a_renewal_for_somebody_else_is_not_taken(hostile: Hostile, live_vault: Vault) -> None:
     said = base64.urlsafe_b64encode(json.dumps({"iss": hostile.issuer, "sub": "mallory"}).encode()).decode()
     hostile.replies["/token"] = answer(tokens(id_token=f"x.{said}.y", refresh_token="theirs"))
-    keeper = connect(live_vault, token_set(hostile, subject="ada").stale())
+    broker = connect(live_vault, token_set(hostile, subject="ada").stale())
     with pytest.raises(MixUp):
-        await lease(keeper)
+        await lease(broker)
     assert kept(live_vault).refresh == Secret(f"{CANARY}-refresh-1")
 
 
@@ -514,7 +515,7 @@ def test_a_login_at_a_real_server_reads_back_whole(server: OidcServer) -> None:
 
 async def test_a_login_whose_server_ended_it_says_why(hostile: Hostile, live_vault: Vault) -> None:
     hostile.replies["/token"] = answer({"error": "invalid_grant", "error_description": "nope"}, status=400)
-    keeper = connect(live_vault, token_set(hostile).stale())
+    broker = connect(live_vault, token_set(hostile).stale())
     with pytest.raises(LoginExpired, match="the provider takes it no longer"):
-        await lease(keeper)
+        await lease(broker)
     assert kept(live_vault).refresh == Secret(b"")

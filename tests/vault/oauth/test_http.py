@@ -16,9 +16,10 @@ from policies.errors import GoexError, InvalidInput, Unsupported
 from tests.services.oidc import OidcServer
 from tests.vault.oauth.certificates import Authority
 from tests.vault.oauth.support import GOEX, Hostile, answer, hang, http, raw, tokens
+from vault.oauth.discovery import discover
 from vault.oauth.errors import AuthorizationServerBroken, MixUp, Unreachable
 from vault.oauth.http import Http
-from vault.oauth.provider import Client, Provider, check_url, discover
+from vault.oauth.provider import Client, Provider, check_url
 from vault.secret import Secret
 
 WELL_KNOWN = "/.well-known/oauth-authorization-server"

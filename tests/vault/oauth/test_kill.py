@@ -16,7 +16,7 @@ import pytest
 
 from tests.vault.oauth.support import Hostile, Visit, answer, http, oauth_account, soon, token_set, tokens
 from tests.vault.support import create, protector
-from vault.oauth.broker import Keeper
+from vault.oauth.broker import LoginBroker
 from vault.oauth.errors import LoginExpired
 from vault.oauth.token_set import TokenSet
 from vault.store import Vault, utc_now
@@ -78,7 +78,7 @@ def kill(process: subprocess.Popen[str]) -> None:
 async def lease_after(path: Path) -> tuple[Vault, str]:
     vault = Vault.open(path)
     vault.unlock(protector())
-    given = await Keeper(vault, connect=lambda _: http(seconds=5)).lease(
+    given = await LoginBroker(vault, connect=lambda _: http(seconds=5)).lease(
         "notes", "work", action_id="a1", expires=soon()
     )
     return vault, given.secret.reveal().decode()

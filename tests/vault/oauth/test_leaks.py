@@ -35,11 +35,12 @@ from tests.vault.oauth.support import (
 from tests.vault.oauth.test_faults import GARBAGE
 from vault.lease import Lease
 from vault.oauth import token_requests
-from vault.oauth.broker import Keeper
+from vault.oauth.broker import LoginBroker
 from vault.oauth.code import CodeLogin
 from vault.oauth.device import DeviceLogin
+from vault.oauth.discovery import discover
 from vault.oauth.errors import OAuthError
-from vault.oauth.provider import EXCHANGE_GRANT, Client, discover
+from vault.oauth.provider import EXCHANGE_GRANT, Client
 from vault.oauth.token_set import TokenSet
 from vault.secret import Secret
 from vault.store import Vault
@@ -85,9 +86,9 @@ async def test_errors_show_nothing(
     hostile.replies["/revoke"] = GARBAGE[what]
     made = token_set(hostile, client=client).stale()
     live_vault.put(oauth_account(), made.to_secret())
-    keeper = Keeper(live_vault, connect=lambda _: http(seconds=1))
+    broker = LoginBroker(live_vault, connect=lambda _: http(seconds=1))
     with pytest.raises(Exception) as caught:
-        await keeper.lease("notes", "work", action_id="a1", expires=soon())
+        await broker.lease("notes", "work", action_id="a1", expires=soon())
     hides(shown(caught.value), CANARY)
     narrow = replace(made, provider=replace(made.provider, grant_types=(EXCHANGE_GRANT,)))
     for work in (
@@ -145,12 +146,12 @@ async def test_logins_that_go_well_show_nothing(
 ) -> None:
     made = log_in(server, "openid notes.read notes.write", Client(client_id="web", client_secret=Secret(WEB_SECRET)))
     live_vault.put(oauth_account(), made.to_secret())
-    keeper = Keeper(live_vault)
-    given = await keeper.lease("notes", "work", action_id="a1", expires=soon(), scopes=["notes.read"])
-    after = keeper.login("notes", "work")
+    broker = LoginBroker(live_vault)
+    given = await broker.lease("notes", "work", action_id="a1", expires=soon(), scopes=["notes.read"])
+    after = broker.login("notes", "work")
     assert after is not None
     words = [*every_word(made), *every_word(after), given.secret.reveal().decode()]
-    hides(" ".join(repr(each) for each in (made, after, given, keeper, made.access, made.client)), *words)
+    hides(" ".join(repr(each) for each in (made, after, given, broker, made.access, made.client)), *words)
     hides(everything_logged.text, *words)
     live_vault.flush_uses()
     files = b"".join(each.read_bytes() for each in path.parent.iterdir())
@@ -174,13 +175,13 @@ async def test_what_is_called_off_shows_nothing(
 
     hostile.replies["/token"] = hang
     live_vault.put(oauth_account(), token_set(hostile).stale().to_secret())
-    keeper = Keeper(live_vault, connect=lambda _: http(seconds=0.5))
-    task = asyncio.create_task(keeper.lease("notes", "work", action_id="a1", expires=soon()))
+    broker = LoginBroker(live_vault, connect=lambda _: http(seconds=0.5))
+    task = asyncio.create_task(broker.lease("notes", "work", action_id="a1", expires=soon()))
     await asyncio.sleep(0.1)
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
-    await keeper.settled(10)
+    await broker.settled(10)
     await asyncio.sleep(0.05)
     hides(everything_logged.text, CANARY)
 
@@ -198,10 +199,10 @@ async def test_a_sealed_vault_leaves_no_token_in_memory(hostile: Hostile, live_v
     whole = answer(tokens(access_token=f"{word}-3", scope=None, refresh_token=f"{word}-4"))
     hostile.replies["/token"] = [narrow, whole, *[answer(b"", status=503)] * 9]
     live_vault.put(oauth_account(), token_set(hostile, refresh=Secret(f"{word}-0")).to_secret())
-    keeper = Keeper(live_vault, connect=lambda _: http(seconds=2))
+    broker = LoginBroker(live_vault, connect=lambda _: http(seconds=2))
     for wanted, good in (("notes.read", True), ("notes.write", False)):
         given = await asyncio.gather(
-            *(keeper.lease("notes", "work", action_id="a1", expires=soon(), scopes=[wanted]) for _ in range(5)),
+            *(broker.lease("notes", "work", action_id="a1", expires=soon(), scopes=[wanted]) for _ in range(5)),
             return_exceptions=True,
         )
         assert all(isinstance(each, Lease) == good for each in given)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from goex.engine.grant_store import Ledger, LedgerAltered
+from goex.engine.grant_store import GrantsAltered, GrantStore
 from goex.journal.chain import Journal
 from goex.journal.schema import _bind_and_count_grants
 from policies.actions import Need
@@ -47,9 +47,9 @@ def journal(tmp_path: Path) -> Journal:
 
 
 @pytest.fixture
-def ledger(journal: Journal) -> Ledger:
+def grant_store(journal: Journal) -> GrantStore:
     """With a live grant, a revoked one and an agent."""
-    made = Ledger(journal, clock)
+    made = GrantStore(journal, clock)
     made.load(KEY)
     with made.changing() as transaction:
         made.grant(transaction, (GRANT, OTHER), by="the person")
@@ -71,8 +71,8 @@ def edit(tmp_path: Path) -> Edit:
     return run
 
 
-def test_it_is_read_as_it_was_written(journal: Journal, ledger: Ledger) -> None:
-    again = Ledger(journal, clock)
+def test_it_is_read_as_it_was_written(journal: Journal, grant_store: GrantStore) -> None:
+    again = GrantStore(journal, clock)
     again.load(KEY)
     assert again.grants() == (GRANT,)
     assert [agent.name for agent in again.agents()] == ["bot"]
@@ -84,53 +84,55 @@ def test_it_is_read_as_it_was_written(journal: Journal, ledger: Ledger) -> None:
 )
 @pytest.mark.parametrize("id", ["g-1", "g-2"])
 def test_no_column_of_a_grant_can_be_written_also_of_a_past_one(
-    journal: Journal, ledger: Ledger, edit: Edit, column: str, id: str
+    journal: Journal, grant_store: GrantStore, edit: Edit, column: str, id: str
 ) -> None:
     """A past grant isn't under the root any more, and says who allowed what."""
     edit(f"update grants set \"{column}\" = 'x' where id = '{id}'")
-    again = Ledger(journal, clock)
-    with pytest.raises(LedgerAltered, match=rf"Grant {id} .* was altered"):
+    again = GrantStore(journal, clock)
+    with pytest.raises(GrantsAltered, match=rf"Grant {id} .* was altered"):
         again.load(KEY)
     assert not again.grants()
     assert not again.agents()
 
 
 @pytest.mark.parametrize("statement", ["name = 'other'", "token_hash = x'00'"])
-def test_no_column_of_an_agent_can_be_written(journal: Journal, ledger: Ledger, edit: Edit, statement: str) -> None:
+def test_no_column_of_an_agent_can_be_written(
+    journal: Journal, grant_store: GrantStore, edit: Edit, statement: str
+) -> None:
     edit(f"update agents set {statement}")
-    with pytest.raises(LedgerAltered, match=r"Agent .* was altered"):
-        Ledger(journal, clock).load(KEY)
+    with pytest.raises(GrantsAltered, match=r"Agent .* was altered"):
+        GrantStore(journal, clock).load(KEY)
 
 
 @pytest.mark.parametrize("statement", ["delete from grants where id = 'g-1'", "delete from agents"])
-def test_a_row_that_is_gone_is_missed(journal: Journal, ledger: Ledger, edit: Edit, statement: str) -> None:
+def test_a_row_that_is_gone_is_missed(journal: Journal, grant_store: GrantStore, edit: Edit, statement: str) -> None:
     edit(statement)
-    with pytest.raises(LedgerAltered, match="removed"):
-        Ledger(journal, clock).load(KEY)
+    with pytest.raises(GrantsAltered, match="removed"):
+        GrantStore(journal, clock).load(KEY)
 
 
-def test_another_key_reads_nothing(journal: Journal, ledger: Ledger) -> None:
-    with pytest.raises(LedgerAltered):
-        Ledger(journal, clock).load(b"x" * 32)
+def test_another_key_reads_nothing(journal: Journal, grant_store: GrantStore) -> None:
+    with pytest.raises(GrantsAltered):
+        GrantStore(journal, clock).load(b"x" * 32)
 
 
-def test_a_once_grant_is_consumed_once(ledger: Ledger) -> None:
+def test_a_once_grant_is_consumed_once(grant_store: GrantStore) -> None:
     once = replace(GRANT, id="g-3", width=Width.ONCE, digest="d" * 64)
-    with ledger.changing() as transaction:
-        ledger.grant(transaction, (once,), by="the person")
-    with ledger.changing() as transaction:
-        ledger.consume(transaction, (once,))
-        transaction.append("allow", facts={"ledger": ledger.root()})
-    with pytest.raises(Conflict, match="used or revoked"), ledger.changing() as transaction:
-        ledger.consume(transaction, (once,))
+    with grant_store.changing() as transaction:
+        grant_store.grant(transaction, (once,), by="the person")
+    with grant_store.changing() as transaction:
+        grant_store.consume(transaction, (once,))
+        transaction.append("allow", facts={"ledger": grant_store.root()})
+    with pytest.raises(Conflict, match="used or revoked"), grant_store.changing() as transaction:
+        grant_store.consume(transaction, (once,))
 
 
 @pytest.mark.parametrize("width", [Width.SESSION, Width.PERMANENT])
-def test_an_agent_without_a_name_is_given_nothing_that_stays(ledger: Ledger, width: Width) -> None:
+def test_an_agent_without_a_name_is_given_nothing_that_stays(grant_store: GrantStore, width: Width) -> None:
     wide = replace(GRANT, id="g-4", agent=ANONYMOUS, width=width, session="s" if width is Width.SESSION else "")
-    with pytest.raises(InvalidInput, match="once-grants only"), ledger.changing() as transaction:
-        ledger.grant(transaction, (wide,), by="the person")
-    assert ledger.grants() == (GRANT,)
+    with pytest.raises(InvalidInput, match="once-grants only"), grant_store.changing() as transaction:
+        grant_store.grant(transaction, (wide,), by="the person")
+    assert grant_store.grants() == (GRANT,)
 
 
 # ---- what expires unused, and what is counted
@@ -148,15 +150,15 @@ LONG = replace(GRANT, expires=NOW + timedelta(days=365))
 BOUND = replace(LONG, constraints={"to": "ops"}, methods=("send",), only=True, entries={"send": "e" * 64})
 
 
-def lapsing(journal: Journal, clock: Clock, *given: Grant) -> Ledger:
-    made = Ledger(journal, clock, timedelta(days=90))
+def lapsing(journal: Journal, clock: Clock, *given: Grant) -> GrantStore:
+    made = GrantStore(journal, clock, timedelta(days=90))
     made.load(KEY)
     with made.changing() as transaction:
         made.grant(transaction, given, by="the person")
     return made
 
 
-def use(made: Ledger, grant: Grant) -> None:
+def use(made: GrantStore, grant: Grant) -> None:
     with made.changing() as transaction:
         made.consume(transaction, (grant,))
         transaction.append("allow", facts={"ledger": made.root()})
@@ -194,7 +196,7 @@ def test_each_use_is_counted_and_puts_the_end_off(journal: Journal) -> None:
     (grant,) = made.grants()
     assert (grant.uses, grant.last_used) == (3, clock.now)
     assert made.ends(grant) == clock.now + timedelta(days=90)
-    again = Ledger(journal, clock, timedelta(days=90))
+    again = GrantStore(journal, clock, timedelta(days=90))
     again.load(KEY)
     assert again.grants() == (grant,)
     clock.now = NOW + timedelta(days=365)  # its own end comes all the same
@@ -204,7 +206,7 @@ def test_each_use_is_counted_and_puts_the_end_off(journal: Journal) -> None:
 
 def test_without_a_limit_nothing_lapses(journal: Journal) -> None:
     clock = Clock()
-    made = Ledger(journal, clock)
+    made = GrantStore(journal, clock)
     made.load(KEY)
     with made.changing() as transaction:
         made.grant(transaction, (LONG,), by="the person")
@@ -218,14 +220,14 @@ def test_no_use_can_be_written(journal: Journal, edit: Edit, statement: str) -> 
     """Else whoever can write the file could keep a grant from ending."""
     use(lapsing(journal, Clock(), LONG, OTHER), LONG)
     edit(f"update grant_uses set {statement}")
-    with pytest.raises(LedgerAltered, match="uses of grant"):
-        Ledger(journal, clock).load(KEY)
+    with pytest.raises(GrantsAltered, match="uses of grant"):
+        GrantStore(journal, clock).load(KEY)
 
 
 def test_a_use_that_was_removed_ends_it_earlier_never_later(journal: Journal, edit: Edit) -> None:
     use(lapsing(journal, Clock(), LONG), LONG)
     edit("delete from grant_uses")
-    again = Ledger(journal, clock, timedelta(days=90))
+    again = GrantStore(journal, clock, timedelta(days=90))
     again.load(KEY)
     (grant,) = again.grants()
     assert (grant.uses, again.ends(grant)) == (0, LONG.created + timedelta(days=90))
@@ -244,13 +246,13 @@ LOOSER = {
 def test_no_bound_of_a_grant_can_be_written(journal: Journal, edit: Edit, column: str) -> None:
     lapsing(journal, Clock(), BOUND)
     edit(f"update grants set \"{column}\" = '{LOOSER[column]}'")
-    with pytest.raises(LedgerAltered):
-        Ledger(journal, clock).load(KEY)
+    with pytest.raises(GrantsAltered):
+        GrantStore(journal, clock).load(KEY)
 
 
 def test_bounds_are_read_as_they_were_written(journal: Journal) -> None:
     lapsing(journal, Clock(), BOUND)
-    again = Ledger(journal, clock)
+    again = GrantStore(journal, clock)
     again.load(KEY)
     assert again.grants() == (BOUND,)
 
@@ -264,18 +266,18 @@ def test_revoking_removes_exactly_what_is_named(journal: Journal) -> None:
     with pytest.raises(InvalidInput):
         made.revoke(["g-5", "g-4"], by="the person")  # one that is gone: nothing of it happens
     assert "g-5" in {grant.id for grant in made.grants()}
-    again = Ledger(journal, clock)
+    again = GrantStore(journal, clock)
     again.load(KEY)
     assert set(map(repr, again.grants())) == set(map(repr, made.grants()))
 
 
-def test_a_ledger_from_before_bounds_and_uses_is_believed(journal: Journal, ledger: Ledger) -> None:
+def test_a_ledger_from_before_bounds_and_uses_is_believed(journal: Journal, grant_store: GrantStore) -> None:
     """What such a file holds is under the same MACs: nobody is asked everything anew after an update."""
     with journal.engine.begin() as connection:
         connection.exec_driver_sql("alter table grants drop column bounds")
         connection.exec_driver_sql("drop table grant_uses")
     with journal.engine.begin() as connection:
         _bind_and_count_grants(connection)
-    again = Ledger(journal, clock)
+    again = GrantStore(journal, clock)
     again.load(KEY)
     assert again.grants() == (GRANT,)

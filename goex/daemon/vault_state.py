@@ -68,7 +68,7 @@ class Established:
         return False  # looked at by `of`
 
 
-class Custody:
+class VaultState:
     """Holds the vault, and stands for it before the engine. `opened` is awaited after each unlock."""
 
     def __init__(self, path: Path) -> None:

@@ -1,0 +1,133 @@
+"""The asynchronous client. One connection is one session; leaving a request, as by `asyncio.timeout`, withdraws what
+nobody has answered."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Iterable
+from types import TracebackType
+from typing import Any, TypeVar
+
+import grpc
+import grpc.aio
+from google.protobuf.message import Message
+
+from goex_client import goex_pb2 as pb
+from goex_client import requests
+from goex_client.errors import translated
+from goex_client.results import Result, checked, of_view
+
+Reply = TypeVar("Reply", bound=Message)
+Told = Callable[[pb.Event], None]
+
+
+class AsyncClient:
+    """An agent's connection. `told` hears every event of what is under way."""
+
+    def __init__(self, *, token: str = "", socket: str = "", told: Told | None = None) -> None:
+        self._channel = grpc.aio.insecure_channel(requests.target(socket), options=requests.OPTIONS)
+        self._metadata = requests.metadata(token)
+        self._told = told or (lambda _: None)
+
+    async def close(self) -> None:
+        await self._channel.close()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def call(self, method: str, /, **arguments: Any) -> Result:
+        """Call one method of a connected service, and wait. Raises NotDone, Refused."""
+        return await self.calls([requests.Call(method, arguments)])
+
+    async def calls(self, calls: Iterable[requests.Call], *, key: str = "") -> Result:
+        """Call several, in order, as one action."""
+        return await self.wait(requests.calls(calls, key))
+
+    async def ask(self, words: str, *, key: str = "") -> Result:
+        return await self.wait(requests.ask(words, key))
+
+    async def run(
+        self,
+        program: str,
+        *,
+        language: str = "shell",
+        folders: Iterable[str | os.PathLike[str]] = (),
+        services: Iterable[str] = (),
+        methods: Iterable[str] = (),
+        key: str = "",
+    ) -> Result:
+        """Run a program in a container, on folders or with services."""
+        return await self.wait(requests.run(program, language, folders, services, methods, key))
+
+    async def sql(self, database: str, statements: str, *, policy: str = "", key: str = "") -> Result:
+        return await self.wait(requests.sql(database, statements, policy, key))
+
+    async def undo(self, action: Result | str) -> Result:
+        return await self.wait(requests.revert(action, "undo"))
+
+    async def redo(self, action: Result | str) -> Result:
+        return await self.wait(requests.revert(action, "redo"))
+
+    async def commit(self, action: Result | str) -> Result:
+        return await self.wait(requests.revert(action, "commit"))
+
+    async def find(self, query: str = "", *, service: str = "", method: str = "") -> pb.FindReply:
+        """What is connected, or the methods that fit."""
+        return await self._unary("Find", pb.FindRequest(query=query, service=service, method=method), pb.FindReply)
+
+    async def get(self, action: str) -> Result:
+        """How an action stands, with its answer if it has one."""
+        return await self._with_answer(await self._unary("Get", pb.ActionId(id=action), pb.ActionView))
+
+    async def cancel(self, action: str) -> Result:
+        return of_view(await self._unary("Cancel", pb.ActionId(id=action), pb.ActionView))
+
+    async def actions(self, limit: int = 10) -> list[Result]:
+        reply = await self._unary("List", pb.ListRequest(limit=limit, brief=True), pb.ListReply)
+        return [of_view(view) for view in reply.actions]
+
+    async def start(self, request: requests.Request) -> AsyncIterator[pb.Event]:
+        """The events of a request until it has ended. Leaving it withdraws what nobody has answered."""
+        stream = self._channel.unary_stream(
+            f"/goex.v1.Actions/{requests.METHODS[type(request).__name__]}",
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=pb.Event.FromString,
+        )(request, metadata=self._metadata)
+        try:
+            async for event in stream:
+                yield event
+        except grpc.RpcError as error:
+            raise translated(error) from error
+        finally:
+            stream.cancel()
+
+    async def wait(self, request: requests.Request) -> Result:
+        """The end of a request. Raises NotDone, Refused."""
+        view = pb.ActionView()
+        async for event in self.start(request):
+            self._told(event)
+            if event.WhichOneof("what") == "finished":
+                view = event.finished.action
+        return checked(await self._with_answer(view))
+
+    async def _with_answer(self, view: pb.ActionView) -> Result:
+        if not view.outcome_json:
+            return of_view(view)
+        return of_view(view, await self._unary("Result", requests.answer_of(view), pb.ResultReply))
+
+    async def _unary(self, method: str, request: Message, reply: type[Reply]) -> Reply:
+        call = self._channel.unary_unary(
+            f"/goex.v1.Actions/{method}",
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=reply.FromString,
+        )
+        try:
+            answer: Reply = await call(request, metadata=self._metadata, timeout=60)
+        except grpc.RpcError as error:
+            raise translated(error) from error
+        return answer

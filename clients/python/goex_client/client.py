@@ -1,0 +1,133 @@
+"""The synchronous client. One connection is one session, and leaving a request withdraws what nobody has answered."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import Any, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from goex_client import goex_pb2 as pb
+from goex_client import requests
+from goex_client.errors import translated
+from goex_client.results import Result, checked, of_view
+
+Reply = TypeVar("Reply", bound=Message)
+Told = Callable[[pb.Event], None]
+
+
+class Client:
+    """An agent's connection. `told` hears every event of what is under way."""
+
+    def __init__(self, *, token: str = "", socket: str = "", told: Told | None = None) -> None:
+        self._channel = grpc.insecure_channel(requests.target(socket), options=requests.OPTIONS)
+        self._metadata = requests.metadata(token)
+        self._told = told or (lambda _: None)
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def call(self, method: str, /, **arguments: Any) -> Result:
+        """Call one method of a connected service, and wait. Raises NotDone, Refused."""
+        return self.calls([requests.Call(method, arguments)])
+
+    def calls(self, calls: Iterable[requests.Call], *, key: str = "", timeout: float | None = None) -> Result:
+        """Call several, in order, as one action."""
+        return self.wait(requests.calls(calls, key), timeout=timeout)
+
+    def ask(self, words: str, *, key: str = "", timeout: float | None = None) -> Result:
+        return self.wait(requests.ask(words, key), timeout=timeout)
+
+    def run(
+        self,
+        program: str,
+        *,
+        language: str = "shell",
+        folders: Iterable[str | os.PathLike[str]] = (),
+        services: Iterable[str] = (),
+        methods: Iterable[str] = (),
+        key: str = "",
+        timeout: float | None = None,
+    ) -> Result:
+        """Run a program in a container, on folders or with services."""
+        return self.wait(requests.run(program, language, folders, services, methods, key), timeout=timeout)
+
+    def sql(
+        self, database: str, statements: str, *, policy: str = "", key: str = "", timeout: float | None = None
+    ) -> Result:
+        return self.wait(requests.sql(database, statements, policy, key), timeout=timeout)
+
+    def undo(self, action: Result | str, *, timeout: float | None = None) -> Result:
+        return self.wait(requests.revert(action, "undo"), timeout=timeout)
+
+    def redo(self, action: Result | str, *, timeout: float | None = None) -> Result:
+        return self.wait(requests.revert(action, "redo"), timeout=timeout)
+
+    def commit(self, action: Result | str, *, timeout: float | None = None) -> Result:
+        return self.wait(requests.revert(action, "commit"), timeout=timeout)
+
+    def find(self, query: str = "", *, service: str = "", method: str = "") -> pb.FindReply:
+        """What is connected, or the methods that fit."""
+        return self._unary("Find", pb.FindRequest(query=query, service=service, method=method), pb.FindReply)
+
+    def get(self, action: str) -> Result:
+        """How an action stands, with its answer if it has one."""
+        return self._with_answer(self._unary("Get", pb.ActionId(id=action), pb.ActionView))
+
+    def cancel(self, action: str) -> Result:
+        return of_view(self._unary("Cancel", pb.ActionId(id=action), pb.ActionView))
+
+    def actions(self, limit: int = 10) -> list[Result]:
+        reply = self._unary("List", pb.ListRequest(limit=limit, brief=True), pb.ListReply)
+        return [of_view(view) for view in reply.actions]
+
+    def start(self, request: requests.Request, *, timeout: float | None = None) -> Iterator[pb.Event]:
+        """The events of a request until it has ended. Leaving it withdraws what nobody has answered."""
+        stream = self._channel.unary_stream(
+            f"/goex.v1.Actions/{requests.METHODS[type(request).__name__]}",
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=pb.Event.FromString,
+        )(request, metadata=self._metadata, timeout=timeout)
+        try:
+            yield from stream
+        except grpc.RpcError as error:
+            raise translated(error) from error
+        finally:
+            stream.cancel()
+
+    def wait(self, request: requests.Request, *, timeout: float | None = None) -> Result:
+        """The end of a request. Raises NotDone, Refused."""
+        view = pb.ActionView()
+        for event in self.start(request, timeout=timeout):
+            self._told(event)
+            if event.WhichOneof("what") == "finished":
+                view = event.finished.action
+        return checked(self._with_answer(view))
+
+    def _with_answer(self, view: pb.ActionView) -> Result:
+        if not view.outcome_json:
+            return of_view(view)
+        return of_view(view, self._unary("Result", requests.answer_of(view), pb.ResultReply))
+
+    def _unary(self, method: str, request: Message, reply: type[Reply]) -> Reply:
+        call = self._channel.unary_unary(
+            f"/goex.v1.Actions/{method}",
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=reply.FromString,
+        )
+        try:
+            answer: Reply = call(request, metadata=self._metadata, timeout=60)
+        except grpc.RpcError as error:
+            raise translated(error) from error
+        return answer

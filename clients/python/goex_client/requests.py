@@ -1,0 +1,88 @@
+"""What can be asked for, as messages."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from goex_client import goex_pb2 as pb
+from goex_client.results import Result
+
+Request = pb.ExecuteRequest | pb.RevertRequest
+METHODS = {"ExecuteRequest": "Execute", "RevertRequest": "Revert", "ActionId": "Watch"}
+MOST_DATA = 1_000_000  # bytes of one answer
+OPTIONS = (
+    ("grpc.max_receive_message_length", 64 * 2**20),
+    ("grpc.default_authority", "localhost"),
+    ("grpc.use_local_subchannel_pool", 1),
+)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a method. A value may be `{"$from": N, "path": "$.a.b"}`: from the answer to call N, from 0."""
+
+    method: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    account: str = ""
+
+
+def target(socket: str) -> str:
+    """Where the daemon is: as named, or by GOEX_AGENT_SOCKET, or where it lies for this user."""
+    found = socket or os.environ.get("GOEX_AGENT_SOCKET", "")
+    if not found:
+        run = os.environ.get("XDG_RUNTIME_DIR", "")
+        state = os.environ.get("XDG_STATE_HOME", "") or Path.home() / ".local" / "state"
+        found = str(Path(run, "goex", "agent.sock") if run else Path(state, "goex", "run", "agent.sock"))
+    return "unix:" + quote(found)
+
+
+def metadata(token: str) -> tuple[tuple[str, str], ...]:
+    token = token or os.environ.get("GOEX_AGENT_TOKEN", "")
+    return (("authorization", f"Bearer {token}"),) if token else ()
+
+
+def calls(wanted: Iterable[Call], key: str = "") -> pb.ExecuteRequest:
+    made = []
+    for call in wanted:
+        service, _, method = call.method.partition(".")
+        arguments = json.dumps(dict(call.arguments))
+        made.append(pb.Call(service=service, method=method, arguments_json=arguments, account=call.account))
+    return pb.ExecuteRequest(calls=pb.Calls(calls=made), key=key)
+
+
+def ask(words: str, key: str = "") -> pb.ExecuteRequest:
+    return pb.ExecuteRequest(intent=words, key=key)
+
+
+def run(
+    program: str,
+    language: str = "shell",
+    folders: Iterable[str | os.PathLike[str]] = (),
+    services: Iterable[str] = (),
+    methods: Iterable[str] = (),
+    key: str = "",
+) -> pb.ExecuteRequest:
+    first, *more = [os.fspath(each) for each in folders] or [""]
+    if first:
+        files = pb.FilesProgram(folder=first, language=language, program=program, more=more)
+        return pb.ExecuteRequest(files=files, key=key)
+    code = pb.CodeProgram(language=language, program=program, services=list(services), methods=list(methods))
+    return pb.ExecuteRequest(code=code, key=key)
+
+
+def sql(database: str, statements: str, policy: str = "", key: str = "") -> pb.ExecuteRequest:
+    return pb.ExecuteRequest(sql=pb.SqlProgram(database=database, statements=statements, policy=policy), key=key)
+
+
+def revert(action: Result | str, verb: str, key: str = "") -> pb.RevertRequest:
+    return pb.RevertRequest(action_id=action if isinstance(action, str) else action.action, verb=verb, key=key)
+
+
+def answer_of(view: pb.ActionView, max_bytes: int = MOST_DATA, **asked: Any) -> pb.ResultRequest:
+    return pb.ResultRequest(id=view.id, max_bytes=max_bytes, **asked)

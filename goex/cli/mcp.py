@@ -1,0 +1,64 @@
+"""`goex mcp`: the MCP server for agents, a client of agent.sock."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from policies.errors import InvalidInput, Unavailable
+
+app = typer.Typer(
+    invoke_without_command=True, rich_markup_mode=None, help="Serve agents by the Model Context Protocol."
+)
+TOKEN = "GOEX_AGENT_TOKEN"  # noqa: S105  # the name of a variable
+SOCKET = "GOEX_AGENT_SOCKET"
+
+
+@app.callback()
+def run(
+    context: typer.Context,
+    over_http: Annotated[bool, typer.Option("--http", help="Serve HTTP on 127.0.0.1, not standard input.")] = False,
+    port: Annotated[int, typer.Option(help="For --http; 0: any that is free.", min=0, max=65535)] = 7463,
+    service: Annotated[
+        str, typer.Option(help="Services whose methods are tools of their own, with commas between.")
+    ] = "",
+    token_file: Annotated[
+        Path | None, typer.Option(help=f"A file with the agent's token; else {TOKEN} of the environment.")
+    ] = None,
+    socket: Annotated[Path | None, typer.Option(help=f"agent.sock; else {SOCKET} of the environment.")] = None,
+) -> None:
+    """Serve agents by the Model Context Protocol.
+
+    On standard input for one agent, whose token is in GOEX_AGENT_TOKEN or a file; with --http for all agents, each with
+    its token as the bearer. A person decides what runs, as for every agent.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    try:
+        from goex.mcp import transports
+    except ModuleNotFoundError as error:
+        raise Unavailable("The MCP server isn't installed.", next_step="Install it: pip install 'goex[mcp]'") from error
+    from goex.cli.connect import paths
+
+    place = socket or Path(os.environ.get(SOCKET) or paths().agent_socket)
+    services = [name.strip() for name in service.split(",") if name.strip()]
+    token = _token(token_file)
+    with suppress(KeyboardInterrupt):
+        if over_http:
+            asyncio.run(transports.http(place, port, token, services, transports.say))
+        else:
+            asyncio.run(transports.stdio(place, token, services))
+
+
+def _token(file: Path | None) -> str:
+    if file is None:
+        return os.environ.get(TOKEN, "")
+    try:
+        return file.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{file} can't be read.", next_step="Name a file that holds the agent's token.") from error

@@ -1,0 +1,38 @@
+"""What the commands of `goex vault` share: their group, options, and how a vault's state is said."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from goex.cli.output import Output, counted, shown
+
+if TYPE_CHECKING:
+    from goex.rpc import goex_pb2 as pb
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Credentials, sealed.")
+
+PassphraseFd = Annotated[
+    int, typer.Option("--passphrase-fd", metavar="N", help="Read passphrases from descriptor N, a line each.")
+]
+
+
+def say_status(out: Output, reply: pb.VaultStatus) -> None:
+    out.message(reply)
+    if not out.as_json:
+        out.say(
+            shown(f"The vault is {reply.state}, keyed by {reply.keyed_by}, with {counted(reply.records, 'record')}.")
+        )
+        for damage in reply.damage:
+            out.say(shown(f"Altered outside of GoEx, and unusable until it is put again or removed: {damage}"))
+
+
+def keyring_works(out: Output) -> bool:
+    from goex.cli.doctor import keyring
+
+    found = keyring(os.environ)
+    if not found.ok:
+        out.progress(f"No keyring that can be used, so a passphrase keys the vault. {found.says}")
+    return found.ok

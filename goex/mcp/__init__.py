@@ -1,0 +1,1 @@
+"""The MCP server: a client of agent.sock, which decides nothing."""

@@ -1,0 +1,133 @@
+"""The daemon as the MCP server reaches it: agent.sock alone, asynchronous, each call with the token of the agent that
+it is for.
+
+Rules: an action that was begun is followed until it ends, whether or not anybody waits, so that no answer is lost
+because a client gave up; when this process ends, its streams do, and the daemon withdraws what nobody has answered yet.
+An action is looked up by its agent's token alone: whose it is, the daemon says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import grpc
+from google.protobuf.message import Message
+
+from goex.client import MAX_MESSAGE, translate
+from goex.rpc import goex_pb2 as pb
+from policies.errors import GoexError, Unavailable
+
+Reply = TypeVar("Reply", bound=Message)
+Told = Callable[[str], None]
+_UNARY_SECONDS = 60.0
+_METHODS = {pb.ExecuteRequest: "Execute", pb.RevertRequest: "Revert", pb.ActionId: "Watch"}
+
+
+class DaemonLink:
+    """One channel to the daemon, and the actions that are followed on it."""
+
+    def __init__(self, socket: Path) -> None:
+        self._socket = socket
+        self._channel: grpc.aio.Channel | None = None
+        self._followed: dict[tuple[str, str], asyncio.Task[None]] = {}
+
+    async def close(self) -> None:
+        for task in [*self._followed.values()]:
+            task.cancel()
+        if self._channel is not None:
+            await self._channel.close()
+
+    async def call(self, method: str, request: Message, reply: type[Reply], token: str) -> Reply:
+        """One unary call of the Actions service. Raises GoexError."""
+        call = self._open().unary_unary(
+            f"/goex.v1.Actions/{method}",
+            request_serializer=_to_bytes,
+            response_deserializer=reply.FromString,
+        )
+        try:
+            answer: Reply = await call(request, timeout=_UNARY_SECONDS, metadata=_metadata(token))
+        except grpc.RpcError as error:
+            raise translate(error) from error
+        return answer
+
+    async def begin(self, request: pb.ExecuteRequest | pb.RevertRequest, token: str) -> str:
+        """Ask for an action and follow it from now on; returns its id. Raises GoexError when it isn't taken."""
+        stream = self._stream(request, token)
+        try:
+            first = await stream.read()
+        except grpc.RpcError as error:
+            raise translate(error) from error
+        except asyncio.CancelledError:
+            stream.cancel()
+            raise
+        if first is grpc.aio.EOF:
+            raise Unavailable("The daemon said nothing of this request.", next_step="Look at what was asked for.")
+        self._follow(first.action_id, token, stream)
+        return str(first.action_id)
+
+    async def wait(self, id: str, token: str, seconds: float, told: Told) -> pb.ActionView:
+        """The action when it has ended, or as it stands after `seconds`. `told` hears each state. Raises GoexError."""
+        view = await self.get(id, token)
+        if view.ending.status not in ("running", "waiting"):
+            return view
+        key = (token, id)
+        if key not in self._followed:
+            self._follow(id, token, self._stream(pb.ActionId(id=id), token))
+        told(view.ending.status)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await asyncio.shield(self._followed[key])
+        return await self.get(id, token)
+
+    async def get(self, id: str, token: str) -> pb.ActionView:
+        return await self.call("Get", pb.ActionId(id=id), pb.ActionView, token)
+
+    def _follow(self, id: str, token: str, stream: Any) -> None:
+        key = (token, id)
+        task = asyncio.create_task(_read(stream))
+        self._followed[key] = task
+        task.add_done_callback(lambda done: self._followed.pop(key, None) if self._followed.get(key) is done else None)
+
+    def _stream(self, request: pb.ExecuteRequest | pb.RevertRequest | pb.ActionId, token: str) -> Any:
+        call = self._open().unary_stream(
+            f"/goex.v1.Actions/{_METHODS[type(request)]}",
+            request_serializer=_to_bytes,
+            response_deserializer=pb.Event.FromString,
+        )
+        return call(request, metadata=_metadata(token))
+
+    def _open(self) -> grpc.aio.Channel:
+        if self._channel is None:
+            options = (
+                ("grpc.max_receive_message_length", MAX_MESSAGE),
+                ("grpc.max_send_message_length", MAX_MESSAGE),
+                ("grpc.max_reconnect_backoff_ms", 500),
+                ("grpc.use_local_subchannel_pool", 1),
+                ("grpc.default_authority", "localhost"),
+            )
+            self._channel = grpc.aio.insecure_channel("unix:" + quote(str(self._socket)), options=options)
+        return self._channel
+
+
+async def _read(stream: Any) -> None:
+    """Read a stream to its end; what it was about is then asked for."""
+    try:
+        while await stream.read() is not grpc.aio.EOF:
+            pass
+    except (grpc.RpcError, GoexError):
+        pass  # the daemon went away: `get` says how the action stands when it is back
+    finally:
+        stream.cancel()
+
+
+def _metadata(token: str) -> tuple[tuple[str, str], ...]:
+    return (("authorization", f"Bearer {token}"),) if token else ()
+
+
+def _to_bytes(message: Message) -> bytes:
+    return message.SerializeToString()

@@ -1,0 +1,110 @@
+"""How the MCP server is reached: on standard input and output, or over HTTP on this machine alone.
+
+Rules: over HTTP each request names its agent by a token, which the daemon knows or doesn't; the address is a loopback
+one, and a request for another host, or from a page of another origin, is refused. Over standard input the whole process
+is one agent, by the token that it was started with.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mcp.server.auth.provider import AccessToken
+from mcp.server.auth.settings import AuthSettings
+from mcp.server.lowlevel import Server
+from pydantic import AnyHttpUrl
+
+from goex.mcp.daemon_link import DaemonLink
+from goex.mcp.server import Context, Door, methods_of, server
+from goex.rpc import goex_pb2 as pb
+from policies.errors import GoexError, Unavailable
+from policies.grants import ANONYMOUS
+
+HOST = "127.0.0.1"
+
+
+class Tokens:
+    """Asks the daemon whose a token is."""
+
+    def __init__(self, link: DaemonLink) -> None:
+        self._link = link
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        try:
+            who = await self._link.call("Whoami", pb.WhoamiRequest(), pb.WhoamiReply, token)
+        except GoexError:
+            return None
+        if who.agent == ANONYMOUS:
+            return None
+        return AccessToken(token=token, client_id=who.agent, scopes=[])
+
+
+async def stdio(socket_path: Path, token: str, services: list[str]) -> None:
+    """Serve one agent until its client closes standard input."""
+    from mcp.server.stdio import stdio_server
+
+    link = DaemonLink(socket_path)
+    try:
+        made = server(Door(link, lambda _: token, await methods_of(link, services, token)))
+        async with stdio_server() as (incoming, outgoing):
+            await made.run(incoming, outgoing, made.create_initialization_options())
+    finally:
+        await link.close()
+
+
+async def http(socket_path: Path, port: int, token: str, services: list[str], say: Callable[[str], None]) -> None:
+    """Serve agents until the process is ended. `token` is for looking up the methods of `services` alone."""
+    link = DaemonLink(socket_path)
+    try:
+        made = server(Door(link, bearer, await methods_of(link, services, token)))
+        with listening(port) as listener:
+            await serve(made, link, listener, say)
+    finally:
+        await link.close()
+
+
+def listening(port: int) -> socket.socket:
+    """A listening socket on the loopback address. Raises Unavailable."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((HOST, port))
+    except OSError as error:
+        listener.close()
+        raise Unavailable(
+            f"{HOST}:{port} can't be used: {error.strerror}.", next_step="Name another --port."
+        ) from error
+    return listener
+
+
+async def serve(made: Server[Any], link: DaemonLink, listener: socket.socket, say: Callable[[str], None]) -> None:
+    """Serve a server object on a bound socket."""
+    import uvicorn
+
+    address = f"http://{HOST}:{listener.getsockname()[1]}"
+    app = made.streamable_http_app(
+        host=HOST,
+        auth=AuthSettings(issuer_url=AnyHttpUrl(address), resource_server_url=None),
+        token_verifier=Tokens(link),
+    )
+    # A client that stays connected doesn't keep the process from ending.
+    config = uvicorn.Config(app, log_level="error", access_log=False, timeout_graceful_shutdown=2, server_header=False)
+    say(f"{address}/mcp")
+    await uvicorn.Server(config).serve(sockets=[listener])
+
+
+def bearer(context: Context) -> str:
+    """The token of the request that a call came with."""
+    if context.request is None:  # the transport attaches it to each
+        raise GoexError("This call came without its request.")
+    scheme, _, token = str(context.request.headers.get("authorization", "")).partition(" ")
+    return token if scheme.lower() == "bearer" else ""
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,208 @@
+"""How well a method's documents fit a request: BM25 over fields, what is to be done, what the request leaves out.
+
+This is all that there is for a service that nobody wrote words for: names, paths, titles, descriptions and parameters.
+Rules: nothing here knows a service; what a word may stand for (`kin`) and which verbs do what (`deeds`) holds for any
+API and is in `lexicon/kin.toml`. A word counts by how rare it is among the methods it has to choose between. Pure,
+vectorised with numpy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from mapper.ranking import lexicon
+from mapper.ranking.terms import STOP, marked_words, split_name, stem
+
+FIELDS = ("name", "path", "title", "text")
+"""Where a word may stand: the operation's name, the fixed parts of its path, its title, and all else it says."""
+
+DEEDS = ("read", "create", "update", "delete", "act")
+
+FEATURES = (
+    "name", "path", "title", "text", "covered", "left_out", "deed", "deed_wrong", "list", "item", "verb", "short",
+    "deprecated",
+)  # fmt: skip
+
+SIGNS = ("bias", "share", "margin", "covered", "deed", "left_out", "named", "words")
+"""What tells whether the first method by documents is right, and whether any is."""
+
+SIDES = ("bias", "covered", "other_covered", "share", "other_nothing", "named")
+"""What tells whether a request is for a service that only its documents speak of, or for one of the lexicon's."""
+
+_HTTP = {"get": "read", "head": "read", "put": "update", "patch": "update", "delete": "delete"}
+_KIN = 0.7  # how much a word of the same meaning counts
+_PAIR = 0.6
+_LISTING = frozenset(("list", "which", "who", "all", "every", "find", "search", "show", "what", "latest", "many"))
+_ID = re.compile(r"\}(?:\.\w+)?/?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Concept:
+    """A word of a request with all that may be said instead, each with how much it counts."""
+
+    word: str
+    said: Mapping[str, float]
+    verb: bool  # says what is to be done
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A request, for its match with documents."""
+
+    concepts: tuple[Concept, ...]
+    deed: str  # of `DEEDS`; "": not told
+    lists: bool  # several things are wanted
+    names: bool  # one thing is named by an id, an address, a name in quotes
+
+    @property
+    def terms(self) -> list[str]:
+        """All terms whose postings are needed."""
+        return list(dict.fromkeys(term for concept in self.concepts for term in concept.said))
+
+
+@cache
+def _deeds() -> dict[str, str]:
+    return {stem(word): deed for deed, words in lexicon.kin().deeds.items() for word in words}
+
+
+@cache
+def _kin() -> dict[str, dict[str, float]]:
+    """Each word's stem with the stems of its kin."""
+    found: dict[str, dict[str, float]] = {}
+    for group in lexicon.kin().groups:
+        stems = [stem(word) for word in group]
+        for each in stems:
+            found.setdefault(each, {}).update({other: _KIN for other in stems if other != each})
+    return found
+
+
+def wish(text: str, names: Collection[str] = ()) -> Wish:
+    """A request's words. `names` are stems of the name of the service that it names: they say nothing within it."""
+    marked = [(word, quoted) for word, quoted in marked_words(text)]
+    named = any(word.startswith("<") and word != "<quoted>" for word, _ in marked)
+    plain = [word for word, quoted in marked if not quoted and not word.startswith("<") and not word.endswith("/")]
+    deeds, kin = _deeds(), _kin()
+    deed, concepts, before = "", [], ""
+    lists = False
+    for word in plain:
+        stemmed = stem(word)
+        if word in _LISTING:
+            lists = True
+        if stemmed in deeds and not deed and stemmed not in names:
+            deed = deeds[stemmed]
+        if word in STOP or word == "?" or stemmed in names:
+            before = ""
+            continue
+        said = {stemmed: 1.0, **kin.get(stemmed, {})}
+        concepts.append(Concept(stemmed, said, stemmed in deeds, 1.0))
+        if before:
+            concepts.append(Concept(before + stemmed, {stem(before + stemmed): 1.0}, False, _PAIR))
+        before = stemmed
+    asks = bool(plain) and (plain[0] in _LISTING or plain[0] in ("is", "are", "how", "when", "where", "did", "has"))
+    if asks or (text.rstrip().endswith("?") and not deed):
+        deed = "read"
+    return Wish(tuple(concepts), deed, lists, named)
+
+
+def deed(name: str, http: str, path: str) -> str:
+    """What a method does, of `DEEDS`: by the verb that its name begins or ends with, else by HTTP's."""
+    words = [stem(word) for word in re.findall(r"[a-z]+", split_name(name).lower())]
+    known = _deeds()
+    method = http.lower()
+    item = _ID.search(path) is not None
+    if method in ("get", "head", "delete"):
+        return _HTTP[method]
+    for word in (words[:1] + words[-1:]) if words else ():
+        if word in ("post", "put", "patch"):
+            continue
+        if word in known and known[word] != "act":
+            return known[word]
+    if method == "post":
+        tail = path.rstrip("/").rpartition("/")[2]
+        return "update" if item else known.get(stem(re.split(r"[^A-Za-z]", tail)[0].lower()), "create")
+    return _HTTP.get(method, "act")
+
+
+def matched(found: Wish, postings: Mapping[tuple[str, str], Any], facts: Mapping[str, Any]) -> Any:
+    """`FEATURES` for each of the methods that compete.
+
+    `postings`: for (term, field) a dense array over these methods, absent where none has it. `facts`: of each method
+    `deed` (a number in `DEEDS`), `item`, `many` (words in name and path), `deprecated`.
+    """
+    count = len(facts["deed"])
+    sums = {field: np.zeros(count) for field in FIELDS}
+    covered, total = np.zeros(count), 1e-9
+    hit_words = np.zeros(count)
+    verbs = np.zeros(count)
+    for concept in found.concepts:
+        best = {field: np.zeros(count) for field in FIELDS}
+        for term, share in concept.said.items():
+            for field in FIELDS:
+                column = postings.get((term, field))
+                if column is not None:
+                    best[field] = np.maximum(best[field], column * share)
+        anywhere = np.maximum.reduce(list(best.values()))
+        frequency = float((anywhere > 0).sum())
+        rare = np.log(1 + (count - frequency + 0.5) / (frequency + 0.5)) * concept.weight
+        if concept.verb:
+            verbs += np.maximum(best["name"], best["title"]) * min(rare, 2.0)
+        for field in FIELDS:
+            sums[field] += rare * best[field]
+        if concept.weight == 1.0:
+            covered += rare * anywhere
+            total += rare if frequency else 4.0
+            hit_words += np.maximum(best["name"], best["path"]) > 0
+    deeds = facts["deed"]
+    wanted = DEEDS.index(found.deed) if found.deed else -1
+    same = deeds == wanted if wanted >= 0 else np.zeros(count, bool)
+    wrong = _wrong(found.deed, deeds)
+    item = facts["item"].astype(bool)
+    read = deeds == 0
+    scale = max(len(found.concepts), 1) ** 0.5
+    columns = (
+        *(sums[field] / scale for field in FIELDS),
+        covered / total,
+        np.maximum(facts["many"] - hit_words, 0) / 4,
+        same,
+        wrong,
+        read & ~item & (found.lists & (not found.names)),
+        item & found.names,
+        verbs,
+        1 / np.sqrt(np.maximum(facts["many"], 1)),
+        facts["deprecated"],
+    )
+    return np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
+
+
+def _wrong(wanted: str, deeds: Any) -> Any:
+    """Where a method does what can't be meant: it changes what is to be looked at, or deletes what isn't to go."""
+    if not wanted:
+        return np.zeros(len(deeds))
+    if wanted == "read":
+        return (deeds != 0).astype(float)
+    return ((deeds == 0) | ((deeds == DEEDS.index("delete")) & (wanted != "delete"))).astype(float)
+
+
+def signs(found: Wish, rows: Any, scores: Any, named: bool) -> Any:
+    """`SIGNS` of a ranking, its best rows and scores (as log shares) first."""
+    at = {name: place for place, name in enumerate(FEATURES)}
+    words = sum(concept.weight == 1.0 for concept in found.concepts)
+    return np.array(
+        [
+            1.0,
+            float(np.exp(scores[0])),
+            min(float(scores[0] - scores[1]), 4.0) if len(scores) > 1 else 4.0,
+            float(rows[0, at["covered"]]),
+            float(rows[0, at["deed"]]),
+            float(rows[0, at["left_out"]]),
+            float(named),
+            min(words, 8) / 8,
+        ]
+    )

@@ -1,0 +1,146 @@
+"""`goex-client` as an agent installs it: in an environment of its own, with nothing of GoEx beside it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from goex.rpc import goex_pb2 as pb
+from tests.support.daemon import Daemon
+from tests.support.journey import decide
+
+SOURCE = Path(__file__).resolve().parents[2] / "clients" / "python"
+
+TEN_LINES = """
+import json, sys
+from goex_client import Client, NotDone
+with Client() as goex:
+    made = goex.run("echo made > file; echo said", folders=[sys.argv[1]])
+    undone = goex.undo(made)
+    try:
+        goex.run("echo again > file", folders=[sys.argv[1]])
+    except NotDone as stopped:
+        print(json.dumps([made.status, made.data, made.undo, undone.status, stopped.code, stopped.retry]))
+"""
+SAME_ASYNC = """
+import asyncio, json, sys
+from goex_client import AsyncClient, Call, NotDone, Refused
+async def main():
+    async with AsyncClient() as goex:
+        found = await goex.find()
+        said = []
+        try:
+            await goex.call("slack.chat.postMessage", channel="C0123456789", text="hi")
+        except NotDone as stopped:
+            said = [stopped.code, stopped.who]
+        try:
+            await goex.get("a-000000000000")
+        except Refused as refused:
+            said += [refused.code, refused.retry]
+        try:
+            async with asyncio.timeout(0.5):
+                await goex.run("echo x > y", folders=[sys.argv[1]])
+        except TimeoutError:
+            said.append((await goex.actions(1))[0].status)
+        print(json.dumps([found.vault, *said]))
+asyncio.run(main())
+"""
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fresh environment with the client alone."""
+    folder = tmp_path_factory.mktemp("client")
+    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True, timeout=120)
+    build = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "-q", "--no-deps", "--no-index"]
+    subprocess.run([*build, "--no-build-isolation", "-w", str(folder), str(SOURCE)], check=True, timeout=120)
+    (wheel,) = folder.glob("goex_client-*.whl")
+    made = folder / "venv" / "bin" / "python"
+    install = [str(made), "-m", "pip", "--disable-pip-version-check", "install", "-q", str(wheel)]
+    done = subprocess.run(install, capture_output=True, text=True, timeout=300, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"grpcio and protobuf can't be fetched: {done.stderr.strip()[-200:]}")
+    return made
+
+
+@pytest.fixture
+def running(python: Path, daemon: Daemon) -> Iterator[list[subprocess.Popen[str]]]:
+    started: list[subprocess.Popen[str]] = []
+    yield started
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def begin(python: Path, daemon: Daemon, code: str, folder: Path, token: str) -> subprocess.Popen[str]:
+    env = {"GOEX_AGENT_SOCKET": str(daemon.agent_socket), "GOEX_AGENT_TOKEN": token}
+    return subprocess.Popen(
+        [str(python), "-I", "-c", code, str(folder)], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def answer_next(daemon: Daemon, *, approve: bool) -> None:
+    """Answer the question that comes next, as the person."""
+    for question in daemon.person("WatchApprovals", pb.ApprovalsRequest(), seconds=60):
+        decide(daemon, question, approve=approve)
+        return
+
+
+def test_it_is_small(python: Path) -> None:
+    listed = subprocess.run([str(python), "-m", "pip", "list", "--format", "json"], capture_output=True, check=True)
+    packages = {one["name"] for one in json.loads(listed.stdout)} - {"pip", "setuptools"}
+    assert packages == {"goex-client", "grpcio", "protobuf", "typing_extensions"}
+    loaded = "import sys, goex_client; print(len({name.partition('.')[0] for name in sys.modules}))"
+    said = subprocess.run([str(python), "-I", "-c", loaded], capture_output=True, check=True).stdout
+    assert int(said) < 300  # modules of the standard library among them: it has no further package to load
+
+
+@pytest.mark.docker
+def test_ten_lines_run_undo_and_are_denied(
+    python: Path, daemon: Daemon, folder: Path, running: list[subprocess.Popen[str]]
+) -> None:
+    process = begin(python, daemon, TEN_LINES, folder, daemon.add_agent("ten"))
+    running.append(process)
+    for approve in (True, True, False):
+        answer_next(daemon, approve=approve)
+    said, wrong = process.communicate(timeout=60)
+    assert not wrong
+    data = {"changes": ["created file"], "stdout": "said\n"}
+    assert json.loads(said) == ["done", data, "exact", "done", "denied", "no"]
+    assert not (folder / "file").exists()
+
+
+@pytest.mark.docker
+def test_the_asynchronous_one_says_the_same(
+    python: Path, daemon: Daemon, folder: Path, running: list[subprocess.Popen[str]]
+) -> None:
+    process = begin(python, daemon, SAME_ASYNC, folder, daemon.add_agent("async"))
+    running.append(process)
+    said, wrong = process.communicate(timeout=60)
+    assert not wrong
+    vault, code, who, *rest = json.loads(said)
+    assert (vault, code, who) == ("unsealed", "failed", "person")
+    assert rest[:2] == ["invalid", "changed"]
+    assert rest[2] in ("withdrawn", "waiting", "running")  # it may still be on its way
+
+
+@pytest.mark.docker
+def test_a_client_that_is_killed_leaves_no_question(
+    python: Path, daemon: Daemon, folder: Path, running: list[subprocess.Popen[str]]
+) -> None:
+    token = daemon.add_agent("killed")
+    process = begin(python, daemon, TEN_LINES, folder, token)
+    running.append(process)
+    question = next(iter(daemon.person("WatchApprovals", pb.ApprovalsRequest(), seconds=60)))
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 60
+    while daemon.person_action(question.action_id) == "asking" and time.monotonic() < deadline:
+        pass
+    assert daemon.person_action(question.action_id) == "withdrawn"

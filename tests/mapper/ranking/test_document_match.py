@@ -1,0 +1,126 @@
+"""Services that nobody wrote words for: what their documents say is all that there is, and it suffices."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mapper.catalog import Catalog
+from mapper.embedded import EmbeddedProposer
+from mapper.evaluation import imported
+from mapper.method_search import search
+from mapper.ranking import document_match
+from mapper.ranking.index import Index
+from tests.mapper.test_store import document, operation, written
+
+VECTORS = Path(__file__).parents[2] / "vectors" / "imported.jsonl"
+
+
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
+    """Two services that are much alike, beside those that come with GoEx."""
+    forge = [
+        operation("issueCreateIssue", http="POST", path="/repos/{repo}/issues", description="Create an issue."),
+        operation("issueEditIssue", http="PATCH", path="/repos/{repo}/issues/{index}", description="Edit an issue."),
+        operation("issueListIssues", http="GET", path="/repos/{repo}/issues", description="List issues."),
+        operation("issueDelete", http="DELETE", path="/repos/{repo}/issues/{index}", description="Delete an issue."),
+        operation("repoCreateFile", http="POST", path="/repos/{repo}/contents", description="Create a file."),
+        operation("userPutStar", http="PUT", path="/user/starred/{repo}", description="Star the given repo."),
+    ]
+    rooms = [
+        operation("meetings", http="GET", path="/users/{user}/meetings", description="List meetings."),
+        operation("meetingCreate", http="POST", path="/users/{user}/meetings", description="Create a meeting."),
+        operation("meetingDelete", http="DELETE", path="/meetings/{id}", description="Delete a meeting."),
+    ]
+    path = tmp_path_factory.mktemp("imported") / "catalog.db"
+    return written(
+        path, document("gitforge", methods=tuple(forge)), document("square", methods=tuple(rooms))
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "method"),
+    [
+        ("file a gitforge issue: docs are out of date", "gitforge.issueCreateIssue"),
+        ("gitforge: open a bug", "gitforge.issueCreateIssue"),
+        ("which tickets are there in gitforge", "gitforge.issueListIssues"),
+        ("remove issue 12 from gitforge", "gitforge.issueDelete"),
+        ("star the repository go/tools on gitforge", "gitforge.userPutStar"),
+        ("schedule a square meeting for Thursday at 3pm", "square.meetingCreate"),  # an ordinary word, as a name
+        ("square: make a meeting", "square.meetingCreate"),
+    ],
+)
+def test_the_named_service_comes_first_with_the_method(catalog: Catalog, text: str, method: str) -> None:
+    proposer = EmbeddedProposer(catalog)
+    assert proposer.ranked(text)[0].method_id == method
+    assert proposer.candidates(text)[0].id == method
+    assert search(catalog, text)[0].id == method
+    assert proposer.propose(text).readings[0].method.id == method
+
+
+def test_an_ordinary_word_is_no_name_elsewhere(catalog: Catalog) -> None:
+    assert "square" not in EmbeddedProposer(catalog).named("send the square of 12 to bo by mail").here
+
+
+def test_what_nobody_does_is_declined(catalog: Catalog) -> None:
+    proposed = EmbeddedProposer(catalog).propose("bake a sourdough loaf in the oven tonight")
+    assert proposed.declined and not proposed.sure
+
+
+def test_what_the_lexicon_knows_stays_where_it_was(catalog: Catalog) -> None:
+    first = EmbeddedProposer(catalog).ranked("which labels do i have in gmail")[0]
+    assert first.method_id == "gmail.users.labels.list"
+
+
+def test_the_documents_are_kept_with_the_index_and_ranked_without_a_name(catalog: Catalog) -> None:
+    assert catalog.store is not None
+    index = Index.open(catalog.store.path)
+    assert index.untold(("gitforge", "square", "gmail")) == {"gitforge", "square"}
+    assert "gitforge.userPutStar" in [hit.method_id for hit in index.search("star this repo", limit=5)]
+
+
+@pytest.mark.parametrize(
+    ("name", "http", "path", "deed"),
+    [
+        ("getThings", "GET", "/things", "read"),
+        ("accountsBalanceGet", "POST", "/accounts/balance/get", "read"),  # a call that only looks, by POST
+        ("PostCustomers", "POST", "/v1/customers", "create"),
+        ("PostCustomersCustomer", "POST", "/v1/customers/{customer}", "update"),
+        ("servers.actions.poweroff.post", "POST", "/servers/{id}/actions/reboot", "act"),
+        ("templates.delete.json.post", "POST", "/templates/delete.json", "delete"),
+        ("deleteTag", "DELETE", "/tags/{tag}", "delete"),
+        ("x", "PATCH", "/tags/{tag}", "update"),
+    ],
+)
+def test_what_a_method_does_is_told_by_its_verbs(name: str, http: str, path: str, deed: str) -> None:
+    assert document_match.deed(name, http, path) == deed
+
+
+def test_the_evaluation_counts(tmp_path: Path, catalog: Catalog) -> None:
+    file = tmp_path / "requests.jsonl"
+    texts = [("create a gitforge issue", [["gitforge.issueCreateIssue"]]), ("bake a loaf in gitforge", [])]
+    file.write_text(
+        "".join(
+            json.dumps(
+                {"prompt": text, "service": "gitforge", "document": "-", "named": True, "acceptable_apis": methods}
+            )
+            + "\n"
+            for text, methods in texts
+        )
+    )
+    wanted = imported.read(file)
+    row = imported.judge(catalog, EmbeddedProposer(catalog), wanted).row()
+    assert row["requests"] == 2 and row["within_1_pct"] == row["named_service_first_pct"] == 100
+    assert catalog.store is not None
+    assert imported.bm25(catalog.store, wanted)["within_20_pct"] == 100
+
+
+def test_the_requests_are_of_forty_services_and_a_third_of_these_is_held_out() -> None:
+    wanted = imported.read(VECTORS)
+    services = {each.service for each in wanted}
+    held = {each.service for each in wanted if each.held_out}
+    assert len(services) >= 40 and len(held) >= len(services) // 3
+    assert not held & {each.service for each in wanted if not each.held_out}
+    assert all(sum(each.service == service for each in wanted) >= 3 for service in services)
