@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Literal
 
 from policies.errors import GoexError
-from policies.jsonvalue import JsonObject
+from policies.jsonvalue import JsonObject, JsonValue
 from runtimes.sql.contract import Dialect, Policy
 from tests.services.mariadb import MariaDb
 from tests.services.postgres import Postgres
@@ -64,7 +64,7 @@ def measure(options: list[str]) -> JsonObject:
     parser.add_argument("--verbose", action="store_true")
     asked = parser.parse_args(options)
     sql_schemas.install()
-    found: JsonObject = {}
+    found: dict[str, JsonValue] = {}
     for dialect in Dialect:
         if asked.engine in (None, dialect.value):
             with _server(dialect) as server:
@@ -231,12 +231,12 @@ def _invalid(ground: Ground, case: Case) -> str:
                 db.execute(b"SET CONSTRAINTS ALL IMMEDIATE")
                 db.rollback()
         elif isinstance(ground, SqliteGround):
-            with contextlib.closing(ground.connect()) as db:
+            with contextlib.closing(ground.connect()) as file:
                 if case.sql != "VACUUM":
-                    db.execute("PRAGMA foreign_keys = ON; BEGIN")
-                    db.execute(case.sql)
-                    broken = db.execute("PRAGMA foreign_key_check").fetchall()
-                    db.execute("ROLLBACK")
+                    file.execute("PRAGMA foreign_keys = ON; BEGIN")
+                    file.execute(case.sql)
+                    broken = file.execute("PRAGMA foreign_key_check").fetchall()
+                    file.execute("ROLLBACK")
                     return f"{len(broken)} rows would point to none" if broken else ""
         elif isinstance(ground, MariaDbGround) and re.match(r"(?i)insert|update|delete|replace|select|with", case.sql):
             with ground.connect(autocommit=False) as db, db.cursor() as cursor:

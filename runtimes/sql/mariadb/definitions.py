@@ -236,7 +236,7 @@ def compare(wire: Wire, note: Note, verb: Literal["undo", "redo"]) -> Ran:
 
 def revert(wire: Wire, job: Job, note: Note, verb: Literal["undo", "redo"]) -> Ran:
     """See `Session.revert`. Raises Conflict."""
-    found = Definition(*(note.definition[part] for part in ("table", "undo", "lost", "lock")))  # type: ignore[arg-type]
+    found = Definition(*(note.definition[part] for part in ("table", "undo", "lost", "lock")))
     there = bool(_shown(wire, found.table))
     with _locked(wire, found if there else None):
         if _is_so(wire, note, verb):
