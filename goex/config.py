@@ -20,8 +20,8 @@ from typing import Any, Literal, cast, get_args
 from policies.databases import LONGEST_HOLD
 from policies.errors import InvalidInput
 from policies.limits import BREAKER, NOT_CONFINED, QUOTA, Breaker, Confinement, Quota
-from runtimes.sandbox.bounds import NONE_WAIT, WAITING_BYTES, Bounds
 from runtimes.sandbox.contract import Limits, Profile, Runtime
+from runtimes.sandbox.pool_bounds import NO_POOL, POOLED_BYTES, PoolBounds
 from runtimes.sql.contract import Limits as DatabaseLimits
 
 MAX_BYTES = 1_000_000
@@ -102,12 +102,12 @@ class Sandbox:
     waiting_most: int = 16
     waiting_memory: int = 256 * 2**20
 
-    def bounds(self) -> Bounds:
+    def bounds(self) -> PoolBounds:
         """How many containers wait."""
         if self.waiting == 0 or self.runtime != "runc":  # another runtime's jobs always start cold
-            return NONE_WAIT
-        most = min(self.waiting_most, self.waiting_memory // WAITING_BYTES)
-        return Bounds(least=min(self.waiting, most), most=most, memory=self.waiting_memory)
+            return NO_POOL
+        most = min(self.waiting_most, self.waiting_memory // POOLED_BYTES)
+        return PoolBounds(least=min(self.waiting, most), most=most, memory=self.waiting_memory)
 
     def profile(self, image: str = "base") -> Profile:
         """The sandbox profile of that image, with its own runtime and limits where it has them."""

@@ -63,7 +63,7 @@ class Trace:
             status = terminal.wait()
         if status != 0:
             raise SystemExit(f"{terminal.text}\ngoex {' '.join(words)} ended with {status}.")
-        for pid in running:
+        for pid in self._processes():  # the gateway may have been started meanwhile
             os.kill(pid, signal.SIGUSR2)
             self._await(self.notes / f"{pid}.json")
         return {one for file in self.notes.glob("*.json") for one in json.loads(file.read_text())}

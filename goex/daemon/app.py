@@ -142,7 +142,7 @@ class App:
             _state_id(self.paths),
             scratch_dir=self.paths.state_dir / "sandbox",
             profiles_dir=self.paths.profiles,
-            waiting_dir=self.paths.run_dir / "waiting",  # beside the gateway's sockets, which are linked into it
+            pool_dir=self.paths.run_dir / "waiting",  # beside the gateway's sockets, which are linked into it
             bounds=self.config.sandbox.bounds(),
         )
         self.gateway = GatewayClient(self.paths.run_dir / "gateway")

@@ -11,7 +11,7 @@ from policies.accounts import Origin
 from policies.errors import InvalidInput
 from runtimes.code import environment
 from runtimes.gateway.plan import TokenEndpoint
-from runtimes.gateway.redact import Redactor
+from runtimes.gateway.redactor import Redactor
 from vault.lease import BY_CHANCE, FileTemplate, Lease
 
 _NOT_WORD = re.compile(r"[^A-Za-z0-9]+")

@@ -16,9 +16,8 @@ from policies.actions import Plan
 from policies.display_text import escape
 from runtimes.base import Context, DryLine, DryRun
 from runtimes.code.outcomes import outcome
-from runtimes.code.permit_json import permits_of
 from runtimes.code.permits import Accounts
-from runtimes.code.record import Record
+from runtimes.code.record import Record, permits_of
 from runtimes.code.run import Report
 from vault.lease import Lease
 from vault.secret import Secret
@@ -55,10 +54,10 @@ def _without_file(account: str) -> DryLine:
 def _lines(report: Report, stdout: str, stderr: str) -> Iterator[DryLine]:
     said = "; each was answered with a refusal. When it is answered otherwise, it may do something else."
     yield DryLine("note", f"It ran, and no request left{said if report.tried else '.'}")
-    for line, passed in report.tried[:MOST]:
+    for line, sent in report.tried[:MOST]:
         yield DryLine("change", escape(line))
-        if passed.body not in (None, {}):
-            yield DryLine("same", escape(json.dumps(passed.body, ensure_ascii=False)))
+        if sent.body not in (None, {}):
+            yield DryLine("same", escape(json.dumps(sent.body, ensure_ascii=False)))
     if len(report.tried) > MOST:
         yield DryLine("note", f"… and {len(report.tried) - MOST} more requests.")
     for stream, text in (("output", stdout), ("errors", stderr)):

@@ -11,8 +11,7 @@ from urllib.parse import quote
 from mapper.catalog import Catalog
 from policies.actions import Code, Plan
 from runtimes.base import Footprint
-from runtimes.code.permit_json import permits_of
-from runtimes.code.record import Record
+from runtimes.code.record import Record, permits_of
 
 
 def footprint(plan: Plan, kept: Record | None, catalog: Catalog) -> Footprint:

@@ -23,7 +23,7 @@ from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
 from policies.services import Method, Risk, Service, believed_risk
 from runtimes.code.same_address import apart, beyond, known_fields
 from runtimes.gateway.head import OVERRIDES
-from runtimes.gateway.plan import Rule, Slot
+from runtimes.gateway.plan import MethodRule, Slot
 from runtimes.gateway.plan_check import OURS
 from runtimes.gateway.request_headers import OVERRIDE_NAMES
 from runtimes.rest.requests import placement_for
@@ -60,7 +60,7 @@ class Permit:
     those that may be anything.
     """
 
-    rule: Rule
+    rule: MethodRule
     service: str
     method: str
     read: bool
@@ -187,7 +187,7 @@ def _permit(
     placement = placement_for(service, account)
     properties = method.parameters.get("properties", {})
     read = believed_risk(service, method) is Risk.READ
-    rule = Rule(
+    rule = MethodRule(
         id=f"rule-{number}",
         method_id=method.id,
         account=(account.service, account.name),
@@ -440,7 +440,7 @@ def name_from(shape: Sequence[str], name: str, slots: Mapping[str, str]) -> str:
     return "/".join(word or slots.get(f"{name}/{place}", "") for place, word in enumerate(shape))
 
 
-def _less(rule: Rule, method: Method, catalog: Catalog) -> Rule:
+def _less(rule: MethodRule, method: Method, catalog: Catalog) -> MethodRule:
     """The rule without the paths that are another method's, whatever its verb: `/files/{id}` isn't
     `/files/generateIds`, and what a service takes a POST at is no id that it would take a GET for."""
     if all(isinstance(part, str) for part in rule.path):

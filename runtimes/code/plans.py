@@ -25,9 +25,9 @@ from policies.jsonvalue import JsonObject
 from policies.reversions import NoReversions, ReversionSet
 from policies.services import Risk, believed_risk
 from runtimes.base import Context
-from runtimes.code.permit_json import rule_to_json
 from runtimes.code.permits import Accounts, Permit, permits
 from runtimes.code.plan_text import named, permit_lines, program_lines
+from runtimes.gateway.codec import rule_to_json
 from runtimes.rest.plan_text import said_of, source_lines
 from runtimes.rest.planner import chosen_for, why_none
 from runtimes.sandbox.contract import Profile

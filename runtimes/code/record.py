@@ -16,12 +16,12 @@ from policies.actions import Plan
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
 from runtimes.base import Records
-from runtimes.code.permit_json import permits_of
 from runtimes.code.permits import Permit, held_in_path, name_from, shape_of, typed
-from runtimes.gateway.plan import Exchange, Passed
+from runtimes.gateway.codec import rule_from_json
+from runtimes.gateway.plan import Exchange, SentRequest
 from runtimes.rest import records as rest_records
-from runtimes.rest.expectations import holds
 from runtimes.rest.records import Answer, Ledger
+from runtimes.rest.verdicts import holds
 
 MAX_NOTE = 40_000_000
 _FORGOTTEN = b"forgotten"
@@ -131,30 +131,51 @@ def answer_of(exchange: Exchange, permit: Permit, catalog: Catalog) -> Answer:
     return kept
 
 
-def arguments_of(passed: Passed, permit: Permit, catalog: Catalog) -> tuple[dict[str, JsonValue], bool]:
+def arguments_of(sent: SentRequest, permit: Permit, catalog: Catalog) -> tuple[dict[str, JsonValue], bool]:
     """The arguments of a catalogued call in a request as it left, of those that the catalog knows; and whether all of
     its body was read, and is one call's. The path's word counts, whatever else calls itself so: it is what was acted
     on. What stands in two places otherwise isn't known."""
     method = catalog.method(permit.method_id)
     properties: Mapping[str, Any] = method.parameters.get("properties", {})
-    body = passed.body if isinstance(passed.body, Mapping) else {}
+    body = sent.body if isinstance(sent.body, Mapping) else {}
     found: dict[str, JsonValue] = {}
     for name in held_in_path(permit):
         found[name] = permit.held[name][0]
     if (whole := next((name for name, place in method.locations.items() if place == "whole"), "")) and body:
         found[whole], body = dict(body), {}  # all of it is one argument
-    named = {slot.partition("/")[0] for slot in passed.slots if "/" in slot}
-    names = {name: name_from(shape_of(method, name), name, passed.slots) for name in named}
-    for name, value in (*passed.slots.items(), *names.items()):
+    named = {slot.partition("/")[0] for slot in sent.slots if "/" in slot}
+    names = {name: name_from(shape_of(method, name), name, sent.slots) for name in named}
+    for name, value in (*sent.slots.items(), *names.items()):
         if name in properties:
             found.setdefault(name, typed(value, properties[name]))
     path = frozenset(found)
     clear = True
-    for name, value in (*passed.query, *body.items()):
+    for name, value in (*sent.query, *body.items()):
         if name in properties and name not in path:
             clear = clear and name not in found
             found[name] = typed(value, properties[name])
-    return found, clear and (isinstance(passed.body, Mapping) or (passed.body is None and passed.size == 0))
+    return found, clear and (isinstance(sent.body, Mapping) or (sent.body is None and sent.size == 0))
+
+
+def permits_of(plan: Plan) -> tuple[Permit, ...]:
+    """The permits of a plan, as they were shown and digested. Raises InvalidInput for what isn't one."""
+    try:
+        return tuple(
+            Permit(
+                rule=rule_from_json(one["rule"]),
+                service=one["service"],
+                method=one["method"],
+                read=one["read"],
+                lines=tuple(one["lines"]),
+                held={name: tuple(values) for name, values in one["held"].items()},
+                optional=tuple(one["optional"]),
+                closed=tuple(one["closed"]),
+                free=tuple(one["free"]),
+            )
+            for one in plan.resolved["permits"]
+        )
+    except (KeyError, TypeError, IndexError) as error:
+        raise InvalidInput(f"This isn't what a program may call: {error!r}.") from error
 
 
 def planned_permits(plan: Plan) -> dict[str, tuple[int, Permit]]:

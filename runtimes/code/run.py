@@ -29,7 +29,7 @@ from runtimes.code.permits import Accounts, Permit
 from runtimes.code.record import Record, Sent
 from runtimes.code.refused import Refusals
 from runtimes.gateway.contract import Gateway, GatewayFailed, Observer
-from runtimes.gateway.plan import Exchange, GatewayPlan, Passed, Refusal
+from runtimes.gateway.plan import Exchange, GatewayPlan, Refusal, SentRequest
 from runtimes.rest.run import closed
 from runtimes.sandbox.contract import Job, Profile, Result, Sandbox, SandboxFailed
 
@@ -45,7 +45,7 @@ class Report:
     counted: dict[str, int] = field(default_factory=dict)  # requests that left, by method
     failed: dict[str, int] = field(default_factory=dict)  # those of them that weren't answered well
     placeholders: tuple[str, ...] = ()
-    tried: list[tuple[str, Passed]] = field(default_factory=list)  # of a dry run: what would have left
+    tried: list[tuple[str, SentRequest]] = field(default_factory=list)  # of a dry run: what would have left
     unkept: str = ""  # why an answer isn't in the record
     error: GoexError | None = None  # the provider's own, when it failed
 
@@ -85,9 +85,7 @@ class CodeRunner:
             seconds=self.profile.limits.seconds,
             code=True,
         )
-        observer = Observer(
-            sending=watch.unplanned, answered=watch.answered, refused=watch.refused, passing=watch.passing
-        )
+        observer = Observer(sending=watch.sending, answered=watch.answered, refused=watch.refused)
         job = partial(
             environment.job,
             action_id=context.action_id,
@@ -190,26 +188,25 @@ class _Watch:
     _numbers: dict[str, int] = field(default_factory=dict)  # by request
     _left: dict[str, str] = field(default_factory=dict)  # requests under way, and their rules
 
-    async def unplanned(self, request: str, target: str) -> None:
-        raise AssertionError("a request of a plan, in code")
-
-    async def passing(self, request: str, target: str, passed: Passed) -> None:
-        place, permit = self.permits[passed.rule]
+    async def sending(self, request: str, target: str, sent: SentRequest | None) -> None:
+        if sent is None:
+            raise AssertionError("a request of a plan, in code")
+        place, permit = self.permits[sent.rule]
         method, _, url = target.partition(" ")
         if self.dry:
-            self.report.tried.append((f"{permit.method_id} as {permit.account} → {target}", passed))
+            self.report.tried.append((f"{permit.method_id} as {permit.account} → {target}", sent))
             raise Conflict("This is a dry run: the request would be sent, and isn't.")
         facts = {"request": request, "call": permit.method_id, "method": method, "url": url}
         if not permit.read:
-            arguments, whole = record.arguments_of(passed, permit, self.catalog)
-            sent = Sent(
+            arguments, whole = record.arguments_of(sent, permit, self.catalog)
+            noted = Sent(
                 number=len(self.kept.sent), request=request, permit=place, arguments=arguments, whole=whole
             )  # fmt: skip
-            record.note_sent(self.context.records, sent)
-            self.kept.sent.append(sent)
-            self._numbers[request] = sent.number
+            record.note_sent(self.context.records, noted)
+            self.kept.sent.append(noted)
+            self._numbers[request] = noted.number
         self.context.note("request", facts)
-        self._left[request] = passed.rule
+        self._left[request] = sent.rule
         self.report.counted[permit.method_id] = self.report.counted.get(permit.method_id, 0) + 1
         self.context.progress(escape(f"{permit.method_id} as {permit.account} → {target}"))
 

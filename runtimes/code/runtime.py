@@ -30,9 +30,9 @@ from runtimes.code.undo import assess_undo, reversed_
 from runtimes.gateway.contract import Gateway
 from runtimes.rest.dryrun import dry_run
 from runtimes.rest.plans import assess_commit
-from runtimes.rest.revertruns import undo
 from runtimes.rest.run import Runner
 from runtimes.rest.undo import COMMITTED, planned_steps
+from runtimes.rest.undo_run import undo
 from runtimes.sandbox.contract import Profile, Sandbox
 
 P = ParamSpec("P")

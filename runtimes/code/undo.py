@@ -14,12 +14,11 @@ from policies.display_text import escape
 from policies.errors import Unsupported
 from policies.reversions import ReversionSet
 from runtimes.base import Context
-from runtimes.code.permit_json import permits_of
 from runtimes.code.plans import NOT_READ
-from runtimes.code.record import Record
-from runtimes.rest.needs import needs_of
+from runtimes.code.record import Record, permits_of
 from runtimes.rest.plan_text import step_lines
-from runtimes.rest.reversal import Reversal, Seen, reversal
+from runtimes.rest.plans import needs_of
+from runtimes.rest.undo import Reversal, Seen, reversal
 from runtimes.sandbox.contract import Profile
 
 

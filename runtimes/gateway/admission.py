@@ -1,24 +1,46 @@
-"""A request of code, from its head to what leaves: the nouns between the rules and whoever sends. Pure.
+"""A request from its head to what leaves: the nouns between an action's rules and whoever sends. Pure.
 
-Nothing here holds a secret but `Dressed`, which is made last and kept nowhere.
+A policy judges a request by its head, and, where it has something to say about the body, by its body. Its decisions
+are values: `Admission`, `Local`, `Ready`, or `No`.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
 
 from policies.accounts import Origin
 from policies.display_text import escape, shorten
+from policies.errors import GoexError
 from policies.jsonvalue import JsonValue, canonical
-from runtimes.gateway.bodies import Kind
-from runtimes.gateway.head import Head
-from runtimes.gateway.plan import Passed, Rule, TokenEndpoint
-from runtimes.gateway.plan_check import credential_text
-from runtimes.gateway.policy import No
-from runtimes.gateway.urls import encode_query
-from vault.lease import Lease
+from runtimes.gateway.head import Head, parse_head
+from runtimes.gateway.plan import Rule, SentRequest, TokenEndpoint
+from runtimes.gateway.response_values import Kind
+
+BodyKind = Literal["", "json", "form", "multipart", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class No:
+    """Refused: why, and the HTTP status that says so. `kind` is a word for what it is about; of a program also
+    `method_id`, the catalogued method that came closest, and `hint`, what to do."""
+
+    reason: str
+    status: int = 403
+    kind: str = ""
+    method_id: str = ""
+    hint: str = ""
+
+
+class Refused(GoexError):
+    """A request isn't sent, or not any further. Carries the `No` out of a check."""
+
+    code = "refused"
+
+    def __init__(self, no: No) -> None:
+        super().__init__(no.reason)
+        self.no = no
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,36 +54,32 @@ class AskedHead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """A request whose head passes. It is under way until `RulePolicy.settle`.
+    """A request whose head passes. It is under way until `Policy.settle`.
 
-    `headers` are those of the code that are sent, apart from framing (Host, Content-Length, Transfer-Encoding,
-    Accept-Encoding, Connection), which is the sender's, and from the credential, which `dress` adds. `inspect`: the
-    body is read whole, at most `limit` bytes, and given to `RulePolicy.read`; else `limit` bounds what is streamed,
-    and each piece goes by `RulePolicy.watch` first. `body`: whether there is one at all.
+    `headers` are those that are sent, apart from framing (Host, Content-Length, Transfer-Encoding, Accept-Encoding,
+    Connection), which is the sender's, and from the credential, which `with_credential` adds. `inspect`: the body is
+    read whole, at most `limit` bytes, and given to `Policy.read`; else `limit` bounds what is streamed. `body`: whether
+    there is one at all. `judged`: the answer is read whole and judged by `Policy.judge` before any of it is given, also
+    when the container goes away meanwhile.
     """
 
-    id: str  # "rule-0#3"
+    id: str  # "rule-0#3", "call-0"
     ticket: int = 0  # by which it is under way
     rule: Rule
+    asked: AskedHead
     target: str  # as it is sent, without a credential
-    headers: tuple[tuple[str, str], ...]
-    inspect: bool
-    body: bool
+    headers: tuple[tuple[str, str], ...] = ()
+    inspect: bool = True
+    body: bool = False
     limit: int  # bytes of the request's body
+    answer_limit: int  # bytes of the answer's body
+    judged: bool = False
     websocket: bool = False
-    slots: Mapping[str, str]
-    query: tuple[tuple[str, str], ...]
-    kind: Kind = ""  # what its body says it is
+    slots: Mapping[str, str] = field(default_factory=dict)
+    query: tuple[tuple[str, str], ...] = ()
+    kind: BodyKind = ""  # what its body says it is
     dropped: tuple[str, ...] = ()  # names of headers that were left out
     rivals: tuple[Admission, ...] = ()  # by further rules that the head fits, should the body not fit the first
-
-    @property
-    def account(self) -> tuple[str, str]:
-        return self.rule.account
-
-    @property
-    def origin(self) -> Origin:
-        return self.rule.origin
 
     @property
     def line(self) -> str:
@@ -71,8 +89,8 @@ class Admission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Local:
-    """A request that is answered here: its body, at most `limit` bytes, goes to `RulePolicy.answer`. It isn't under
-    way, and nothing of it is sent."""
+    """A request that is answered here: its body, at most `limit` bytes, goes to `Policy.answer`. It isn't under way,
+    and nothing of it is sent."""
 
     endpoint: TokenEndpoint
     placeholder: str
@@ -95,35 +113,65 @@ class Ready:
     told of it, and its body as it is sent (None: it is streamed as it comes, or there is none)."""
 
     admission: Admission
-    passed: Passed
+    sent: SentRequest | None = None
     body: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dressed:
-    """A request with its credential: never shown, never kept."""
+class BodyWatch(Protocol):
+    """Looks at a body that is streamed. What it refuses isn't sent, and the request is broken off."""
 
-    target: str
-    headers: tuple[tuple[str, str], ...]
-    body: bytes | None
+    def feed(self, data: bytes) -> None:
+        """Look at the next piece, before it is sent. Raises Refused."""
+        ...
+
+    def finish(self) -> None:
+        """The last piece was fed; the end of the message isn't sent yet. Raises Refused."""
+        ...
 
 
-def dress(ready: Ready, lease: Lease) -> Dressed:
-    """The request with the credential in its one place. Raises InvalidInput where it can't be written there."""
-    rule, admission = ready.admission.rule, ready.admission
-    secret = credential_text(rule.credential_format, lease)
-    target, headers, body = admission.target, admission.headers, ready.body
-    if rule.credential_at == "header":
-        headers = (*headers, (rule.credential_name, secret))
-    elif rule.credential_at == "query":
-        target += ("&" if "?" in target else "?") + encode_query([(rule.credential_name, secret)])
-    elif admission.kind == "form":
-        pair = encode_query([(rule.credential_name, secret)]).encode("ascii")
-        body = pair if not body else body + b"&" + pair
-    else:
-        value = {**json.loads(body or b"{}"), rule.credential_name: secret}
-        body = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
-    return Dressed(target=target, headers=headers, body=body)
+class Policy:
+    """The rules of one action, and how far it has come. Everything that a subclass doesn't allow is refused."""
+
+    rules = "rule"  # what an action has to have for an origin, in words
+
+    def parse(self, raw: bytes) -> Head:
+        """The head of a request, checked as far as this doesn't depend on a rule. Raises BadHead."""
+        return parse_head(raw)
+
+    def knows(self, origin: Origin) -> bool:
+        """Whether anything may be sent there."""
+        return False
+
+    def covers(self, url: str) -> bool:
+        """Whether an answer may lead to that address."""
+        return False
+
+    def admit(self, asked: AskedHead) -> Admission | Local | No:
+        """Judge a request by its head."""
+        raise NotImplementedError
+
+    def read(self, admission: Admission, body: bytes) -> Ready | No:
+        """Judge the whole body of an admission that says `inspect`."""
+        raise NotImplementedError
+
+    def stream(self, admission: Admission, length: int) -> tuple[Ready, BodyWatch] | No:
+        """An admission without `inspect`, and what looks at its body. `length` in bytes, -1: not known."""
+        raise NotImplementedError
+
+    def answer(self, local: Local, body: bytes) -> Answered:
+        """What the code gets for a request that is answered here."""
+        raise NotImplementedError
+
+    def judge(self, admission: Admission, status: int, body: JsonValue, kind: Kind) -> str:
+        """Take the (redacted) answer to a request that is `judged`. Returns what doesn't hold, "" when all is well."""
+        return ""
+
+    def settle(self, admission: Admission, failed: str) -> None:
+        """The request is over, whatever came of it; `failed` says why it isn't well, "" when it is."""
+
+    def stop(self, why: str) -> None:
+        """Admit nothing more."""
+        raise NotImplementedError
 
 
 def refusal_body(no: No, method: str, where: str) -> bytes:

@@ -11,16 +11,14 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonValue, canonical, parse
+from runtimes.gateway.admission import BodyKind, Refused
 from runtimes.gateway.multipart import BadParts, Part, PartReader, boundary_of, read_parts, write_parts
-from runtimes.gateway.plan import Rule
-from runtimes.gateway.request_headers import OVERRIDE_NAMES, NotPassed, carries_credential, overrides, refuse
+from runtimes.gateway.plan import MethodRule
+from runtimes.gateway.request_headers import OVERRIDE_NAMES, carries_credential, overrides, refuse
 from runtimes.gateway.urls import BadTarget, decode_query, encode_query
-
-Kind = Literal["", "json", "form", "multipart", "other"]
 
 FORM = "application/x-www-form-urlencoded"
 _TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+\-]{1,127}/[A-Za-z0-9!#$&^_.+\-]{1,127}")
@@ -49,8 +47,8 @@ class Content:
     size: int  # bytes as it came
 
 
-def kind_of(content_type: str | None) -> Kind:
-    """What a body says it is. Raises NotPassed for what can't be held to a rule at all."""
+def kind_of(content_type: str | None) -> BodyKind:
+    """What a body says it is. Raises Refused for what can't be held to a rule at all."""
     if content_type is None:
         return ""
     media = content_type.partition(";")[0].strip().lower()
@@ -68,8 +66,8 @@ def kind_of(content_type: str | None) -> Kind:
     return "multipart" if media == "multipart/form-data" else "other"
 
 
-def read_content(kind: Kind, content_type: str, body: bytes, limit: int) -> Content:
-    """Parse a whole body. Raises NotPassed when it can't be read in exactly one way."""
+def read_content(kind: BodyKind, content_type: str, body: bytes, limit: int) -> Content:
+    """Parse a whole body. Raises Refused when it can't be read in exactly one way."""
     media = content_type.partition(";")[0].strip().lower()
     size = len(body)
     # What comes out of many small values is many times as large, and takes seconds.
@@ -109,8 +107,10 @@ def without_field(content: Content, name: str) -> Content:
     return replace(content, fields=fields, value=dict(fields), body=_dumped(dict(fields)))
 
 
-def check_fields(rule: Rule, content: Content | None, pairs: Iterable[tuple[str, str]], must: Collection[str]) -> None:
-    """Raise NotPassed for a value that the rule doesn't have, in the body or in the query, or for one that is missing
+def check_fields(
+    rule: MethodRule, content: Content | None, pairs: Iterable[tuple[str, str]], must: Collection[str]
+) -> None:
+    """Raise Refused for a value that the rule doesn't have, in the body or in the query, or for one that is missing
     of those that must be there."""
     query = tuple(pairs)
     fields = () if content is None or content.fields is None else content.fields
@@ -140,13 +140,13 @@ def check_fields(rule: Rule, content: Content | None, pairs: Iterable[tuple[str,
         raise refuse("field", f"{missing[0]} is missing, and this method is allowed with it alone")
 
 
-def looks_at(rule: Rule) -> bool:
+def looks_at(rule: MethodRule) -> bool:
     """Whether the rule says anything about a body's fields."""
     return bool(held(rule.fields) or held(rule.query) or rule.closed or rule.only)
 
 
-def check_closed(rule: Rule, names: Iterable[str]) -> None:
-    """Raise NotPassed for a field that may not stand in a body, under any name that it could be taken for."""
+def check_closed(rule: MethodRule, names: Iterable[str]) -> None:
+    """Raise Refused for a field that may not stand in a body, under any name that it could be taken for."""
     closed = {_plain(name): name for name in rule.closed}
     for name in names:
         if name not in rule.fields and (alias := next((closed[one] for one in _plains(name) if one in closed), "")):
@@ -154,14 +154,14 @@ def check_closed(rule: Rule, names: Iterable[str]) -> None:
 
 
 def check_graphql(names: Iterable[str]) -> None:
-    """Raise NotPassed for a GraphQL body that says what is asked for in another way than by its `query`."""
+    """Raise Refused for a GraphQL body that says what is asked for in another way than by its `query`."""
     other = sorted(set(names) - {"query", "variables", "operationName"})
     if other:
         raise refuse("graphql", f"a GraphQL request with {other[0]}, beyond the query that was allowed")
 
 
-def check_names(rule: Rule, names: Collection[str]) -> None:
-    """Raise NotPassed for a field of a body that would be a method override or a credential."""
+def check_names(rule: MethodRule, names: Collection[str]) -> None:
+    """Raise Refused for a field of a body that would be a method override or a credential."""
     own = rule.credential_name if rule.credential_at == "body" else ""
     for name in names:
         if overrides(name):
@@ -191,9 +191,9 @@ def same(found: JsonValue, allowed: JsonValue) -> bool:
 
 
 class Watch:
-    """Looks at a body that is streamed, across the borders of its pieces. `feed` raises NotPassed."""
+    """Looks at a body that is streamed, across the borders of its pieces. `feed` raises Refused."""
 
-    def __init__(self, kind: Kind, content_type: str, rule: Rule, placeholders: Collection[str]) -> None:
+    def __init__(self, kind: BodyKind, content_type: str, rule: MethodRule, placeholders: Collection[str]) -> None:
         self._rule = rule
         self._marks = [placeholder.encode("ascii") for placeholder in placeholders]
         self._related = content_type.lower().startswith("multipart/related")
@@ -231,7 +231,7 @@ class Watch:
         self._open = found is not None or (self._open and not rest)
 
     def finish(self) -> None:
-        """The body has ended. Raises NotPassed where it ended early."""
+        """The body has ended. Raises Refused where it ended early."""
         if self._parts is not None:
             try:
                 self._parts.close()
@@ -245,7 +245,7 @@ class Watch:
             raise refuse("field", f"the field {part.name} could be taken for the parameter of that name")
 
 
-def misplaced(where: str) -> NotPassed:
+def misplaced(where: str) -> Refused:
     """A placeholder where none belongs."""
     return refuse(
         "placeholder",

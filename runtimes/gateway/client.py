@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from policies.errors import InvalidInput, Unavailable
-from runtimes.gateway.codec import exchange_from_json, lease_to_json, passed_from_json, plan_to_json, refusal_from_json
+from runtimes.gateway.codec import exchange_from_json, lease_to_json, plan_to_json, refusal_from_json, sent_from_json
 from runtimes.gateway.contract import GatewayFailed, Observer
+from runtimes.gateway.listener import private_folder, sweep
 from runtimes.gateway.plan import Exchange, GatewayPlan
 from runtimes.gateway.rpc_frames import BrokenFrame, Conversation, Ended, Message
-from runtimes.gateway.socket_folder import private_folder, sweep
 from vault.lease import Lease
 
 _START_SECONDS = 30.0
@@ -214,11 +214,12 @@ class GatewayClient:
         opened = self._opened.get(str(message.get("action_id")))
         if opened is None:
             raise InvalidInput("There is no such action.")
-        if op in ("sending", "passing"):
-            request = str(message["request"])
+        if op == "sending":
+            request, sent = str(message["request"]), message["sent"]
             opened.under_way.add(request)
             try:
-                await _begin(opened.observer, op, request, message)
+                said = None if sent is None else sent_from_json(sent)
+                await opened.observer.sending(request, str(message["text"]), said)
             except Exception:
                 opened.under_way.discard(request)
                 raise
@@ -236,16 +237,6 @@ class GatewayClient:
 def _kill(process: asyncio.subprocess.Process) -> None:
     with contextlib.suppress(ProcessLookupError):
         process.kill()
-
-
-async def _begin(observer: Observer, op: str, request: str, message: Message) -> None:
-    text = str(message["text"])
-    if op == "sending":
-        await observer.sending(request, text)
-    elif observer.passing is None:
-        raise InvalidInput("Nobody takes note of what code sends.")
-    else:
-        await observer.passing(request, text, passed_from_json(message["passed"]))
 
 
 def _unknown(request: str) -> Exchange:

@@ -7,7 +7,7 @@ literal of a plan can pose as a reference. Secrets cross as base64, here and now
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields
 from datetime import datetime
 from typing import Any
@@ -18,11 +18,11 @@ from policies.services import Expect
 from runtimes.gateway.plan import (
     Exchange,
     GatewayPlan,
-    Passed,
+    MethodRule,
     PlannedRequest,
     Ref,
     Refusal,
-    Rule,
+    SentRequest,
     Slot,
     TokenEndpoint,
 )
@@ -40,7 +40,7 @@ def plan_to_json(plan: GatewayPlan) -> dict[str, Any]:
         "max_response_bytes": plan.max_response_bytes,
         "seconds": plan.seconds,
         "code": plan.code,
-        "rules": [_rule_to_json(rule) for rule in plan.rules],
+        "rules": [rule_to_json(rule) for rule in plan.rules],
         "placeholders": {placeholder: list(account) for placeholder, account in plan.placeholders.items()},
         "tokens": [[list(one.account), _origin_to_json(one.origin), list(one.path)] for one in plan.tokens],
     }
@@ -54,7 +54,7 @@ def plan_from_json(raw: Mapping[str, Any]) -> GatewayPlan:
         max_response_bytes=raw["max_response_bytes"],
         seconds=raw["seconds"],
         code=raw["code"],
-        rules=tuple(_rule_from_json(rule) for rule in raw["rules"]),
+        rules=tuple(rule_from_json(rule) for rule in raw["rules"]),
         placeholders={placeholder: _account(account) for placeholder, account in raw["placeholders"].items()},
         tokens=tuple(
             TokenEndpoint(account=_account(account), origin=Origin(*origin), path=tuple(path))
@@ -63,31 +63,28 @@ def plan_from_json(raw: Mapping[str, Any]) -> GatewayPlan:
     )
 
 
-def _rule_to_json(rule: Rule) -> dict[str, Any]:
-    made = {
-        each.name: getattr(rule, each.name)
-        for each in fields(Rule)
-        if each.name not in ("account", "origin", "path", "others", "query", "fields")
-    }
+def rule_to_json(rule: MethodRule) -> dict[str, Any]:
+    """Every field of a rule: a plan's digest is taken over this too."""
+    made = {each.name: getattr(rule, each.name) for each in fields(MethodRule)}
     return {
         **{name: list(value) if isinstance(value, tuple) else value for name, value in made.items()},
-        "account": list(rule.account),
-        "origin": _origin_to_json(rule.origin),
-        "path": _template_to_json(rule.path),
-        "others": [_template_to_json(path) for path in rule.others],
+        "origin": str(rule.origin),
+        "path": [_part_to_json(part) for part in rule.path],
+        "others": [[_part_to_json(part) for part in other] for other in rule.others],
         "query": {name: list(values) for name, values in rule.query.items()},
         "fields": {name: list(values) for name, values in rule.fields.items()},
     }
 
 
-def _rule_from_json(raw: Mapping[str, Any]) -> Rule:
-    return Rule(**{
+def rule_from_json(raw: Mapping[str, Any]) -> MethodRule:
+    """The rule that `rule_to_json` wrote."""
+    return MethodRule(**{
         **raw,
         "account": _account(raw["account"]),
-        "origin": Origin(*raw["origin"]),
+        "origin": Origin.parse(raw["origin"]),
         "base_path": tuple(raw["base_path"]),
-        "path": _template_from_json(raw["path"]),
-        "others": tuple(_template_from_json(path) for path in raw["others"]),
+        "path": tuple(_part_from_json(part) for part in raw["path"]),
+        "others": tuple(tuple(_part_from_json(part) for part in other) for other in raw["others"]),
         "query": {name: tuple(values) for name, values in raw["query"].items()},
         "fields": {name: tuple(values) for name, values in raw["fields"].items()},
         "must": tuple(raw["must"]),
@@ -96,15 +93,15 @@ def _rule_from_json(raw: Mapping[str, Any]) -> Rule:
     })  # fmt: skip
 
 
-def _template_to_json(template: Sequence[str | Slot]) -> list[Any]:
-    return [
-        part if isinstance(part, str) else [part.name, list(part.values), part.many, part.end, part.verbs, part.form]
-        for part in template
-    ]
+def _part_to_json(part: str | Slot) -> Any:
+    if isinstance(part, str):
+        return part
+    return {**{each.name: getattr(part, each.name) for each in fields(Slot)}, "values": list(part.values)}
 
 
-def _template_from_json(raw: Sequence[Any]) -> tuple[str | Slot, ...]:
-    return tuple(part if isinstance(part, str) else Slot(part[0], tuple(part[1]), *part[2:]) for part in raw)
+def _part_from_json(part: Any) -> str | Slot:
+    # An older GoEx had no `form`.
+    return part if isinstance(part, str) else Slot(**{**part, "values": tuple(part["values"])})
 
 
 def _account(raw: Any) -> tuple[str, str]:
@@ -114,45 +111,31 @@ def _account(raw: Any) -> tuple[str, str]:
 
 def _request_to_json(request: PlannedRequest) -> dict[str, Any]:
     return {
-        "id": request.id,
+        **{each.name: getattr(request, each.name) for each in fields(PlannedRequest)},
         "account": list(request.account),
         "origin": _origin_to_json(request.origin),
         "base_path": list(request.base_path),
-        "method": request.method,
         "path": [_tag(part) for part in request.path],
         "query": _tag(request.query),
         "headers": dict(request.headers),
         "body": _tag(request.body),
-        "body_format": request.body_format,
-        "credential_header": request.credential_header,
-        "credential_format": request.credential_format,
         "expect": [[one.op, one.path, _tag(one.value), one.says] for one in request.expect],
-        "attempts": request.attempts,
-        "optional": request.optional,
     }
 
 
 def _request_from_json(raw: Mapping[str, Any]) -> PlannedRequest:
-    service, account = raw["account"]
-    return PlannedRequest(
-        id=raw["id"],
-        account=(service, account),
-        origin=Origin(*raw["origin"]),
-        base_path=tuple(raw["base_path"]),
-        method=raw["method"],
-        path=tuple(_untag(part) for part in raw["path"]),
-        query=_untag(raw["query"]),
-        headers=raw["headers"],
-        body=_untag(raw["body"]),
-        body_format=raw["body_format"],
-        credential_header=raw["credential_header"],
-        credential_format=raw["credential_format"],
-        expect=tuple(
+    return PlannedRequest(**{
+        **raw,
+        "account": _account(raw["account"]),
+        "origin": Origin(*raw["origin"]),
+        "base_path": tuple(raw["base_path"]),
+        "path": tuple(_untag(part) for part in raw["path"]),
+        "query": _untag(raw["query"]),
+        "body": _untag(raw["body"]),
+        "expect": tuple(
             Expect(op=op, path=path, value=_untag(value), says=says) for op, path, value, says in raw["expect"]
         ),
-        attempts=raw["attempts"],
-        optional=raw["optional"],
-    )
+    })  # fmt: skip
 
 
 def lease_to_json(lease: Lease) -> dict[str, Any]:
@@ -210,18 +193,18 @@ def exchange_from_json(raw: Mapping[str, Any]) -> Exchange:
     )
 
 
-def passed_to_json(passed: Passed) -> dict[str, Any]:
+def sent_to_json(sent: SentRequest) -> dict[str, Any]:
     return {
-        "rule": passed.rule,
-        "slots": dict(passed.slots),
-        "query": [list(pair) for pair in passed.query],
-        "body": passed.body,
-        "size": passed.size,
+        "rule": sent.rule,
+        "slots": dict(sent.slots),
+        "query": [list(pair) for pair in sent.query],
+        "body": sent.body,
+        "size": sent.size,
     }
 
 
-def passed_from_json(raw: Mapping[str, Any]) -> Passed:
-    return Passed(
+def sent_from_json(raw: Mapping[str, Any]) -> SentRequest:
+    return SentRequest(
         rule=str(raw["rule"]),
         slots={str(name): str(value) for name, value in raw["slots"].items()},
         query=tuple((str(name), str(value)) for name, value in raw["query"]),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from policies.errors import Unavailable
-from runtimes.gateway.plan import Exchange, GatewayPlan, Passed, Refusal
+from runtimes.gateway.plan import Exchange, GatewayPlan, Refusal, SentRequest
 from vault.lease import Lease
 
 
@@ -26,12 +26,11 @@ class Observer:
     """What the daemon wants to hear. `sending` must return before a request leaves this machine (it is journaled);
     raising from it refuses the request."""
 
-    sending: Callable[[str, str], Awaitable[None]]  # request id, "POST https://host/path" (no query, no body)
+    # The request's id ("call-0"; "rule-0#3": the third that this rule let pass), "POST https://host/path" (no query, no
+    # body) and, of a program's, what it says.
+    sending: Callable[[str, str, SentRequest | None], Awaitable[None]]
     answered: Callable[[Exchange], Awaitable[None]]
     refused: Callable[[Refusal], Awaitable[None]]
-    # As `sending`, of a request that a rule let pass: its id ("rule-0#3": the third that this rule let pass), the same
-    # text, and what it says. Without it no rule lets anything pass.
-    passing: Callable[[str, str, Passed], Awaitable[None]] | None = None
 
 
 class Gateway(Protocol):

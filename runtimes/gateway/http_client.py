@@ -1,97 +1,49 @@
-"""One request to a server at a time, its body and its answer streamed. Connections are kept for the next.
+"""One request to a server, and its answer while it comes. Redirects aren't followed: they are answers.
 
-Addresses are looked up, checked and pinned by `Upstream`, and the certificate is verified by the same context. Heads
-are written and read by h11; what follows them goes by `framing`.
+Heads are written and read by h11; what follows them goes by `http_framing`.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import socket
-import ssl
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import h11
 
-from policies.accounts import Account, Origin
-from policies.tls import client_context
+from policies.accounts import Origin
+from policies.errors import GoexError, Unavailable
 from runtimes.gateway.http_framing import Body, BrokenBody, Chunked
-from runtimes.gateway.tls_streams import SocketStream, Stream, TlsStream
-from runtimes.gateway.upstream import BadAnswer, NoAnswer, NotSent, Upstream
+from runtimes.gateway.streams import Stream
 
-_CONNECT_SECONDS = 15.0
-_KEEP_SECONDS = 5.0
-_KEPT = 8
 _MAX_HEAD = 64 * 1024
-_MAX_ADDRESSES = 4
 
 Headers = Sequence[tuple[str, str]]
 
 
-@dataclass(slots=True)
-class Wire:
-    """One connection to a server."""
+class NoAnswer(Unavailable):
+    """The request was sent, and what happened then isn't known."""
 
-    stream: Stream
-    below: SocketStream
-    fresh: bool = True
-    idle_since: float = 0.0
-
-    def close(self) -> None:
-        self.below.close()
+    code = "no-answer"
 
 
-class Wires:
-    """Connections to the servers of one action. Several may be in use at once."""
+class BadAnswer(GoexError):
+    """The server took the request, and its answer can't be passed on."""
 
-    def __init__(self, upstream: Upstream) -> None:
-        self._upstream = upstream
-        self._idle: dict[Origin, list[Wire]] = {}
+    code = "bad-answer"
 
-    async def connect(self, origin: Origin, account: Account, *, fresh: bool = False) -> Wire:
-        """A connection to `origin`, ready for a request. Raises NotSent, RefusedAddress."""
-        now = asyncio.get_running_loop().time()
-        while idle := self._idle.get(origin):
-            wire = idle.pop()
-            # A kept connection says nothing unasked; if it does, or has ended, it isn't used.
-            if not fresh and now - wire.idle_since < _KEEP_SECONDS and wire.stream.ready() is None:
-                wire.fresh = False
-                return wire
-            wire.close()
-        error: Exception = OSError("no address")
-        for address in (await self._upstream.addresses(origin, account))[:_MAX_ADDRESSES]:
-            try:
-                async with asyncio.timeout(_CONNECT_SECONDS):
-                    return await _open(address, origin, account)
-            except ssl.SSLCertVerificationError as problem:
-                raise NotSent(f"The certificate of {origin} isn't valid: {problem.verify_message}.") from problem
-            except (OSError, TimeoutError) as problem:
-                error = problem
-        raise NotSent(f"{origin} can't be reached: {type(error).__name__}.") from error
-
-    def keep(self, origin: Origin, wire: Wire) -> None:
-        """A connection whose last answer was read to its end. Nobody else uses it any more."""
-        idle = self._idle.setdefault(origin, [])
-        if len(idle) >= _KEPT:
-            wire.close()
-            return
-        wire.idle_since = asyncio.get_running_loop().time()
-        idle.append(wire)
-
-    def close(self) -> None:
-        for idle in self._idle.values():
-            for wire in idle:
-                wire.close()
-        self._idle.clear()
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
 
 
-class Call:
+class BrokenAnswer(BadAnswer):
+    """The answer's body ended early, or isn't framed as its head says."""
+
+
+class UpstreamRequest:
     """One request on a connection, and its answer. Raises NoAnswer, BadAnswer."""
 
-    def __init__(self, wire: Wire, origin: Origin) -> None:
-        self.wire = wire
+    def __init__(self, stream: Stream, origin: Origin) -> None:
+        self.stream = stream
         self._origin = origin
         self.status = 0
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MAX_HEAD)
@@ -134,7 +86,7 @@ class Call:
             while True:
                 event = self._http.next_event()
                 if event is h11.NEED_DATA:
-                    self._http.receive_data(await self.wire.stream.read())
+                    self._http.receive_data(await self.stream.read())
                 elif isinstance(event, h11.InformationalResponse) and event.status_code == 101:
                     if not upgrade:
                         raise BadAnswer(101, "The server changed the protocol, which nobody asked for.")
@@ -172,7 +124,7 @@ class Call:
         """What is there of the body; b"" at its end; None where it has to be waited for."""
         while not self._body.done:
             try:
-                data = self._early or self.wire.stream.ready()
+                data = self._early or self.stream.ready()
             except OSError as error:
                 raise self._broken("the connection broke off") from error
             if data is None:
@@ -183,7 +135,7 @@ class Call:
 
     async def readable(self) -> None:
         """Until `ready` may have something."""
-        await self.wire.stream.readable()
+        await self.stream.readable()
 
     @property
     def reusable(self) -> bool:
@@ -207,38 +159,16 @@ class Call:
 
     async def _write(self, data: bytes) -> None:
         try:
-            await self.wire.stream.write(data)
+            await self.stream.write(data)
         except OSError as error:
             raise self._nothing(error) from error
 
     def _nothing(self, error: Exception) -> NoAnswer:
         return NoAnswer(f"{self._origin} took the request and gave no answer: {type(error).__name__}.")
 
-    def _broken(self, how: str) -> BadAnswer:
-        return BadAnswer(self.status, f"The answer can't be read to its end: {how}.")
+    def _broken(self, how: str) -> BrokenAnswer:
+        return BrokenAnswer(self.status, f"The answer can't be read to its end: {how}.")
 
 
 def _headers(head: h11.Response | h11.InformationalResponse) -> list[tuple[str, str]]:
     return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers]
-
-
-async def _open(address: str, origin: Origin, account: Account) -> Wire:
-    context = None
-    if origin.scheme == "https":
-        context = await asyncio.to_thread(client_context, account.ca_pem)
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        sock.setblocking(False)
-        with contextlib.suppress(OSError):
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        await asyncio.get_running_loop().sock_connect(sock, (address, origin.port))
-        below = SocketStream(sock)
-        if context is None:
-            return Wire(below, below)
-        tls = TlsStream(below, context, name=origin.host)
-        await tls.handshake()
-        return Wire(tls, below)
-    except BaseException:
-        sock.close()
-        raise

@@ -11,7 +11,8 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 
-from runtimes.gateway.redact import (
+from runtimes.gateway.redaction_prefilter import encodings_alphabet
+from runtimes.gateway.redactor import (
     BASE64_CHARS,
     HEAD,
     SHORTEST_ENCODED,
@@ -22,7 +23,6 @@ from runtimes.gateway.redact import (
     unit,
     units_of,
 )
-from runtimes.gateway.redaction_prefilter import encodings_alphabet
 
 _DEPTH = 12
 
@@ -34,7 +34,7 @@ _BACKSLASHED = rb"\\++(?:[ux][0-9a-fA-F]{0,4}(?:\\*+(?:u[0-9a-fA-F]{0,3})?)?)?"
 _SEPARATED = rb"(?:[ :,\-]|\\x|%|0x)*"
 
 
-class Begun:
+class PartialEcho:
     """Finds the first place from which everything to the end may be the beginning of an echo.
 
     Its patterns take long to build, and most answers end with a byte that no echo can have in it: they are built for
@@ -78,10 +78,10 @@ class Begun:
 def _opened(parts: Sequence[Part]) -> bytes:
     ends = rb"\Z"
     then = b"" if len(parts) > _DEPTH else ends
-    for full, begun in reversed(parts[:_DEPTH]):
+    for full, opened in reversed(parts[:_DEPTH]):
         after = b"(?:" + ends + b"|" + then + b")" if then != ends else then
         then = b"(?:" + full + (after if then else b"")
-        then += b"|(?:" + begun + b")" + ends if begun else b""
+        then += b"|(?:" + opened + b")" + ends if opened else b""
         then += b")"
     return then
 
@@ -90,7 +90,7 @@ def _patterns(secret: bytes) -> list[tuple[list[Part], bool]]:
     units = units_of(secret)
     text = "".join(chr(point) for _, point in units)
     spelled = [
-        (unit(raw, point, b"" if place else HEAD), _begun_unit(raw, b"" if place else HEAD))
+        (unit(raw, point, b"" if place else HEAD), _opened_unit(raw, b"" if place else HEAD))
         for place, (raw, point) in enumerate(units)
     ]
     found: list[tuple[list[Part], bool]] = [(spelled, False)]
@@ -108,7 +108,7 @@ def _patterns(secret: bytes) -> list[tuple[list[Part], bool]]:
     return found
 
 
-def _begun_unit(raw: bytes, head: bytes) -> bytes:
+def _opened_unit(raw: bytes, head: bytes) -> bytes:
     # As in `unit`: only a backslash has to be the head of its run, and not where it is the character itself.
     ways = [_NUMBERED, (b"" if raw == b"\\" else head) + _BACKSLASHED]
     spelled = [b"(?:%(?:25)*" + hex_of(byte) + b"|" + re.escape(bytes([byte])) + b")" for byte in raw]
@@ -126,7 +126,7 @@ def _hex_part(byte: int, *, first: bool) -> Part:
 
 def _base64_part(char: int, *, first: bool) -> Part:
     before = b"" if first else WRAP
-    begun = rb"\\?"
+    opened = rb"\\?"
     if char in b"+/":
-        begun = rb"(?:%(?:25)*2?|\\{0,33}(?:u0{0,2}2?)?)"
-    return before + base64_char(char), before + begun
+        opened = rb"(?:%(?:25)*2?|\\{0,33}(?:u0{0,2}2?)?)"
+    return before + base64_char(char), before + opened

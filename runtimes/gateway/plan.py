@@ -1,6 +1,7 @@
 """What an action may send, fixed before the first byte of untrusted data is read.
 
-A plan is an ordered list of requests, each allowed once, each only after the ones before it were answered well.
+A plan is rules: of a program a set of them, each for any number of requests; of calls an ordered list of exact ones,
+each for one request, and only after the ones before it were answered well.
 Values may come from earlier answers (`Ref`), and only values: never a host, a method, or the shape of a path.
 The gateway resolves the references itself from what *it* saw, and compares; it sends what it has resolved, not
 what the container wrote.
@@ -8,7 +9,7 @@ what the container wrote.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -35,28 +36,57 @@ class Ref:
         return {"$ref": [self.request, self.path, *how]}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedRequest:
-    """One HTTP request. `path` is a tuple of segments, unencoded; each is encoded as exactly one segment.
+OMITTED: Any = object()
 
-    `query` and `body` may hold `Ref`s at any depth (`body` for `json`; for `form` a flat mapping). `expect` is
-    checked on the answer; when it doesn't hold, no later request of the plan is sent. Expect values may be Refs.
-    `attempts` > 1 lets a read be repeated until `expect` holds (read-back of a service that is slow to settle).
-    `optional` (probes): its failure doesn't stop what follows.
+
+def fill(value: Any, found: Callable[[Ref], Any]) -> Any:
+    """`value` with each Ref in it replaced by what `found` says. OMITTED leaves a name out of its object."""
+    if isinstance(value, Ref):
+        made = found(value)
+        return None if made is OMITTED else made
+    if isinstance(value, Mapping):
+        filled = {key: found(item) if isinstance(item, Ref) else fill(item, found) for key, item in value.items()}
+        return {key: item for key, item in filled.items() if item is not OMITTED}
+    if isinstance(value, list | tuple):
+        return [fill(item, found) for item in value]
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """What every rule says: requests of one method to one origin, as one account, whose credential stands in one place.
+
+    `credential_name` is that place: the header, the query's parameter or the body's field.
     """
 
-    id: str  # "call-0", "pre-0", "guard-0", "undo-0", "verify-0", "probe-0"
+    id: str
+    method_id: str = ""  # "slack.chat.postMessage", for what is said of it
     account: tuple[str, str]  # (service, name): whose credential
     origin: Origin
     base_path: tuple[str, ...]
     method: str
+    credential_at: Literal["header", "query", "body"] = "header"
+    credential_name: str = "Authorization"
+    credential_format: str = "Bearer {secret}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRequest(Rule):
+    """A rule with exact values, for one request at its turn. `path` is a tuple of segments, unencoded; each is encoded
+    as exactly one.
+
+    `query` and `body` may hold `Ref`s at any depth (`body` for `json`; for `form` a flat mapping). `expect` is
+    checked on the answer; when it doesn't hold, no later request of the plan is sent. Expect values may be Refs.
+    `attempts` > 1 lets a read be repeated until `expect` holds (read-back of a service that is slow to settle).
+    `optional` (probes): its failure doesn't stop what follows. Its `id` is "call-0", "pre-0", "guard-0", "undo-0",
+    "verify-0" or "probe-0"; its credential stands in a header.
+    """
+
     path: tuple[str | Ref, ...]
     query: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Any = None
     body_format: Literal["json", "form", "none"] = "none"
-    credential_header: str = "Authorization"
-    credential_format: str = "Bearer {secret}"
     expect: tuple[Expect, ...] = ()
     attempts: int = 1
     optional: bool = False
@@ -79,8 +109,8 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """Requests that code may make, in any order: one catalogued method of one account.
+class MethodRule(Rule):
+    """Requests that code may make, in any order: one catalogued method of one account. Its `id` is "rule-0".
 
     What the code sends is passed on, apart from its headers (an allow-list) and its placeholder, which is swapped for
     the credential in the one place that the service wants it in. `query`: the names that may stand there, each with its
@@ -93,12 +123,6 @@ class Rule:
     one of them more exactly is that method's, and this rule doesn't let it pass.
     """
 
-    id: str  # "rule-0"
-    method_id: str  # "slack.chat.postMessage", for what is said of it
-    account: tuple[str, str]
-    origin: Origin
-    base_path: tuple[str, ...]
-    method: str
     path: tuple[str | Slot, ...]
     query: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     fields: Mapping[str, tuple[JsonValue, ...]] = field(default_factory=dict)
@@ -112,9 +136,6 @@ class Rule:
     request_bytes: int = 100 * 2**20
     response_bytes: int = 4 * 2**30
     websocket: bool = False
-    credential_at: Literal["header", "query", "body"] = "header"
-    credential_name: str = "Authorization"  # the header, the query's parameter or the body's field
-    credential_format: str = "Bearer {secret}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +155,7 @@ class GatewayPlan:
 
     action_id: str
     requests: tuple[PlannedRequest, ...] = ()
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[MethodRule, ...] = ()
     placeholders: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     tokens: tuple[TokenEndpoint, ...] = ()
     max_request_bytes: int = 1_000_000
@@ -149,7 +170,7 @@ class GatewayPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passed:
+class SentRequest:
     """A request that a rule let pass, as it leaves, without its credential. `body` is None where it isn't JSON or a
     form that was read whole; `size` counts its bytes as far as they are known (-1: not yet)."""
 

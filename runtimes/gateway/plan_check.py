@@ -1,28 +1,42 @@
-"""Checks of a plan's requests before a socket exists. Pure.
+"""Checks of a plan and its leases before a socket exists. Pure.
 
-The secret may go to the origins of its own account only, into one header, for one action, until the lease expires;
-a plan that would need more is refused whole.
+The secret may go to the origins of its own account only, into one place, for one action, until the lease expires. A
+rule that couldn't be held to, or would need more, refuses the whole plan; so does a placeholder that could be taken for
+another one, or for a secret.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
 
 from policies.errors import InvalidInput
+from policies.jsonvalue import canonical
+from runtimes.gateway.credential import HEADER_VALUE, AccountKey, credential_text
 from runtimes.gateway.head import CREDENTIALS, OVERRIDES
-from runtimes.gateway.plan import PlannedRequest, Rule
+from runtimes.gateway.plan import GatewayPlan, MethodRule, PlannedRequest, Rule, Slot, TokenEndpoint
+from runtimes.gateway.request_headers import OVERRIDE_NAMES
 from runtimes.gateway.urls import BadTarget, check_segment
 from vault.lease import Lease
 
-AccountKey = tuple[str, str]
-
+MAX_REQUESTS = 200
+MAX_RULES = 500
 MAX_ATTEMPTS = 20
-MAX_CREDENTIAL = 8192
+MAX_CALLS = 100_000
+MAX_BYTES = 32 * 2**20
+MAX_STREAMED = 2**40
+MAX_SECONDS = 3600.0
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}")
-_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
+_ID = re.compile(r"[a-z0-9][a-z0-9\-]{0,59}")
+_PLACEHOLDER = re.compile(r"[A-Za-z0-9_.\-]{24,200}")
+_LONG = 8  # characters; a shorter secret can stand in any text
+_NAME = re.compile(r"[\x21-\x7e]{1,200}")
+_HEADER = re.compile(r"[a-z0-9][a-z0-9_\-]{0,99}")
 # What the gateway writes itself, or what would change how the message is read.
 OURS = frozenset(
     {
@@ -33,29 +47,43 @@ OURS = frozenset(
 )  # fmt: skip
 
 
-def credential(request: PlannedRequest, lease: Lease) -> tuple[str, str]:
-    """The one header that carries the secret. Raises InvalidInput when it wouldn't be exactly one header."""
-    return request.credential_header, credential_text(request.credential_format, lease)
+def check_opening(plan: GatewayPlan, leases: Sequence[Lease], now: datetime) -> Mapping[AccountKey, Lease]:
+    """The leases by account. Raises InvalidInput for a plan or lease that can't be served safely."""
+    if plan.by_rules and (plan.requests or len(plan.rules) > MAX_RULES):
+        raise InvalidInput(f"A plan for code has no list of requests, and at most {MAX_RULES} rules.")
+    if not plan.by_rules and (not plan.requests or len(plan.requests) > MAX_REQUESTS):
+        raise InvalidInput(f"A plan has 1 to {MAX_REQUESTS} requests.")
+    if not (0 < plan.seconds <= MAX_SECONDS):
+        raise InvalidInput("A plan's time limit must be between 0 and 3600 seconds.")
+    if not (0 < plan.max_request_bytes <= MAX_BYTES and 0 < plan.max_response_bytes <= MAX_BYTES):
+        raise InvalidInput("A plan's size limits are out of bounds.")
+    if len({request.id for request in plan.requests}) != len(plan.requests):
+        raise InvalidInput("Two requests of a plan have one id.")
+    held: dict[AccountKey, Lease] = {}
+    for lease in leases:
+        key = (lease.account.service, lease.account.name)
+        if lease.action_id != plan.action_id:
+            raise InvalidInput("A lease of another action can't be used.")
+        if key in held:
+            raise InvalidInput(f"There are two leases of {lease.account.id}.")
+        if lease.expires <= now:
+            raise InvalidInput(f"The lease of {lease.account.id} has expired.")
+        held[key] = lease
+    if max(Counter(rule.id for rule in plan.rules).values(), default=0) > 1:
+        raise InvalidInput("Two rules of a plan have one id.")
+    _check_placeholders(plan, held)
+    for request in plan.requests:
+        _check_request(request, held)
+    for rule in plan.rules:
+        _check_rule(rule, held)
+        if rule.account not in plan.placeholders.values():
+            raise InvalidInput(f"{rule.id} has no placeholder that stands for {'/'.join(rule.account)}.")
+    for token in plan.tokens:
+        _check_token(token, plan)
+    return held
 
 
-def credential_text(form: str, lease: Lease) -> str:
-    """The secret as `form` has it. Raises InvalidInput when it couldn't be one header's value."""
-    secret = lease.secret.reveal()
-    if not secret:
-        raise InvalidInput(f"The credential of {lease.account.id} is empty.")
-    try:
-        value = form.replace("{secret}", secret.decode("ascii"))
-    except UnicodeError as error:
-        raise InvalidInput(f"The credential of {lease.account.id} can't be written in a header.") from error
-    if not _VALUE.fullmatch(value) or len(value) > MAX_CREDENTIAL:
-        raise InvalidInput(
-            f"The credential of {lease.account.id} can't be written in a header.",
-            next_step="Put it into the vault again, without line breaks or spaces around it.",
-        )
-    return value
-
-
-def check_reach(what: PlannedRequest | Rule, held: Mapping[AccountKey, Lease]) -> Lease:
+def _check_reach(what: Rule, held: Mapping[AccountKey, Lease]) -> Lease:
     """The lease of a request or rule. Raises InvalidInput where its credential may not go there."""
     lease = held.get(what.account)
     if lease is None:
@@ -69,44 +97,107 @@ def check_reach(what: PlannedRequest | Rule, held: Mapping[AccountKey, Lease]) -
     return lease
 
 
-def check_header_name(what: PlannedRequest | Rule, name: str) -> None:
-    """Raise InvalidInput unless a credential can stand in the header of that name."""
-    if not _TOKEN.fullmatch(name):
-        raise InvalidInput(f"{what.id} has no place for its credential.")
-    if name.lower() in OURS:
-        raise InvalidInput(f"{what.id} puts its credential into a header that isn't for credentials.")
+def _check_credential(rule: Rule, lease: Lease) -> None:
+    """Raise InvalidInput unless the credential can stand in its one place, and there alone."""
+    if rule.credential_format.count("{secret}") != 1 or not _NAME.fullmatch(rule.credential_name):
+        raise InvalidInput(f"{rule.id} has no place for its credential.")
+    if rule.credential_at == "header":
+        if not _TOKEN.fullmatch(rule.credential_name):
+            raise InvalidInput(f"{rule.id} has no place for its credential.")
+        if rule.credential_name.lower() in OURS:
+            raise InvalidInput(f"{rule.id} puts its credential into a header that isn't for credentials.")
+    elif not isinstance(rule, MethodRule) or rule.credential_at not in ("query", "body"):
+        raise InvalidInput(f"{rule.id} has no place for its credential.")
+    elif rule.credential_at == "body" and rule.body_format not in ("json", "form"):
+        raise InvalidInput(f"{rule.id} has its credential in a body that isn't read.")
+    elif rule.credential_name in (rule.query if rule.credential_at == "query" else rule.fields):
+        raise InvalidInput(f"{rule.id} lets the code write where its credential goes.")
+    credential_text(rule.credential_format, lease)
 
 
-def check_request(request: PlannedRequest, held: Mapping[AccountKey, Lease]) -> None:
-    """Raise InvalidInput for a request that can't be sent safely."""
-    lease = check_reach(request, held)
+def _check_request(request: PlannedRequest, held: Mapping[AccountKey, Lease]) -> None:
+    lease = _check_reach(request, held)
     if not 1 <= request.attempts <= MAX_ATTEMPTS:
         raise InvalidInput(f"{request.id} has {request.attempts} attempts; 1 to {MAX_ATTEMPTS} are possible.")
     if request.attempts > 1 and request.method not in ("GET", "HEAD"):
         raise InvalidInput(f"{request.id} isn't a read, so it can't be tried more than once.")
-    _check_path(request)
-    if request.credential_format.count("{secret}") != 1:
-        raise InvalidInput(f"{request.id} has no place for its credential.")
-    check_header_name(request, request.credential_header)
+    _check_path(request, (*request.base_path, *request.path))
+    _check_credential(request, lease)
     names = [name.lower() for name in request.headers]
     for name, value in request.headers.items():
-        if not _TOKEN.fullmatch(name) or not _VALUE.fullmatch(value) or name.lower() in OURS | OVERRIDES | CREDENTIALS:
+        if (
+            not _TOKEN.fullmatch(name)
+            or not HEADER_VALUE.fullmatch(value)
+            or name.lower() in OURS | OVERRIDES | CREDENTIALS
+        ):
             raise InvalidInput(f"{request.id} has a header {name[:60]!r} that can't be sent.")
-    if request.credential_header.lower() in names or len(set(names)) != len(names):
+    if request.credential_name.lower() in names or len(set(names)) != len(names):
         raise InvalidInput(f"{request.id} has one header twice.")
     if request.body_format == "form" and not isinstance(request.body, Mapping | None):
         raise InvalidInput(f"{request.id} has a form that isn't a flat object.")
     if request.body_format == "none" and request.body is not None:
         raise InvalidInput(f"{request.id} has a body and no format for it.")
-    credential(request, lease)
 
 
-def _check_path(request: PlannedRequest) -> None:
-    literals = [*request.base_path, *request.path]
-    for index, part in enumerate(literals):
-        if not isinstance(part, str):
-            continue
-        try:
-            check_segment(part, may_be_empty=index == len(literals) - 1 and index > 0)
-        except BadTarget as error:
-            raise InvalidInput(f"The path of {request.id} can't be sent: {error.message}.") from error
+def _check_rule(rule: MethodRule, held: Mapping[AccountKey, Lease]) -> None:
+    if not _ID.fullmatch(rule.id):
+        raise InvalidInput("A rule has an id that isn't one.")
+    lease = _check_reach(rule, held)
+    for template in ((*rule.base_path, *rule.path), *((*rule.base_path, *other) for other in rule.others)):
+        _check_slots(rule, template)
+        _check_path(rule, template)
+    for name in (*rule.query, *rule.fields):
+        if name.lower() in OVERRIDE_NAMES or not name or len(name) > 200:
+            raise InvalidInput(f"{rule.id} names {name[:60]!r}, which would change what a request means.")
+    canonical({name: list(values) for name, values in rule.fields.items()})
+    if not set(rule.must) <= rule.query.keys() | rule.fields.keys():
+        raise InvalidInput(f"{rule.id} wants something in each request that it doesn't let stand there.")
+    for header in rule.headers:
+        if not _HEADER.fullmatch(header.lower()) or header.lower() in OURS | OVERRIDES | {"authorization"}:
+            raise InvalidInput(f"{rule.id} lets a header {header[:60]!r} pass that can't be sent.")
+    if not (0 < rule.calls <= MAX_CALLS and 0 <= rule.request_bytes <= MAX_STREAMED and rule.response_bytes > 0):
+        raise InvalidInput(f"The limits of {rule.id} are out of bounds.")
+    if rule.websocket and rule.method != "GET":
+        raise InvalidInput(f"{rule.id} would open a WebSocket by {rule.method}.")
+    _check_credential(rule, lease)
+
+
+def _check_slots(rule: MethodRule, template: Sequence[str | Slot]) -> None:
+    slots = [part for part in template if isinstance(part, Slot)]
+    if sum(slot.many for slot in slots) > 1:
+        raise InvalidInput(f"{rule.id} has two slots of several segments, which could be divided in several ways.")
+    if len({slot.name for slot in slots}) != len(slots):
+        raise InvalidInput(f"{rule.id} has one slot twice.")
+
+
+def _check_path(rule: Rule | TokenEndpoint, template: Sequence[Any]) -> None:
+    """Raise InvalidInput for a segment, or a slot's value, that couldn't be one segment. A Ref's is seen later."""
+    try:
+        for place, part in enumerate(template):
+            if isinstance(part, Slot):
+                for value in part.values:
+                    check_segment(value)
+                check_segment(part.end, may_be_empty=True)
+            elif isinstance(part, str):
+                check_segment(part, may_be_empty=place == len(template) - 1 and place > 0)
+    except BadTarget as error:
+        name = rule.id if isinstance(rule, Rule) else "a token endpoint"
+        raise InvalidInput(f"The path of {name} can't be sent: {error.message}.") from error
+
+
+def _check_placeholders(plan: GatewayPlan, held: Mapping[AccountKey, Lease]) -> None:
+    secrets = [each.reveal().decode("latin-1") for lease in held.values() for each in (lease.secret, *lease.redact)]
+    for placeholder, account in plan.placeholders.items():
+        if not _PLACEHOLDER.fullmatch(placeholder) or account not in held:
+            raise InvalidInput("A placeholder isn't one, or stands for an account without a lease.")
+        others = [other for other in plan.placeholders if other != placeholder]
+        if any(placeholder in other for other in (*others, *secrets)) or any(
+            secret in placeholder for secret in secrets if len(secret) >= _LONG
+        ):
+            raise InvalidInput("A placeholder could be taken for something else.")
+
+
+def _check_token(token: TokenEndpoint, plan: GatewayPlan) -> None:
+    if token.account not in plan.placeholders.values():
+        raise InvalidInput(f"A token endpoint's account {'/'.join(token.account)} has no placeholder.")
+    _check_path(token, token.path)

@@ -17,14 +17,14 @@ from typing import Any
 
 from policies.errors import InvalidInput
 from runtimes.gateway.certificates import Authority
-from runtimes.gateway.codec import exchange_to_json, lease_from_json, passed_to_json, plan_from_json, refusal_to_json
+from runtimes.gateway.codec import exchange_to_json, lease_from_json, plan_from_json, refusal_to_json, sent_to_json
 from runtimes.gateway.contract import Observer
 from runtimes.gateway.hardening import harden
-from runtimes.gateway.opening_check import check_opening
-from runtimes.gateway.plan import Exchange, Passed, Refusal
+from runtimes.gateway.listener import SocketFolder, sweep
+from runtimes.gateway.plan import Exchange, Refusal, SentRequest
+from runtimes.gateway.plan_check import check_opening
 from runtimes.gateway.rpc_frames import BrokenFrame, Conversation, Message
 from runtimes.gateway.server import ActionServer
-from runtimes.gateway.socket_folder import Place, sweep
 
 
 class GatewayProcess:
@@ -62,23 +62,23 @@ class GatewayProcess:
         leases = check_opening(plan, [lease_from_json(raw) for raw in message["leases"]], datetime.now(UTC))
         if plan.action_id in self._servers or self._run_dir is None:
             raise InvalidInput("This action is served already.")
-        place = Place(self._run_dir)
-        server = ActionServer(plan, leases, place, self._authority, self._observer(plan.action_id))
+        folder = SocketFolder(self._run_dir)
+        server = ActionServer(plan, leases, folder, self._authority, self._observer(plan.action_id))
         self._servers[plan.action_id] = server
         try:
             await server.start()
         except OSError:
             del self._servers[plan.action_id]
-            place.remove()
+            folder.remove()
             raise
-        return {"folder": str(place.folder)}
+        return {"folder": str(folder.path)}
 
     def _observer(self, action_id: str) -> Observer:
         async def tell(op: str, **fields: Any) -> None:
             await self._conversation.call(op, action_id=action_id, **fields)
 
-        async def sending(request: str, text: str) -> None:
-            await tell("sending", request=request, text=text)
+        async def sending(request: str, text: str, sent: SentRequest | None) -> None:
+            await tell("sending", request=request, text=text, sent=None if sent is None else sent_to_json(sent))
 
         async def answered(exchange: Exchange) -> None:
             await tell("answered", exchange=exchange_to_json(exchange))
@@ -86,10 +86,7 @@ class GatewayProcess:
         async def refused(refusal: Refusal) -> None:
             await tell("refused", refusal=refusal_to_json(refusal))
 
-        async def passing(request: str, text: str, passed: Passed) -> None:
-            await tell("passing", request=request, text=text, passed=passed_to_json(passed))
-
-        return Observer(sending=sending, answered=answered, refused=refused, passing=passing)
+        return Observer(sending=sending, answered=answered, refused=refused)
 
 
 async def serve(descriptor: int) -> None:

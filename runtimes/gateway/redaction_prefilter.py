@@ -1,6 +1,6 @@
 """A quick look at bytes: can there be an echo of a secret in them at all?
 
-Every echo that `redact` finds spells each character of the secret, one after the other, so it spells the few in the
+Every echo that `redactor` finds spells each character of the secret, one after the other, so it spells the few in the
 middle of it. Those are looked for, in all spellings at once and with anything between them that a spelling may put
 there, by a matcher that takes some gigabytes a second. What it finds may be no echo; what it doesn't find is none.
 
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
-from runtimes.gateway.redact import HTML_NAMES, JSON_SHORT, SHORTEST_ENCODED, base64_core, units_of
+from runtimes.gateway.redactor import HTML_NAMES, JSON_SHORT, SHORTEST_ENCODED, base64_core, units_of
 
 _SPELLED = 5  # characters
 _BASE64 = 6
@@ -29,7 +29,7 @@ Bytes = bytes | bytearray | memoryview
 _WRAP = rb"(?:[\r\n\t ]|\\[rnt])*"
 
 
-class Quick:
+class Matcher:
     """Whether any of some expressions is found in bytes. `secret`: they spell one; else what they compile to is kept,
     since compiling takes longer than most actions."""
 
@@ -54,21 +54,21 @@ class Quick:
         self._found = True
 
 
-class Sieve:
+class Prefilter:
     """The quick look, for some secrets."""
 
     def __init__(self, secrets: Iterable[bytes]) -> None:
         # One matcher each: one for several takes as many times as long to build, for every action.
-        self._quick = [Quick(_expressions(secret)) for secret in secrets if secret]
+        self._matchers = [Matcher(_expressions(secret)) for secret in secrets if secret]
 
     @property
     def works(self) -> bool:
         """Whether it ever says no."""
-        return all(quick.works for quick in self._quick)
+        return all(matcher.works for matcher in self._matchers)
 
     def may_hold(self, data: Bytes) -> bool:
         """False only where `data` holds no echo. One that began before `data` isn't looked for."""
-        return any(quick.finds(data) for quick in self._quick)
+        return any(matcher.finds(data) for matcher in self._matchers)
 
 
 def _made(expressions: tuple[bytes, ...], compile: Callable[[tuple[bytes, ...]], Any]) -> tuple[Any, Any] | None:

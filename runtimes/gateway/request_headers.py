@@ -13,9 +13,9 @@ import binascii
 import re
 from collections.abc import Container, Iterable, Mapping
 
+from runtimes.gateway.admission import No, Refused
 from runtimes.gateway.head import CREDENTIALS, OVERRIDES, Head
-from runtimes.gateway.plan import Rule
-from runtimes.gateway.policy import No
+from runtimes.gateway.plan import MethodRule
 
 Account = tuple[str, str]
 Pairs = tuple[tuple[str, str], ...]
@@ -61,20 +61,12 @@ _PROTOCOLS = re.compile(r"[A-Za-z0-9._\-]{1,60}(, ?[A-Za-z0-9._\-]{1,60}){0,7}")
 SIGNED = "is signed with the secret, which isn't here"
 
 
-class NotPassed(Exception):
-    """Carries the `No` out of a check."""
-
-    def __init__(self, no: No) -> None:
-        super().__init__(no.reason)
-        self.no = no
-
-
-def refuse(kind: str, reason: str, *, hint: str = "", status: int = 403) -> NotPassed:
-    return NotPassed(No(reason, status, kind, hint=hint))
+def refuse(kind: str, reason: str, *, hint: str = "", status: int = 403) -> Refused:
+    return Refused(No(reason, status, kind, hint=hint))
 
 
 def check_signed(head: Head, pairs: Pairs, known: Container[str]) -> None:
-    """Raise NotPassed for a request whose sender means to prove that it has the secret, instead of sending it."""
+    """Raise Refused for a request whose sender means to prove that it has the secret, instead of sending it."""
     hint = "Use a client that sends the token itself."
     for name, value in head.headers:
         scheme, _, rest = value.strip().partition(" ")
@@ -88,7 +80,7 @@ def check_signed(head: Head, pairs: Pairs, known: Container[str]) -> None:
 
 
 def check_overrides(head: Head, names: Iterable[str]) -> None:
-    """Raise NotPassed for what would give the request another method, host or path. `names`: of query or body."""
+    """Raise Refused for what would give the request another method, host or path. `names`: of query or body."""
     for name, _ in head.headers:
         if name in OVERRIDES or _METHOD.fullmatch(name):
             raise refuse("override", f"the header {name} would change what the request means", hint="Leave it out.")
@@ -107,8 +99,8 @@ def carries_credential(name: str, *more: str) -> bool:
     return plain in _CREDENTIAL_NAMES or plain in more
 
 
-def headers_of(head: Head, rule: Rule, *, body: bool, websocket: bool) -> tuple[Pairs, tuple[str, ...]]:
-    """The headers that are sent, and the names of those that were left out. Raises NotPassed."""
+def headers_of(head: Head, rule: MethodRule, *, body: bool, websocket: bool) -> tuple[Pairs, tuple[str, ...]]:
+    """The headers that are sent, and the names of those that were left out. Raises Refused."""
     own = rule.credential_name.lower() if rule.credential_at == "header" else ""
     more = tuple(sorted(name.lower() for name in rule.headers))
     found: dict[str, list[str]] = {}
@@ -144,7 +136,7 @@ _FRAMING = frozenset(
 )  # fmt: skip
 
 
-def placeholder_in(value: str, rule: Rule, placeholders: Mapping[str, Account]) -> str | None:
+def placeholder_in(value: str, rule: MethodRule, placeholders: Mapping[str, Account]) -> str | None:
     """The placeholder that `value` is: bare, after a scheme, or as user or password of `Basic`. None: it isn't one."""
     value = value.strip()
     for placeholder in placeholders:

@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 from urllib.parse import urljoin
 
 from policies.accounts import Origin
-from policies.display_text import shorten
+from policies.display_text import escape, shorten
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonValue, canonical
-from runtimes.gateway.policy import readable
-from runtimes.gateway.response_values import Kind
-from runtimes.gateway.stream_redactor import Flowing
+from runtimes.gateway.redactor import Redactor
+from runtimes.gateway.response_values import Kind, readable
 
 # Not among them: cookies, anything that carries a credential or leads to one, what is about the connection.
 _PASSED = frozenset(
@@ -26,6 +25,8 @@ _PASSED = frozenset(
         "x-poll-interval", "x-prev-page", "x-request-id", "x-should-retry", "x-total", "x-total-count", "x-total-pages",
     }
 )  # fmt: skip
+_PLANNED = frozenset({"content-type", "date", "etag", "last-modified", "retry-after"})
+_RATE = re.compile(r"(x-)?ratelimit(-[a-z0-9-]{1,40})?")
 _FAMILIES = re.compile(
     r"(x-)?rate-?limit(-[a-z-]{1,40})?|x-(github|slack|guploader|goog|gitlab|shopify|notion|discord)-[a-z-]{1,60}"
     r"|openai-[a-z-]{1,40}|anthropic-[a-z-]{1,40}"
@@ -38,6 +39,23 @@ _JSON = re.compile(r"application/(?:[a-z0-9.+-]+\+)?json")
 _LINES = ("application/x-ndjson", "application/jsonl", "application/json-seq", "application/stream+json")
 
 Headers = Sequence[tuple[str, str]]
+
+
+def verdict(failed: str) -> list[tuple[str, str]]:
+    """The headers that say whether an answer was as a plan expects it."""
+    if not failed:
+        return [("x-goex-well", "1")]
+    said = shorten(escape(failed), 300)[0].encode("ascii", "backslashreplace").decode("ascii").strip()
+    return [("x-goex-well", "0"), ("x-goex-failed", said or "it didn't go well")]
+
+
+def planned_headers(headers: Headers, text: Callable[[str], str]) -> list[tuple[str, str]]:
+    """The headers of the answer to a planned request that the container gets; `text` takes echoes out."""
+    return [
+        (name, text(value))
+        for name, value in headers
+        if (name in _PLANNED or _RATE.fullmatch(name)) and _VISIBLE.fullmatch(value)
+    ]
 
 
 def passed_headers(
@@ -111,21 +129,19 @@ def is_json(kind: str) -> bool:
     return _JSON.fullmatch(kind) is not None and kind not in _LINES
 
 
-def looked_at(flowing: Flowing, body: bytes, limit: int) -> tuple[bytes, JsonValue, Kind]:
+def redacted(redactor: Redactor, body: bytes, limit: int) -> tuple[bytes, JsonValue, Kind]:
     """A whole body without echoes, and what it reads as. Also echoes that only a JSON parser sees are taken out."""
-    if flowing.sieve.may_hold(body):
-        body = flowing.redactor.clean(body)
+    body = redactor.clean(body)
     value, kind = readable(body, limit)
-    if kind == "json":
-        written = canonical(value)
-        if flowing.sieve.may_hold(written) and flowing.redactor.finds(written):
-            value = flowing.redactor.value(value)
-            body = canonical(value)
+    if kind == "json" and redactor.finds(canonical(value)):
+        # Spelled so that only a JSON parser sees it: escapes within escapes, an encoding of an encoding.
+        value = redactor.value(value)
+        body = canonical(value)
     return body, value, kind
 
 
 def beginning(body: bytes, kind: str) -> str:
     """The first words of a text, for whoever looks at what was answered."""
-    if not (kind.startswith("text/") or "json" in kind or "xml" in kind):
+    if kind and not (kind.startswith("text/") or "json" in kind or "xml" in kind):
         return ""
     return shorten(body[:8000].decode("utf-8", "replace"), 2000)[0]

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from policies.errors import GoexError, InvalidInput
-from policies.jsonvalue import JsonValue, MissingValue, canonical, find
+from policies.jsonvalue import JsonValue, MissingValue, canonical, find, parse
 from policies.services import Expect
-from runtimes.gateway.plan import Ref
+from runtimes.gateway.plan import Ref, fill
 from runtimes.gateway.urls import MAX_QUERY_VALUE, BadTarget, check_segment
 
 
@@ -33,18 +33,15 @@ class Answers:
 
     def resolve(self, value: Any) -> Any:
         """`value` with every Ref in it replaced. Raises NoValue."""
-        if isinstance(value, Ref):
-            if value.request not in self._bodies:
-                raise NoValue(f"there is no JSON answer to {value.request} that a value could come from")
-            try:
-                return find(self._bodies[value.request], value.path)
-            except MissingValue as error:
-                raise NoValue(f"the answer to {value.request} has nothing at {value.path}") from error
-        if isinstance(value, Mapping):
-            return {key: self.resolve(child) for key, child in value.items()}
-        if isinstance(value, list | tuple):
-            return [self.resolve(child) for child in value]
-        return value
+        return fill(value, self._value)
+
+    def _value(self, ref: Ref) -> JsonValue:
+        if ref.request not in self._bodies:
+            raise NoValue(f"there is no JSON answer to {ref.request} that a value could come from")
+        try:
+            return find(self._bodies[ref.request], ref.path)
+        except MissingValue as error:
+            raise NoValue(f"the answer to {ref.request} has nothing at {ref.path}") from error
 
     def segment(self, part: str | Ref) -> str:
         """One path segment, decoded. Raises NoValue when it couldn't be exactly one."""
@@ -134,3 +131,15 @@ def _holds(one: Expect, status: int, body: JsonValue, kind: Kind, answers: Answe
         case "not_equals":
             return not present or canonical(found) != canonical(wanted)
     return False
+
+
+def readable(body: bytes, limit: int) -> tuple[JsonValue, Kind]:
+    """An answer's body, parsed strictly (UTF-8, no duplicate keys, nothing that JSON can't hold again)."""
+    if not body:
+        return None, "empty"
+    try:
+        value: Any = parse(body.decode("utf-8"), limit=limit, what="This answer")
+        canonical(value)
+    except (InvalidInput, UnicodeError):
+        return None, "other"
+    return value, "json"

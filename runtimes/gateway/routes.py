@@ -12,9 +12,9 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from runtimes.gateway.plan import Rule, Slot
-from runtimes.gateway.policy import No
-from runtimes.gateway.request_headers import NotPassed, refuse
+from runtimes.gateway.admission import No, Refused
+from runtimes.gateway.plan import MethodRule, Slot
+from runtimes.gateway.request_headers import refuse
 from runtimes.gateway.urls import BadTarget, check_segment
 
 Template = Sequence[str | Slot]
@@ -90,7 +90,7 @@ class Rival:
         return divide(self.lowered, lowered)
 
 
-def rivals_of(rules: Sequence[Rule]) -> dict[str, tuple[Rival, ...]]:
+def rivals_of(rules: Sequence[MethodRule]) -> dict[str, tuple[Rival, ...]]:
     """By a rule's id: the paths of other methods at its origin, as far as they are known."""
     return {
         rule.id: tuple(
@@ -184,9 +184,9 @@ def _exactness(template: Template, taken: Taken) -> list[int]:
 
 
 def routed(
-    rules: Sequence[Rule], rivals: Mapping[str, Sequence[Rival]], method: str, segments: Sequence[str]
-) -> list[tuple[Rule, Taken]]:
-    """The rules of one origin whose path this is, the most exact ones first. Raises NotPassed where there is none."""
+    rules: Sequence[MethodRule], rivals: Mapping[str, Sequence[Rival]], method: str, segments: Sequence[str]
+) -> list[tuple[MethodRule, Taken]]:
+    """The rules of one origin whose path this is, the most exact ones first. Raises Refused where there is none."""
     shaped = [(rule, taken) for rule in rules if (taken := divide(whole(rule), segments)) is not None]
     verbs = sorted({rule.method for rule, _ in shaped})
     if not shaped:
@@ -194,7 +194,7 @@ def routed(
     mine = [(rule, taken) for rule, taken in shaped if rule.method == method]
     if not mine:
         raise refuse("method", f"{method} wasn't allowed here, only {' and '.join(verbs)}")
-    found: list[tuple[Rule, Taken]] = []
+    found: list[tuple[MethodRule, Taken]] = []
     first: No | None = None
     for rule, taken in mine:
         if reason := _not_its(rule, taken, rivals[rule.id], segments):
@@ -202,11 +202,11 @@ def routed(
         else:
             found.append((rule, taken))
     if not found and first is not None:
-        raise NotPassed(first)
+        raise Refused(first)
     return sorted(found, key=lambda pair: freedom(whole(pair[0])))
 
 
-def _not_its(rule: Rule, taken: Taken, rivals: Sequence[Rival], segments: Sequence[str]) -> str:
+def _not_its(rule: MethodRule, taken: Taken, rivals: Sequence[Rival], segments: Sequence[str]) -> str:
     """Why a path that has the rule's shape isn't the rule's, in words; "" when it is."""
     if reason := slot_differs(whole(rule), taken):
         return reason
@@ -217,11 +217,11 @@ def _not_its(rule: Rule, taken: Taken, rivals: Sequence[Rival], segments: Sequen
     return ""
 
 
-def whole(rule: Rule) -> Template:
+def whole(rule: MethodRule) -> Template:
     return (*rule.base_path, *rule.path)
 
 
-def is_graphql(rule: Rule) -> bool:
+def is_graphql(rule: MethodRule) -> bool:
     return bool(rule.path) and isinstance(last := rule.path[-1], str) and last.casefold() == "graphql"
 
 
@@ -233,7 +233,7 @@ def _never_closer(ours: Template, other: Template) -> bool:
     return all(their <= our for our, their in zip(exact, named, strict=True))
 
 
-def _beside(rule: Rule, other: Rule) -> bool:
+def _beside(rule: MethodRule, other: MethodRule) -> bool:
     """Whether `other` is of another method at the same verb and origin."""
     return (other.origin, other.method) == (rule.origin, rule.method) and other.method_id != rule.method_id
 

@@ -20,12 +20,20 @@ from policies.accounts import Origin
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonValue
 from runtimes.gateway import bodies
-from runtimes.gateway.admission import Admission, Answered, AskedHead, Local, Ready
-from runtimes.gateway.head import Head
-from runtimes.gateway.plan import GatewayPlan, Passed, Rule
-from runtimes.gateway.policy import No
+from runtimes.gateway.admission import (
+    Admission,
+    Answered,
+    AskedHead,
+    BodyKind,
+    Local,
+    No,
+    Policy,
+    Ready,
+    Refused,
+)
+from runtimes.gateway.head import Head, parse_head
+from runtimes.gateway.plan import GatewayPlan, MethodRule, SentRequest
 from runtimes.gateway.request_headers import (
-    NotPassed,
     Pairs,
     carries_credential,
     check_overrides,
@@ -52,37 +60,16 @@ MAX_HELD = 4 * MAX_INSPECTED  # bytes of bodies that are held at once, of one ac
 SMALL_JSON = 2**20  # a JSON body of no more than this is read whole also where no rule says so
 
 
-class Watch:
-    """Looks at a body that is streamed, across the borders of its pieces."""
-
-    def __init__(self, watch: bodies.Watch) -> None:
-        self._watch = watch
-
-    def feed(self, data: bytes) -> No | None:
-        """Look at the next piece, before it is sent. `No`: it isn't sent, and the request is broken off."""
-        try:
-            self._watch.feed(data)
-        except NotPassed as refused:
-            return refused.no
-        return None
-
-    def finish(self) -> No | None:
-        """The last piece was fed. `No`: the end of the message isn't sent, and the request is broken off."""
-        try:
-            self._watch.finish()
-        except NotPassed as refused:
-            return refused.no
-        return None
-
-
 @dataclass(frozen=True, slots=True)
 class _Target:
     segments: tuple[str, ...]
     query: Pairs
 
 
-class RulePolicy:
-    """The rules of one action, and how often each was used."""
+class RulePolicy(Policy):
+    """The rules of one action's program, and how often each was used."""
+
+    rules = "rule that leads"
 
     def __init__(self, plan: GatewayPlan) -> None:
         self._plan = plan
@@ -94,6 +81,9 @@ class RulePolicy:
         self._lock = threading.Lock()
         self._ticket = 0
         self._stopped = ""
+
+    def parse(self, raw: bytes) -> Head:
+        return parse_head(raw, upgrades=True)  # the rules look at the rest, and say more about it
 
     def knows(self, origin: Origin) -> bool:
         """Whether any rule or token endpoint is there."""
@@ -118,7 +108,7 @@ class RulePolicy:
                     _check_query(rule, query)
                     bodies.check_fields(rule, None, query, ())
                     return True
-            except NotPassed:
+            except Refused:
                 continue
         return False
 
@@ -126,11 +116,11 @@ class RulePolicy:
         """Judge a request by its head. An `Admission` is under way until `settle`."""
         try:
             return self._admit(asked)
-        except NotPassed as refused:
+        except Refused as refused:
             return refused.no
 
     def read(self, admission: Admission, body: bytes) -> Ready | No:
-        """Judge the whole body of an admission that says `inspect`. After a `No`, settle with status 0.
+        """Judge the whole body of an admission that says `inspect`. After a `No`, settle.
 
         A large body takes a while, so this may be called in a thread; nothing else here may.
         """
@@ -141,35 +131,33 @@ class RulePolicy:
                 self._used[admission.rule.id] -= 1
         try:
             content = _content(admission, body)
-        except NotPassed as refused:
+        except Refused as refused:
             return replace(refused.no, method_id=admission.rule.method_id)
         first: No | None = None
         for one in (admission, *admission.rivals):
             try:
-                return self._sent(one, self._check_body(one, content))
-            except NotPassed as refused:
+                return self._ready(one, self._check_body(one, content))
+            except Refused as refused:
                 first = first or replace(refused.no, method_id=one.rule.method_id)
         return first or No("no rule fits", kind="field")
 
-    def ready(self, admission: Admission, length: int) -> Ready:
-        """An admission without `inspect`, whose body (if any) is streamed; `length` in bytes, -1: not known."""
-        return Ready(admission=admission, passed=self._passed(admission, None, length if admission.body else 0))
-
-    def watch(self, admission: Admission) -> Watch | No:
-        """What looks at the body of an admission without `inspect`."""
+    def stream(self, admission: Admission, length: int) -> tuple[Ready, bodies.Watch] | No:
+        """An admission without `inspect`, and what looks at its body (if any) across the borders of its pieces."""
         content_type = dict(admission.headers).get("Content-Type", "")
         try:
-            return Watch(bodies.Watch(admission.kind, content_type, admission.rule, self._plan.placeholders))
-        except NotPassed as refused:
+            watch = bodies.Watch(admission.kind, content_type, _rule(admission), self._plan.placeholders)
+        except Refused as refused:
             return refused.no
+        sent = self._sent_request(admission, None, length if admission.body else 0)
+        return Ready(admission=admission, sent=sent), watch
 
     def answer(self, local: Local, body: bytes) -> Answered:
         """What the code gets from a token endpoint."""
         status, headers, said = answer_token(local.placeholder, body, form=local.form)
         return Answered(status=status, headers=headers, body=said)
 
-    def settle(self, admission: Admission, status: int) -> None:
-        """The request is over, whatever came of it (0: no answer). Once for each admission, by any of its rules."""
+    def settle(self, admission: Admission, failed: str) -> None:
+        """The request is over. Once for each admission, by any of its rules."""
         with self._lock:
             self._under_way.pop(admission.ticket, None)
             self._unread.discard(admission.ticket)
@@ -196,29 +184,30 @@ class RulePolicy:
         for rule, taken in routed(rules, self._rivals, asked.head.method, target.segments):
             try:
                 fitting.append(self._by(rule, taken, asked, target))
-            except NotPassed as refused:
+            except Refused as refused:
                 no = replace(refused.no, method_id=rule.method_id)
                 if worst is None or (worst.kind == "placeholder" and no.kind != "placeholder"):
                     worst = no
         if worst is not None and not fitting:
-            raise NotPassed(worst)
+            raise Refused(worst)
         with self._lock:
             return self._take(fitting, asked.head.length)
 
     def _take(self, fitting: list[Admission], length: int | None) -> Admission:
-        """The first of the admissions that fit, counted and under way. Raises NotPassed."""
+        """The first of the admissions that fit, counted and under way. Raises Refused."""
         first = fitting[0]
-        self._check_calls(first.rule)
+        rule = _rule(first)
+        self._check_calls(rule)
         held = 0 if not first.inspect else first.limit if length is None else length
         if sum(self._under_way.values()) + held > MAX_HELD:
             raise refuse("busy", "too many large requests are under way", status=429, hint="Wait for their answers.")
         self._ticket += 1
         self._under_way[self._ticket] = held
-        self._used[first.rule.id] += 1
+        self._used[rule.id] += 1
         if first.inspect:
             self._unread.add(self._ticket)
         rivals = tuple(replace(one, ticket=self._ticket) for one in fitting[1:]) if first.inspect else ()
-        return replace(first, id=self._number(first.rule), ticket=self._ticket, rivals=rivals)
+        return replace(first, id=self._number(rule), ticket=self._ticket, rivals=rivals)
 
     def _local(self, asked: AskedHead, target: _Target) -> Local | None:
         for endpoint in self._plan.tokens:
@@ -232,8 +221,8 @@ class RulePolicy:
             return Local(endpoint=endpoint, placeholder=placeholder_of(self._plan, endpoint), form=kind == "form")
         return None
 
-    def _by(self, rule: Rule, taken: Taken, asked: AskedHead, target: _Target) -> Admission:
-        """The request by this rule, which has its path. Raises NotPassed."""
+    def _by(self, rule: MethodRule, taken: Taken, asked: AskedHead, target: _Target) -> Admission:
+        """The request by this rule, which has its path. Raises Refused."""
         head = asked.head
         query = self._without_credential(rule, head, target)
         self._check_misplaced(rule, head, target.segments, query)
@@ -262,11 +251,13 @@ class RulePolicy:
         return Admission(
             id="",
             rule=rule,
+            asked=asked,
             target=f"{path}?{encoded}" if encoded else path,
             headers=headers,
             inspect=inspect,
             body=body,
             limit=limit,
+            answer_limit=rule.response_bytes,
             websocket=bool(head.upgrade),
             slots=slot_values(whole(rule), taken),
             query=query,
@@ -274,8 +265,8 @@ class RulePolicy:
             dropped=dropped,
         )
 
-    def _without_credential(self, rule: Rule, head: Head, target: _Target) -> Pairs:
-        """The query, sorted by names, without the placeholder. Raises NotPassed unless it is where the rule wants it,
+    def _without_credential(self, rule: MethodRule, head: Head, target: _Target) -> Pairs:
+        """The query, sorted by names, without the placeholder. Raises Refused unless it is where the rule wants it,
         and is its account's. (In a body it is looked for when the body is there.)"""
         query = tuple(sorted(target.query, key=lambda pair: pair[0]))
         if rule.credential_at == "body":
@@ -289,7 +280,7 @@ class RulePolicy:
         self._check_credential(rule, found)
         return query
 
-    def _check_credential(self, rule: Rule, found: list[str]) -> None:
+    def _check_credential(self, rule: MethodRule, found: list[str]) -> None:
         where = {"header": "the header", "query": "the parameter", "body": "the field"}[rule.credential_at]
         where = f"{where} {rule.credential_name}"
         hint = f"Send there what {token_variable(rule.account)} holds."
@@ -306,8 +297,8 @@ class RulePolicy:
                 "placeholder", f"the placeholder of {'/'.join(account)} isn't for {rule.origin.host}", hint=hint
             )
 
-    def _check_misplaced(self, rule: Rule, head: Head, segments: tuple[str, ...], query: Pairs) -> None:
-        """Raise NotPassed for a placeholder anywhere but in its place. The body's turn comes when it is there."""
+    def _check_misplaced(self, rule: MethodRule, head: Head, segments: tuple[str, ...], query: Pairs) -> None:
+        """Raise Refused for a placeholder anywhere but in its place. The body's turn comes when it is there."""
         own = rule.credential_name.lower() if rule.credential_at == "header" else ""
         places = [("the path", "/".join(segments))]
         places += [(f"the parameter {name[:60]}", f"{name}={value}") for name, value in query]
@@ -320,33 +311,34 @@ class RulePolicy:
         """Whether a placeholder stands anywhere. None of its characters is ever written otherwise in what we send."""
         return any(placeholder.encode("ascii") in data for placeholder in self._plan.placeholders)
 
-    def _sent(self, admission: Admission, content: bodies.Content) -> Ready:
+    def _ready(self, admission: Admission, content: bodies.Content) -> Ready:
         headers = tuple((name, content.type if name == "Content-Type" else text) for name, text in admission.headers)
         with self._lock:
-            self._check_calls(admission.rule)
-            self._used[admission.rule.id] += 1
+            rule = _rule(admission)
+            self._check_calls(rule)
+            self._used[rule.id] += 1
             if not admission.id:  # another rule than the head's
-                admission = replace(admission, id=self._number(admission.rule))
+                admission = replace(admission, id=self._number(rule))
         admission = replace(admission, headers=headers, rivals=())
-        passed = self._passed(admission, content.value, len(content.body))
-        return Ready(admission=admission, passed=passed, body=content.body)
+        sent = self._sent_request(admission, content.value, len(content.body))
+        return Ready(admission=admission, sent=sent, body=content.body)
 
-    def _passed(self, admission: Admission, body: JsonValue, size: int) -> Passed:
-        return Passed(
+    def _sent_request(self, admission: Admission, body: JsonValue, size: int) -> SentRequest:
+        return SentRequest(
             rule=admission.rule.id, slots=dict(admission.slots), query=admission.query, body=body, size=size
         )  # fmt: skip
 
-    def _check_calls(self, rule: Rule) -> None:
+    def _check_calls(self, rule: MethodRule) -> None:
         if self._used[rule.id] >= rule.calls:
             raise refuse("calls", f"{rule.method_id} was allowed {rule.calls} times, and was called that often")
 
-    def _number(self, rule: Rule) -> str:
+    def _number(self, rule: MethodRule) -> str:
         self._numbers[rule.id] += 1
         return f"{rule.id}#{self._numbers[rule.id]}"
 
     def _check_body(self, admission: Admission, content: bodies.Content) -> bodies.Content:
-        """The body without its placeholder, where that is its place. Raises NotPassed."""
-        rule = admission.rule
+        """The body without its placeholder, where that is its place. Raises Refused."""
+        rule = _rule(admission)
         names = [name for name, _ in content.fields or ()]
         if content.size > admission.limit:
             raise refuse("size", f"the body is longer than {admission.limit} bytes", status=413)
@@ -363,8 +355,14 @@ class RulePolicy:
         return content
 
 
+def _rule(admission: Admission) -> MethodRule:
+    rule = admission.rule
+    assert isinstance(rule, MethodRule)
+    return rule
+
+
 def _target(asked: AskedHead) -> _Target:
-    """Raises NotPassed for a target that can't be read in exactly one way."""
+    """Raises Refused for a target that can't be read in exactly one way."""
     try:
         path, query = split_target(asked.target)
         return _Target(decode_path(path), decode_query(query, ordered=True))
@@ -373,7 +371,7 @@ def _target(asked: AskedHead) -> _Target:
 
 
 def _content(admission: Admission, body: bytes) -> bodies.Content:
-    """Raises NotPassed for a body that can't be read in exactly one way."""
+    """Raises Refused for a body that can't be read in exactly one way."""
     content_type = dict(admission.headers).get("Content-Type", "")
     if not body:
         return bodies.Content(fields=(), value=None, body=b"", type=content_type, size=0)
@@ -382,7 +380,7 @@ def _content(admission: Admission, body: bytes) -> bodies.Content:
     return bodies.read_content(admission.kind, content_type, body, MAX_INSPECTED)
 
 
-def _check_query(rule: Rule, query: Pairs) -> None:
+def _check_query(rule: MethodRule, query: Pairs) -> None:
     for name, _ in query:
         if (carries_credential(name) and not rule.query.get(name)) or (
             carries_credential(name, "token", "key") and name not in rule.query
@@ -392,7 +390,7 @@ def _check_query(rule: Rule, query: Pairs) -> None:
             raise refuse("query", f"the parameter {name} isn't one of {rule.method_id} as it was allowed")
 
 
-def _inspected(rule: Rule, kind: bodies.Kind, length: int | None, query: Pairs) -> bool:
+def _inspected(rule: MethodRule, kind: BodyKind, length: int | None, query: Pairs) -> bool:
     """Whether a body must be read whole before anything of it is sent."""
     if rule.body_format != "any" or bodies.held(rule.fields):
         return True
@@ -403,7 +401,7 @@ def _inspected(rule: Rule, kind: bodies.Kind, length: int | None, query: Pairs) 
     return kind == "form"
 
 
-def _check_graphql(rule: Rule) -> None:
+def _check_graphql(rule: MethodRule) -> None:
     """A language of its own: without the queries that are allowed, the rule would allow everything."""
     if is_graphql(rule) and not (rule.query if rule.method == "GET" else rule.fields).get("query"):
         raise refuse("graphql", "GraphQL, and no query of it was allowed")

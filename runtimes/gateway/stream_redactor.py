@@ -1,6 +1,6 @@
 """Echoes of a secret, taken out of an answer while it flows, in constant memory.
 
-The same echoes as `redact` finds are found, wherever the pieces are cut; each is overwritten, so that nothing's length
+The same echoes as `redactor` finds are found, wherever the pieces are cut; each is overwritten, so that no length
 changes and a length that was promised stays true. The rules:
 
 - What is passed on holds no echo, and isn't the beginning of one that is still to end: the last bytes wait. An echo
@@ -18,9 +18,9 @@ import re
 from collections.abc import Iterable
 
 from policies.errors import GoexError, Unsupported
-from runtimes.gateway.partial_echo import Begun
-from runtimes.gateway.redact import Redactor
-from runtimes.gateway.redaction_prefilter import LOOKED_FOR, Quick, Sieve, encodings_alphabet
+from runtimes.gateway.partial_echo import PartialEcho
+from runtimes.gateway.redaction_prefilter import LOOKED_FOR, Matcher, Prefilter, encodings_alphabet
+from runtimes.gateway.redactor import Redactor
 
 MAX_WAITING = 2**20
 _BLOCK = 32 * 1024  # bytes that wait at most for ordinary echoes, of ordinary secrets
@@ -36,16 +36,15 @@ class Overlong(GoexError):
     code = "overlong"
 
 
-class Flowing:
-    """What is made once for the secrets of an action. Raises Unsupported for secrets that can't be taken out."""
+class StreamRedactor(Redactor):
+    """A redactor for whole answers and for streams. Raises Unsupported for secrets that can't be overwritten."""
 
     def __init__(self, secrets: Iterable[bytes], ordinary: int | None = None) -> None:
         """`ordinary`: bytes that one spelled character may take before it counts as drawn out."""
         values = {secret for secret in secrets if secret}
-        self.dropped = False
-        self.sieve = Sieve(values)
-        self.redactor = Redactor(values, self.sieve.may_hold if self.sieve.works else None)
-        self.begun = Begun(values)
+        self.prefilter = Prefilter(values)
+        super().__init__(values, self.prefilter.may_hold if self.prefilter.works else None)
+        self.partial = PartialEcho(values)
         # Every character is one part; in base64, a third more.
         parts = max((len(value) * 4 // 3 + 4 for value in values), default=0)
         ordinary = ordinary or min(_LONGEST_PART, max(_SHORTEST_PART, _BLOCK // max(1, parts)))
@@ -57,26 +56,25 @@ class Flowing:
         self.filler = next((bytes([one]) for one in _FILLERS if one not in alphabet), None)
         if self.filler is None:
             raise Unsupported("A secret of this action has every character, so no echo of it can be overwritten.")
-        plain = not alphabet.intersection(b"[]") and not self.redactor.finds(_WORD)
+        plain = not alphabet.intersection(b"[]") and not self.finds(_WORD)
         self.word = _WORD if plain else b""
 
     def drop(self) -> None:
         """Let go of the secrets: nothing more is passed on."""
-        self.dropped = True
-        self.redactor.drop()
-        self.begun.drop()
+        super().drop()
+        self.partial.drop()
 
     def mask(self, length: int) -> bytes:
         assert self.filler is not None
         return self.word.ljust(length, self.filler) if len(self.word) <= length else self.filler * length
 
 
-class Flow:
+class RedactedStream:
     """One answer's body."""
 
-    def __init__(self, flowing: Flowing) -> None:
-        self._of = flowing
-        self._at = 0  # where in the flow what is held begins
+    def __init__(self, redactor: StreamRedactor) -> None:
+        self._of = redactor
+        self._at = 0  # where in the stream what is held begins
         self._last = 0  # no echo is in what comes after this, as far as it has come
         self._held = bytearray()
         self._sent = 0  # of what is held, the bytes that were passed on already: they may begin an echo all the same
@@ -100,7 +98,7 @@ class Flow:
         if keep and self._among_the_last():
             if length < min(self._look_at, self._of.waiting):
                 return b""
-            keep = min(keep, self._of.begun.find(bytes(self._held)))
+            keep = min(keep, self._of.partial.find(bytes(self._held)))
             # A run that goes on is looked at again when there is twice as much.
             self._look_at = 0 if keep else 2 * length
         return self._release(keep)
@@ -121,9 +119,9 @@ class Flow:
 
     def _look(self, data: bytes) -> None:
         """Look quickly at what comes, and over the border to what is held. What is drawn out may go unseen there."""
-        near, sieve = self._of.near, self._of.sieve
+        near, prefilter = self._of.near, self._of.prefilter
         border = bytes(self._held[-near:]) + data[:near] if near else b""
-        seen = sieve.may_hold(border) or (len(data) > near and sieve.may_hold(data))
+        seen = prefilter.may_hold(border) or (len(data) > near and prefilter.may_hold(data))
         if seen or self._of.runs.among(border):
             self._last = self._at + len(self._held) + len(data)
 
@@ -133,14 +131,9 @@ class Flow:
             return b""
         end = self._clean(final=False)
         held = bytes(self._held)
-        keep = min(end, self._of.begun.find(held))
+        keep = min(end, self._of.partial.find(held))
         rest = held[keep:]
-        if (
-            keep < len(held)
-            and rest.endswith(b"\n")
-            and len(rest.strip()) <= _EVENT
-            and not self._of.redactor.finds(rest)
-        ):
+        if keep < len(held) and rest.endswith(b"\n") and len(rest.strip()) <= _EVENT and not self._of.finds(rest):
             # The end of an event or of a line, and a letter or two of base64 before it.
             return self._release(keep, also=len(held) - keep)
         return self._release(keep)
@@ -168,13 +161,13 @@ class Flow:
 
     def _clean(self, *, final: bool) -> int:
         """Overwrite the echoes that are there. Returns where those begin that may still grow (or the length)."""
-        held, redactor = self._held, self._of.redactor
+        held = self._held
         if not self._may_hold():
             return len(held)
         while True:
             growing = len(held)
             again = False
-            for start, end in redactor.spans(bytes(held)):
+            for start, end in self._of.spans(bytes(held)):
                 begin = max(start, self._sent)
                 if end == len(held) and not final:
                     growing = min(growing, start)  # base64 after it would be taken in with it
@@ -194,8 +187,8 @@ class _Runs:
     def __init__(self, length: int) -> None:
         half = max(1, length // 2)
         ways = (rb"\\{%d}" % length, b"(?:25){%d}" % half, b"0{%d}" % length, rb"(?:[ :,\-]|\\x|%%|0x){%d}" % half)
-        self._quick = Quick(ways, secret=False)
+        self._matcher = Matcher(ways, secret=False)
         self._slow = re.compile(b"|".join(ways))
 
     def among(self, data: bytes | memoryview) -> bool:
-        return self._quick.finds(data) if self._quick.works else self._slow.search(data) is not None
+        return self._matcher.finds(data) if self._matcher.works else self._slow.search(data) is not None

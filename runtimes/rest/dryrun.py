@@ -78,7 +78,7 @@ def headers(request: PlannedRequest) -> list[tuple[str, str]]:
     """The headers that matter to a reader: the service's own, the body's kind, and whose credential is put where."""
     service, account = request.account
     credential = request.credential_format.replace("{secret}", f"‹the credential {service}/{account}›")
-    found = [*request.headers.items(), (request.credential_header, credential)]
+    found = [*request.headers.items(), (request.credential_name, credential)]
     if request.body_format != "none" and request.body is not None:
         kind = "application/json" if request.body_format == "json" else "application/x-www-form-urlencoded"
         found.append(("Content-Type", kind))

@@ -22,10 +22,9 @@ from policies.jsonvalue import MissingValue
 from policies.services import Risk
 from runtimes.base import Footprint
 from runtimes.gateway.plan import Ref
-from runtimes.rest.bind import literal
 from runtimes.rest.planner import PlannedUndo
 from runtimes.rest.records import Answer, Ledger
-from runtimes.rest.references import refs_in
+from runtimes.rest.references import literal, refs_in
 from runtimes.rest.steps import Step
 from runtimes.rest.undo import planned_steps
 

@@ -1,23 +1,45 @@
-"""The four plans of this runtime: do, undo, do again, commit. Pure: what is shown, granted and digested."""
+"""The four plans of this runtime: do, undo, do again, commit. Pure: what is shown, granted and digested.
+
+Which permissions a plan needs: the least scopes are chosen first over what must be granted for it to run, and then,
+given those, over what its undo needs beside that: a scope that only the undo has a use for never stands in for a lesser
+one that the action can do with. Each need says what for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Literal
 
 from mapper.catalog import Catalog
-from policies.actions import ApiCalls, Plan, Revert, UndoClass
+from mapper.least_scopes import ScopeId, scopes_of_calls
+from policies.actions import ApiCalls, Call, Need, Plan, Revert, UndoClass
 from policies.errors import Unsupported
-from policies.jsonvalue import JsonObject
+from policies.jsonvalue import JsonObject, canonical
 from policies.reversions import ReversionSet
+from policies.services import believed_risk
 from runtimes.base import Context, dropping
-from runtimes.rest.needs import LATER, needs_of
 from runtimes.rest.plan_text import call_lines, source_lines, step_lines, undo_text
 from runtimes.rest.planner import PlannedCalls, plan_calls
 from runtimes.rest.records import Ledger
-from runtimes.rest.steps import Step
+from runtimes.rest.references import plain, refs_in
+from runtimes.rest.steps import Role, Step
 from runtimes.rest.undo import done_calls, planned_steps, undo_steps
 from runtimes.sandbox.contract import Profile
+
+Why = Literal["action", "pre-read", "read-back", "undo", "probe"]
+
+_WHY: dict[Role, Why] = {
+    "call": "action",
+    "pre": "pre-read",
+    "guard": "read-back",
+    "verify": "read-back",
+    "undo": "undo",
+    "probe": "probe",
+}
+
+# What a plan shows of its way back and doesn't ask for (`Plan.required`).
+LATER: frozenset[Why] = frozenset({"read-back", "undo"})
 
 AGAIN = "It is sent again as something new: replies and reactions to the first one don't come back."
 
@@ -143,3 +165,48 @@ def _entries(catalog: Catalog, steps: Iterable[Step]) -> str:
 
 def _limits(profile: Profile) -> JsonObject:
     return {**profile.limits.to_json(), "image": profile.image, "runtime": profile.runtime}
+
+
+def needs_of(steps: Iterable[Step], catalog: Catalog, granted: frozenset[ScopeId], words: str = "") -> tuple[Need, ...]:
+    """One need for each account, scope and purpose, in the order in which they first come up. `words`: the person's
+    request, if there is one."""
+    steps = tuple(steps)
+    first = [step for step in steps if _WHY[step.role] not in LATER]
+    now = scopes_of_calls(catalog, _calls(first), granted, words=words)
+    rest = [step for step in steps if _WHY[step.role] in LATER]
+    later = scopes_of_calls(catalog, _calls(rest), granted | frozenset(now), words=words)
+    under = {id(step): scope for step, scope in zip((*first, *rest), (*now, *later), strict=True)}
+    groups: dict[tuple[ScopeId, Why], list[Step]] = {}
+    for step in steps:
+        groups.setdefault((under[id(step)], _WHY[step.role]), []).append(step)
+    return tuple(_need(scope, why, members, catalog) for (scope, why), members in groups.items())
+
+
+def _calls(steps: Iterable[Step]) -> tuple[Call, ...]:
+    return tuple(
+        Call(service=s.service, method=s.method, arguments=plain(s.arguments), account=s.account) for s in steps
+    )
+
+
+def _need(scope: ScopeId, why: Why, steps: list[Step], catalog: Catalog) -> Need:
+    service, account, name = scope
+    return Need(
+        service=service,
+        account=account,
+        scope=name,
+        risk=max(believed_risk(catalog.service(step.service), catalog.method(step.method_id)) for step in steps),
+        methods=tuple(dict.fromkeys(step.method for step in steps)),
+        arguments=_distinct([_arguments(step, catalog) for step in steps]),
+        why=why,
+    )
+
+
+def _distinct(arguments: list[JsonObject]) -> tuple[JsonObject, ...]:
+    return tuple({canonical(each): each for each in arguments}.values())
+
+
+def _arguments(step: Step, catalog: Catalog) -> JsonObject:
+    """The arguments that a caller gives, so that a standing grant can be bound to their values; and whatever an answer
+    fills in."""
+    own = catalog.method(step.method_id).parameters["properties"]
+    return {name: plain(value) for name, value in step.arguments.items() if name in own or refs_in(value)}

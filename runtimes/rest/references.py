@@ -1,4 +1,4 @@
-"""Values with references in them: reading, writing, looking into, filling.
+"""Values with references in them: read, written, looked into, filled.
 
 Rules: a `Ref` is the only thing that an answer can replace. In JSON it is `{"$ref": [request, path]}` (with a third
 item, `"?"` or `"?-"`, where nothing need be there), and nothing else may look like one; what a caller writes is
@@ -10,12 +10,26 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from policies.actions import ANY_VALUE
 from policies.errors import InvalidInput
-from policies.jsonvalue import JsonValue, find, steps
-from runtimes.gateway.plan import Ref
+from policies.jsonvalue import JsonValue, MissingValue, find, steps
+from runtimes.gateway.plan import OMITTED, Ref, fill
+
+
+class Answered(Protocol):
+    """An answer that values come from."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of it was kept."""
+        ...
+
+    def value(self, path: str) -> JsonValue:
+        """What stands at `path`. Raises MissingValue."""
+        ...
+
 
 _PLAIN_STEP = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*")
 
@@ -90,6 +104,48 @@ def look(value: Any, path: str) -> Any:
             return Ref(value.request, value.path + "".join(_spelled(rest) for rest in todo[place:]))
         value = find(value, f"${_spelled(step)}")
     return value
+
+
+def literal(value: Any, answers: Mapping[str, Answered]) -> Any:
+    """`value` with each `Ref` replaced by what was answered; null where an optional one has nothing to lead to.
+
+    A reference to what only the undo itself will be answered stays one. Raises MissingValue.
+    """
+    return fill(value, lambda ref: ref if is_later(ref, answers) else _found(ref, answers))
+
+
+def as_known(value: Any, answers: Mapping[str, Answered]) -> Any:
+    """`value` with what is known filled in, and every other reference as a caller's, which fits any schema."""
+    caller = {"$from": 0, "path": "$"}
+    return fill(value, lambda ref: _found(ref, answers) if ref.request in answers else caller)
+
+
+def _found(ref: Ref, answers: Mapping[str, Answered]) -> Any:
+    if not ref.optional or is_there(ref, answers):
+        return value_of(ref, answers)
+    return OMITTED if ref.omitted else None
+
+
+def is_later(ref: Ref, answers: Mapping[str, Answered]) -> bool:
+    """Whether `ref` leads to an answer that comes when the undo runs."""
+    return ref.request.startswith("undo-") and ref.request not in answers
+
+
+def is_there(ref: Ref, answers: Mapping[str, Answered]) -> bool:
+    """Whether `ref` leads to something. Raises MissingValue where that can't be known: the answer wasn't kept whole."""
+    try:
+        value_of(ref, answers)
+    except MissingValue:
+        if ref.request not in answers or not answers[ref.request].whole:
+            raise
+        return False
+    return True
+
+
+def value_of(ref: Ref, answers: Mapping[str, Answered]) -> JsonValue:
+    if ref.request not in answers:
+        raise MissingValue(f"{ref.request} has no answer that a value could come from.")
+    return answers[ref.request].value(ref.path)
 
 
 def _check_path(path: str) -> None:

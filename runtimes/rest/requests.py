@@ -5,6 +5,10 @@ one segment, one query or form value, one header value, a place in a JSON body o
 than that by a server (dot segments, line ends) is refused here, before anyone is asked. Where the path says `{+name}`
 the argument is a name of several segments; it is known before anything is sent, and each of its segments is checked
 and encoded by itself. It can't end like a custom method (`:cancel`), which would be another call than the one granted.
+
+A value that a service supplied is checked against the schema of the argument that it fills, as a caller's would be, and
+never read as a reference. In a path it is one short segment without a slash. The gateway fills references itself; this
+is the daemon's own look at the same values before it agrees to the sending, and what an undo is made from.
 """
 
 from __future__ import annotations
@@ -12,22 +16,27 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from mapper.catalog import Catalog
+from mapper.validation import references
 from policies.accounts import Account, Origin
 from policies.errors import InvalidInput, Unsupported
-from policies.jsonvalue import JsonObject
+from policies.jsonvalue import JsonObject, JsonValue, MissingValue
 from policies.services import Expect, Method, Placement, Risk, Service, believed_risk
 from runtimes.gateway.plan import PlannedRequest, Ref
 from runtimes.rest.letters import letter
-from runtimes.rest.references import refs_in
+from runtimes.rest.records import Answer
+from runtimes.rest.references import as_known, is_later, is_there, literal, refs_in, value_of
 from runtimes.rest.steps import Role, Step
 
 _HOLE = re.compile(r"\{(?P<several>\+?)(?P<name>[^{}]+)\}(?P<end>[^{}]*)")
 _CUSTOM = re.compile(r":[A-Za-z][A-Za-z0-9_]*\Z")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
+MAX_VALUE = 65_536  # characters of one text that an answer supplies
 # A read-back may be asked again while a service settles; a guard or a call is sent once.
 READ_BACK_ATTEMPTS = 5
 
@@ -76,7 +85,7 @@ def step_for(
             else _body(method, placed["body"], placed["mail"])
         ),
         body_format=method.body,
-        credential_header=placement.header,
+        credential_name=placement.header,
         credential_format=placement.format,
         expect=expect,
         attempts=READ_BACK_ATTEMPTS if role == "verify" and method.http in ("GET", "HEAD") else 1,
@@ -220,3 +229,84 @@ def _body(method: Method, arguments: Mapping[str, Any], parts: Mapping[str, Any]
             place = place.setdefault(key, {})
         place[last] = letter(method.id, parts)
     return body
+
+
+def check_values(step: Step, answers: Mapping[str, Answer], catalog: Catalog) -> dict[str, Any]:
+    """The arguments of `step` with every reference filled. Raises InvalidInput when one may not be what it is."""
+    for ref in refs_in(step.arguments):
+        _check_size(step, literal(ref, answers))
+    for part in step.request.path:
+        if isinstance(part, Ref):
+            _check_path_value(step, value_of(part, answers))
+    arguments: dict[str, Any] = literal(step.arguments, answers)
+    if refs_in(arguments):
+        raise MissingValue(f"{step.method_id} needs an answer that isn't there.")
+    if refs_in(step.arguments) and any(references(arguments)):
+        raise InvalidInput(f"{step.method_id}: a service supplied something that reads as a reference.")
+    own = catalog.method(step.method_id).parameters["properties"]
+    call = replace(step.as_call(), arguments={name: value for name, value in arguments.items() if name in own})
+    catalog.validate(call)
+    return arguments
+
+
+def check_known(step: Step, answers: Mapping[str, Answer], catalog: Catalog) -> None:
+    """Raise InvalidInput where `step` couldn't be sent as far as its values are known: a reference to a request that
+    has no answer yet may become anything."""
+    known = [ref for ref in refs_in(step.arguments) if ref.request in answers]
+    for ref in known:
+        if not ref.optional or is_there(ref, answers):
+            value = value_of(ref, answers)
+            _check_size(step, value)
+            if any(references(value)):
+                raise InvalidInput(f"{step.method_id}: a service supplied something that reads as a reference.")
+    for part in step.request.path:
+        if isinstance(part, Ref) and part.request in answers:
+            _check_path_value(step, value_of(part, answers))
+    own = catalog.method(step.method_id).parameters["properties"]
+    arguments = {name: value for name, value in as_known(step.arguments, answers).items() if name in own}
+    catalog.validate(replace(step.as_call(), arguments=arguments))
+
+
+def bind(step: Step, answers: Mapping[str, Answer], catalog: Catalog, account: Account) -> Step:
+    """`step` with literal values in place of its references. Raises InvalidInput (MissingValue where one is absent)."""
+    later = [ref for ref in refs_in(step.arguments) if is_later(ref, answers)]
+    # What is to come is checked when it is there, before it is sent on.
+    arguments = literal(step.arguments, answers) if later else check_values(step, answers, catalog)
+    expect = tuple(_expected(expect, answers) for expect in step.request.expect)
+    bound = step_for(
+        id=step.id,
+        call=step.call,
+        role=step.role,
+        service=catalog.service(step.service),
+        method=catalog.method(step.method_id),
+        account=account,
+        arguments=arguments,
+        expect=expect,
+    )
+    if (bound.request.origin, bound.request.base_path) != (step.request.origin, step.request.base_path):
+        raise InvalidInput(f"The account {account.id} leads to another server than when this was planned.")
+    return replace(bound, request=replace(bound.request, attempts=step.request.attempts))
+
+
+def _expected(expect: Expect, answers: Mapping[str, Answer]) -> Expect:
+    """`expect` with its value filled; to equal what was absent is to be absent."""
+    value = literal(expect.value, answers)
+    if (
+        expect.op == "equals"
+        and isinstance(expect.value, Ref)
+        and value is None
+        and not is_there(expect.value, answers)
+    ):
+        return replace(expect, op="absent", value=None)
+    return replace(expect, value=value)
+
+
+def _check_path_value(step: Step, value: JsonValue) -> None:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise InvalidInput(f"{step.method_id}: what a service supplied for its path isn't a text or a number.")
+    check_segment(step.method_id, str(value), foreign=True)
+
+
+def _check_size(step: Step, value: JsonValue) -> None:
+    if isinstance(value, str) and len(value) > MAX_VALUE:
+        raise InvalidInput(f"{step.method_id}: a service supplied a value of {len(value)} characters.")

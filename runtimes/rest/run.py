@@ -21,11 +21,11 @@ from policies.errors import GoexError
 from policies.jsonvalue import JsonValue
 from runtimes.base import Context, Records
 from runtimes.gateway.contract import Gateway, GatewayFailed, Observer
-from runtimes.gateway.plan import Exchange, GatewayPlan, Refusal
-from runtimes.rest.bind import check_values
+from runtimes.gateway.plan import Exchange, GatewayPlan, Refusal, SentRequest
 from runtimes.rest.plan_text import heading
 from runtimes.rest.records import Answer, Ledger
 from runtimes.rest.references import plain, referring, refs_in
+from runtimes.rest.requests import check_values
 from runtimes.rest.steps import Step, expect_to_json
 from runtimes.sandbox.contract import Job, Profile, Sandbox, SandboxFailed
 
@@ -161,7 +161,7 @@ class _Watch:
             self.save()
             self.report.unkept = ""
 
-    async def sending(self, request: str, target: str) -> None:
+    async def sending(self, request: str, target: str, sent: SentRequest | None) -> None:
         step = self.step(request)
         try:
             if refs_in(step.arguments):

@@ -18,7 +18,6 @@ from policies.reversions import NoReversions, Result, ReversionSet, Use
 from runtimes.base import Context, DryRun, Footprint, Settlement
 from runtimes.gateway.contract import Gateway
 from runtimes.rest import records as record
-from runtimes.rest.bind import bind
 from runtimes.rest.dryrun import dry_run
 from runtimes.rest.footprint import footprint
 from runtimes.rest.outcomes import forward
@@ -26,11 +25,12 @@ from runtimes.rest.planner import PlannedUndo
 from runtimes.rest.plans import assess_calls, assess_commit, assess_redo, assess_undo
 from runtimes.rest.records import Ledger
 from runtimes.rest.references import refs_in
-from runtimes.rest.revertruns import drop_repeatable, redo, repeatable, undo
+from runtimes.rest.requests import bind
 from runtimes.rest.run import Report, Runner, wanted_paths
-from runtimes.rest.settle import Verdict, evidence, judge, reverted_since, settle_answer
 from runtimes.rest.steps import Step
 from runtimes.rest.undo import COMMITTED, UndoImpossible, check_promise, planned_steps
+from runtimes.rest.undo_run import drop_repeatable, redo, repeatable, undo
+from runtimes.rest.verdicts import Verdict, evidence, judge, reverted_since, settle_answer
 from runtimes.sandbox.contract import Profile, Sandbox
 
 TEMPLATES = "templates"

@@ -1,30 +1,35 @@
-"""Taking back and doing again: which requests, in which order, and what their answers mean. Pure.
+"""The requests of an undo: which, in which order, and what their answers mean. Pure.
 
 Rules: only calls that were done are taken back, newest first. Every comparison (guard) comes before the first request
 that changes something, so that a conflict leaves all as it is. The exception: when an older call's guard asks for the
 very thing that a newer call's guard asks for, the two calls changed the same object, and the older comparison can only
 hold after the newer call was taken back.
+
+Of requests that were seen (a program's), each is a service, a method, its arguments, the answer to it, and what was
+read before it (None: nothing was); what can't be reversed is said with its reason, and nothing is guessed for it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from mapper.catalog import Catalog
 from mapper.pairs import names_nothing_new
+from mapper.templates import complete
 from policies.accounts import Account
 from policies.actions import Plan
 from policies.display_text import escape, shorten
 from policies.errors import InvalidInput, Unsupported
-from policies.jsonvalue import MissingValue
+from policies.jsonvalue import JsonObject, MissingValue
 from policies.reversions import NoReversions, ReversionSet, Standing
-from policies.services import Risk, Service
-from runtimes.rest.bind import bind, check_known
-from runtimes.rest.expectations import unmet
-from runtimes.rest.planner import PlannedUndo
+from policies.services import Risk, Service, believed_risk
+from runtimes.rest.planner import PlannedUndo, StepMaker, action_key, chosen_for, planned_undo, why_none
 from runtimes.rest.records import Answer, Ledger
+from runtimes.rest.requests import bind, check_known, step_for
 from runtimes.rest.steps import Step
+from runtimes.rest.verdicts import unmet
 
 
 class UndoImpossible(InvalidInput):
@@ -204,3 +209,80 @@ def _said(answer: Answer) -> str:
     """The beginning of an answer: services that fail with status 200 give their reason there."""
     text, cut = shorten(json.dumps(answer.body, ensure_ascii=False), 300)
     return escape(f"the service answered {text}{'…' if cut else ''}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """One request that was answered well. `number` is its place among all of them, from 0."""
+
+    number: int
+    service: str
+    method: str
+    account: Account
+    arguments: JsonObject
+    answer: Answer
+    before: Answer | None = None
+
+    @property
+    def method_id(self) -> str:
+        return f"{self.service}.{self.method}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reversal:
+    """What takes seen requests back: `steps` in the order in which they are sent. `stuck`: the numbers of those that
+    can't be, each with the reason."""
+
+    steps: tuple[Step, ...]
+    undos: tuple[PlannedUndo, ...]
+    stuck: Mapping[int, str]
+
+
+def reversal(
+    seen: Iterable[Seen], catalog: Catalog, reversions: ReversionSet | None = None, *, action_id: str
+) -> Reversal:
+    """Reverse requests. Reads among them are left out. Raises UnknownName for what isn't in the catalog."""
+    known = reversions or NoReversions()
+    bound: list[list[Step]] = []
+    undos: list[PlannedUndo] = []
+    stuck: dict[int, str] = {}
+    for one in sorted(seen, key=lambda one: one.number, reverse=True):
+        method = catalog.method(one.method_id)
+        if believed_risk(catalog.service(one.service), method) is Risk.READ:
+            continue
+        arguments = complete(method, one.arguments, action_key(action_id, one.number))
+        chosen = chosen_for(method, arguments, catalog, known)
+        key = action_key(action_id, one.number, "/undo")
+        maker = StepMaker(catalog, catalog.service(one.service), one.account, one.number, arguments, key)
+        try:
+            undo = planned_undo(chosen, maker)
+            if undo is not None:
+                bound.append(bound_undo(_seen_call(one, maker), undo, _seen_ledger(one), catalog, one.account))
+                undos.append(undo)
+            else:
+                stuck[one.number] = why_none(method, chosen)
+        except InvalidInput as error:
+            stuck[one.number] = error.message
+    return Reversal(steps=ordered(bound), undos=tuple(undos), stuck=stuck)
+
+
+def _seen_call(one: Seen, maker: StepMaker) -> Step:
+    """The request as a step, to say what it was."""
+    return step_for(
+        id=f"call-{one.number}",
+        call=one.number,
+        role="call",
+        service=maker.service,
+        method=maker.catalog.method(one.method_id),
+        account=one.account,
+        arguments=maker.request,
+        expect=(),
+    )
+
+
+def _seen_ledger(one: Seen) -> Ledger:
+    """What is known of it, as an action's own record would say it."""
+    answers = {f"call-{one.number}": one.answer}
+    if one.before is not None:
+        answers[f"pre-{one.number}"] = one.before
+    return Ledger(sent=[f"call-{one.number}"], answers=answers)

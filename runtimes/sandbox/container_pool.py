@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policies.jsonvalue import parse
-from runtimes.sandbox.bounds import Bounds, takes
 from runtimes.sandbox.contract import Job, Profile, SandboxFailed
 from runtimes.sandbox.job_files import fill
+from runtimes.sandbox.pool_bounds import PoolBounds, takes
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class NotBound(Exception):
 
 
 @dataclass(slots=True, eq=False)
-class Waiting:
+class PooledContainer:
     """A container that waits; `folder` holds its two folders, `counter` counts kills at its memory limit."""
 
     name: str
@@ -148,12 +148,12 @@ class Pool:
 
     def __init__(
         self,
-        bounds: Bounds,
-        make: Callable[[Profile], Awaitable[Waiting]],
-        drop: Callable[[Waiting], Awaitable[None]],
+        bounds: PoolBounds,
+        make: Callable[[Profile], Awaitable[PooledContainer]],
+        drop: Callable[[PooledContainer], Awaitable[None]],
     ) -> None:
         self._bounds, self._make, self._drop = bounds, make, drop
-        self._ready: dict[Profile, deque[Waiting]] = {}
+        self._ready: dict[Profile, deque[PooledContainer]] = {}
         self._wanted: dict[Profile, int] = {}
         self._missed: dict[Profile, float] = {}
         self._wake = asyncio.Event()
@@ -171,16 +171,16 @@ class Pool:
             self._keeper = asyncio.create_task(self._keep())
         self._wake.set()
 
-    def take(self, profile: Profile, image_id: str | None) -> Waiting | None:
+    def take(self, profile: Profile, image_id: str | None) -> PooledContainer | None:
         """One that waits, of that image (None: of any); None when there is none. Its place is filled meanwhile."""
         if self._closed:
             return None
-        waiting = self._ready.get(profile)
-        while waiting:
-            found = waiting.popleft()
+        pooled = self._ready.get(profile)
+        while pooled:
+            found = pooled.popleft()
             if found.alive and image_id in (None, found.image_id):
                 # The engine takes all there is of the machine for a while: most jobs are done before it begins.
-                asyncio.get_running_loop().call_later(BREATH if waiting else 0.0, self._wake.set)
+                asyncio.get_running_loop().call_later(BREATH if pooled else 0.0, self._wake.set)
                 return found
             self._spawn(self._drop(found))
         self.want(profile)
@@ -189,7 +189,7 @@ class Pool:
             self._missed[profile] = asyncio.get_running_loop().time()
         return None
 
-    def waiting(self, profile: Profile) -> int:
+    def pooled(self, profile: Profile) -> int:
         """How many wait for a job of that profile."""
         return len(self._ready.get(profile, ()))
 

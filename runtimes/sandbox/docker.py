@@ -24,8 +24,7 @@ import docker.errors
 from docker import APIClient
 
 from policies.actions import Ended
-from runtimes.sandbox import container_pool, images, job_files, memory, spec, waiting_container
-from runtimes.sandbox.bounds import NONE_WAIT, Bounds
+from runtimes.sandbox import container_pool, images, job_files, memory, pooled_container, spec
 from runtimes.sandbox.contract import Job, Profile, Result, SandboxFailed
 from runtimes.sandbox.defences import Defence
 from runtimes.sandbox.engine import (
@@ -43,6 +42,7 @@ from runtimes.sandbox.engine import (
 from runtimes.sandbox.engine import create as create_container
 from runtimes.sandbox.failure import Facts, classify
 from runtimes.sandbox.output_frames import Collector, Frames, Output
+from runtimes.sandbox.pool_bounds import NO_POOL, PoolBounds
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class _Run:
     step: asyncio.Future[Any] | None = None
     stream: socket.socket | None = None
     job_dir: Path | None = None
-    waited: bool = False
+    pooled: bool = False
 
     async def through(self, call: Awaitable[T]) -> T:
         step = asyncio.ensure_future(call)
@@ -83,9 +83,9 @@ class DockerSandbox:
         state_id: str,
         *,
         scratch_dir: Path | None = None,
-        waiting_dir: Path | None = None,
+        pool_dir: Path | None = None,
         profiles_dir: Path | None = None,
-        bounds: Bounds = NONE_WAIT,
+        bounds: PoolBounds = NO_POOL,
         engine: Engine | None = None,
         unsafe_without: frozenset[Defence] = frozenset(),
     ) -> None:
@@ -96,9 +96,9 @@ class DockerSandbox:
         self._profiles = profiles_dir
         self._seen: dict[str, str] = {}  # the id that each image had when it was looked at last,
         self._tags: dict[str, str] = {}  # and its name, which says what is in it
-        self._maker = waiting_container.Maker(
+        self._maker = pooled_container.ContainerMaker(
             self._engine,
-            job_files.Scratch(waiting_dir, f"{state_id}-waiting", self._identity.instance),
+            job_files.Scratch(pool_dir, f"{state_id}-waiting", self._identity.instance),
             self._identity,
             self.image_id,
             unsafe_without,
@@ -109,9 +109,9 @@ class DockerSandbox:
 
     async def image_id(self, profile: Profile) -> str:
         tag = images.tag(profile.image, self._profiles)
-        waiting = self._pool.image_id(profile)
-        if waiting is not None and (tag, waiting) == (self._tags.get(profile.image), self._seen[profile.image]):
-            return waiting  # a job would run in that one, whatever the engine says meanwhile
+        pooled = self._pool.image_id(profile)
+        if pooled is not None and (tag, pooled) == (self._tags.get(profile.image), self._seen[profile.image]):
+            return pooled  # a job would run in that one, whatever the engine says meanwhile
         found = await self._engine.call(
             "look at the image", lambda client: images.find(client, profile.image, self._profiles)
         )
@@ -123,17 +123,17 @@ class DockerSandbox:
         if profile.runtime == "runc":  # another runtime's jobs always start cold
             self._pool.want(profile)
 
-    def waiting(self, profile: Profile) -> int:
+    def pooled(self, profile: Profile) -> int:
         """How many containers of that profile wait."""
-        return self._pool.waiting(profile)
+        return self._pool.pooled(profile)
 
     async def run(self, job: Job, profile: Profile, output: Output | None = None) -> Result:
         spec.check(job, profile)
         if container_pool.serves(job, profile):
-            waiting = self._pool.take(profile, self._seen.get(profile.image))
+            pooled = self._pool.take(profile, self._seen.get(profile.image))
             with contextlib.suppress(container_pool.NotBound):
-                if waiting is not None:
-                    return await self._run_waiting(waiting, job, profile, output)
+                if pooled is not None:
+                    return await self._run_pooled(pooled, job, profile, output)
                 if self._pool.serves(profile):
                     return await self._run_made(job, profile, output)
         image_id = await self.image_id(profile)
@@ -176,24 +176,24 @@ class DockerSandbox:
         self._running.setdefault(job.action_id, set()).add(run)
         try:
             with self._pool.hurry():
-                waiting = await self._maker.make(profile)
+                pooled = await self._maker.make(profile)
             if run.cause is not None:  # killed meanwhile
-                await self._removed(self._maker.drop(waiting))
+                await self._removed(self._maker.drop(pooled))
                 return Collector(0).result(run.cause, None, 0.0)
         finally:
             self._ended_run(run, job.action_id)
-        return await self._run_waiting(waiting, job, profile, output)
+        return await self._run_pooled(pooled, job, profile, output)
 
-    async def _run_waiting(
-        self, waiting: container_pool.Waiting, job: Job, profile: Profile, output: Output | None
+    async def _run_pooled(
+        self, pooled: container_pool.PooledContainer, job: Job, profile: Profile, output: Output | None
     ) -> Result:
         """Run the job in a container that waits. Returns when the job and all that it started has ended, as process 1
         says; the container goes while the caller goes on. Raises NotBound when the job never began."""
-        run = _Run(waiting.name, asyncio.Event(), stream=waiting.stream, waited=True)
+        run = _Run(pooled.name, asyncio.Event(), stream=pooled.stream, pooled=True)
         self._running.setdefault(job.action_id, set()).add(run)
         ended = False
         try:
-            result = await waiting_container.follow(run, waiting, job, profile, output)
+            result = await pooled_container.follow(run, pooled, job, profile, output)
             ended = run.cause is None
             return result
         finally:
@@ -261,7 +261,7 @@ class DockerSandbox:
             return True
 
         try:
-            async with asyncio.timeout(profile.limits.seconds + waiting_container.GRACE) as deadline:
+            async with asyncio.timeout(profile.limits.seconds + pooled_container.GRACE) as deadline:
                 if await read(stop_at_cap=True):
                     return
         except TimeoutError:
@@ -321,7 +321,7 @@ class DockerSandbox:
         finally:
             if run.job_dir is not None:
                 await asyncio.to_thread(shutil.rmtree, run.job_dir, ignore_errors=True)
-            if run.waited:
+            if run.pooled:
                 await asyncio.to_thread(self._maker.forget, run.name)
             self._ended_run(run, action_id)
 

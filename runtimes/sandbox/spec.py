@@ -124,7 +124,7 @@ def container(
     return config
 
 
-def waiting(
+def pooled(
     profile: Profile, image_id: str, identity: Identity, folder: str, missing: frozenset[Defence]
 ) -> dict[str, Any]:
     """The container of a job that isn't known yet: the same but for its command, which comes over its connection to

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from runtimes.gateway import bodies, http_framing, passage, response_filter, rule_match
-from runtimes.gateway.plan import Rule, Slot
+from runtimes.gateway import bodies, http_framing, proxy_response, response_filter, rule_match
+from runtimes.gateway.plan import MethodRule, Slot
 from runtimes.gateway.rule_match import RulePolicy
 from tests.adversarial.code_scene import HOME, MARKS, SECRETS, WORK, CodeScene, rule
 from tests.adversarial.registry import Attack, Where
@@ -51,7 +51,7 @@ class Case:
     came: Came
     without: tuple[tuple[str, Without], ...]
     quiet: bool = False
-    rules: tuple[Rule, ...] = ()  # beside those of the scene
+    rules: tuple[MethodRule, ...] = ()  # beside those of the scene
     answer: Callable[[Seen], Reply] | None = None
 
 
@@ -399,7 +399,7 @@ CASES: dict[str, Case] = {
         (
             (
                 "headers of answers by an allow-list",
-                sets(passage, "passed_headers", lambda headers, base, knows, text: (list(headers), "")),
+                sets(proxy_response, "passed_headers", lambda headers, base, knows, text: (list(headers), "")),
             ),
         ),
         quiet=True,
@@ -412,7 +412,7 @@ CASES: dict[str, Case] = {
         (
             (
                 "where an answer leads",
-                sets(passage, "passed_headers", lambda headers, base, knows, text: (list(headers), "")),
+                sets(proxy_response, "passed_headers", lambda headers, base, knows, text: (list(headers), "")),
             ),
         ),
         answer=lambda seen: (302, {"location": "https://attacker.example/steal"}, b""),

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from policies.accounts import Account, Origin
-from runtimes.gateway import http_client
-from runtimes.gateway.plan import GatewayPlan, Rule, Slot
+from runtimes.gateway import upstream
+from runtimes.gateway.plan import GatewayPlan, MethodRule, Slot
 from runtimes.gateway.server import ActionServer
 from runtimes.gateway.upstream import Upstream
 from tests.runtimes.gateway.support import Got, Server, TestCA, Watch, lease, serving
@@ -29,7 +29,7 @@ NAME = Origin("https", "localhost", 443)  # its port is the server's, later
 NETWORK = {"169.254.169.254": "127.0.0.1", "93.184.216.34": "127.0.0.1", "10.0.0.7": "127.0.0.2"}
 
 
-def rule(number: int, method: str, *path: str | Slot, **more: Any) -> Rule:
+def rule(number: int, method: str, *path: str | Slot, **more: Any) -> MethodRule:
     made: dict[str, Any] = {
         "id": f"rule-{number}",
         "method_id": f"chat.method{number}",
@@ -37,7 +37,7 @@ def rule(number: int, method: str, *path: str | Slot, **more: Any) -> Rule:
         "origin": NAME,
         "base_path": ("api",),
     }
-    return Rule(method=method, path=path, **{**made, **more})
+    return MethodRule(method=method, path=path, **{**made, **more})
 
 
 RULES = (
@@ -55,7 +55,7 @@ class CodeScene:
     other: Server
     inside: Server
     run_dir: Path
-    rules: tuple[Rule, ...]
+    rules: tuple[MethodRule, ...]
     private: bool = True
     lead: list[str] = field(default_factory=list)  # what the service's name leads to, look-up after look-up
     resolved: list[str] = field(default_factory=list)
@@ -112,7 +112,7 @@ class CodeScene:
     def trust_anybody(self, patch: pytest.MonkeyPatch) -> None:
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        patch.setattr(http_client, "client_context", lambda *_, **__: context)
+        patch.setattr(upstream, "client_context", lambda *_, **__: context)
 
     async def resolve(self, host: str, port: int) -> list[str]:
         self.resolved.append(host)
@@ -144,14 +144,14 @@ def _context(stranger: bool) -> ssl.SSLContext:
 
 @asynccontextmanager
 async def code_scene(run_dir: Path, patch: pytest.MonkeyPatch, *, stranger: bool = False) -> AsyncIterator[CodeScene]:
-    real = http_client._open
+    real = upstream.Upstream._open
 
-    async def through(address: str, origin: Origin, account: Account) -> http_client.Wire:
-        return await real(NETWORK.get(address, address), origin, account)
+    async def through(made: Upstream, address: str, origin: Origin, account: Account) -> upstream.Connection:
+        return await real(made, NETWORK.get(address, address), origin, account)
 
     patch.setattr("runtimes.gateway.server.forget_patterns", lambda: None)  # the same secrets again and again
-    patch.setattr(http_client, "_open", through)
-    patch.setattr(http_client, "_KEEP_SECONDS", -1.0)  # each request connects
+    patch.setattr(Upstream, "_open", through)
+    patch.setattr(upstream, "_KEEP_SECONDS", -1.0)  # each request connects
     async with (
         serving(_context(stranger)) as good,
         serving(_context(False)) as other,

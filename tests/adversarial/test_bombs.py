@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from policies.actions import Ended
-from runtimes.sandbox.bounds import Bounds
 from runtimes.sandbox.contract import Job, Limits, Profile, Result
 from runtimes.sandbox.docker import DockerSandbox
+from runtimes.sandbox.pool_bounds import PoolBounds
 from tests.adversarial.test_container import prepared
 
 pytestmark = pytest.mark.docker
@@ -80,8 +80,8 @@ def python(code: str, action: str = "a1") -> Job:
 
 @pytest.fixture(params=["cold", "warm"])
 async def sandbox(request: pytest.FixtureRequest, sandbox_image: str, tmp_path: Path) -> AsyncIterator[DockerSandbox]:
-    bounds = Bounds(least=2, most=4) if request.param == "warm" else Bounds(least=0, most=0)
-    made = DockerSandbox(f"bombs-{os.getpid()}", scratch_dir=tmp_path / "s", waiting_dir=tmp_path / "w", bounds=bounds)
+    bounds = PoolBounds(least=2, most=4) if request.param == "warm" else PoolBounds(least=0, most=0)
+    made = DockerSandbox(f"bombs-{os.getpid()}", scratch_dir=tmp_path / "s", pool_dir=tmp_path / "w", bounds=bounds)
     if request.param == "warm":
         await prepared(made, PROFILE)
     yield made

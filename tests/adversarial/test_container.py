@@ -25,10 +25,10 @@ from pathlib import Path
 import docker
 import pytest
 
-from runtimes.sandbox.bounds import Bounds
 from runtimes.sandbox.contract import Job, Limits, Profile, SandboxFailed
 from runtimes.sandbox.defences import Defence
 from runtimes.sandbox.docker import DockerSandbox
+from runtimes.sandbox.pool_bounds import PoolBounds
 from tests.adversarial.container_attacks import ATTACKS, only
 
 pytestmark = [
@@ -156,7 +156,7 @@ async def outcomes(
     ground: Ground, names: list[str], missing: frozenset[Defence], *, waited: bool = False
 ) -> dict[str, str]:
     """What comes of these attacks in containers without the `missing` defences."""
-    bounds = Bounds(least=1, most=1) if waited else Bounds(least=0, most=0)
+    bounds = PoolBounds(least=1, most=1) if waited else PoolBounds(least=0, most=0)
     sandbox = DockerSandbox(f"adversarial-{os.getpid()}", bounds=bounds, unsafe_without=missing)
     found: dict[str, str] = {}
     try:
@@ -185,7 +185,7 @@ async def prepared(sandbox: DockerSandbox, profile: Profile) -> None:
     """Have one container wait."""
     sandbox.prepare(profile)
     for _ in range(400):
-        if sandbox.waiting(profile):
+        if sandbox.pooled(profile):
             return
         await asyncio.sleep(0.05)
     raise AssertionError("none waits")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from runtimes.gateway.policy import Policy
+from runtimes.gateway.plan_match import PlanPolicy
 from runtimes.gateway.upstream import Upstream
 from tests.adversarial import unsafe_gateway as unsafe
 from tests.adversarial.gateway_scene import CA, HI, Result, Scene, post, scene_fixture  # noqa: F401  a fixture
@@ -121,12 +121,12 @@ async def test_an_own_token(scene: Scene, name: str) -> None:
     def do(box: Box) -> Awaitable[Any]:
         return box.request("POST", f"{scene.origin}/api/messages", HI, {name: "attackers-own"})
 
-    what = scene.plan(credential_header="X-Own-Place", credential_format="{secret}")
+    what = scene.plan(credential_name="X-Own-Place", credential_format="{secret}")
     result = await scene.attack(do, what=what)
     assert "a credential that isn't the vault's" in result.reasons
     assert not scene.good.seen
     assert "attackers-own" not in repr(result.watch.events)
-    await scene.attack(do, unsafe.UnsafeWithoutCredentialCheck, what=what)
+    await scene.attack(do, unsafe.server(unsafe.UnsafeWithoutCredentialCheck), what=what)
     if name != "X-Own-Place":
         assert scene.good.seen[0].headers[name.lower()] == "attackers-own"
     assert scene.good.seen
@@ -140,7 +140,7 @@ async def test_an_override(scene: Scene, name: str) -> None:
     result = await scene.attack(do)
     assert "would change what the request means" in result.reasons
     assert not scene.good.seen
-    await scene.attack(do, unsafe.UnsafeWithoutOverrideCheck)
+    await scene.attack(do, unsafe.server(unsafe.UnsafeWithoutOverrideCheck))
     assert scene.good.seen[0].headers[name.lower()] == "DELETE"
 
 
@@ -217,7 +217,7 @@ async def test_smuggling(scene: Scene, name: str) -> None:
     assert b"403" in result.got
     assert len(result.watch.refusals) == 1
     assert not scene.good.seen
-    assert b" 200 " in (await scene.attack(do, unsafe.UnsafeWithoutStrictHead)).got
+    assert b" 200 " in (await scene.attack(do, unsafe.server(unsafe.UnsafeWithoutStrictHead))).got
 
 
 def test_no_shipped_file_knows_a_control() -> None:
@@ -225,5 +225,5 @@ def test_no_shipped_file_knows_a_control() -> None:
     shipped = [path for folder in ("runtimes", "goex", "vault", "policies") for path in (root / folder).rglob("*.py")]
     assert len(shipped) > 20
     assert not [path for path in shipped if "unsafe_gateway" in path.read_text() or "UnsafeWithout" in path.read_text()]
-    assert issubclass(unsafe.UnsafeWithoutHosts, Policy)
+    assert issubclass(unsafe.UnsafeWithoutHosts, PlanPolicy)
     assert issubclass(unsafe.UnsafeWithoutAddressCheck, Upstream)

@@ -163,7 +163,7 @@ async def test_a_decompression_bomb(scene: Scene, coding: str) -> None:
     result = await scene.attack(do, what=what)
     assert (result.got.status, result.watch.exchanges[0].status) == (502, 200)
     assert "unpacks to more" in result.watch.exchanges[0].failed
-    control = await scene.attack(do, unsafe.server(upstream=unsafe.UnsafeWithoutBombCheck()), what=what)
+    control = await scene.attack(do, unsafe.server(unsafe.UnsafeWithoutBombCheck), what=what)
     assert len(control.got.body) == 11_000_000
 
 

@@ -21,9 +21,9 @@ import pytest
 
 from policies.actions import Ended
 from runtimes.sandbox import container_pool, control
-from runtimes.sandbox.bounds import Bounds
 from runtimes.sandbox.contract import Job, Limits, Profile, Result
 from runtimes.sandbox.docker import DockerSandbox
+from runtimes.sandbox.pool_bounds import PoolBounds
 from tests.adversarial.pool_attacks import NEXT, PROCESS_1
 from tests.adversarial.test_container import prepared
 
@@ -70,8 +70,8 @@ async def in_one_that_waited(tmp_path: Path, *jobs: Job, until: float = 0.0) -> 
     sandbox = DockerSandbox(
         f"pool-{os.getpid()}",
         scratch_dir=tmp_path / "scratch",
-        waiting_dir=tmp_path / "waiting",
-        bounds=Bounds(least=1, most=1),
+        pool_dir=tmp_path / "waiting",
+        bounds=PoolBounds(least=1, most=1),
     )
     results = []
     try:

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import dataclasses
 import ssl
-import zlib
-from typing import Any
 from urllib.parse import urlsplit
 
 import h11
 
 from policies.accounts import Account, Origin
-from runtimes.gateway.head import Head, check_credentials, check_overrides, parse_head
+from runtimes.gateway.admission import Admission, No, Policy, Ready
+from runtimes.gateway.head import Head, check_overrides, parse_head
+from runtimes.gateway.http_client import Headers, UpstreamRequest
 from runtimes.gateway.plan import GatewayPlan, PlannedRequest
-from runtimes.gateway.policy import Asked, Composed, Policy
-from runtimes.gateway.redact import Redactor
+from runtimes.gateway.plan_match import Asked, PlanPolicy
+from runtimes.gateway.redactor import Redactor
 from runtimes.gateway.response_values import scalar
 from runtimes.gateway.server import ActionServer
-from runtimes.gateway.upstream import Answer, Link, Upstream
+from runtimes.gateway.streams import Stream
+from runtimes.gateway.upstream import Connection, Upstream
 from runtimes.gateway.urls import authority
 
 # What the network of these tests delivers to loopback: addresses that must not be reached, and a public one.
@@ -31,11 +32,11 @@ NETWORK = {"169.254.169.254": "127.0.0.1", "93.184.216.34": "127.0.0.2", "10.0.0
 class NetworkUpstream(Upstream):
     """The shipped one on a network where other addresses lead to servers under test."""
 
-    async def _open(self, address: str, origin: Origin, account: Account) -> Link:
+    async def _open(self, address: str, origin: Origin, account: Account) -> Connection:
         return await super()._open(NETWORK.get(address, address), origin, account)
 
 
-def server(policy: type[Policy] = Policy, upstream: Upstream | None = None) -> type[ActionServer]:
+def server(policy: type[PlanPolicy] = PlanPolicy, upstream: Upstream | None = None) -> type[ActionServer]:
     """A server class with parts of it replaced."""
 
     class Replaced(ActionServer):
@@ -48,7 +49,7 @@ def server(policy: type[Policy] = Policy, upstream: Upstream | None = None) -> t
     return Replaced
 
 
-class UnsafeWithoutHosts(Policy):
+class UnsafeWithoutHosts(PlanPolicy):
     """Any origin passes, and it is the container's that is connected to."""
 
     def knows(self, origin: Origin) -> bool:
@@ -57,11 +58,11 @@ class UnsafeWithoutHosts(Policy):
     def origin_differs(self, planned: PlannedRequest, asked: Asked) -> str:
         return ""
 
-    def compose(self, planned: PlannedRequest, asked: Asked) -> Composed:
-        return super().compose(dataclasses.replace(planned, origin=asked.origin), asked)
+    def compose(self, planned: PlannedRequest, admission: Admission, asked: Asked) -> Ready:
+        return super().compose(dataclasses.replace(planned, origin=asked.origin), admission, asked)
 
 
-class UnsafeWithoutPaths(Policy):
+class UnsafeWithoutPaths(PlanPolicy):
     """Any path passes, as it came."""
 
     def path_differs(self, planned: PlannedRequest, asked: Asked) -> str:
@@ -71,28 +72,28 @@ class UnsafeWithoutPaths(Policy):
         return asked.target.partition("?")[0]
 
 
-class UnsafeWithoutMethods(Policy):
+class UnsafeWithoutMethods(PlanPolicy):
     """Any method passes."""
 
     def method_differs(self, planned: PlannedRequest, asked: Asked) -> str:
         return ""
 
-    def compose(self, planned: PlannedRequest, asked: Asked) -> Composed:
-        return super().compose(dataclasses.replace(planned, method=asked.head.method), asked)
+    def compose(self, planned: PlannedRequest, admission: Admission, asked: Asked) -> Ready:
+        return super().compose(dataclasses.replace(planned, method=asked.head.method), admission, asked)
 
 
-class UnsafeWithoutQueries(Policy):
+class UnsafeWithoutQueries(PlanPolicy):
     """Any query passes, as it came."""
 
     def query_differs(self, planned: PlannedRequest, asked: Asked) -> str:
         return ""
 
-    def compose(self, planned: PlannedRequest, asked: Asked) -> Composed:
-        made = super().compose(planned, asked)
-        return dataclasses.replace(made, target=asked.target)
+    def compose(self, planned: PlannedRequest, admission: Admission, asked: Asked) -> Ready:
+        made = super().compose(planned, admission, asked)
+        return dataclasses.replace(made, admission=dataclasses.replace(made.admission, target=asked.target))
 
 
-class UnsafeWithoutBodies(Policy):
+class UnsafeWithoutBodies(PlanPolicy):
     """Any body passes, as it came."""
 
     def body_differs(self, planned: PlannedRequest, asked: Asked) -> str:
@@ -102,22 +103,22 @@ class UnsafeWithoutBodies(Policy):
         return asked.body
 
 
-class UnsafeWithoutOnce(Policy):
+class UnsafeWithoutOnce(PlanPolicy):
     """A request stays allowed after it was sent."""
 
-    def settle(self, composed: Composed, failed: str) -> None:
-        super().settle(composed, failed)
+    def settle(self, admission: Admission, failed: str) -> None:
+        super().settle(admission, failed)
         self._next = 0
 
 
-class UnsafeWithoutConditions(Policy):
+class UnsafeWithoutConditions(PlanPolicy):
     """An answer that isn't well stops nothing."""
 
-    def settle(self, composed: Composed, failed: str) -> None:
-        super().settle(composed, "")
+    def settle(self, admission: Admission, failed: str) -> None:
+        super().settle(admission, "")
 
 
-class UnsafeWithoutEncoding(Policy):
+class UnsafeWithoutEncoding(PlanPolicy):
     """Values of answers stand in the path as they are."""
 
     def path_differs(self, planned: PlannedRequest, asked: Asked) -> str:
@@ -128,45 +129,47 @@ class UnsafeWithoutEncoding(Policy):
         return "/" + "/".join([*planned.base_path, *parts])
 
 
+class _RawRequest(UpstreamRequest):
+    async def begin(self, method: str, target: str, headers: Headers, length: int | None) -> None:
+        lines = [f"{method} {target} HTTP/1.1", f"Host: {self._origin.host}:{self._origin.port}"]
+        lines += [f"{name}: {value}" for name, value in headers]
+        lines += [] if length is None else [f"Content-Length: {length}"]
+        self._method, self._sent = method, not length
+        self._http.send(h11.Request(method=method, target="/", headers=[("Host", "x")]))
+        await self.stream.write("\r\n".join([*lines, "", ""]).encode())
+
+
 class UnsafeRawUpstream(Upstream):
     """Requests are pasted together from text."""
 
-    def message(self, http: h11.Connection, origin: Origin, composed: Composed, secret: tuple[str, str]) -> bytes:
-        super().message(http, origin, dataclasses.replace(composed, target="/"), secret)
-        lines = [f"{composed.planned.method} {composed.target} HTTP/1.1", f"Host: {origin.host}:{origin.port}"]
-        lines += [f"{name}: {value}" for name, value in (*composed.headers, secret)]
-        return "\r\n".join([*lines, "", ""]).encode() + composed.body
+    def request(self, connection: Connection, origin: Origin) -> UpstreamRequest:
+        return _RawRequest(connection.stream, origin)
 
 
-class _PassingHeaders(Policy):
+class _PassingHeaders(PlanPolicy):
     """Sends on what the container wrote, so that a header which isn't refused arrives."""
 
-    def compose(self, planned: PlannedRequest, asked: Asked) -> Composed:
-        made = super().compose(planned, asked)
-        ours = {name.lower() for name, _ in made.headers} | {"host", "content-length", "connection"}
+    def compose(self, planned: PlannedRequest, admission: Admission, asked: Asked) -> Ready:
+        made = super().compose(planned, admission, asked)
+        ours = {name.lower() for name, _ in made.admission.headers} | {"host", "content-length", "connection"}
         extra = tuple((name, value) for name, value in asked.head.headers if name not in ours)
-        return dataclasses.replace(made, headers=(*made.headers, *extra))
+        headers = (*made.admission.headers, *extra)
+        return dataclasses.replace(made, admission=dataclasses.replace(made.admission, headers=headers))
 
 
-class UnsafeWithoutCredentialCheck(ActionServer):
-    def make_policy(self, plan: GatewayPlan) -> Policy:
-        return _PassingHeaders(plan)
-
+class UnsafeWithoutCredentialCheck(_PassingHeaders):
     def check_credentials(self, head: Head) -> None:
         return
 
 
-class UnsafeWithoutOverrideCheck(ActionServer):
-    def make_policy(self, plan: GatewayPlan) -> Policy:
-        return _PassingHeaders(plan)
-
+class UnsafeWithoutOverrideCheck(_PassingHeaders):
     def parse(self, raw: bytes) -> Head:
         head = parse_head(raw)
-        check_credentials(head, *self._names)
+        self.check_credentials(head)
         return head
 
 
-class UnsafeWithoutStrictHead(ActionServer):
+class UnsafeWithoutStrictHead(PlanPolicy):
     """The HTTP library's own leniency decides what a head is."""
 
     def parse(self, raw: bytes) -> Head:
@@ -239,24 +242,49 @@ class UnsafeWithoutPinning(NetworkUpstream):
         return await self._look_up(origin)
 
 
-class UnsafeFollowingRedirects(Upstream):
-    async def exchange(
-        self, link: Link, origin: Origin, composed: Composed, secret: tuple[str, str], limit: int
-    ) -> Answer:
-        answer = await super().exchange(link, origin, composed, secret, limit)
-        where = dict(answer.headers).get("location")
-        if where is None:
-            return answer
-        elsewhere = Origin.parse(where)
-        there = dataclasses.replace(composed, target=urlsplit(where).path)
-        account: Any = dataclasses.replace(self.account, origins=(elsewhere,), base_url=str(elsewhere))
-        return await super().exchange(await self.connect(elsewhere, account), elsewhere, there, secret, limit)
+class _FollowingRequest(UpstreamRequest):
+    """Asks where a redirect leads, with the credential."""
 
+    def __init__(self, upstream: UnsafeFollowingRedirects, stream: Stream, origin: Origin) -> None:
+        super().__init__(stream, origin)
+        self._upstream = upstream
+        self._said: tuple[str, Headers, int | None] = ("", [], None)
+        self._content = b""
+
+    async def begin(self, method: str, target: str, headers: Headers, length: int | None) -> None:
+        self._said = (method, headers, length)
+        await super().begin(method, target, headers, length)
+
+    async def send(self, data: bytes) -> None:
+        self._content += data
+        await super().send(data)
+
+    async def head(self, *, upgrade: bool = False) -> tuple[int, list[tuple[str, str]]]:
+        status, headers = await super().head(upgrade=upgrade)
+        where = dict(headers).get("location")
+        if where is None:
+            return status, headers
+        elsewhere = Origin.parse(where)
+        account = dataclasses.replace(self._upstream.account, origins=(elsewhere,), base_url=str(elsewhere))
+        method, sent, length = self._said
+        there = UpstreamRequest((await self._upstream.connect(elsewhere, account)).stream, elsewhere)
+        await there.begin(method, urlsplit(where).path, sent, length)
+        await there.send(self._content)
+        await there.finish()
+        return await there.head()
+
+
+class UnsafeFollowingRedirects(Upstream):
     def __init__(self, account: Account) -> None:
         super().__init__()
         self.account = account
 
+    def request(self, connection: Connection, origin: Origin) -> UpstreamRequest:
+        return _FollowingRequest(self, connection.stream, origin)
 
-class UnsafeWithoutBombCheck(Upstream):
-    def decoded(self, body: bytes, codings: list[str], limit: int) -> bytes:
-        return zlib.decompress(body, zlib.MAX_WBITS | 32) if codings else body
+
+class UnsafeWithoutBombCheck(PlanPolicy):
+    """An answer may be of any length."""
+
+    def read(self, admission: Admission, body: bytes) -> Ready | No:
+        return super().read(dataclasses.replace(admission, answer_limit=2**40), body)

@@ -14,11 +14,10 @@ import pytest
 
 from policies.accounts import Origin
 from runtimes.gateway import bodies, head, request_headers, routes, rule_match, urls
-from runtimes.gateway.admission import Admission, AskedHead, Local
-from runtimes.gateway.policy import No
+from runtimes.gateway.admission import Admission, AskedHead, Local, No
 from runtimes.gateway.rule_match import RulePolicy
 from runtimes.gateway.server import ActionServer
-from runtimes.gateway.stream_redactor import Flowing
+from runtimes.gateway.stream_redactor import StreamRedactor
 from tests.adversarial.code_scene import CodeScene
 
 Patch = pytest.MonkeyPatch
@@ -55,7 +54,7 @@ class UnsafeAnyMethod(RulePolicy):
 
 
 def policy(kind: type[RulePolicy]) -> Without:
-    return lambda patch, scene: patch.setattr(ActionServer, "make_rules", lambda self, plan: kind(plan))
+    return lambda patch, scene: patch.setattr(ActionServer, "make_policy", lambda self, plan: kind(plan))
 
 
 def as_it_came(patch: Patch, scene: CodeScene) -> None:
@@ -80,7 +79,7 @@ TWICE = b'{"channel":"C2","channel":"C1"}'
 
 
 def unredacted(patch: Patch, scene: CodeScene) -> None:
-    patch.setattr(ActionServer, "make_flowing", lambda self, secrets: Flowing([]))
+    patch.setattr(ActionServer, "make_redactor", lambda self, secrets: StreamRedactor([]))
 
 
 def lax_head(patch: Patch, scene: CodeScene) -> None:
@@ -91,7 +90,7 @@ def lax_head(patch: Patch, scene: CodeScene) -> None:
         lines = raw.split(b"\r\n")
         return real(b"\r\n".join(one for one in lines if not one.lower().startswith(b"content-length")), **more)
 
-    patch.setattr("runtimes.gateway.server.parse_head", parse)
+    patch.setattr("runtimes.gateway.rule_match.parse_head", parse)
 
 
 def same_path(patch: Patch, scene: CodeScene) -> None:

@@ -25,11 +25,11 @@ import pytest
 
 from policies.actions import Ended
 from policies.errors import InvalidInput, Unavailable
-from runtimes.sandbox.bounds import Bounds
 from runtimes.sandbox.container_pool import serves
 from runtimes.sandbox.contract import Job, Limits, Profile, Result, Sandbox, SandboxFailed
 from runtimes.sandbox.docker import DockerSandbox
 from runtimes.sandbox.output_frames import Output
+from runtimes.sandbox.pool_bounds import PoolBounds
 
 pytestmark = pytest.mark.docker
 
@@ -53,7 +53,7 @@ class Prepared(DockerSandbox):
         if serves(job, profile):
             self.prepare(profile)
             for _ in range(500):
-                if self.waiting(profile):
+                if self.pooled(profile):
                     break
                 await asyncio.sleep(0.02)
         return await super().run(job, profile, output)
@@ -65,8 +65,8 @@ async def sandbox(
 ) -> AsyncIterator[Sandbox]:
     made = DockerSandbox(state_id, scratch_dir=tmp_path / "scratch")
     if request.param == "warm":
-        bounds = Bounds(least=1, most=1)
-        made = Prepared(state_id, scratch_dir=tmp_path / "scratch", waiting_dir=tmp_path / "waiting", bounds=bounds)
+        bounds = PoolBounds(least=1, most=1)
+        made = Prepared(state_id, scratch_dir=tmp_path / "scratch", pool_dir=tmp_path / "waiting", bounds=bounds)
     yield made
     await made.close()
     assert of_state(state_id) == [], "a container was left"

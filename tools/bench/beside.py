@@ -22,8 +22,8 @@ from pathlib import Path
 import docker
 
 from runtimes.sandbox import images, spec
-from runtimes.sandbox.bounds import Bounds
 from runtimes.sandbox.contract import Job, Profile
+from runtimes.sandbox.pool_bounds import PoolBounds
 from tools.bench.measure import Row, Timings, row, timed
 from tools.bench.sandbox import flags
 from tools.bench.warm_container import LINE, loaded, pooled
@@ -47,7 +47,7 @@ async def measure() -> tuple[Row, ...]:
         theirs: dict[str, list[float]] = {name: [] for name in peers}
         job = Job(action_id="a-1", argv=("/usr/bin/python3", "-I", "-S", "/goex/job/code.py"),
                   files={"code.py": LINE.encode()})  # fmt: skip
-        async with pooled(folder, Bounds(least=2, most=2)) as sandbox:
+        async with pooled(folder, PoolBounds(least=2, most=2)) as sandbox:
             for _ in range(ROUNDS):
                 await loaded(sandbox, 2)
                 with timed(ours):

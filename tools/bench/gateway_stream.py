@@ -21,7 +21,7 @@ from pathlib import Path
 
 from policies.accounts import Account, Origin
 from runtimes.gateway.client import GatewayClient
-from runtimes.gateway.plan import GatewayPlan, Rule, Slot
+from runtimes.gateway.plan import GatewayPlan, MethodRule, Slot
 from tests.runtimes.gateway.support import Container, Watch
 from tools.bench.blobs import blobs
 from tools.bench.measure import Row, Timings, in_turn, row
@@ -167,8 +167,8 @@ def plan(service: Upstream) -> GatewayPlan:
     return GatewayPlan(
         action_id="a-1",
         rules=(
-            Rule(id="rule-0", method_id="demo.blob", method="GET", path=("blob", Slot("size")), **common),  # type: ignore[arg-type]
-            Rule(id="rule-1", method_id="demo.sink", method="POST", path=("sink",), **common),  # type: ignore[arg-type]
+            MethodRule(id="rule-0", method_id="demo.blob", method="GET", path=("blob", Slot("size")), **common),  # type: ignore[arg-type]
+            MethodRule(id="rule-1", method_id="demo.sink", method="POST", path=("sink",), **common),  # type: ignore[arg-type]
         ),
         placeholders={MARK: _ACCOUNT},
         seconds=600.0,

@@ -55,20 +55,18 @@ class Looker:
     def look(self, actions: int) -> Seen:
         relatives = family(self._daemon.pid)[1:]
         processes = {"daemon": self._daemon.pid, "gateway": _gateway(relatives)}
-        waiting_dir = self._daemon.run_dir / "waiting"
+        pool_dir = self._daemon.run_dir / "waiting"
         containers = {
             name.lstrip("/")
             for found in self._client.containers(all=True, filters={"label": self._label})
             for name in found["Names"]
         }
-        waiting = (
-            containers & {path.name for path in waiting_dir.glob("*/*")} - container_pool.bound(waiting_dir).keys()
-        )
+        waiting = containers & {path.name for path in pool_dir.glob("*/*")} - container_pool.bound(pool_dir).keys()
         things = {
             "containers": frozenset(containers - waiting),
             "networks": self._networks() - self._before["networks"],
             "mounts": self._new_mounts(),
-            "files": frozenset(self._files(waiting_dir, waiting)),
+            "files": frozenset(self._files(pool_dir, waiting)),
             "programs": frozenset(_marked(self.marker.encode())),
             "children": frozenset(map(str, relatives)),
         }
@@ -103,12 +101,12 @@ class Looker:
         lines = (line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines())
         return {line[4]: " ".join(line) for line in lines if line[4].startswith(ours)}
 
-    def _files(self, waiting_dir: Path, waiting: Set[str]) -> Iterator[str]:
+    def _files(self, pool_dir: Path, waiting: Set[str]) -> Iterator[str]:
         """All that lies in the daemon's home, but for the folders of containers that wait."""
         home = self._daemon.home
         for folder, folders, names in os.walk(home):  # what goes meanwhile is left out
             for path in (Path(folder) / name for name in (*folders, *names)):
-                parts = path.relative_to(waiting_dir).parts if path.is_relative_to(waiting_dir) else ()
+                parts = path.relative_to(pool_dir).parts if path.is_relative_to(pool_dir) else ()
                 if not set(parts[1:2]) & waiting:
                     yield str(path.relative_to(home))
 

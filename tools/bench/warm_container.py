@@ -25,9 +25,9 @@ from pathlib import Path
 import docker
 
 from runtimes.sandbox import images, memory, spec
-from runtimes.sandbox.bounds import Bounds
 from runtimes.sandbox.contract import Job, Profile
 from runtimes.sandbox.docker import DockerSandbox
+from runtimes.sandbox.pool_bounds import PoolBounds
 from tools.bench.measure import Once, Row, Timings, in_turn, row
 
 NAME = "sandbox.warm.p50_ms"
@@ -48,8 +48,8 @@ async def measure() -> tuple[Row, ...]:
 
 
 @asynccontextmanager
-async def pooled(folder: Path, bounds: Bounds) -> AsyncIterator[DockerSandbox]:
-    made = DockerSandbox("bench", scratch_dir=folder / "scratch", waiting_dir=folder / "waiting", bounds=bounds)
+async def pooled(folder: Path, bounds: PoolBounds) -> AsyncIterator[DockerSandbox]:
+    made = DockerSandbox("bench", scratch_dir=folder / "scratch", pool_dir=folder / "waiting", bounds=bounds)
     made.prepare(Profile())
     try:
         yield made
@@ -58,7 +58,7 @@ async def pooled(folder: Path, bounds: Bounds) -> AsyncIterator[DockerSandbox]:
 
 
 async def _waits(sandbox: DockerSandbox, count: int) -> None:
-    while sandbox.waiting(Profile()) < count:
+    while sandbox.pooled(Profile()) < count:
         await asyncio.sleep(0.02)
 
 
@@ -72,7 +72,7 @@ async def _one(folder: Path) -> Row:
     code = folder / "code.py"
     code.write_bytes(CODE)
     taken: list[float] = []
-    async with pooled(folder, Bounds(least=2, most=2)) as sandbox:
+    async with pooled(folder, PoolBounds(least=2, most=2)) as sandbox:
 
         async def value() -> None:
             await loaded(sandbox, 2)
@@ -94,7 +94,7 @@ async def _one(folder: Path) -> Row:
 
 
 async def _idle(folder: Path) -> Row:
-    async with pooled(folder, Bounds(least=4, most=4)) as sandbox:
+    async with pooled(folder, PoolBounds(least=4, most=4)) as sandbox:
         await _waits(sandbox, 4)
         await asyncio.sleep(3 * LOADING)
         client = docker.APIClient()
@@ -145,7 +145,7 @@ async def _sustained(folder: Path) -> tuple[Row, Row]:
 
     rates: list[float] = []
     floors: list[float] = []
-    async with pooled(folder, Bounds(least=2, most=16)) as sandbox:
+    async with pooled(folder, PoolBounds(least=2, most=16)) as sandbox:
 
         async def value() -> None:
             assert (await sandbox.run(TRUE, Profile())).exit_code == 0

@@ -8,11 +8,10 @@ import pytest
 
 from policies.accounts import Account
 from policies.actions import Plan
-from runtimes.code.permit_json import permits_of
-from runtimes.gateway.admission import Admission, AskedHead, Ready
+from runtimes.code.record import permits_of
+from runtimes.gateway.admission import Admission, AskedHead, No, Ready
 from runtimes.gateway.head import parse_head
 from runtimes.gateway.plan import GatewayPlan
-from runtimes.gateway.policy import No
 from runtimes.gateway.rule_match import RulePolicy
 from tests.runtimes.code.support import DRIVE, GITHUB, SLACK, plan
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,13 +18,12 @@ from policies.actions import ANY_VALUE, OTHER_ARGUMENTS, UndoClass
 from policies.errors import InvalidInput
 from policies.jsonvalue import canonical
 from runtimes.code import permits as permits_module
-from runtimes.code.permit_json import permits_of, rule_from_json, rule_to_json
 from runtimes.code.permits import MOST_VALUES, Permit, callable_, form_of, permits, template
-from runtimes.code.record import arguments_of
+from runtimes.code.record import arguments_of, permits_of
 from runtimes.code.run import placeholder
-from runtimes.gateway.codec import plan_from_json, plan_to_json
-from runtimes.gateway.plan import GatewayPlan, Passed, Slot
-from runtimes.gateway.rules_check import check_rules
+from runtimes.gateway.codec import plan_from_json, plan_to_json, rule_from_json, rule_to_json
+from runtimes.gateway.plan import GatewayPlan, SentRequest, Slot
+from runtimes.gateway.plan_check import check_opening
 from tests.runtimes.code.support import CATALOG, DRIVE, GITHUB, SECOND, SLACK, plan, rules
 from tests.runtimes.rest.support import account
 from vault.lease import Lease
@@ -153,14 +152,16 @@ def test_a_name_of_several_segments_has_its_method_s_form() -> None:
     made = plan("print()", "github.topics.get", accounts=(GITHUB,), catalog=catalog)
     permit = permits_of(made)[0]
     assert permit.rule.path == ("v1", "projects", Slot("name/1"), "topics", Slot("name/3"))
-    passed = Passed(rule="rule-0", slots={"name/1": "p", "name/3": "t"}, query=())
+    passed = SentRequest(rule="rule-0", slots={"name/1": "p", "name/3": "t"}, query=())
     assert arguments_of(passed, permit, catalog)[0] == {"name": "projects/p/topics/t"}
     written = FoundCall(
         method_id="github.topics.get", line=1, how="url", http="GET", path={"name": "projects/p/topics/t"}
     )
     held = permits((written,), (), {("github", "work"): GITHUB}, catalog)[0]
     assert held.rule.path == ("v1", "projects", "p", "topics", "t")
-    assert arguments_of(Passed(rule="rule-0", slots={}, query=()), held, catalog)[0] == {"name": "projects/p/topics/t"}
+    assert arguments_of(SentRequest(rule="rule-0", slots={}, query=()), held, catalog)[0] == {
+        "name": "projects/p/topics/t"
+    }
     odd = replace(written, path={"name": "projects/../topics/t"})
     assert permits((odd,), (), {("github", "work"): GITHUB}, catalog)[0].rule.path == permit.rule.path
     unknown = replace(got, parameters={"type": "object", "properties": {"name": {"type": "string"}}})
@@ -235,7 +236,8 @@ def test_the_gateway_takes_the_rules_of_every_method_that_comes_with_goex(name: 
     for start in range(0, len(ids), 30):
         made = plan("print()", *ids[start : start + 30], accounts=(mine,))
         lease = Lease(
-            action_id="a-1", account=mine, secret=Secret("a-secret-of-some-length"), expires=datetime.now(UTC)
+            action_id="a-1", account=mine, secret=Secret("a-secret-of-some-length"),
+            expires=datetime.now(UTC) + timedelta(hours=1),
         )  # fmt: skip
         opened = GatewayPlan(
             action_id="a-1",
@@ -243,7 +245,7 @@ def test_the_gateway_takes_the_rules_of_every_method_that_comes_with_goex(name: 
             placeholders={placeholder(service, (name, "work")): (name, "work")},
             code=True,
         )
-        check_rules(opened, {(name, "work"): lease})
+        check_opening(opened, [lease], datetime.now(UTC))
         assert opened.rules
 
 

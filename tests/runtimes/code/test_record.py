@@ -13,11 +13,10 @@ from policies.actions import UndoClass
 from policies.errors import Unsupported
 from policies.reversions import NoReversions
 from runtimes.code import record
-from runtimes.code.permit_json import permits_of
-from runtimes.code.record import Sent, arguments_of
+from runtimes.code.record import Sent, arguments_of, permits_of
 from runtimes.code.refused import MOST, Refusals, method_at
 from runtimes.code.undo import reversed_
-from runtimes.gateway.plan import Exchange, Passed, Refusal
+from runtimes.gateway.plan import Exchange, Refusal, SentRequest
 from tests.runtimes.code.support import CATALOG, DRIVE, GITHUB, SLACK, context, plan
 from tests.runtimes.rest.support import DiskRecords
 
@@ -26,8 +25,8 @@ MADE = plan("print()", POST, CREATE, accounts=(SLACK, GITHUB))
 PERMITS = {permit.method_id: (place, permit) for place, permit in enumerate(permits_of(MADE))}
 
 
-def passed(**changes: Any) -> Passed:
-    return Passed(**{"rule": "rule-0", "slots": {}, "query": (), "body": {}, "size": 2, **changes})
+def passed(**changes: Any) -> SentRequest:
+    return SentRequest(**{"rule": "rule-0", "slots": {}, "query": (), "body": {}, "size": 2, **changes})
 
 
 def exchange(body: Any, status: int = 200, request: str = "rule-0#1") -> Exchange:

@@ -14,9 +14,9 @@ import pytest
 from policies.actions import Ended
 from policies.errors import InvalidInput
 from runtimes.code import environment
-from runtimes.sandbox.bounds import NONE_WAIT, Bounds
 from runtimes.sandbox.contract import Profile, Result
 from runtimes.sandbox.docker import DockerSandbox
+from runtimes.sandbox.pool_bounds import NO_POOL, PoolBounds
 from tests.runtimes.gateway.authority import TestCA
 
 PROFILE = Profile(image="code")
@@ -46,8 +46,8 @@ async def ran(
 
     server = await asyncio.start_unix_server(answer, str(gateway / "gw.sock"))
     (gateway / "gw.sock").chmod(0o666)
-    bounds = Bounds(least=1, most=1) if waits else NONE_WAIT
-    sandbox = DockerSandbox("test-run-code", waiting_dir=tmp_path / "waiting", bounds=bounds)
+    bounds = PoolBounds(least=1, most=1) if waits else NO_POOL
+    sandbox = DockerSandbox("test-run-code", pool_dir=tmp_path / "waiting", bounds=bounds)
     job = environment.job(
         action_id="a1",
         language=language,
@@ -62,7 +62,7 @@ async def ran(
             sandbox.prepare(Profile(image=image))
             for _ in range(200):
                 await asyncio.sleep(0.05)
-                if sandbox.waiting(Profile(image=image)):
+                if sandbox.pooled(Profile(image=image)):
                     break
             await asyncio.sleep(1)  # it has loaded what it can
         return await sandbox.run(job, Profile(image=image))

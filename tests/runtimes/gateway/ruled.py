@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from policies.accounts import Account, Origin
-from runtimes.gateway.admission import Admission, AskedHead, Local, Ready
+from runtimes.gateway.admission import Admission, AskedHead, Local, No, Ready, Refused
 from runtimes.gateway.head import parse_head
-from runtimes.gateway.plan import GatewayPlan, Rule, Slot, TokenEndpoint
-from runtimes.gateway.policy import No
+from runtimes.gateway.plan import GatewayPlan, MethodRule, Slot, TokenEndpoint
 from runtimes.gateway.rule_match import RulePolicy
 from tests.runtimes.gateway.support import lease
 from vault.lease import Lease
@@ -28,7 +27,7 @@ MARKS = {account: f"xx-goex-{'-'.join(account)}-abcdefghijklmnopqrstuv" for acco
 SECRETS = {account: f"real-{'-'.join(account)}-4f9a8c7b6d5e" for account in MARKS}
 
 
-def rule(number: int, method: str, *path: str | Slot, **more: Any) -> Rule:
+def rule(number: int, method: str, *path: str | Slot, **more: Any) -> MethodRule:
     fields: dict[str, Any] = {
         "id": f"rule-{number}",
         "method_id": f"chat.method{number}",
@@ -36,7 +35,7 @@ def rule(number: int, method: str, *path: str | Slot, **more: Any) -> Rule:
         "origin": CHAT,
         "base_path": ("api",),
     }
-    return Rule(method=method, path=path, **{**fields, **more})
+    return MethodRule(method=method, path=path, **{**fields, **more})
 
 
 POST = rule(
@@ -128,11 +127,37 @@ def judge(
     assert isinstance(admission, Admission)
     if admission.inspect:
         return policy.read(admission, body or b"")
-    ready = policy.ready(admission, len(body or b""))
-    watch = policy.watch(admission)
-    if isinstance(watch, No):
-        return watch
-    for at in range(0, len(body or b""), 7):
-        if refused := watch.feed((body or b"")[at : at + 7]):
-            return refused
-    return watch.finish() or ready
+    streamed = policy.stream(admission, len(body or b""))
+    if isinstance(streamed, No):
+        return streamed
+    ready, watch = streamed
+    try:
+        for at in range(0, len(body or b""), 7):
+            watch.feed((body or b"")[at : at + 7])
+        watch.finish()
+    except Refused as refused:
+        return refused.no
+    return ready
+
+
+class Watched:
+    """What looks at the body of an admission that is streamed; a refusal is returned."""
+
+    def __init__(self, policy: RulePolicy, admission: Admission) -> None:
+        streamed = policy.stream(admission, -1)
+        assert not isinstance(streamed, No)
+        self._watch = streamed[1]
+
+    def feed(self, data: bytes) -> No | None:
+        try:
+            self._watch.feed(data)
+        except Refused as refused:
+            return refused.no
+        return None
+
+    def finish(self) -> No | None:
+        try:
+            self._watch.finish()
+        except Refused as refused:
+            return refused.no
+        return None

@@ -21,10 +21,10 @@ import h11
 from policies.accounts import Account, Origin
 from runtimes.gateway.certificates import Authority
 from runtimes.gateway.contract import Observer
-from runtimes.gateway.opening_check import check_opening
-from runtimes.gateway.plan import Exchange, GatewayPlan, Passed, PlannedRequest, Refusal
+from runtimes.gateway.listener import SocketFolder
+from runtimes.gateway.plan import Exchange, GatewayPlan, PlannedRequest, Refusal, SentRequest
+from runtimes.gateway.plan_check import check_opening
 from runtimes.gateway.server import ActionServer
-from runtimes.gateway.socket_folder import Place
 from tests.runtimes.gateway.authority import TestCA as TestCA
 from vault.lease import Lease
 from vault.secret import Secret
@@ -127,13 +127,15 @@ class Watch:
     """An observer that remembers, in order."""
 
     events: list[tuple[str, Any]] = field(default_factory=list)
-    passed: list[tuple[str, Passed]] = field(default_factory=list)
+    passed: list[tuple[str, SentRequest]] = field(default_factory=list)
     refuse_sending: bool = False
     hold: asyncio.Event | None = None
     server: ActionServer | None = None
 
     def observer(self) -> Observer:
-        async def sending(request: str, text: str) -> None:
+        async def sending(request: str, text: str, sent: SentRequest | None) -> None:
+            if sent is not None:
+                self.passed.append((request, sent))
             self.events.append(("sending", (request, text)))
             if self.hold is not None:
                 await self.hold.wait()
@@ -146,11 +148,7 @@ class Watch:
         async def refused(refusal: Refusal) -> None:
             self.events.append(("refused", refusal))
 
-        async def passing(request: str, text: str, passed: Passed) -> None:
-            self.passed.append((request, passed))
-            await sending(request, text)
-
-        return Observer(sending=sending, answered=answered, refused=refused, passing=passing)
+        return Observer(sending=sending, answered=answered, refused=refused)
 
     @property
     def exchanges(self) -> list[Exchange]:
@@ -320,12 +318,12 @@ async def opened(
     server_type: type[ActionServer] = ActionServer,
 ) -> AsyncIterator[tuple[Box, Watch]]:
     """One action's server within this process, so that a test can take a part of it away."""
-    watch, certificates, place = Watch(), Authority(), Place(run_dir)
+    watch, certificates, place = Watch(), Authority(), SocketFolder(run_dir)
     server = server_type(what, check_opening(what, leases, datetime.now(UTC)), place, certificates, watch.observer())
     watch.server = server
     await server.start()
     try:
-        yield Box(Container(str(place.folder), certificates.ca_pem)), watch
+        yield Box(Container(str(place.path), certificates.ca_pem)), watch
     finally:
         await server.close()
 

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtimes.gateway.admission import Admission, Ready
+from runtimes.gateway.admission import Admission, No, Ready
 from runtimes.gateway.multipart import BadParts, Part, PartReader, boundary_of, read_parts, write_parts
-from runtimes.gateway.policy import No
 from runtimes.gateway.rule_match import RulePolicy
-from tests.runtimes.gateway.ruled import MARKS, PLAN, WORK, asked, bearer, judge, rule
+from tests.runtimes.gateway.ruled import MARKS, PLAN, WORK, Watched, asked, bearer, judge, rule
 
 W = bearer()
 TYPE = "multipart/form-data; boundary=xyz"
@@ -188,8 +187,7 @@ def test_parts_that_belong_together_are_no_form(extra: bytes, passes: bool, size
     kind = 'Content-Type: multipart/related; boundary="=x="'
     admission = policy.admit(asked("POST /api/uploads", W, kind, "Transfer-Encoding: chunked"))
     assert isinstance(admission, Admission)
-    watch = policy.watch(admission)
-    assert not isinstance(watch, No)
+    watch = Watched(policy, admission)
     body = RELATED + b"\n--=x=" + extra + b"\n--=x=--"
     assert all(watch.feed(body[at : at + size]) is None for at in range(0, len(body), size)) == passes
 
@@ -199,8 +197,7 @@ def test_a_streamed_form_ends_with_its_last_part() -> None:
     for body, passes in [(GOOD, True), (GOOD[:-6], False), (GOOD + b"\r\n", False)]:
         admission = policy.admit(asked("POST /api/uploads", W, f"Content-Type: {TYPE}", "Transfer-Encoding: chunked"))
         assert isinstance(admission, Admission)
-        watch = policy.watch(admission)
-        assert not isinstance(watch, No)
+        watch = Watched(policy, admission)
         assert (watch.feed(body) is None and watch.finish() is None) == passes
 
 
@@ -216,7 +213,7 @@ def test_a_streamed_form_has_no_closed_field() -> None:
 def test_a_form_with_files_is_held_to_its_fields_where_the_rule_has_some() -> None:
     good = judge("POST /api/messages", W, body=GOOD, kind=TYPE)
     assert isinstance(good, Ready)
-    assert good.passed.body == {"channel": "C1", "text": ""}
+    assert good.sent.body == {"channel": "C1", "text": ""}
     assert good.body is not None
     assert [part.name for part in read_parts(good.body, boundary_of(dict(good.admission.headers)["Content-Type"]))] == [
         "channel", "text", "f",
@@ -248,8 +245,7 @@ def test_a_streamed_json_body_is_watched_for_an_override(key: bytes, size: int) 
     assert isinstance(admission, Admission)
     assert not admission.inspect
     for body, passes in [(b'{"a":1,%b:"DELETE"}' % key, False), (b'{"a":"_method"}', True)]:
-        watch = policy.watch(admission)
-        assert not isinstance(watch, No)
+        watch = Watched(policy, admission)
         found = [watch.feed(body[at : at + size]) for at in range(0, len(body), size)]
         assert all(one is None for one in found) == passes
 
@@ -267,8 +263,7 @@ def test_a_key_is_a_key_however_far_its_colon_is(size: int) -> None:
         (b'{"a" : "_method" , "b" : 1}', True),
         (b'{"a" : ["_method" ] , "b" : 1}', True),
     ]:
-        watch = policy.watch(admission)
-        assert not isinstance(watch, No)
+        watch = Watched(policy, admission)
         found = [watch.feed(body[at : at + size]) for at in range(0, len(body), size)]
         assert all(one is None for one in found) == passes
 
@@ -280,8 +275,7 @@ def test_a_placeholder_is_found_across_pieces() -> None:
     assert isinstance(admission, Admission)
     body = b"x" * 100 + MARKS[WORK].encode() + b"y" * 100
     for cut in range(101, 100 + len(MARKS[WORK])):
-        watch = policy.watch(admission)
-        assert not isinstance(watch, No)
+        watch = Watched(policy, admission)
         assert watch.feed(body[:cut]) is None
         refused = watch.feed(body[cut:])
         assert isinstance(refused, No)

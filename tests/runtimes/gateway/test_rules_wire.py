@@ -16,8 +16,8 @@ import pytest
 
 from policies.accounts import Account, Origin
 from runtimes.gateway.client import GatewayClient
-from runtimes.gateway.contract import GatewayFailed, Observer
-from runtimes.gateway.plan import GatewayPlan, Rule, Slot, TokenEndpoint
+from runtimes.gateway.contract import GatewayFailed
+from runtimes.gateway.plan import GatewayPlan, MethodRule, Slot, TokenEndpoint
 from tests.runtimes.gateway.support import Box, Container, Got, Server, TestCA, Watch, lease, opened, serving
 from vault.lease import Lease
 
@@ -29,8 +29,8 @@ TOKENS = Origin("https", "auth.example", 443)
 
 
 def planned(origin: Origin) -> GatewayPlan:
-    def rule(number: int, method: str, *path: str | Slot, **more: object) -> Rule:
-        made = Rule(
+    def rule(number: int, method: str, *path: str | Slot, **more: object) -> MethodRule:
+        made = MethodRule(
             id=f"rule-{number}", method_id=f"chat.method{number}", account=WORK, origin=origin, base_path=("api",),
             method=method, path=path,
         )  # fmt: skip
@@ -235,8 +235,11 @@ async def test_the_process_tells_the_daemon_before_it_sends(ca: TestCA, tmp_path
             watch.refuse_sending = True
             assert (await box.request("POST", f"{origin}/api/messages", {"channel": "C1"}, bearer())).status == 403
             await client.close("a1")
-            deaf = replace(watch.observer(), passing=None)
-            assert isinstance(deaf, Observer)
+
+            async def never(*_: object) -> None:
+                raise RuntimeError("nobody takes note")
+
+            deaf = replace(watch.observer(), sending=never)
             folder = await client.open(planned(origin), held(origin, ca.pem), deaf)
             box = Box(Container(folder, client.ca_pem))
             assert (await box.request("GET", f"{origin}/api/users/u1", None, bearer())).status == 403

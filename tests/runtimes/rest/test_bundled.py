@@ -25,13 +25,13 @@ from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject
 from policies.services import Risk
 from runtimes.gateway.plan import Exchange
-from runtimes.rest.bind import bind
-from runtimes.rest.expectations import holds
 from runtimes.rest.plans import assess_calls
 from runtimes.rest.records import Answer, Ledger
+from runtimes.rest.requests import bind
 from runtimes.rest.runtime import RestRuntime
 from runtimes.rest.steps import Step
 from runtimes.rest.undo import planned_steps, undo_steps
+from runtimes.rest.verdicts import holds
 from runtimes.sandbox.contract import Profile
 from tests.runtimes.rest.bundled_cases import BO, CASES, FILE, FIRST, HERE, KIM, MAIL, ON, WHOLE
 from tests.runtimes.rest.support import TOKEN, Bench, account, calls, serving
@@ -71,7 +71,7 @@ class Sender:
         asked = step.request
         path = "/".join(quote(str(part), safe="@") for part in (*asked.base_path, *asked.path))
         query = urlencode(asked.query, doseq=True, quote_via=quote)
-        headers = {**asked.headers, asked.credential_header: asked.credential_format.replace("{secret}", TOKEN)}
+        headers = {**asked.headers, asked.credential_name: asked.credential_format.replace("{secret}", TOKEN)}
         data = None
         if asked.body is not None:
             headers["Content-Type"], data = "application/json", json.dumps(asked.body).encode()

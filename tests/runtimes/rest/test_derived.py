@@ -26,9 +26,9 @@ from policies.reversions import Result, Standing, Use
 from runtimes.gateway.client import GatewayClient
 from runtimes.gateway.plan import Exchange
 from runtimes.gateway.response_values import Answers, judge
-from runtimes.rest.bind import literal
 from runtimes.rest.plans import assess_calls
 from runtimes.rest.records import Answer, Ledger
+from runtimes.rest.references import literal
 from runtimes.rest.runtime import RestRuntime
 from runtimes.rest.steps import Step
 from runtimes.rest.undo import planned_steps, undo_steps

@@ -18,13 +18,12 @@ from policies.digest import digest
 from policies.errors import InvalidInput
 from policies.jsonvalue import MissingValue, canonical
 from runtimes.gateway.plan import PlannedRequest, Ref
-from runtimes.rest.bind import bind, check_values
 from runtimes.rest.plan_text import step_lines
 from runtimes.rest.planner import action_key, plan_calls
 from runtimes.rest.plans import assess_calls, assess_redo
 from runtimes.rest.records import Answer, Ledger
 from runtimes.rest.references import with_refs
-from runtimes.rest.requests import check_segment
+from runtimes.rest.requests import bind, check_segment, check_values
 from runtimes.rest.run import job_file
 from runtimes.rest.steps import Step
 from runtimes.sandbox.contract import Profile

@@ -16,9 +16,9 @@ from mapper.catalog import Catalog
 from policies.actions import Plan
 from runtimes.gateway.plan import Exchange
 from runtimes.gateway.response_values import Answers, judge
-from runtimes.rest.bind import literal
 from runtimes.rest.plans import assess_calls
 from runtimes.rest.records import Answer, Ledger
+from runtimes.rest.references import literal
 from runtimes.rest.steps import Step
 from runtimes.rest.undo import planned_steps, undo_steps
 from runtimes.sandbox.contract import Profile

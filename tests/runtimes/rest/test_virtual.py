@@ -20,9 +20,10 @@ from policies.digest import digest
 from policies.grants import Grant, Width
 from policies.rules.book import default_book
 from policies.services import Method, Risk, Scope, Service
+from runtimes.gateway.admission import AskedHead, No, Ready
 from runtimes.gateway.head import Head
 from runtimes.gateway.plan import GatewayPlan
-from runtimes.gateway.policy import Asked, Composed, No, Policy
+from runtimes.gateway.plan_match import PlanPolicy
 from runtimes.rest.plans import assess_calls
 from runtimes.rest.undo import planned_steps
 from runtimes.sandbox.contract import Profile
@@ -113,16 +114,16 @@ def test_an_action_for_reading_can_not_change_anything(tried: Risk, tmp_path: Pa
     plan = assess(Risk.READ, Risk.READ, tmp_path)
     assert isinstance(decided(plan, Risk.READ), Allow)
     requests = tuple(step.request for step in planned_steps(plan))
-    policy = Policy(GatewayPlan(action_id="a1", requests=requests))
-    refused = policy.admit(asked(HTTP[tried]))
+    policy = PlanPolicy(GatewayPlan(action_id="a1", requests=requests))
+    refused = judge(policy, HTTP[tried])
     assert isinstance(refused, No)
     assert "GET" in refused.reason
-    assert isinstance(policy.admit(asked("GET")), Composed)  # control: what was planned is sent
+    assert isinstance(judge(policy, "GET"), Ready)  # control: what was planned is sent
 
 
-def asked(http: str, body: Any = None) -> Asked:
+def judge(policy: PlanPolicy, http: str, body: Any = None) -> Ready | No:
     data = b"" if body is None else json.dumps(body).encode()
     head = Head(
         method=http, target="/notes", version="1.1", headers=(), length=len(data), chunked=False, continues=False
     )
-    return Asked(origin=ORIGIN, head=head, target="/notes", body=data)
+    return policy.read(policy.admit(AskedHead(origin=ORIGIN, head=head, target="/notes")), data)

@@ -11,9 +11,9 @@ import pytest
 from mapper.catalog import Catalog
 from runtimes.gateway.client import GatewayClient
 from runtimes.rest.runtime import RestRuntime
-from runtimes.sandbox.bounds import Bounds
 from runtimes.sandbox.contract import Limits, Profile
 from runtimes.sandbox.docker import DockerSandbox
+from runtimes.sandbox.pool_bounds import PoolBounds
 from tests.runtimes.rest.support import Bench, FakeSlack, calls
 
 pytestmark = pytest.mark.docker
@@ -28,8 +28,8 @@ async def test_a_call_goes_out_of_a_container_that_waited(
     sandbox = DockerSandbox(
         f"tests-waiting-{os.getpid()}",
         scratch_dir=tmp_path / "scratch",
-        waiting_dir=tmp_path / "waiting",
-        bounds=Bounds(least=1, most=1),
+        pool_dir=tmp_path / "waiting",
+        bounds=PoolBounds(least=1, most=1),
     )
     gateway = GatewayClient(tmp_path / "gateway")
     runtime = RestRuntime(sandbox, gateway, Catalog.bundled(), PROFILE)
@@ -39,7 +39,7 @@ async def test_a_call_goes_out_of_a_container_that_waited(
             plan = await runtime.assess(SEND, context)
             await runtime.prepare(plan, context)
             for _ in range(1000):
-                if sandbox.waiting(PROFILE):
+                if sandbox.pooled(PROFILE):
                     break
                 await asyncio.sleep(0.02)
             outcome = await runtime.execute(plan, context)

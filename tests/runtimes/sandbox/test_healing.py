@@ -11,10 +11,10 @@ import pytest
 
 from policies.actions import Ended
 from runtimes.sandbox import container_pool
-from runtimes.sandbox.bounds import Bounds
 from runtimes.sandbox.contract import Job, Limits, Profile, SandboxFailed
 from runtimes.sandbox.docker import DockerSandbox
 from runtimes.sandbox.engine import Engine, connect
+from runtimes.sandbox.pool_bounds import PoolBounds
 from tests.services.engine import PrivateEngine, can_run
 
 pytestmark = [pytest.mark.docker, pytest.mark.skipif(not can_run(), reason="only root can run an engine of its own")]
@@ -36,8 +36,8 @@ async def broken(
         sandbox = DockerSandbox(
             "healing",
             scratch_dir=Path(outer, "scratch"),
-            waiting_dir=Path(outer, "waiting"),
-            bounds=Bounds(least=1, most=2),
+            pool_dir=Path(outer, "waiting"),
+            bounds=PoolBounds(least=1, most=2),
             engine=Engine(lambda: connect(10)),
         )
         sandbox.prepare(PROFILE)
@@ -55,7 +55,7 @@ async def until(holds: Callable[[], bool]) -> None:
 
 async def test_an_engine_that_ends_is_missing_and_comes_back(broken: tuple[PrivateEngine, DockerSandbox]) -> None:
     engine, sandbox = broken
-    await until(lambda: sandbox.waiting(PROFILE) >= 1)
+    await until(lambda: sandbox.pooled(PROFILE) >= 1)
     begun = asyncio.Event()
     long = Job(action_id="a-long", argv=("sh", "-c", "echo begun; sleep 600"))
     running = asyncio.create_task(sandbox.run(long, PROFILE, lambda *_: begun.set()))
@@ -69,11 +69,11 @@ async def test_an_engine_that_ends_is_missing_and_comes_back(broken: tuple[Priva
     assert "Docker" in caught.value.message and caught.value.next_step
 
     await asyncio.to_thread(engine.start)
-    await until(lambda: sandbox.waiting(PROFILE) >= 1)
+    await until(lambda: sandbox.pooled(PROFILE) >= 1)
     result = await sandbox.run(JOB, PROFILE)
     assert (result.ended, result.stdout) == (Ended.EXITED, b"well\n")
 
-    later = DockerSandbox("healing", waiting_dir=engine.folder.parent / "waiting", engine=Engine(lambda: connect(10)))
+    later = DockerSandbox("healing", pool_dir=engine.folder.parent / "waiting", engine=Engine(lambda: connect(10)))
     await sandbox.close()
     await later.reap()
     client = engine.client()

@@ -11,10 +11,12 @@ begins nowhere but at the head of its run, and never gives back.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from typing import Any
 
 from policies.jsonvalue import JsonValue
 from vault.secret import Secret
@@ -42,7 +44,7 @@ class Redactor:
         self._values = sorted(values - {b""}, key=len, reverse=True)
         self._patterns: list[tuple[re.Pattern[bytes], bool]] | None = None
         self._may_hold = may_hold
-        self._dropped = False
+        self.dropped = False
         if may_hold is None:
             self._built()
         self._masks = [mask for mask in _MASKS if not self.spans(mask)]
@@ -54,13 +56,13 @@ class Redactor:
             for _ in range(_ROUNDS):
                 spans = self.spans(found)
                 if not spans:
-                    return b"" if self._dropped else found
+                    return b"" if self.dropped else found
                 found = _splice(found, spans, mask)
         return b""
 
     def drop(self) -> None:
         """Let go of the secrets, also where a thread is at work with them: what it makes from now on is empty."""
-        self._dropped = True
+        self.dropped = True
         self._values, self._patterns = [], []
 
     def finds(self, data: bytes) -> bool:
@@ -101,8 +103,44 @@ class Redactor:
     def _built(self) -> list[tuple[re.Pattern[bytes], bool]]:
         if self._patterns is None:
             made = [pattern for value in self._values for pattern in _patterns(value)]
-            self._patterns = [] if self._dropped else made
+            self._patterns = [] if self.dropped else made
         return self._patterns
+
+
+class PendingRedactor:
+    """A redactor whose patterns take a while to build: in a thread, once, from when it is foreseen or first needed.
+
+    To be awaited, by as many as like; one of them that is cancelled takes nothing from the others.
+    """
+
+    def __init__(self, make: Callable[[list[bytes]], Redactor], secrets: list[bytes]) -> None:
+        self._make: Callable[[list[bytes]], Redactor] | None = make
+        self._secrets = secrets
+        self._future: asyncio.Future[Redactor] | None = None
+
+    def begin(self) -> None:
+        """Start making it. Idempotent."""
+        if self._future is None and self._make is not None:
+            secrets, self._secrets = self._secrets, []
+            self._future = asyncio.ensure_future(asyncio.to_thread(self._make, secrets))
+            self._future.add_done_callback(lambda future: future.cancelled() or future.exception())
+
+    def __await__(self) -> Generator[Any, None, Redactor]:
+        self.begin()
+        if self._future is None:
+            raise asyncio.CancelledError("the action has ended")
+        return asyncio.shield(self._future).__await__()
+
+    def drop(self) -> None:
+        """Make it no more, and have it forget what it holds, as soon as it is made."""
+        self._make, self._secrets = None, []
+        if self._future is not None:
+            self._future.add_done_callback(_drop)
+
+
+def _drop(made: asyncio.Future[Redactor]) -> None:
+    if not made.cancelled() and made.exception() is None:
+        made.result().drop()
 
 
 def redact(data: bytes, secrets: Iterable[Secret | bytes]) -> bytes:

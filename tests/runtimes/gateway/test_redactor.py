@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from runtimes.gateway.redact import Redactor, redact
+from runtimes.gateway.redactor import Redactor, redact
 from tests.runtimes.gateway.echoes import ENCODINGS, secrets
 from vault.secret import Secret
 

@@ -14,8 +14,8 @@ from policies.errors import ExitStatus, GoexError, Unsupported
 from runtimes.base import Context
 from runtimes.rest.records import Answer
 from runtimes.rest.runtime import RestRuntime
-from runtimes.rest.settle import Verdict, judge
 from runtimes.rest.undo import planned_steps
+from runtimes.rest.verdicts import Verdict, judge
 from tests.runtimes.rest.support import Bench, FakeGitHub, FakeSlack, Hit, calls
 
 pytestmark = pytest.mark.docker

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from policies.accounts import Origin
-from runtimes.gateway.plan import GatewayPlan, Rule, Slot
+from runtimes.gateway.plan import GatewayPlan, MethodRule, Slot
 from runtimes.gateway.server import ActionServer
 from tests.runtimes.gateway.support import CANARY, SERVICE, Box, TestCA, Watch, account, lease, opened
 
@@ -106,7 +106,7 @@ def rules(origin: Origin, **changes: Any) -> GatewayPlan:
     common["path"] = (Slot("rest", many=True),)
     live = changes.pop("websocket", False)
     made = tuple(
-        Rule(
+        MethodRule(
             id=f"rule-{number}", method_id=f"demo.{method.lower()}", method=method,
             websocket=live and method == "GET", **{**common, **changes},
         )
@@ -116,7 +116,7 @@ def rules(origin: Origin, **changes: Any) -> GatewayPlan:
 
 
 @contextlib.asynccontextmanager
-async def relayed(
+async def proxied(
     handler: Handler,
     run_dir: Path,
     *,

@@ -1,20 +1,20 @@
-"""What may be sent: a request from the container against the plan. Pure, no I/O.
+"""What a plan's list of requests lets pass: each once, in its order, to the letter. Pure, no I/O.
 
 Requests go strictly in the plan's order, each once (a read up to its `attempts`), each only after the ones before it
-were answered well. A request must *be* the planned one: origin, method, decoded path, decoded query, body. What is
-sent is then composed from the plan and from answers that the gateway saw itself, never from the container's bytes.
-Decisions are values: `Composed` or `No`.
+were answered well. A request must *be* the planned one: origin, method, decoded path, decoded query, body; so it is
+judged as a whole, when its body is there. What is sent is then composed from the plan and from answers that the gateway
+saw itself, never from the container's bytes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from policies.accounts import Origin
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonValue, canonical, parse
-from runtimes.gateway.head import Head
+from runtimes.gateway.admission import Admission, AskedHead, No, Policy, Ready
+from runtimes.gateway.head import Head, check_credentials, check_overrides, parse_head
 from runtimes.gateway.plan import GatewayPlan, PlannedRequest
 from runtimes.gateway.response_values import Answers, Kind, NoValue, judge
 from runtimes.gateway.urls import BadTarget, decode_path, decode_query, encode_path, encode_query, split_target
@@ -23,91 +23,90 @@ _FORM = "application/x-www-form-urlencoded"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A whole request as it came, on a connection to `origin`. `target` is in origin form, raw."""
+class Asked(AskedHead):
+    """A whole request as it came."""
 
-    origin: Origin
-    head: Head
-    target: str
     body: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Composed:
-    """What will be sent for `planned`, apart from the credential."""
-
-    planned: PlannedRequest
-    target: str
-    headers: tuple[tuple[str, str], ...]
-    body: bytes
-
-    @property
-    def line(self) -> str:
-        """Method and URL without query, for the journal."""
-        return f"{self.planned.method} {self.planned.origin}{self.target.partition('?')[0]}"
-
-
-@dataclass(frozen=True, slots=True)
-class No:
-    """Refused: why, and the HTTP status that says so. Of code also `kind`, a word for what it is about, `method_id`,
-    the catalogued method that came closest, and `hint`, what to do."""
-
-    reason: str
-    status: int = 403
-    kind: str = ""
-    method_id: str = ""
-    hint: str = ""
-
-
-class Policy:
+class PlanPolicy(Policy):
     """The plan of one action and how far it has come. One request is under way at a time."""
+
+    rules = "request"
 
     def __init__(self, plan: GatewayPlan) -> None:
         self._plan = plan
         self._answers = Answers()
         self._next = 0
         self._tries = 0
-        self._busy = False
+        self._tickets = 0
+        self._under_way = 0  # the ticket of the request that is; 0: none
         self._broken = ""
 
+    def parse(self, raw: bytes) -> Head:
+        head = parse_head(raw)
+        check_overrides(head)
+        self.check_credentials(head)
+        return head
+
+    def check_credentials(self, head: Head) -> None:
+        check_credentials(head, *{request.credential_name for request in self._plan.requests})
+
     def knows(self, origin: Origin) -> bool:
-        """Whether any request of the plan goes to that origin."""
         return any(request.origin == origin for request in self._plan.requests)
 
-    def admit(self, asked: Asked) -> Composed | No:
-        """Judge a request. `Composed` makes it the one that is under way, until `settle`."""
+    def admit(self, asked: AskedHead) -> Admission:
+        """Any request, since it is judged when its body is there."""
+        self._tickets += 1
+        return Admission(
+            id="",
+            ticket=self._tickets,
+            rule=self._plan.requests[min(self._next, len(self._plan.requests) - 1)],
+            asked=asked,
+            target=asked.target,
+            limit=self._plan.max_request_bytes,
+            answer_limit=self._plan.max_response_bytes,
+            judged=True,
+        )
+
+    def read(self, admission: Admission, body: bytes) -> Ready | No:
+        """Judge a whole request. `Ready` makes it the one that is under way, until `settle`."""
+        asked = Asked(
+            origin=admission.asked.origin, head=admission.asked.head, target=admission.asked.target, body=body
+        )
         if self._broken:
             return No(f"nothing more is sent, since an earlier request didn't go well: {self._broken}", 409)
-        if self._busy:
+        if self._under_way:
             return No("another request of this action is under way", 409)
         reason = "every request of the plan was sent already"
         for index in self._candidates():
             planned = self._plan.requests[index]
             try:
                 differs = self.differs(planned, asked)
-                composed = self.compose(planned, asked)
+                ready = self.compose(planned, admission, asked)
             except (NoValue, BadTarget) as error:
                 differs = error.message
             if not differs:
                 if index != self._next:
                     self._next, self._tries = index, 0
                 self._tries += 1
-                self._busy = True
-                return composed
+                self._under_way = admission.ticket
+                return ready
             reason = differs if index == self._next else reason
         return self._explain(asked, reason)
 
-    def take(self, composed: Composed, status: int, body: JsonValue, kind: Kind) -> str:
-        """Keep the (redacted) answer to the request under way. Returns what doesn't hold, "" when all is well."""
-        planned = composed.planned
+    def judge(self, admission: Admission, status: int, body: JsonValue, kind: Kind) -> str:
+        planned = self._plan.requests[self._next]
         if kind == "json":
             self._answers.keep(planned.id, body)
         return judge(planned.expect, status, body, kind, self._answers)
 
-    def settle(self, composed: Composed, failed: str) -> None:
-        """The request under way is over; `failed` says why it isn't well, "" when it is."""
-        planned = composed.planned
-        self._busy = False
+    def settle(self, admission: Admission, failed: str) -> None:
+        """The request is over. Of one that isn't under way, nothing changes."""
+        if admission.ticket != self._under_way:
+            return
+        planned = self._plan.requests[self._next]
+        self._under_way = 0
         if failed and self._tries < planned.attempts:
             return
         if failed and not planned.optional:
@@ -116,7 +115,6 @@ class Policy:
         self._tries = 0
 
     def stop(self, why: str) -> None:
-        """Admit nothing more."""
         self._broken = self._broken or why
 
     def differs(self, planned: PlannedRequest, asked: Asked) -> str:
@@ -164,25 +162,26 @@ class Policy:
             return "the body can't be read in exactly one way"
         return "" if same else "the plan has another body"
 
-    def compose(self, planned: PlannedRequest, asked: Asked) -> Composed:
+    def compose(self, planned: PlannedRequest, admission: Admission, asked: Asked) -> Ready:
         """What is sent: the plan's own. `asked` has no part in it. Raises NoValue."""
         target = self.compose_path(planned, asked)
         query = encode_query(self._answers.pairs(planned.query))
         body = self.compose_body(planned, asked)
-        headers = [("User-Agent", "goex"), ("Accept", "application/json"), ("Accept-Encoding", "identity")]
         named = {name.lower() for name in planned.headers}
+        headers = [("User-Agent", "goex"), ("Accept", "application/json")]
         headers = [(name, value) for name, value in headers if name.lower() not in named]
         headers += list(planned.headers.items())
         if body:
             headers.append(("Content-Type", "application/json" if planned.body_format == "json" else _FORM))
-        if body or planned.method in ("POST", "PUT", "PATCH"):
-            headers.append(("Content-Length", str(len(body))))
-        return Composed(
-            planned=planned,
+        made = replace(
+            admission,
+            id=planned.id,
+            rule=planned,
             target=f"{target}?{query}" if query else target,
             headers=tuple(headers),
-            body=body,
+            body=bool(body),
         )
+        return Ready(admission=made, body=body)
 
     def compose_path(self, planned: PlannedRequest, asked: Asked) -> str:
         return encode_path(self._segments(planned))
@@ -224,15 +223,3 @@ class Policy:
             return not self.differs(planned, asked)
         except (NoValue, BadTarget):
             return False
-
-
-def readable(body: bytes, limit: int) -> tuple[JsonValue, Kind]:
-    """An answer's body, parsed strictly (UTF-8, no duplicate keys, nothing that JSON can't hold again)."""
-    if not body:
-        return None, "empty"
-    try:
-        value: Any = parse(body.decode("utf-8"), limit=limit, what="This answer")
-        canonical(value)
-    except (InvalidInput, UnicodeError):
-        return None, "other"
-    return value, "json"

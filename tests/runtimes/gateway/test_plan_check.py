@@ -20,10 +20,10 @@ from runtimes.gateway.codec import (
     plan_from_json,
     plan_to_json,
 )
-from runtimes.gateway.delivery import secrets_of
-from runtimes.gateway.opening_check import check_opening
+from runtimes.gateway.credential import secrets_of
 from runtimes.gateway.plan import Exchange, Ref
-from runtimes.gateway.redact import redact
+from runtimes.gateway.plan_check import check_opening
+from runtimes.gateway.redactor import redact
 from runtimes.gateway.rpc_frames import BrokenFrame, encode, read
 from tests.runtimes.gateway.support import SERVICE, account, lease, plan, planned
 from vault.secret import Secret
@@ -67,8 +67,8 @@ def test_a_good_one_opens() -> None:
         ({"headers": {"X-A": "1", "x-a": "2"}}, "twice"),
         ({"credential_format": "Bearer"}, "place"),
         ({"credential_format": "{secret}{secret}"}, "place"),
-        ({"credential_header": "Host"}, "isn't for credentials"),
-        ({"credential_header": "X A"}, "place"),
+        ({"credential_name": "Host"}, "isn't for credentials"),
+        ({"credential_name": "X A"}, "place"),
         ({"body": {"x": 1}, "body_format": "none"}, "no format"),
         ({"body": ["x"], "body_format": "form"}, "form"),
     ],

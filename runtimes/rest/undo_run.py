@@ -20,15 +20,15 @@ from policies.reversions import ReversionSet
 from policies.services import Risk
 from runtimes.base import Context
 from runtimes.gateway.plan import Ref
-from runtimes.rest.bind import bind
 from runtimes.rest.outcomes import forward, why_not
 from runtimes.rest.planner import PlannedUndo
 from runtimes.rest.records import Ledger
 from runtimes.rest.references import refs_in
+from runtimes.rest.requests import bind
 from runtimes.rest.run import Report, Runner, wanted_paths
 from runtimes.rest.steps import Step
 from runtimes.rest.undo import check_promise, difference, planned_steps
-from runtimes.rest.uses import record, uses
+from runtimes.rest.verdicts import record_uses, uses_of
 
 
 async def undo(
@@ -60,7 +60,7 @@ async def undo(
         report = await runner.run(pending, context, own, context.records, answered=note_undone)
     failing = next((step for step in pending if not own.done(step.id)), None)
     undos = [PlannedUndo.from_json(each) for each in done.undo or plan.undo["calls"]]
-    record(uses(context.action_id, undos, steps, own, failing, runner.catalog), reversions)
+    record_uses(uses_of(context.action_id, undos, steps, own, failing, runner.catalog), reversions)
     if failing is None:
         return Outcome(
             ok=True,

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtimes.gateway.redact import Redactor
-from runtimes.gateway.redaction_prefilter import Sieve
-from runtimes.gateway.stream_redactor import MAX_WAITING, Flow, Flowing, Overlong
+from runtimes.gateway.redaction_prefilter import Prefilter
+from runtimes.gateway.redactor import Redactor
+from runtimes.gateway.stream_redactor import MAX_WAITING, Overlong, RedactedStream, StreamRedactor
 from tests.runtimes.gateway.echoes import ENCODINGS
 
 TOKEN = b"xoxb-2093847561-9f8e7d6c/+AbCdEfGhIjKl"
@@ -33,8 +33,8 @@ pieces = st.lists(st.tuples(st.integers(1, 400), st.booleans()), min_size=1, max
 
 
 @functools.cache
-def flowing(secret: bytes) -> Flowing:
-    return Flowing([secret], ordinary=130)
+def flowing(secret: bytes) -> StreamRedactor:
+    return StreamRedactor([secret], ordinary=130)
 
 
 @functools.cache
@@ -43,8 +43,8 @@ def exact(secret: bytes) -> Redactor:
     return Redactor([secret])
 
 
-def flow(data: bytes, cuts: Iterable[tuple[int, bool]], of: Flowing) -> bytes:
-    one, out, at = Flow(of), [], 0
+def flow(data: bytes, cuts: Iterable[tuple[int, bool]], of: StreamRedactor) -> bytes:
+    one, out, at = RedactedStream(of), [], 0
     for size, waits in cuts:
         out.append(one.feed(data[at : at + size]))
         if waits:
@@ -57,11 +57,11 @@ def flow(data: bytes, cuts: Iterable[tuple[int, bool]], of: Flowing) -> bytes:
 @pytest.mark.parametrize("name", ENCODINGS)
 def test_the_sieve_lets_nothing_through_that_is_an_echo(name: str, which: str) -> None:
     secret = SECRETS[which]
-    sieve, redactor = flowing(secret).sieve, exact(secret)
+    prefilter, redactor = flowing(secret).prefilter, exact(secret)
     for before in (b"", b"ab", b"\\", os.urandom(50), PLAIN):
         data = before + ENCODINGS[name](secret) + PLAIN
         if redactor.finds(data):
-            assert sieve.may_hold(data)
+            assert prefilter.may_hold(data)
 
 
 @pytest.mark.promise(54)
@@ -144,7 +144,7 @@ def test_what_it_is_overwritten_with_never_spells_a_secret(secret: bytes) -> Non
 def test_an_event_is_passed_on_at_once() -> None:
     """Also one whose last character is how the secret's base64 begins."""
     for ending in (b"", b"G", b"eG", b"x"):  # how the token and its base64 begin
-        one = Flow(flowing(TOKEN))
+        one = RedactedStream(flowing(TOKEN))
         event = b'data: {"n": 1}' + ending + b"\n\n"
         assert one.feed(event) + one.flush() == event
         assert one.waiting == 0
@@ -153,7 +153,7 @@ def test_an_event_is_passed_on_at_once() -> None:
 def test_what_was_passed_on_early_still_begins_an_echo() -> None:
     """One letter of base64 and a line's end go out; the rest of the echo doesn't."""
     echo = ENCODINGS["base64 at 0"](TOKEN)
-    one = Flow(flowing(TOKEN))
+    one = RedactedStream(flowing(TOKEN))
     first = one.feed(echo[:1] + b"\n\n") + one.flush()
     assert first == echo[:1] + b"\n\n"
     rest = one.feed(echo[1:] + b">") + one.end()
@@ -162,7 +162,7 @@ def test_what_was_passed_on_early_still_begins_an_echo() -> None:
 
 
 def test_the_beginning_of_an_echo_waits_and_something_else_after_it_frees_it() -> None:
-    one = Flow(flowing(TOKEN))
+    one = RedactedStream(flowing(TOKEN))
     assert one.feed(b"data: " + TOKEN[:9]) + one.flush() == b"data: "
     assert one.feed(b"?\n") + one.flush() == TOKEN[:9] + b"?\n"
 
@@ -191,7 +191,7 @@ def test_echoes_that_are_drawn_out(run: bytes, times: int, place: int) -> None:
 
 
 def test_what_never_ends_is_not_waited_for_in_memory() -> None:
-    one = Flow(flowing(TOKEN))
+    one = RedactedStream(flowing(TOKEN))
     one.feed(TOKEN[:5].hex().encode())
     with pytest.raises(Overlong):
         for _ in range(2 * MAX_WAITING // 65536):
@@ -200,8 +200,8 @@ def test_what_never_ends_is_not_waited_for_in_memory() -> None:
 
 @pytest.mark.parametrize("piece", [b" ", b"-", b"\0", b"25", b"\\n", b"78 ", b"x", b"%78", b"AAAA\n"])
 def test_ordinary_repetition_flows_in_bounded_memory(piece: bytes) -> None:
-    of = Flowing([TOKEN])
-    one, block, came = Flow(of), piece * (65536 // len(piece)), 0
+    of = StreamRedactor([TOKEN])
+    one, block, came = RedactedStream(of), piece * (65536 // len(piece)), 0
     for _ in range(40):
         came += len(one.feed(block))
         assert one.waiting <= MAX_WAITING
@@ -213,29 +213,29 @@ def test_ordinary_repetition_flows_in_bounded_memory(piece: bytes) -> None:
 def test_a_quick_look_beforehand_changes_nothing_of_what_is_redacted(name: str, which: str) -> None:
     of, secret = flowing(SECRETS[which]), SECRETS[which]
     for data in (ENCODINGS[name](secret), PLAIN + ENCODINGS[name](secret) + b"\\" + ENCODINGS[name](secret), PLAIN):
-        assert of.redactor.clean(data) == exact(secret).clean(data)
-        assert of.redactor.finds(data) == exact(secret).finds(data)
+        assert of.clean(data) == exact(secret).clean(data)
+        assert of.finds(data) == exact(secret).finds(data)
 
 
 def test_patterns_are_built_for_the_first_answer_that_may_need_them() -> None:
-    of = Flowing([TOKEN])
+    of = StreamRedactor([TOKEN])
     flow(b'{"ok": true}' * 40 + b"}", [(12, True), (120, True)], of)
-    assert of.redactor.text("application/json") == "application/json"
-    assert of.redactor._patterns is of.begun._built is None
+    assert of.text("application/json") == "application/json"
+    assert of._patterns is of.partial._built is None
     assert flow(b"<" + TOKEN, [(5, True)], of) == b"<[redacted]".ljust(len(TOKEN) + 1, b"*")
     of.drop()
-    assert of.redactor._patterns == of.begun._built == []
+    assert of._patterns == of.partial._built == []
 
 
 def test_without_the_matcher_everything_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "hyperscan", None)
-    assert Sieve([TOKEN]).may_hold(b"nothing")
-    of = Flowing([TOKEN], ordinary=130)
+    assert Prefilter([TOKEN]).may_hold(b"nothing")
+    of = StreamRedactor([TOKEN], ordinary=130)
     out = flow(PLAIN + TOKEN + PLAIN, [(1000, False)] * 3, of)
     assert not exact(TOKEN).finds(out)
 
 
 def test_no_secret_no_change_and_no_wait() -> None:
-    one = Flow(Flowing([]))
+    one = RedactedStream(StreamRedactor([]))
     assert one.feed(PLAIN) == PLAIN
     assert one.end() == b""

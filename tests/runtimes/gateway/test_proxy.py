@@ -20,7 +20,7 @@ import pytest
 from policies.accounts import Account, Origin
 from runtimes.gateway.server import ActionServer
 from runtimes.gateway.upstream import Upstream
-from tests.runtimes.gateway.relaying import BEARER, MARK, Line, answering, read_body, relayed
+from tests.runtimes.gateway.proxied import BEARER, MARK, Line, answering, proxied, read_body
 from tests.runtimes.gateway.support import CANARY, Box
 
 OK = b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 11\r\n\r\n{"ok":true}'
@@ -64,7 +64,7 @@ async def until(true: Callable[[], object]) -> None:
 
 async def test_a_body_with_a_length_keeps_it_and_connections_are_kept(tmp_path: Path) -> None:
     said_so = head(content_type="application/octet-stream", content_length=str(len(BLOB)), etag='"e"') + BLOB
-    async with relayed(answering(said_so), tmp_path) as (box, watch, said):
+    async with proxied(answering(said_so), tmp_path) as (box, watch, said):
         for _ in range(3):
             got = await box.request("GET", f"{said.origin}/api/blob", headers=BEARER, keep=True)
             assert (got.status, got.body == BLOB, got.headers["etag"]) == (200, True, '"e"')
@@ -82,7 +82,7 @@ async def test_a_body_with_a_length_keeps_it_and_connections_are_kept(tmp_path: 
 async def test_chunks_come_through_and_trailers_do_not(tmp_path: Path) -> None:
     parts = b"".join(chunk(BLOB[at : at + 7000]) for at in range(0, len(BLOB), 7000))
     answer = head(content_type="text/plain", transfer_encoding="chunked") + parts + b"0\r\nX-Secret: a\r\n\r\n"
-    async with relayed(answering(answer), tmp_path) as (box, _, said):
+    async with proxied(answering(answer), tmp_path) as (box, _, said):
         for _ in range(2):
             got = await box.request("GET", f"{said.origin}/api/x", headers=BEARER, keep=True)
             assert (got.status, got.body == BLOB) == (200, True)
@@ -99,7 +99,7 @@ async def test_a_body_is_sent_while_it_comes(tmp_path: Path, framing: str) -> No
         await line.say(OK)
         return True
 
-    async with relayed(handler, tmp_path) as (box, watch, said):
+    async with proxied(handler, tmp_path) as (box, watch, said):
         by_length = framing == "length"
         line = f"Content-Length: {len(BLOB)}" if by_length else "Transfer-Encoding: chunked"
         tls = await ask(box, said.origin, "PUT", "/api/up", line, "Content-Type: application/octet-stream")
@@ -112,7 +112,7 @@ async def test_a_body_is_sent_while_it_comes(tmp_path: Path, framing: str) -> No
 
 
 async def test_the_answer_to_a_small_json_is_seen_and_told_before_it_is_given(tmp_path: Path) -> None:
-    async with relayed(answering(OK), tmp_path) as (box, watch, said):
+    async with proxied(answering(OK), tmp_path) as (box, watch, said):
         got = await box.request("POST", f"{said.origin}/api/m", {"text": "hi"}, BEARER)
         assert got.json == {"ok": True}
     assert watch.exchanges[0].body == {"ok": True}
@@ -120,7 +120,7 @@ async def test_the_answer_to_a_small_json_is_seen_and_told_before_it_is_given(tm
 
 
 async def test_who_waits_for_100_is_told_to_continue(tmp_path: Path) -> None:
-    async with relayed(answering(OK), tmp_path) as (box, _, said):
+    async with proxied(answering(OK), tmp_path) as (box, _, said):
         kind = "Content-Type: application/octet-stream"
         tls = await ask(box, said.origin, "PUT", "/api/up", "Content-Length: 5", kind, "Expect: 100-continue")
         assert await asyncio.to_thread(tls.recv, 25) == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -136,7 +136,7 @@ async def test_answers_without_a_body(tmp_path: Path) -> None:
         await line.say(answers[len(said.heads) - 1])
         return True
 
-    async with relayed(handler, tmp_path) as (box, watch, said):
+    async with proxied(handler, tmp_path) as (box, watch, said):
         url = f"{said.origin}/api/x"
         first = await box.request("HEAD", url, headers=BEARER, keep=True)
         assert (first.status, first.headers["content-length"]) == (200, "123456")
@@ -176,7 +176,7 @@ async def test_no_echo_comes_through(tmp_path: Path, how: str) -> None:
         "until the end": head(content_type="text/plain") + body,
     }[how]  # fmt: skip
     goes_on = how != "until the end"
-    async with relayed(answering(written, goes_on=goes_on), tmp_path) as (box, watch, said):
+    async with proxied(answering(written, goes_on=goes_on), tmp_path) as (box, watch, said):
         got = await box.request("GET", f"{said.origin}/api/x", headers=BEARER)
     assert got.status == 200
     assert len(got.body) == len(body)
@@ -193,7 +193,7 @@ async def test_echoes_in_headers_and_in_json_that_only_a_parser_sees(tmp_path: P
         content_type="application/json", content_length=str(len(body)), etag=f'"{CANARY}"', set_cookie="a=b",
         x_request_id="r-1", x_internal_token="t", www_authenticate="Bearer x", x_ratelimit_remaining="9",
     )  # fmt: skip
-    async with relayed(answering(answer + body), tmp_path) as (box, watch, said):
+    async with proxied(answering(answer + body), tmp_path) as (box, watch, said):
         got = await box.request("GET", f"{said.origin}/api/x", headers=BEARER)
     assert json.loads(body)["hidden"] == written
     assert CANARY not in json.dumps(got.json) + repr(got.headers)
@@ -218,7 +218,7 @@ async def test_events_come_at_once(tmp_path: Path) -> None:
         await line.say(b"0\r\n\r\n")
         return True
 
-    async with relayed(handler, tmp_path) as (box, watch, said):
+    async with proxied(handler, tmp_path) as (box, watch, said):
         tls = await ask(box, said.origin, "GET", "/api/events")
 
         def begin() -> HTTPResponse:
@@ -248,7 +248,7 @@ async def test_events_come_at_once(tmp_path: Path) -> None:
     ],
 )
 async def test_answers_that_cannot_be_passed_on(tmp_path: Path, answer: bytes, words: str) -> None:
-    async with relayed(answering(answer, goes_on=False), tmp_path, response_bytes=50_000_000) as (box, watch, said):
+    async with proxied(answering(answer, goes_on=False), tmp_path, response_bytes=50_000_000) as (box, watch, said):
         with contextlib.suppress(IncompleteRead, ConnectionError, ssl.SSLError):
             got = await box.request("POST", f"{said.origin}/api/x", {"a": 1}, BEARER)
             assert got.status == 502
@@ -265,7 +265,7 @@ async def test_an_answer_beyond_the_rule_s_bytes_is_cut(tmp_path: Path) -> None:
             await line.say(chunk(bytes(100_000)))
         return False
 
-    async with relayed(handler, tmp_path, response_bytes=1_000_000) as (box, watch, said):
+    async with proxied(handler, tmp_path, response_bytes=1_000_000) as (box, watch, said):
         tls = await ask(box, said.origin, "GET", "/api/x")
         with pytest.raises((IncompleteRead, ConnectionError, ssl.SSLError)):
             await read(tls)
@@ -279,7 +279,7 @@ async def test_a_bomb_is_cut_and_takes_no_memory(tmp_path: Path) -> None:
     packer = zlib.compressobj(9, wbits=31)
     bomb = b"".join([packer.compress(bytes(2**20)) for _ in range(200)]) + packer.flush()
     answer = head(content_type="text/plain", content_encoding="gzip", content_length=str(len(bomb))) + bomb
-    async with relayed(answering(answer), tmp_path) as (box, watch, said):
+    async with proxied(answering(answer), tmp_path) as (box, watch, said):
         tls = await ask(box, said.origin, "GET", "/api/x")
         with pytest.raises((IncompleteRead, ConnectionError, ssl.SSLError)):
             await read(tls)
@@ -296,7 +296,7 @@ async def test_where_an_answer_leads(tmp_path: Path) -> None:
         await line.say(head("302 Found", location=places[len(said.heads) - 1], content_length="0"))
         return True
 
-    async with relayed(handler, tmp_path, query={"page": ()}) as (box, watch, said):
+    async with proxied(handler, tmp_path, query={"page": ()}) as (box, watch, said):
         got = [await box.request("GET", f"{said.origin}/api/x", headers=BEARER, keep=True) for _ in places]
     assert got[0].headers["location"] == places[0]
     assert all("location" not in one.headers and "leads to" in one.headers["x-goex-location"] for one in got[1:])
@@ -312,7 +312,7 @@ async def test_when_the_container_goes_the_server_is_left(tmp_path: Path) -> Non
         assert await line.reader.read() == b""
         return False
 
-    async with relayed(handler, tmp_path) as (box, watch, said):
+    async with proxied(handler, tmp_path) as (box, watch, said):
         tls = await ask(box, said.origin, "GET", "/api/events")
         assert b"200" in await asyncio.to_thread(tls.recv, 1000)
         tls.close()
@@ -333,7 +333,7 @@ async def test_a_slow_reader_slows_the_server(tmp_path: Path) -> None:
             written += len(block)
         return True
 
-    async with relayed(handler, tmp_path) as (box, _, said):
+    async with proxied(handler, tmp_path) as (box, _, said):
         tls = await ask(box, said.origin, "GET", "/api/x")
         await asyncio.sleep(1)
         still = written
@@ -344,7 +344,7 @@ async def test_a_slow_reader_slows_the_server(tmp_path: Path) -> None:
 
 @pytest.mark.promise(57)
 async def test_the_daemon_has_to_take_note(tmp_path: Path) -> None:
-    async with relayed(answering(OK), tmp_path) as (box, watch, said):
+    async with proxied(answering(OK), tmp_path) as (box, watch, said):
         watch.refuse_sending = True
         got = await box.request("POST", f"{said.origin}/api/x", {"a": 1}, BEARER)
         assert (got.status, said.heads) == (403, [])
@@ -358,7 +358,7 @@ async def test_an_answer_before_the_body_s_end(tmp_path: Path) -> None:
         )
         return False
 
-    async with relayed(handler, tmp_path) as (box, watch, said):
+    async with proxied(handler, tmp_path) as (box, watch, said):
         kind = "Content-Type: application/octet-stream"
         tls = await ask(box, said.origin, "PUT", "/api/up", "Content-Length: 50000000", kind)
         await asyncio.to_thread(tls.sendall, bytes(100_000))
@@ -380,7 +380,7 @@ async def test_only_a_read_is_sent_again_on_another_connection(
         await line.say(OK)
         return True
 
-    async with relayed(handler, tmp_path) as (box, _, said):
+    async with proxied(handler, tmp_path) as (box, _, said):
         body = {"a": 1} if method == "POST" else None
         assert (await box.request(method, f"{said.origin}/api/x", body, BEARER)).status == 200
         assert (await box.request(method, f"{said.origin}/api/x", body, BEARER)).status == status
@@ -398,7 +398,7 @@ async def test_a_body_that_is_not_framed_is_never_finished(tmp_path: Path, body:
             bodies.append(await read_body(asked, line.reader))
         return False
 
-    async with relayed(handler, tmp_path) as (box, watch, said):
+    async with proxied(handler, tmp_path) as (box, watch, said):
         kind = "Content-Type: application/octet-stream"
         tls = await ask(box, said.origin, "PUT", "/api/up", "Transfer-Encoding: chunked", kind)
         tls.sendall(body + b"GET /api/second HTTP/1.1\r\n\r\n")
@@ -419,7 +419,7 @@ async def test_a_placeholder_in_a_streamed_body_never_leaves(tmp_path: Path) -> 
             seen.extend(data)
         return False
 
-    async with relayed(handler, tmp_path) as (box, watch, said):
+    async with proxied(handler, tmp_path) as (box, watch, said):
         kind = "Content-Type: application/octet-stream"
         tls = await ask(box, said.origin, "PUT", "/api/up", "Content-Length: 500000", kind)
         await asyncio.to_thread(tls.sendall, bytes(300_000) + MARK[:20].encode())
@@ -433,7 +433,7 @@ async def test_a_placeholder_in_a_streamed_body_never_leaves(tmp_path: Path) -> 
 
 
 async def test_a_request_that_no_rule_has_costs_no_connection(tmp_path: Path) -> None:
-    async with relayed(answering(OK), tmp_path) as (box, watch, said):
+    async with proxied(answering(OK), tmp_path) as (box, watch, said):
         for _ in range(2):
             got = await box.request("POST", f"{said.origin}/other", {"a": 1}, BEARER, keep=True)
             assert (got.status, got.json["ok"]) == (403, False)
@@ -451,7 +451,7 @@ async def test_thirty_at_once(tmp_path: Path) -> None:
         await line.say(OK)
         return True
 
-    async with relayed(handler, tmp_path) as (box, watch, said):
+    async with proxied(handler, tmp_path) as (box, watch, said):
         urls = [f"{said.origin}/api/{number}" for number in range(30)]
         loop = asyncio.get_running_loop()
         with ThreadPoolExecutor(30) as threads:
@@ -465,7 +465,7 @@ async def test_thirty_at_once(tmp_path: Path) -> None:
 
 
 async def test_plain_http(tmp_path: Path) -> None:
-    async with relayed(answering(OK), tmp_path, plain=True) as (box, _, said):
+    async with proxied(answering(OK), tmp_path, plain=True) as (box, _, said):
         got = await box.request("POST", f"{said.origin}/api/m", {"text": "hi"}, BEARER)
         assert (got.status, got.json) == (200, {"ok": True})
 
@@ -479,10 +479,10 @@ async def test_a_server_that_another_authority_vouches_for_gets_nothing(tmp_path
         def refusal(self, address: str, origin: Origin, account: Account) -> str:
             return "it is private"
 
-    async with relayed(answering(OK), tmp_path, server_type=Elsewhere) as (box, watch, said):
+    async with proxied(answering(OK), tmp_path, server_type=Elsewhere) as (box, watch, said):
         got = await box.request("GET", f"{said.origin}/api/x", headers=BEARER)
         assert (got.status, watch.refusals[0].kind, said.connections) == (403, "address", 0)
-    async with relayed(answering(OK), tmp_path) as (box, watch, said), relayed(answering(OK), tmp_path) as other:
+    async with proxied(answering(OK), tmp_path) as (box, watch, said), proxied(answering(OK), tmp_path) as other:
         # The account trusts the first server's authority; the name leads to the second.
         assert watch.server is not None
         watch.server._upstream._pinned[said.origin] = ["127.0.0.1"]
@@ -522,7 +522,7 @@ async def test_an_address_in_a_header_is_passed_where_a_rule_has_it(tmp_path: Pa
         await line.say(head(content_length="0", **{name.replace("-", "_"): value}))
         return True
 
-    async with relayed(handler, tmp_path, query={"page": ()}, path=("x",)) as (box, _, said):
+    async with proxied(handler, tmp_path, query={"page": ()}, path=("x",)) as (box, _, said):
         for name, value, kept in cases:
             got = await box.request("GET", f"{said.origin}/api/x", headers=BEARER, keep=True)
             assert got.headers.get(name, "") == (value if kept == "whole" else kept), (name, value)

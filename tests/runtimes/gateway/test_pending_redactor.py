@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from runtimes.gateway.background import Later
+from runtimes.gateway.redactor import PendingRedactor, Redactor
 from runtimes.gateway.server import ActionServer
-from runtimes.gateway.stream_redactor import Flowing
 from tests.runtimes.gateway.ruled import PLAN, leases
 from tests.runtimes.gateway.support import opened
 
 
-class Made:
+class Made(Redactor):
     """Holds what it was made from, until it is dropped."""
 
     def __init__(self, secrets: list[bytes]) -> None:
+        super().__init__([])
         self.secrets: list[bytes] | None = secrets
 
     def drop(self) -> None:
@@ -32,19 +32,19 @@ async def test_it_is_made_once_for_all_who_wait() -> None:
         made.append(Made(secrets))
         return made[-1]
 
-    later = Later(make, [b"secret"])
+    later = PendingRedactor(make, [b"secret"])
     await asyncio.sleep(0.05)
     assert made == []
 
-    async def wait() -> Made:
+    async def wait() -> Redactor:
         return await later
 
     found = await asyncio.gather(*(wait() for _ in range(5)))
-    assert made == [found[0]] and set(found) == set(made)
-    assert found[0].secrets == [b"secret"]
+    assert len(made) == 1 and {id(one) for one in found} == {id(made[0])}
+    assert made[0].secrets == [b"secret"]
     later.drop()
     await asyncio.sleep(0.05)
-    assert found[0].secrets is None
+    assert made[0].secrets is None
 
 
 async def test_one_who_goes_takes_nothing_from_the_others() -> None:
@@ -54,9 +54,9 @@ async def test_one_who_goes_takes_nothing_from_the_others() -> None:
         go.wait(10)
         return Made(secrets)
 
-    later = Later(make, [b"secret"])
+    later = PendingRedactor(make, [b"secret"])
 
-    async def wait() -> Made:
+    async def wait() -> Redactor:
         return await later
 
     gone, stays = asyncio.create_task(wait()), asyncio.create_task(wait())
@@ -64,7 +64,8 @@ async def test_one_who_goes_takes_nothing_from_the_others() -> None:
     gone.cancel()
     await asyncio.sleep(0.05)
     go.set()
-    assert (await stays).secrets == [b"secret"]
+    made = await stays
+    assert isinstance(made, Made) and made.secrets == [b"secret"]
     assert gone.cancelled()
 
 
@@ -76,7 +77,7 @@ async def test_what_is_dropped_while_it_is_made_forgets() -> None:
         made.secrets = secrets
         return made
 
-    later = Later(make, [b"secret"])
+    later = PendingRedactor(make, [b"secret"])
     later.begin()
     later.drop()
     go.set()
@@ -88,7 +89,7 @@ async def test_what_is_dropped_while_it_is_made_forgets() -> None:
 
 
 async def test_what_was_dropped_is_not_made_any_more() -> None:
-    later = Later(Made, [b"secret"])
+    later = PendingRedactor(Made, [b"secret"])
     later.drop()
     with pytest.raises(asyncio.CancelledError):
         await later
@@ -98,9 +99,9 @@ async def test_for_a_program_it_is_made_when_it_connects(tmp_path: Path) -> None
     made: list[int] = []
 
     class Counting(ActionServer):
-        def make_flowing(self, secrets: list[bytes]) -> Flowing:
+        def make_redactor(self, secrets: list[bytes]) -> Redactor:
             made.append(len(secrets))
-            return super().make_flowing(secrets)
+            return super().make_redactor(secrets)
 
     async with opened(PLAN, leases(), tmp_path, Counting) as (box, _):
         await asyncio.sleep(0.1)

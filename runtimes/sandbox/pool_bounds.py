@@ -1,15 +1,15 @@
-"""How many containers wait for a job (`warm`): plain numbers, which the configuration reads without loading Docker."""
+"""How many containers wait for a job: plain numbers, which the configuration reads without loading Docker."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-WAITING_BYTES = 10 * 2**20  # what one that waits takes, at most;
+POOLED_BYTES = 10 * 2**20  # what one that waits takes, at most;
 LIBRARIES_BYTES = 40 * 2**20  # and one of another image than the base, which loads its libraries meanwhile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class PoolBounds:
     """How many containers of a profile wait, at least and at most. `most` 0: none do. All that wait together take at
     most `memory` bytes, as far as can be said beforehand."""
 
@@ -20,7 +20,7 @@ class Bounds:
 
 def takes(image: str) -> int:
     """The bytes that a container of that image takes while it waits, at most."""
-    return WAITING_BYTES if image == "base" else LIBRARIES_BYTES
+    return POOLED_BYTES if image == "base" else LIBRARIES_BYTES
 
 
-NONE_WAIT = Bounds(least=0, most=0)
+NO_POOL = PoolBounds(least=0, most=0)

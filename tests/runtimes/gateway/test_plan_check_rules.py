@@ -12,15 +12,15 @@ import pytest
 from policies.accounts import Origin
 from policies.errors import InvalidInput
 from runtimes.gateway.codec import (
-    passed_from_json,
-    passed_to_json,
     plan_from_json,
     plan_to_json,
     refusal_from_json,
     refusal_to_json,
+    sent_from_json,
+    sent_to_json,
 )
-from runtimes.gateway.opening_check import check_opening
-from runtimes.gateway.plan import GatewayPlan, Passed, Refusal, Rule, Slot, TokenEndpoint
+from runtimes.gateway.plan import GatewayPlan, MethodRule, Refusal, SentRequest, Slot, TokenEndpoint
+from runtimes.gateway.plan_check import check_opening
 from tests.runtimes.gateway.ruled import AUTH, CHAT, HOME, MARKS, PLAN, POST, RULES, SECRETS, WORK, leases
 from tests.runtimes.gateway.support import account, lease, planned
 from vault.secret import Secret
@@ -148,7 +148,7 @@ def test_plain_http_needs_a_private_account() -> None:
 
 
 def test_the_wire_keeps_rules_whole() -> None:
-    odd = Rule(
+    odd = MethodRule(
         id="rule-99", method_id="a.b", account=WORK, origin=CHAT, base_path=("x", "y"), method="GET",
         path=("a", Slot("s", ("1", "b/c"), many=True, end=":x", verbs=False), "z"),
         query={"q": ("a", "b"), "r": ()}, fields={"f": (1, None, True, {"a": [1.5]}), "g": ()}, must=("q", "f"),
@@ -157,7 +157,7 @@ def test_the_wire_keeps_rules_whole() -> None:
     )  # fmt: skip
     plan = replace(PLAN, rules=(*RULES, odd), code=True, seconds=9.5)
     assert plan_from_json(json.loads(json.dumps(plan_to_json(plan)))) == plan
-    passed = Passed(rule="rule-1", slots={"a": "b"}, query=(("q", "1"), ("q", "2")), body={"x": [None]}, size=-1)
-    assert passed_from_json(json.loads(json.dumps(passed_to_json(passed)))) == passed
+    passed = SentRequest(rule="rule-1", slots={"a": "b"}, query=(("q", "1"), ("q", "2")), body={"x": [None]}, size=-1)
+    assert sent_from_json(json.loads(json.dumps(sent_to_json(passed)))) == passed
     refusal = Refusal(reason="r", method="GET", target="t", kind="path", method_id="a.b")
     assert refusal_from_json(json.loads(json.dumps(refusal_to_json(refusal)))) == refusal

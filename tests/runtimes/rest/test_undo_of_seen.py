@@ -9,8 +9,7 @@ from runtimes.gateway.plan import Ref
 from runtimes.rest.plans import assess_calls
 from runtimes.rest.records import Answer, Ledger
 from runtimes.rest.references import refs_in
-from runtimes.rest.reversal import Seen, reversal
-from runtimes.rest.undo import undo_steps
+from runtimes.rest.undo import Seen, reversal, undo_steps
 from runtimes.sandbox.contract import Profile
 from tests.runtimes.rest.support import Bench, account, calls
 from tests.runtimes.rest.test_derived import Kept, made_catalog

@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 
 from policies.actions import Ended
 from runtimes.sandbox import container_pool, images
-from runtimes.sandbox.bounds import Bounds, takes
-from runtimes.sandbox.container_pool import End, Pool, Told, Waiting
+from runtimes.sandbox.container_pool import End, Pool, PooledContainer, Told
 from runtimes.sandbox.contract import Job, Limits, Profile, Result, SandboxFailed
 from runtimes.sandbox.docker import DockerSandbox
+from runtimes.sandbox.pool_bounds import PoolBounds, takes
 
 PROFILE = Profile(limits=Limits(memory=96 * 2**20, pids=32, tmp=16 * 2**20, seconds=8.0, output=20_000))
 
@@ -38,8 +38,8 @@ async def sandbox(sandbox_image: str, tmp_path: Path) -> AsyncIterator[DockerSan
     made = DockerSandbox(
         f"warm-{os.getpid()}-{tmp_path.name}",
         scratch_dir=tmp_path / "scratch",
-        waiting_dir=tmp_path / "waiting",
-        bounds=Bounds(least=1, most=2),
+        pool_dir=tmp_path / "waiting",
+        bounds=PoolBounds(least=1, most=2),
     )
     made.prepare(PROFILE)
     yield made
@@ -48,7 +48,7 @@ async def sandbox(sandbox_image: str, tmp_path: Path) -> AsyncIterator[DockerSan
 
 async def ready(sandbox: DockerSandbox) -> None:
     for _ in range(1000):
-        if sandbox.waiting(PROFILE):
+        if sandbox.pooled(PROFILE):
             return
         await asyncio.sleep(0.02)
     raise AssertionError("none waits")
@@ -254,7 +254,7 @@ async def test_folders_on_another_file_system_start_cold(sandbox_image: str, tmp
     if Path("/dev/shm").stat().st_dev == tmp_path.stat().st_dev:
         pytest.skip("there is one file system alone")
     made = DockerSandbox(
-        f"apart-{os.getpid()}", scratch_dir=tmp_path / "scratch", waiting_dir=shared, bounds=Bounds(least=1, most=1)
+        f"apart-{os.getpid()}", scratch_dir=tmp_path / "scratch", pool_dir=shared, bounds=PoolBounds(least=1, most=1)
     )
     try:
         made.prepare(PROFILE)
@@ -280,7 +280,7 @@ async def test_another_folder_or_user_is_never_bound_late(sandbox: DockerSandbox
     assert not container_pool.serves(Job(action_id="a", argv=["true"]), Profile(runtime="runsc"))
     await ready(sandbox)
     await sandbox.run(Job(action_id="a", argv=["true"], folder=str(work)), PROFILE)
-    assert sandbox.waiting(PROFILE) == 1
+    assert sandbox.pooled(PROFILE) == 1
 
 
 @pytest.mark.promise(48)
@@ -297,7 +297,7 @@ async def test_whose_it_is_is_noted_before_anything_of_the_action_is_in_it(
     await begun.wait()
     ((name, owner),) = container_pool.bound(waiting).items()
     assert owner == "a-secret-name"
-    later = DockerSandbox(state, scratch_dir=tmp_path / "scratch", waiting_dir=waiting)
+    later = DockerSandbox(state, scratch_dir=tmp_path / "scratch", pool_dir=waiting)
     assert await later.reap() == ("a-secret-name",)  # as after a crash: by the note, since it has no label
     assert (await running).ended is Ended.KILLED
     with contextlib.closing(docker.from_env().api) as client:
@@ -395,7 +395,7 @@ class Bench:
         self.fails: SandboxFailed | None = None
         self.ends: list[socket.socket] = []
 
-    async def make(self, profile: Profile) -> Waiting:
+    async def make(self, profile: Profile) -> PooledContainer:
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         await asyncio.sleep(0.001)
@@ -405,9 +405,9 @@ class Bench:
         self.made += 1
         ours, theirs = socket.socketpair()
         self.ends.append(theirs)
-        return Waiting(name=f"c-{self.made}", image_id="i", folder=Path("/nowhere"), stream=ours, counter=None)
+        return PooledContainer(name=f"c-{self.made}", image_id="i", folder=Path("/nowhere"), stream=ours, counter=None)
 
-    async def drop(self, waiting: Waiting) -> None:
+    async def drop(self, waiting: PooledContainer) -> None:
         self.dropped += 1
         waiting.stream.close()
 
@@ -423,7 +423,7 @@ async def until(holds: Callable[[], bool]) -> None:
 @pytest.fixture
 async def pool() -> AsyncIterator[tuple[Pool, Bench]]:
     bench = Bench()
-    made = Pool(Bounds(least=2, most=4), bench.make, bench.drop)
+    made = Pool(PoolBounds(least=2, most=4), bench.make, bench.drop)
     yield made, bench
     await made.close()
     for end in bench.ends:
@@ -433,7 +433,7 @@ async def pool() -> AsyncIterator[tuple[Pool, Bench]]:
 async def test_the_least_wait_and_each_is_given_once(pool: tuple[Pool, Bench]) -> None:
     waiting, bench = pool
     assert waiting.take(PROFILE, None) is None  # nobody had asked before
-    await until(lambda: waiting.waiting(PROFILE) == 3)  # the least, and one for the miss
+    await until(lambda: waiting.pooled(PROFILE) == 3)  # the least, and one for the miss
     taken = [waiting.take(PROFILE, "i") for _ in range(3)]
     assert len({one.name for one in taken if one}) == 3
     assert bench.most_at_once <= 2
@@ -443,9 +443,9 @@ async def test_what_is_missed_makes_more_wait_up_to_the_most(pool: tuple[Pool, B
     waiting, bench = pool
     for _ in range(20):
         waiting.take(PROFILE, None)
-    await until(lambda: waiting.waiting(PROFILE) == 4)
+    await until(lambda: waiting.pooled(PROFILE) == 4)
     await asyncio.sleep(0.05)
-    assert (waiting.waiting(PROFILE), bench.made) == (4, 4)
+    assert (waiting.pooled(PROFILE), bench.made) == (4, 4)
 
 
 async def test_after_a_quiet_time_fewer_wait(pool: tuple[Pool, Bench], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -454,13 +454,13 @@ async def test_after_a_quiet_time_fewer_wait(pool: tuple[Pool, Bench], monkeypat
     for _ in range(20):
         waiting.take(PROFILE, None)
     await until(lambda: bench.made == 4)
-    await until(lambda: waiting.waiting(PROFILE) == 2 and bench.dropped == 2)
+    await until(lambda: waiting.pooled(PROFILE) == 2 and bench.dropped == 2)
 
 
 async def test_another_image_s_are_dropped(pool: tuple[Pool, Bench]) -> None:
     waiting, bench = pool
     waiting.want(PROFILE)
-    await until(lambda: waiting.waiting(PROFILE) == 2)
+    await until(lambda: waiting.pooled(PROFILE) == 2)
     assert waiting.take(PROFILE, "a newer one") is None
     await until(lambda: bench.dropped == 2)
 
@@ -468,11 +468,11 @@ async def test_another_image_s_are_dropped(pool: tuple[Pool, Bench]) -> None:
 async def test_the_dead_are_replaced(pool: tuple[Pool, Bench]) -> None:
     waiting, bench = pool
     waiting.want(PROFILE)
-    await until(lambda: waiting.waiting(PROFILE) == 2)
+    await until(lambda: waiting.pooled(PROFILE) == 2)
     for end in bench.ends:
         end.close()
     assert waiting.take(PROFILE, None) is None
-    await until(lambda: bench.dropped == 2 and waiting.waiting(PROFILE) >= 2)
+    await until(lambda: bench.dropped == 2 and waiting.pooled(PROFILE) >= 2)
 
 
 async def test_an_engine_that_fails_is_tried_again_later_and_the_pool_heals(
@@ -483,9 +483,9 @@ async def test_an_engine_that_fails_is_tried_again_later_and_the_pool_heals(
     bench.fails = SandboxFailed("Docker isn't there.")
     assert waiting.take(PROFILE, None) is None
     await asyncio.sleep(0.1)
-    assert waiting.waiting(PROFILE) == 0
+    assert waiting.pooled(PROFILE) == 0
     bench.fails = None
-    await until(lambda: waiting.waiting(PROFILE) >= 2)
+    await until(lambda: waiting.pooled(PROFILE) >= 2)
 
 
 async def test_while_a_caller_s_is_made_none_is_made_to_wait(pool: tuple[Pool, Bench]) -> None:
@@ -494,25 +494,25 @@ async def test_while_a_caller_s_is_made_none_is_made_to_wait(pool: tuple[Pool, B
         waiting.want(PROFILE)
         await asyncio.sleep(0.05)
         assert bench.made == 0
-    await until(lambda: waiting.waiting(PROFILE) == 2)
+    await until(lambda: waiting.pooled(PROFILE) == 2)
 
 
 async def test_all_that_wait_have_room_in_the_memory_for_them(pool: tuple[Pool, Bench]) -> None:
     _, bench = pool
-    small = Pool(Bounds(least=3, most=4, memory=takes("base") + takes("code")), bench.make, bench.drop)
+    small = Pool(PoolBounds(least=3, most=4, memory=takes("base") + takes("code")), bench.make, bench.drop)
     programs = Profile(image="code")
     small.want(PROFILE)
     small.want(programs)
     await until(lambda: bench.made >= 3)
     await asyncio.sleep(0.05)
-    assert small.waiting(PROFILE) * takes("base") + small.waiting(programs) * takes("code") <= 50 * 2**20
-    assert small.waiting(PROFILE) == 3
+    assert small.pooled(PROFILE) * takes("base") + small.pooled(programs) * takes("code") <= 50 * 2**20
+    assert small.pooled(PROFILE) == 3
     await small.close()
 
 
 async def test_none_wait_where_none_may(pool: tuple[Pool, Bench]) -> None:
     bench = Bench()
-    off = Pool(Bounds(least=0, most=0), bench.make, bench.drop)
+    off = Pool(PoolBounds(least=0, most=0), bench.make, bench.drop)
     off.want(PROFILE)
     assert off.take(PROFILE, None) is None
     await asyncio.sleep(0.02)

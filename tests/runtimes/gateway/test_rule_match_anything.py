@@ -13,10 +13,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from runtimes.gateway.admission import Admission, Ready, dress
+from runtimes.gateway.admission import Admission, No, Ready, Refused
+from runtimes.gateway.credential import with_credential
 from runtimes.gateway.head import OVERRIDES, BadHead
-from runtimes.gateway.plan import Rule, Slot
-from runtimes.gateway.policy import No
+from runtimes.gateway.plan import MethodRule, Slot
 from runtimes.gateway.request_headers import OVERRIDE_NAMES
 from runtimes.gateway.rule_match import RulePolicy
 from tests.runtimes.gateway.ruled import MARKS, PLAN, SECRETS, WORK, asked, bearer, leases
@@ -94,17 +94,26 @@ def is_within_its_rule(
     if not isinstance(admission, Admission):
         return
     assert mark == bearer()
-    ready = policy.read(admission, body) if admission.inspect else policy.ready(admission, len(body))
-    if isinstance(ready, Ready):
-        watch = policy.watch(ready.admission)
-        if not admission.inspect and (isinstance(watch, No) or watch.feed(body) or watch.finish()):
-            return
-        _within(ready, verb or method, body)
+    if admission.inspect:
+        ready = policy.read(admission, body)
+        if isinstance(ready, Ready):
+            _within(ready, verb or method, body)
+        return
+    streamed = policy.stream(admission, len(body))
+    if isinstance(streamed, No):
+        return
+    try:
+        streamed[1].feed(body)
+        streamed[1].finish()
+    except Refused:
+        return
+    _within(streamed[0], verb or method, body)
 
 
 def _within(ready: Ready, method: str, streamed: bytes) -> None:
     rule = ready.admission.rule
-    made = dress(ready, leases()[0])
+    assert isinstance(rule, MethodRule)
+    made = with_credential(ready, leases()[0])
     assert method == rule.method
     target = urlsplit(made.target)
     assert not target.scheme
@@ -133,7 +142,7 @@ def _within(ready: Ready, method: str, streamed: bytes) -> None:
         _holds(rule, dict(made.headers)["Content-Type"], made.body)
 
 
-def _fits(rule: Rule, segments: list[str]) -> None:
+def _fits(rule: MethodRule, segments: list[str]) -> None:
     """By a regular expression over the decoded segments, written from the rule's template."""
     parts = []
     for part in (*rule.base_path, *rule.path):
@@ -151,7 +160,7 @@ def _fits(rule: Rule, segments: list[str]) -> None:
         assert not segments[-1].lower().endswith(":secret")
 
 
-def _holds(rule: Rule, kind: str, body: bytes) -> None:
+def _holds(rule: MethodRule, kind: str, body: bytes) -> None:
     if kind.startswith("application/json"):
         found = json.loads(body)
         pairs = list(found.items()) if isinstance(found, dict) else []

@@ -10,11 +10,11 @@ import pytest
 
 from policies.accounts import Origin
 from policies.errors import InvalidInput
-from runtimes.gateway.admission import Admission, Local, Ready, dress, refusal_body
+from runtimes.gateway.admission import Admission, Local, No, Ready, refusal_body
 from runtimes.gateway.bodies import same
+from runtimes.gateway.credential import with_credential
 from runtimes.gateway.head import BadHead, parse_head
-from runtimes.gateway.plan import GatewayPlan, Rule, Slot
-from runtimes.gateway.policy import No
+from runtimes.gateway.plan import GatewayPlan, MethodRule, Slot
 from runtimes.gateway.rule_match import MAX_HELD, MAX_INSPECTED, MAX_UNDER_WAY, RulePolicy
 from tests.runtimes.gateway.ruled import (
     ACT_TOO,
@@ -53,7 +53,7 @@ KEY = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
 def dressed(ready: Ready | No, account: tuple[str, str] = WORK) -> tuple[str, dict[str, str], bytes | None]:
     assert isinstance(ready, Ready), ready
     lease = next(one for one in leases() if (one.account.service, one.account.name) == account)
-    made = dress(ready, lease)
+    made = with_credential(ready, lease)
     return made.target, dict(made.headers), made.body
 
 
@@ -71,8 +71,8 @@ def test_what_is_allowed_leaves_with_the_credential_in_its_place() -> None:
     assert isinstance(ready, Ready)
     assert ready.admission.id == "rule-0#1"
     assert ready.admission.line == "POST https://chat.example/api/messages"
-    assert ready.passed.body == {"text": "hi", "channel": "C1"}
-    assert (ready.passed.rule, ready.passed.query, ready.passed.size) == ("rule-0", (("pretty", "1"),), 28)
+    assert ready.sent.body == {"text": "hi", "channel": "C1"}
+    assert (ready.sent.rule, ready.sent.query, ready.sent.size) == ("rule-0", (("pretty", "1"),), 28)
 
 
 @pytest.mark.promise(53)
@@ -101,14 +101,14 @@ def test_a_credential_goes_into_a_parameter_or_a_field_where_the_service_wants_i
     found = judge(f"GET /search?key={MARKS[MAPS]}&q=a+b", origin=KEYED)
     assert dressed(found, MAPS)[0] == f"/search?q=a%20b&key={SECRETS[MAPS]}"
     assert isinstance(found, Ready)
-    assert found.passed.query == (("q", "a b"),)
+    assert found.sent.query == (("q", "a b"),)
     form = judge("POST /send", body=f"to=ann&token={MARKS[FORM]}".encode(), kind=FORM_TYPE, origin=FORMS)
     assert dressed(form, FORM)[2] == f"to=ann&token={SECRETS[FORM]}".encode()
     said = judge("POST /send", body=json.dumps({"token": MARKS[FORM], "to": "ann"}).encode(), origin=FORMS)
     assert json.loads(dressed(said, FORM)[2] or b"") == {"to": "ann", "token": SECRETS[FORM]}
     assert isinstance(form, Ready)
     assert isinstance(said, Ready)
-    assert form.passed.body == said.passed.body == {"to": "ann"}
+    assert form.sent.body == said.sent.body == {"to": "ann"}
     other = judge("GET /x", f"X-Api-Key: {MARKS[MORE]}", origin=OTHER)
     assert dressed(other, MORE)[1] == {"X-Api-Key": SECRETS[MORE]}
 
@@ -402,7 +402,7 @@ def test_no_more_is_held_at_once_than_is_said() -> None:
         assert (refused.kind, refused.status) == ("busy", 429)
     assert isinstance(policy.admit(asked("PUT /api/files/a?mode=safe", W, later[0])), Admission)
     assert isinstance(held[0], Admission)
-    policy.settle(held[0], 200)
+    policy.settle(held[0], "")
     assert isinstance(policy.admit(asked("POST /api/messages", W, *later)), Admission)
 
 
@@ -426,7 +426,7 @@ def test_a_known_field_is_not_taken_for_a_closed_one() -> None:
 
 @pytest.mark.promise(51)
 def test_a_path_is_the_more_exact_method_s() -> None:
-    def found(line: str, *rules: Rule, mark: str = W) -> bool:
+    def found(line: str, *rules: MethodRule, mark: str = W) -> bool:
         return isinstance(admit(line, mark, plan=replace(PLAN, rules=rules)), Admission)
 
     slot = rule(1, "GET", "users", Slot("id"))
@@ -506,7 +506,7 @@ def test_an_inspected_body_is_written_anew() -> None:
     assert dressed(form)[1]["Content-Type"] == FORM_TYPE
     repeated = judge("POST /api/uploads", W, body=b"note=1&x=a&note=2&note=3", kind=FORM_TYPE)
     assert isinstance(repeated, Ready)
-    assert repeated.passed.body == {"note": ["1", "2", "3"], "x": "a"}
+    assert repeated.sent.body == {"note": ["1", "2", "3"], "x": "a"}
 
 
 def test_what_must_be_there_may_be_in_the_query_too() -> None:
@@ -544,7 +544,7 @@ def test_a_rule_holds_so_many_times() -> None:
         admission = policy.admit(asked("DELETE /api/messages/m1", W))
         assert isinstance(admission, Admission)
         assert admission.id == f"{DROP.id}#{count}"
-        policy.settle(admission, 200)
+        policy.settle(admission, "")
     refused = policy.admit(asked("DELETE /api/messages/m1", W))
     assert isinstance(refused, No)
     assert (refused.kind, refused.method_id) == ("calls", DROP.method_id)
@@ -582,7 +582,7 @@ def test_what_a_body_did_not_use_can_be_used_again() -> None:
         ids.append(ready.admission.id if isinstance(ready, Ready) else "")
         if not ids[-1]:
             assert isinstance(policy.read(admission, body), No)  # asked again, it gives nothing more back
-        policy.settle(admission, 200)
+        policy.settle(admission, "")
     assert [name.partition("#")[0] for name in ids] == ["", "rule-13", "", "rule-12", "rule-13", "rule-12"]
     assert len({name for name in ids if name}) == 4
     assert isinstance(policy.admit(head), No)
@@ -593,13 +593,13 @@ def test_a_call_that_is_over_gives_nothing_back() -> None:
     head = asked("POST /api/messages", W, "Content-Type: application/json", "Content-Length: 2")
     admission = policy.admit(head)
     assert isinstance(admission, Admission)
-    policy.settle(admission, 0)
+    policy.settle(admission, "")
     assert isinstance(policy.read(admission, b"[]"), No)
     assert isinstance(policy.admit(head), No)
 
 
 @pytest.mark.parametrize("rules", [(POST, HOME_POST), (HOME_POST, POST)])
-def test_the_reason_is_that_of_the_placeholder_s_account(rules: tuple[Rule, ...]) -> None:
+def test_the_reason_is_that_of_the_placeholder_s_account(rules: tuple[MethodRule, ...]) -> None:
     found = admit("POST /api/messages?odd=1", W, plan=replace(PLAN, rules=rules))
     assert isinstance(found, No)
     assert found.kind == "query"
@@ -625,7 +625,7 @@ def test_the_reason_is_the_first_rule_s() -> None:
 
 def test_a_last_call_that_a_thread_has_just_taken_is_taken() -> None:
     class Meanwhile(RulePolicy):
-        def _by(self, rule: Rule, *more: Any) -> Admission:
+        def _by(self, rule: MethodRule, *more: Any) -> Admission:
             found = super()._by(rule, *more)
             self._used[rule.id] += 1
             return found
@@ -641,14 +641,16 @@ def test_a_body_is_read_where_there_is_one() -> None:
     none = policy.admit(asked("POST /api/messages", W, "Content-Length: 0"))
     assert isinstance(none, Admission)
     assert not none.inspect
-    assert policy.ready(none, 0).passed.body is None
+    streamed = policy.stream(none, 0)
+    assert not isinstance(streamed, No)
+    assert streamed[0].sent is not None and streamed[0].sent.body is None
     later = ("Transfer-Encoding: chunked", "Content-Type: application/json")
     chunked = policy.admit(asked("POST /api/messages", W, *later))
     assert isinstance(chunked, Admission)
     assert chunked.inspect
     empty = policy.read(chunked, b"")
     assert isinstance(empty, Ready)
-    assert (empty.body, empty.passed.body) == (b"", None)
+    assert (empty.body, empty.sent.body) == (b"", None)
     large = policy.read(chunked, b'{"a":"01234567890123"}')
     assert isinstance(large, No)
     assert (large.kind, large.status) == ("size", 413)
@@ -708,8 +710,8 @@ def test_so_many_are_under_way_at_once() -> None:
     assert isinstance(refused, No)
     assert (refused.status, refused.kind) == (429, "busy")
     assert isinstance(admissions[3], Admission)
-    policy.settle(admissions[3], 200)
-    policy.settle(admissions[3], 200)
+    policy.settle(admissions[3], "")
+    policy.settle(admissions[3], "")
     assert isinstance(policy.admit(asked("GET /api/users/u1", W)), Admission)
     assert isinstance(policy.admit(asked("GET /api/users/u1", W)), No)
 
@@ -802,7 +804,7 @@ def test_a_credential_that_is_not_one_value_is_not_sent(secret: str) -> None:
     ready = judge("GET /api/users/u1", W)
     assert isinstance(ready, Ready)
     with pytest.raises(InvalidInput):
-        dress(ready, lease(account(CHAT), secret=secret))
+        with_credential(ready, lease(account(CHAT), secret=secret))
 
 
 def test_an_upgrade_is_read_by_one_spelling_alone() -> None:

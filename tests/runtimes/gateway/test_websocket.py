@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtimes.gateway.websocket_rules import (
+from runtimes.gateway.websocket import (
     CLOSE,
     MAX_MESSAGE,
     BrokenSocket,
@@ -22,9 +22,9 @@ from runtimes.gateway.websocket_rules import (
     closing,
     written,
 )
-from tests.runtimes.gateway.relaying import MARK, Line, relayed
+from tests.runtimes.gateway.proxied import MARK, Line, proxied
 from tests.runtimes.gateway.support import CANARY, Box
-from tests.runtimes.gateway.test_relay import ask, read, until
+from tests.runtimes.gateway.test_proxy import ask, read, until
 
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 OPENING = ("Connection: Upgrade", "Upgrade: websocket", f"Sec-WebSocket-Key: {KEY}", "Sec-WebSocket-Version: 13")
@@ -134,7 +134,7 @@ async def begun(box: Box, origin: object) -> Socket:
 
 
 async def test_messages_both_ways_and_no_echo_of_the_secret(tmp_path: Path) -> None:
-    async with relayed(echoing, tmp_path, websocket=True) as (box, watch, said):
+    async with proxied(echoing, tmp_path, websocket=True) as (box, watch, said):
         socket = await begun(box, said.origin)
         first = await socket.hear()
         assert first is not None
@@ -160,7 +160,7 @@ async def test_a_placeholder_in_a_message_never_leaves(tmp_path: Path) -> None:
             heard.append(data)
         return False
 
-    async with relayed(handler, tmp_path, websocket=True) as (box, watch, said):
+    async with proxied(handler, tmp_path, websocket=True) as (box, watch, said):
         socket = await begun(box, said.origin)
         mark = MARK.encode()
         await asyncio.to_thread(
@@ -174,7 +174,7 @@ async def test_a_placeholder_in_a_message_never_leaves(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("data", [b"\x81\x02hi", b"\xc1\x80aaaa"], ids=["unmasked", "reserved"])
 async def test_code_that_breaks_the_protocol(tmp_path: Path, data: bytes) -> None:
-    async with relayed(echoing, tmp_path, websocket=True) as (box, watch, said):
+    async with proxied(echoing, tmp_path, websocket=True) as (box, watch, said):
         socket = await begun(box, said.origin)
         await socket.hear()
         await asyncio.to_thread(socket.tls.sendall, data)
@@ -195,7 +195,7 @@ async def test_a_server_that_agrees_to_something_else(tmp_path: Path, more: str)
             await _agree(head, line, more)
         return False
 
-    async with relayed(handler, tmp_path, websocket=True) as (box, watch, said):
+    async with proxied(handler, tmp_path, websocket=True) as (box, watch, said):
         response, _ = await read(await ask(box, said.origin, "GET", "/api/live", *OPENING))
         assert response.status == 502
         await until(lambda: watch.exchanges)
@@ -207,13 +207,13 @@ async def test_a_server_that_does_not_agree_answers_as_ever(tmp_path: Path) -> N
         await line.say(b"HTTP/1.1 401 No\r\ncontent-type: text/plain\r\ncontent-length: 2\r\n\r\nno")
         return False
 
-    async with relayed(handler, tmp_path, websocket=True) as (box, _, said):
+    async with proxied(handler, tmp_path, websocket=True) as (box, _, said):
         response, body = await read(await ask(box, said.origin, "GET", "/api/live", *OPENING))
         assert (response.status, body) == (401, b"no")
 
 
 async def test_without_a_rule_for_it_a_websocket_is_refused_with_its_reason(tmp_path: Path) -> None:
-    async with relayed(echoing, tmp_path) as (box, watch, said):
+    async with proxied(echoing, tmp_path) as (box, watch, said):
         response, body = await read(await ask(box, said.origin, "GET", "/api/live", *OPENING))
         assert response.status == 403
         assert "WebSocket" in json.loads(body)["message"]

@@ -1,4 +1,4 @@
-"""Docker's side of containers that wait for their job (`warm`): how one is made, and how a job in one is followed."""
+"""Docker's side of containers that wait for their job: how one is made, and how a job in one is followed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GRACE = 2.0  # seconds after the deadline inside, before the one outside
 _SIGKILLED = 128 + 9
 
 
-class Maker:
+class ContainerMaker:
     """Makes containers that wait, and removes them. `folders` holds theirs; it must be on the file system of the
     gateway's sockets, which are linked into them."""
 
@@ -45,7 +45,7 @@ class Maker:
         self.folders = folders
         self._engine, self._identity, self._image_id, self._missing = docker, identity, image_id, missing
 
-    async def make(self, profile: Profile) -> container_pool.Waiting:
+    async def make(self, profile: Profile) -> container_pool.PooledContainer:
         """One that says that it waits. Raises SandboxFailed, Unavailable; then nothing is left."""
         image_id = await self._image_id(profile)
         name = f"goex-{secrets.token_hex(8)}"
@@ -54,7 +54,7 @@ class Maker:
         place, stream = self._place(folder), None
 
         def start(client: APIClient) -> None:
-            engine.create(client, name, spec.waiting(profile, image_id, self._identity, str(folder), self._missing))
+            engine.create(client, name, spec.pooled(profile, image_id, self._identity, str(folder), self._missing))
             client.start(name)
 
         step = asyncio.ensure_future(self._engine.call("make a container", start))
@@ -62,8 +62,9 @@ class Maker:
             await asyncio.shield(step)
             stream = await self._connected(place, name)
             place.close()  # before anybody could give it a job
-            counter = memory.counter(control.peer(stream))
-            made = container_pool.Waiting(name=name, image_id=image_id, folder=folder, stream=stream, counter=counter)
+            made = container_pool.PooledContainer(
+                name=name, image_id=image_id, folder=folder, stream=stream, counter=memory.counter(control.peer(stream))
+            )
             async with asyncio.timeout(READY_SECONDS):
                 if not await _waits(made):
                     raise SandboxFailed("A container ended before it had a job.", next_step=engine.DOCTOR)
@@ -95,10 +96,10 @@ class Maker:
                 if not state["State"]["Running"]:
                     raise SandboxFailed("A container ended before it had a job.", next_step=engine.DOCTOR)
 
-    async def drop(self, waiting: container_pool.Waiting) -> None:
+    async def drop(self, pooled: container_pool.PooledContainer) -> None:
         """Remove one that isn't needed, or has died."""
-        engine.hang_up(waiting.stream)
-        await self._removed(waiting.name)
+        engine.hang_up(pooled.stream)
+        await self._removed(pooled.name)
 
     def bound(self) -> dict[str, str]:
         """The action that each container was given to, by the container's name. Blocks."""
@@ -134,11 +135,11 @@ class Life(Protocol):
 
 
 async def follow(
-    life: Life, waiting: container_pool.Waiting, job: Job, profile: Profile, output: Output | None
+    life: Life, pooled: container_pool.PooledContainer, job: Job, profile: Profile, output: Output | None
 ) -> Result:
     """Give the container its job and follow it to the end that process 1 tells, the output's cap or the deadline.
     Raises NotBound when it had ended before."""
-    waiting.bind(job)  # a few small files: a thread would take longer
+    pooled.bind(job)  # a few small files: a thread would take longer
     collector = Collector(profile.limits.output, output)
     loop = asyncio.get_running_loop()
     started = time.monotonic()
@@ -147,8 +148,8 @@ async def follow(
     try:
         async with asyncio.timeout(profile.limits.seconds + GRACE) as deadline:
             with contextlib.suppress(ConnectionError):  # it has ended, which reading tells
-                await loop.sock_sendall(waiting.stream, told)
-            while end is None and not collector.cut and (data := await engine.receive(loop, waiting.stream)):
+                await loop.sock_sendall(pooled.stream, told)
+            while end is None and not collector.cut and (data := await engine.receive(loop, pooled.stream)):
                 for word in words.feed(data):
                     if isinstance(word, container_pool.End):
                         end = word
@@ -168,9 +169,9 @@ async def follow(
         life.cause = Ended.OUTPUT_CAP if collector.cut else Ended.TIMEOUT if late else None
     ended, exit_code = classify(
         Facts(
-            cause=life.cause or (Ended.KILLED if end is None and not _counted(waiting.counter) else None),
+            cause=life.cause or (Ended.KILLED if end is None and not _counted(pooled.counter) else None),
             exit_code=_SIGKILLED if end is None or end.late else end.code,
-            memory_hit=_counted(waiting.counter),
+            memory_hit=_counted(pooled.counter),
             seconds=seconds,
             allowed=profile.limits.seconds,
         )
@@ -178,7 +179,7 @@ async def follow(
     return collector.result(ended, exit_code, seconds)
 
 
-async def _waits(made: container_pool.Waiting) -> bool:
+async def _waits(made: container_pool.PooledContainer) -> bool:
     told = container_pool.Told()
     while data := await engine.receive(asyncio.get_running_loop(), made.stream):
         for word in told.feed(data):

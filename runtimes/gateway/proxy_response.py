@@ -1,0 +1,186 @@
+"""An answer on its way from the server to the container: looked at whole, or without echoes while it flows.
+
+An answer that is judged, or is one small JSON value, is looked at whole before any of it is given; all others flow, in
+bounded memory. Whoever reads slowly slows down whoever writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Collection
+
+from runtimes.gateway.admission import Admission, No
+from runtimes.gateway.http_client import BadAnswer, Headers, UpstreamRequest
+from runtimes.gateway.http_framing import BrokenBody, Unpacking
+from runtimes.gateway.http_server import ClientConnection, ClientResponse, RequestBody
+from runtimes.gateway.report import RequestReport
+from runtimes.gateway.response_filter import (
+    beginning,
+    content_type,
+    is_json,
+    passed_headers,
+    planned_headers,
+    redacted,
+)
+from runtimes.gateway.stream_redactor import Overlong, RedactedStream, StreamRedactor
+from runtimes.gateway.websocket import WebSocketProxy
+
+_SMALL = 2**20  # bytes of a program's JSON answer that is looked at whole
+_SMALL_SECONDS = 3.0  # how long it may take to come
+_PAUSE = 0.01  # seconds without a byte after which what is held back for more is looked at
+_TEXT = 8000
+_EVENTS = "text/event-stream"
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}")
+
+
+class ProxiedResponse:
+    """The answer to one request."""
+
+    def __init__(
+        self,
+        admission: Admission,
+        client: ClientConnection,
+        asked: RequestBody,
+        reply: ClientResponse,
+        report: RequestReport,
+        placeholders: Collection[str],
+    ) -> None:
+        self._admission = admission
+        self._client = client
+        self._asked = asked
+        self._reply = reply
+        self._report = report
+        self._redactor = report.redactor
+        self._placeholders = placeholders
+        self._text = b""  # the first bytes of what was passed on
+
+    async def forward(self, call: UpstreamRequest) -> None:
+        """Read the answer and give it, until its end. Raises NoAnswer, BadAnswer, Refused."""
+        admission, reply = self._admission, self._reply
+        status, headers = await call.head(upgrade=admission.websocket)
+        self._report.status = status
+        if status == 101:
+            await self._websocket(call, headers)
+            return
+        given = await self._headers(headers)
+        if admission.rule.method == "HEAD" or status in (204, 304):
+            given += await self._report.answer(None, "empty")
+            length = dict(headers).get("content-length", "") if admission.rule.method == "HEAD" else ""
+            await reply.begin(status, given, int(length) if length.isdigit() else None, last=self._last)
+            await reply.finish()
+            return
+        try:
+            unpacking = Unpacking([value.strip().lower() for name, value in headers if name == "content-encoding"])
+            await self._body(call, given, content_type(headers), unpacking)
+        except (BrokenBody, Overlong) as error:
+            raise BadAnswer(status, f"The answer can't be passed on: {error.message}.") from error
+
+    async def _headers(self, headers: Headers) -> list[tuple[str, str]]:
+        """The headers that the container gets."""
+        rule, text = self._admission.rule, self._redactor.text
+        if self._admission.judged:
+            return planned_headers(headers, text)
+        asked = f"{rule.origin}{self._admission.target.partition('?')[0]}"
+        given, leads = passed_headers(headers, asked, self._report.reporter.policy.covers, text)
+        if leads:
+            no = No(f"the answer leads to {leads}, which no rule has", kind="redirect", method_id=rule.method_id)
+            await self._report.reporter.refused(rule.method, asked, no)
+        if self._admission.dropped:
+            dropped = ", ".join(name for name in self._admission.dropped if _TOKEN.fullmatch(name))
+            given.append(("x-goex-dropped", dropped))
+        return given
+
+    async def _websocket(self, call: UpstreamRequest, headers: Headers) -> None:
+        assert isinstance(self._redactor, StreamRedactor)
+        proxy = WebSocketProxy(
+            call, self._client, self._admission, self._redactor, self._placeholders, self._count
+        )  # fmt: skip
+        await self._reply.begin(101, proxy.agreed(headers), None, last=False)
+        await proxy.run()
+        await self._report.ended(well=True)
+
+    @property
+    def _last(self) -> bool:
+        return not self._asked.done
+
+    async def _body(
+        self, call: UpstreamRequest, headers: list[tuple[str, str]], kind: str, unpacking: Unpacking
+    ) -> None:
+        length = None if unpacking.packed else call.length
+        limit = self._admission.answer_limit
+        if length is not None and length > limit:
+            raise BadAnswer(self._report.status, f"The answer is longer than {limit} bytes.")
+        early: list[bytes] = []
+        whole = self._admission.judged or (is_json(kind) and (length is None or length <= _SMALL))
+        if whole and await self._collect(call, unpacking, early):
+            await self._whole(headers, b"".join(early), kind)
+            return
+        assert isinstance(self._redactor, StreamRedactor)
+        await self._reply.begin(self._report.status, headers, -1 if length is None else length, last=self._last)
+        stream = RedactedStream(self._redactor)
+        for piece in early:
+            await self._give(stream.feed(piece))
+        while (data := call.ready()) != b"":
+            if data is None:
+                await self._wait(call, stream, 0.0 if kind == _EVENTS else _PAUSE)
+                continue
+            for piece in unpacking.pieces(data):
+                self._count(len(piece), unpacking.packed)
+                await self._give(stream.feed(piece))
+        unpacking.end()
+        rest = stream.end()
+        self._text += rest[: max(0, _TEXT - len(self._text))]
+        await self._report.answer(None, "other", beginning(self._text, kind))
+        await self._reply.send(rest)
+        await self._reply.finish()
+
+    async def _collect(self, call: UpstreamRequest, unpacking: Unpacking, into: list[bytes]) -> bool:
+        """Read the answer: a judged one to its end, others as long as it is small and comes quickly. Returns whether it
+        is there."""
+        judged = self._admission.judged
+        try:
+            async with asyncio.timeout(None if judged else _SMALL_SECONDS):
+                while (data := call.ready()) != b"":
+                    if data is None:
+                        await call.readable()
+                        continue
+                    for piece in unpacking.pieces(data):
+                        self._count(len(piece), unpacking.packed)
+                        into.append(piece)
+                    if self._report.size > _SMALL and not judged:
+                        return False
+        except TimeoutError:
+            return False
+        unpacking.end()
+        return True
+
+    async def _whole(self, headers: list[tuple[str, str]], body: bytes, kind: str) -> None:
+        limit = self._admission.answer_limit if self._admission.judged else _SMALL
+        # In a thread: the answer is the server's choice, and other actions wait for this loop.
+        body, value, read = await asyncio.to_thread(redacted, self._redactor, body, limit)
+        said = await self._report.answer(value, read, "" if read == "json" else beginning(body, kind))
+        await self._reply.whole(self._report.status, [*headers, *said], body, last=self._last)
+
+    async def _wait(self, call: UpstreamRequest, stream: RedactedStream, pause: float) -> None:
+        """Until there is more; what need not wait for it is given before."""
+        try:
+            if not pause:
+                raise TimeoutError
+            async with asyncio.timeout(pause):
+                await call.readable()
+        except TimeoutError:
+            await self._give(stream.flush())
+            await call.readable()
+
+    async def _give(self, data: bytes) -> None:
+        if len(self._text) < _TEXT:
+            self._text += data[: _TEXT - len(self._text)]
+        await self._reply.send(data)
+
+    def _count(self, size: int, packed: bool = False) -> None:
+        self._report.size += size
+        limit = self._admission.answer_limit
+        if self._report.size > limit:
+            how = "unpacks to more" if packed else "is longer"
+            raise BadAnswer(self._report.status, f"The answer {how} than {limit} bytes.")
