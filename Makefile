@@ -21,6 +21,11 @@ test: services ## Run the tests, three files at a time (ARGS="-k name" for some 
 	@base=$$(mktemp -d /tmp/goXXXX) && trap 'rm -rf "$$base"' EXIT && \
 	    $(SIGNALS) $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --basetemp="$$base" $(ARGS) # sockets want short paths
 
+.PHONY: unit
+unit: setup ## Run the tests that need no Docker and no server (at most 90 seconds on two cores)
+	@base=$$(mktemp -d /tmp/goXXXX) && trap 'rm -rf "$$base"' EXIT && \
+	    $(BIN)/pytest -n 2 --dist loadfile -m unit --basetemp="$$base" $(wildcard $(shell cat tests/unit.txt)) $(ARGS)
+
 .PHONY: thorough
 thorough: services ## Run the tests that are too long for every time
 	@$(MAKE) test ARGS="-m thorough $(ARGS)"

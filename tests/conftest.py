@@ -13,6 +13,8 @@ from tests.google import run_folder
 from tests.services.postgres import Postgres, find_binaries
 from tests.services.synapse import Synapse, find_python
 
+pytest_plugins = ["tests.unit"]
+
 
 def pytest_configure() -> None:
     """A shell ignores these for what it runs in the background, and every child of the tests would inherit that."""

@@ -10,11 +10,13 @@ thing isn't deleted with it, nor is anything that the caller named itself. None 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Literal
 
+from mapper.importing.operation import Op, Shape
 from mapper.importing.risks import words
+from policies.jsonvalue import JsonObject
 from policies.services import CallTemplate, Expect, Risk, UndoTemplate
 
 MAX_FIELDS = 60  # of a thing that is compared or made again
@@ -56,55 +58,6 @@ _PAIRS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
-    """One field of a thing, as a schema has it. `kinds` are JSON's types, none where anything may stand."""
-
-    kinds: frozenset[str] = frozenset()
-    read_only: bool = False
-    write_only: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """An object: the name of its schema ("" where it has none), its fields, and which of these it can't do without."""
-
-    name: str
-    fields: Mapping[str, Field]
-    needed: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Op:
-    """One operation, as far as its way back is concerned.
-
-    `forms` are the patterns of its path's names; `needed` the arguments that it can't do without; `codes` the answers
-    that its document speaks of (none: it doesn't say).
-    """
-
-    id: str
-    name: str
-    http: str
-    path: str
-    risk: Risk
-    scopes: frozenset[str]
-    virtual: bool  # its scopes are our own
-    needed: frozenset[str]
-    optional: frozenset[str] = frozenset()
-    holes: Mapping[str, frozenset[str]] = field(default_factory=dict)  # names in the path, and their types
-    forms: Mapping[str, str] = field(default_factory=dict)
-    body: Shape | None = None  # of the argument called body
-    has_body: bool = False
-    answer: Shape | None = None
-    lists: str = ""  # where in its answer the list is, of one that answers with one
-    codes: frozenset[int] = frozenset()
-
-    @property
-    def key(self) -> tuple[str, tuple[tuple[str, str], ...]]:
-        """The thing: its path, and what may stand in it."""
-        return self.path, tuple(sorted(self.forms.items()))
-
-
 def derive(ops: Iterable[Op]) -> dict[str, UndoTemplate]:
     """The ways back of these operations of one document, by their ids; their templates name operations by ids, too."""
     return _Document(tuple(ops)).derive()
@@ -135,7 +88,7 @@ class _Document:
     def derive(self) -> dict[str, UndoTemplate]:
         made: dict[str, UndoTemplate] = {}
         for op in self._ops:
-            if op.risk is Risk.READ or op.risk is Risk.ADMIN:
+            if op.risk is Risk.READ or op.risk is Risk.ADMIN or self._by[op.http, op.key] is None:
                 continue
             found = self._of(op)
             if found is not None:
@@ -172,8 +125,8 @@ class _Document:
         if other.needed != _bare(other) or other.has_body or _bare(other) - {hole} != _bare(op):
             return None
         chosen = op.body is not None and id in op.body.fields and not op.body.fields[id].read_only
-        there = {**_same_names(op), hole: f"$response.{id}"}
-        guard, empty = _unchanged(read), self._empty(op, other, id)
+        there = {**_same_names(op), hole: f"$response.{op.around}{id}"}
+        guard, empty = _unchanged(read, op), self._empty(op, other, id)
         if not guard or empty is None:
             return None
         return UndoTemplate(
@@ -182,7 +135,7 @@ class _Document:
             guards=empty,
             verify=CallTemplate(method=read.id, arguments=there, expect=(_gone("It is still there."),)),
             source="derived",
-            unless=f"body.{id}" if chosen else "",
+            unless=f"body.{op.body_around}{id}" if chosen else "",
         )
 
     def _delete(self, op: Op) -> UndoTemplate | None:
@@ -219,13 +172,11 @@ class _Document:
         return UndoTemplate(
             pre=CallTemplate(method=read.id, arguments=there),
             guard=CallTemplate(method=read.id, arguments=there, expect=(_gone("It is there again."),)),
-            calls=(
-                CallTemplate(method=make.id, arguments={**again, "body": {name: f"$pre.{name}?-" for name in kept}}),
-            ),
+            calls=(CallTemplate(method=make.id, arguments={**again, "body": _body(make, read, kept)}),),
             verify=CallTemplate(
                 method=read.id,
-                arguments={**again, hole: f"$undo.{id}"},
-                expect=tuple(_equals(name, f"$pre.{name}?", "It isn't as it was before") for name in kept),
+                arguments={**again, hole: f"$undo.{make.around}{id}"},
+                expect=_as_before(read, kept),
             ),
             source="derived",
             note=note + ".",
@@ -237,6 +188,8 @@ class _Document:
         read = self._read_of(op)
         if read is None or op.body is None or read.answer is None or not self._goes(op, read):
             return None
+        if read.around or op.body_around:
+            return None  # fields are written back by their names in the body itself
         if op.answer is not None and not _same(op.answer, read.answer):
             return None  # something that goes on by itself, or another thing
         mask = next((name for name in ("updateMask", "update_mask") if name in op.optional | op.needed), "")
@@ -279,13 +232,16 @@ class _Document:
             guard=CallTemplate(
                 method=read.id,
                 arguments=there,
-                expect=tuple(_equals(name, f"$response.{name}?", "It isn't as the action left it") for name in fields),
+                expect=tuple(
+                    _equals(f"{read.around}{name}", f"$response.{op.around}{name}?", "It isn't as the action left it")
+                    for name in fields
+                ),
             ),
-            calls=(CallTemplate(method=op.id, arguments={**there, "body": {n: f"$pre.{n}?-" for n in fields}}),),
+            calls=(CallTemplate(method=op.id, arguments={**there, "body": _body(op, read, fields)}),),
             verify=CallTemplate(
                 method=read.id,
                 arguments=there,
-                expect=tuple(_equals(name, f"$pre.{name}?", "It isn't as it was before") for name in fields),
+                expect=_as_before(read, fields),
             ),
             source="derived",
         )
@@ -334,7 +290,7 @@ class _Document:
             if read.needed != _bare(read):
                 continue
             there = _same_names(op)
-            on, off = _state(state, "equals"), _state(state, "not_equals")
+            on, off = _state(f"{read.around}{state}", "equals"), _state(f"{read.around}{state}", "not_equals")
             before, after = (off, on) if verb == first else (on, off)
 
             def looked(expect: Expect, says: str, read: Op = read, there: dict[str, str] = there) -> CallTemplate:
@@ -381,7 +337,11 @@ class _Document:
             there = {name: f"$request.{given}" for name, given in zip(outer, own, strict=True)}
             says = "Something was put into it since"
             expect = Expect(op="equals", path=found.lists, value=[], says=f"{says} ({path.rpartition('/')[2]})")
-            made.append(CallTemplate(method=found.id, arguments={**there, last: f"$response.{id}"}, expect=(expect,)))
+            made.append(
+                CallTemplate(
+                    method=found.id, arguments={**there, last: f"$response.{make.around}{id}"}, expect=(expect,)
+                )
+            )
         return tuple(made)
 
     def _goes(self, op: Op, *others: Op) -> bool:
@@ -463,15 +423,27 @@ def _is_state(name: str, states: tuple[str, ...], shape: Shape) -> bool:
     return plain.lower() in states and shape.fields[name].kinds == {"boolean"}
 
 
-def _unchanged(read: Op) -> tuple[Expect, ...]:
-    """That a thing is as it was answered: by its version where it has one, else by all of its fields."""
+def _body(op: Op, read: Op, names: Iterable[str]) -> JsonObject:
+    """A body of these fields, with what was read before."""
+    fields: JsonObject = {name: f"$pre.{read.around}{name}?-" for name in names}
+    return {op.body_around.removesuffix("."): fields} if op.body_around else fields
+
+
+def _as_before(read: Op, names: Iterable[str]) -> tuple[Expect, ...]:
+    says = "It isn't as it was before"
+    return tuple(_equals(f"{read.around}{name}", f"$pre.{read.around}{name}?", says) for name in names)
+
+
+def _unchanged(read: Op, made: Op) -> tuple[Expect, ...]:
+    """That a thing is as `made` answered it: by its version where it has one, else by all of its fields."""
     assert read.answer is not None
     names = [name for name in read.answer.fields if _NAME.fullmatch(name) and not read.answer.fields[name].write_only]
     version = next((name for name in _VERSIONS if name in names), "")
     wanted = [version] if version and version != "version" else names
     if len(wanted) > MAX_FIELDS or len(names) < len(read.answer.fields) - 5:
         return ()
-    return tuple(_equals(name, f"$response.{name}?", "It was changed since") for name in wanted)
+    says = "It was changed since"
+    return tuple(_equals(f"{read.around}{name}", f"$response.{made.around}{name}?", says) for name in wanted)
 
 
 def _equals(name: str, value: str, says: str) -> Expect:

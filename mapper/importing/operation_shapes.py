@@ -10,8 +10,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from mapper.importing.derived_undo import Field, Op, Shape, derive
+from mapper.importing.derived_undo import derive
 from mapper.importing.import_report import BadPart
+from mapper.importing.operation import Field, Op, Shape
 from mapper.store.import_rows import DocumentMethod, DocumentScope
 from policies.reversions import undo_to_json
 
@@ -23,6 +24,17 @@ _OUTPUT = re.compile(r"\s*\[?output[ -]only\b", re.IGNORECASE)
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*")
 _REQUIRED = re.compile(r"\s*required\.", re.IGNORECASE)  # which some documents say in words alone
 _INPUT = re.compile(r"\s*\[?input[ -]only\b", re.IGNORECASE)
+# Names of an envelope around the thing; one named like the thing is told by the path. Any other may be a part of it.
+_AROUND = frozenset(
+    {"data", "entity", "item", "object", "payload", "record", "resource", "response", "result", "value"}
+)
+# What stands beside the thing itself where an answer (or a body) is an envelope around it.
+_BESIDE = frozenset(
+    (
+        "code", "error", "errors", "included", "info", "jsonapi", "links", "_links", "message", "messages", "meta",
+        "metadata", "ok", "request_id", "requestId", "result_info", "status", "success", "timestamp", "warnings",
+    )
+)  # fmt: skip
 
 Resolve = Callable[[str], tuple[str, Any]]  # a reference to a schema's name and the schema. Raises BadPart, KeyError
 
@@ -41,6 +53,38 @@ class Shapes:
             return self._of(schema, 0)
         except (BadPart, KeyError, TypeError, AttributeError, ValueError):
             return None
+
+    def inside(self, schema: Any, path: str) -> tuple[str, Shape | None]:
+        """The thing that an answer or a body holds, and where: ("data.", …) inside of an envelope, else ("", …)."""
+        whole = self.of(schema)
+        if whole is None:
+            return "", None
+        held = [name for name in whole.fields if name not in _BESIDE]
+        if len(held) != 1 or not _PLAIN.fullmatch(held[0]) or whole.fields[held[0]].kinds - {"object"}:
+            return "", whole
+        if held[0].lower() not in _AROUND and not _named_in(held[0], path):
+            return "", whole
+        inner = self.of(self._property(schema, held[0], 0))
+        return (f"{held[0]}.", inner) if inner is not None else ("", whole)
+
+    def _property(self, schema: Any, name: str, depth: int) -> Any:
+        """The schema of a field; None where it isn't found."""
+        try:
+            while isinstance(schema, Mapping) and isinstance(schema.get("$ref"), str) and depth < _DEEP:
+                schema, depth = self._resolve(schema["$ref"])[1], depth + 1
+        except (BadPart, KeyError):
+            return None
+        if not isinstance(schema, Mapping) or depth >= _DEEP:
+            return None
+        own = schema.get("properties")
+        if isinstance(own, Mapping) and name in own:
+            return own[name]
+        parts = schema.get("allOf")
+        for part in parts if isinstance(parts, list) else ():
+            found = self._property(part, name, depth + 1)
+            if found is not None:
+                return found
+        return None
 
     def list_in(self, schema: Any) -> str:
         """Where in an answer the one list of it is; "" where there is none, or it isn't the only one."""
@@ -126,6 +170,10 @@ def ways_back(
             continue
         whole = [name for name, place in method.locations.items() if place == "whole"]
         answer, codes = answers.get(method.origin_id, (None, frozenset()))
+        around, thing = shapes.inside(answer, method.path)
+        body_around, body = (
+            shapes.inside(bodies.get(method.origin_id), method.path) if whole == ["body"] else ("", None)
+        )
         holes = _HOLE.findall(method.path)
         said = (name for name, about in method.properties.items() if _REQUIRED.match(str(about.get("description", ""))))
         needed = frozenset(method.required) | frozenset(said) - {"body"}
@@ -134,7 +182,7 @@ def ways_back(
                 id=method.origin_id,
                 name=method.name,
                 http=method.http,
-                path=method.path,
+                path=method.path.rstrip("/"),  # a slash at the end is the same place, unless both are there
                 risk=method.risk,
                 scopes=frozenset(method.scopes),
                 virtual=own.issuperset(method.scopes),
@@ -142,9 +190,11 @@ def ways_back(
                 optional=frozenset(method.properties) - needed,
                 holes={name: _types(method.properties.get(name, {})) for name in holes},
                 forms={name: str(method.properties.get(name, {}).get("pattern", "")) for name in holes},
-                body=shapes.of(bodies.get(method.origin_id)) if whole == ["body"] else None,
+                body=body,
+                body_around=body_around,
                 has_body=method.body != "none",
-                answer=shapes.of(answer),
+                answer=thing,
+                around=around,
                 lists=shapes.list_in(answer),
                 codes=codes,
             )
@@ -152,6 +202,13 @@ def ways_back(
     if len(ops) > MAX_OPS:
         return {}
     return {id: undo_to_json(undo) for id, undo in derive(ops).items()}
+
+
+def _named_in(name: str, path: str) -> bool:
+    """Whether the last fixed part of a path is what `name` is one of: `server` of `/servers/{id}`."""
+    fixed = [part for part in path.split("/") if part and "{" not in part]
+    one, many = (re.sub(r"[^a-z0-9]", "", text.lower()) for text in (name, fixed[-1] if fixed else ""))
+    return bool(one) and many in (one, f"{one}s", f"{one}es", f"{one[:-1]}ies")
 
 
 def _types(schema: Mapping[str, Any]) -> frozenset[str]:

@@ -147,7 +147,8 @@ def pinned(lock: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
 def test_a_lock_holds_versions_and_hashes_and_no_address(lock: Path) -> None:
-    assert len(pinned(lock)) > 10
+    least = 10 if lock.name == "requirements-docs.lock" else 20  # MkDocs alone needs fewer
+    assert len(pinned(lock)) > least
     assert "://" not in lock.read_text()
     assert not re.search(r"^\s*-", lock.read_text().replace("\\\n", ""), re.MULTILINE)
 

@@ -55,7 +55,7 @@ def test_the_labelled_set(name: str, tmp_path: Path) -> None:
 
 def test_the_labelled_set_holds_both_kinds() -> None:
     labels = [label for _, ops in SPECS.values() for key, (label, _) in ops.items() if not key.startswith("GET ")]
-    assert (len(labels), sum(map(bool, labels))) == (65, 25)
+    assert (len(labels), sum(map(bool, labels))) == (77, 31)
 
 
 def test_what_is_derived_is_read_back_as_it_was(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def _is_right(raw: dict[str, Any], id: str, undo: dict[str, Any]) -> bool:
             same = {look["path"].strip("/") for look in looks} == {path} and back is action
             return fine and same and all(look["response"] == action.get("response", look["response"]) for look in looks)
         case "PUT", "PUT":
-            return fine and back is action and all(look["response"] == action["response"] for look in looks)
+            return fine and back is action and all(_holds(raw, action["response"], look["response"]) for look in looks)
         case "POST", "DELETE":
             deeper = [m["path"].strip("/") for m in methods.values() if m["httpMethod"] in ("POST", "PUT")]
             children = [p for p in deeper if _plain(p).startswith(_plain(there) + "/")]
@@ -153,6 +153,12 @@ def _is_right(raw: dict[str, Any], id: str, undo: dict[str, Any]) -> bool:
             stem, verb = path.rpartition(":" if ":" in path else "/")[::2]
             return fine and there.startswith(stem) and verb in there.rpartition(stem)[2] + path and there != path
     return False
+
+
+def _holds(raw: dict[str, Any], answer: dict[str, Any], thing: dict[str, Any]) -> bool:
+    """Whether an answer is the thing itself, or holds it once and nothing else that is like it."""
+    within = [each for each in raw["schemas"][answer["$ref"]].get("properties", {}).values() if each == thing]
+    return answer == thing or len(within) == 1
 
 
 def _plain(path: str) -> str:

@@ -197,8 +197,45 @@ BOARDS: tuple[dict[str, Any], Ops] = (
     },
 )
 
+ENVELOPES: tuple[dict[str, Any], Ops] = (
+    {
+        "Server": thing(id=ID, name=TEXT, note=TEXT),
+        "ServerInput": thing(["name"], name=TEXT, note=TEXT),
+        "OneServer": thing(server={"$ref": "#/components/schemas/Server"}, meta={"type": "object"}),
+        "Goal": thing(gid=ID, title=TEXT),
+        "GoalFields": thing(["title"], title=TEXT),
+        "OneGoal": thing(data={"$ref": "#/components/schemas/Goal"}),
+        "GoalInput": thing(["data"], data={"$ref": "#/components/schemas/GoalFields"}),
+        "Owner": thing(id=ID, name=TEXT),
+        "Pet": thing(owner={"$ref": "#/components/schemas/Owner"}),
+        "PetInput": thing(["name"], name=TEXT),
+    },
+    {
+        # An envelope that is named like the thing, and one that says data; a slash at the end.
+        "POST /servers": op("DELETE /servers/{id}", body="ServerInput", answer="OneServer", codes=[201]),
+        "GET /servers/{id}": op(answer="OneServer"),
+        "PUT /servers/{id}": op("PUT /servers/{id}", body="ServerInput", answer="OneServer"),
+        "DELETE /servers/{id}": op("POST /servers"),
+        "POST /goals/": op("DELETE /goals/{gid}/", body="GoalInput", answer="OneGoal", codes=[201]),
+        "GET /goals/{gid}/": op(answer="OneGoal"),
+        "PUT /goals/{gid}/": op("PUT /goals/{gid}/", body="GoalInput", answer="OneGoal"),
+        "PATCH /goals/{gid}/": op(body="GoalInput", answer="OneGoal"),
+        "DELETE /goals/{gid}/": op("POST /goals/"),
+        # What stands alone in this answer is another thing: its id would delete somebody else's.
+        "POST /pets": op(body="PetInput", answer="Pet", codes=[201]),
+        "GET /pets/{id}": op(answer="Pet"),
+        "DELETE /pets/{id}": op(),
+        # With and without a slash there are two: neither is sure.
+        "POST /notes": op(body="ServerInput", answer="Server", codes=[201]),
+        "GET /notes/{id}": op(answer="Server"),
+        "DELETE /notes/{id}": op(),
+        "DELETE /notes/{id}/": op(),
+    },
+)
+
 SPECS: Mapping[str, tuple[dict[str, Any], Ops]] = {
     "notes": NOTES, "shop": SHOP, "forge": FORGE, "chat": CHAT, "office": OFFICE, "boards": BOARDS,
+    "envelopes": ENVELOPES,
 }  # fmt: skip
 
 

@@ -194,6 +194,73 @@ def test_one_call_is_always_taken_back_or_refused(
         assert to.state() == before
 
 
+# ---- the same service, with its things in envelopes and a slash behind its paths
+
+
+class Enveloped(Notes):
+    """Takes and answers notes as `{"data": …}`; archiving and PATCH take what they did."""
+
+    def handle(self, hit: Hit) -> tuple[int, Any]:
+        if hit.method in ("POST", "PUT") and isinstance(hit.body, dict) and "data" in hit.body:
+            hit = replace(hit, body=hit.body["data"])
+        status, said = super().handle(hit)
+        return status, {"data": said, "meta": {"at": self.clock}} if isinstance(said, dict) and "id" in said else said
+
+
+@pytest.fixture(scope="module")
+def enveloped(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
+    folder = tmp_path_factory.mktemp("enveloped")
+    made = document("notes")
+    schemas = made["components"]["schemas"]
+    for name in ("Note", "NoteInput"):
+        inner = {"$ref": f"#/components/schemas/{name}"}
+        schemas[f"One{name}"] = {"type": "object", "required": ["data"], "properties": {"data": inner}}
+    text = json.dumps(made["paths"])
+    for name in ("Note", "NoteInput"):
+        text = text.replace(f'schemas/{name}"', f'schemas/One{name}"')
+    made["paths"] = {f"{path}/": item for path, item in json.loads(text).items()}
+    (folder / "notes.json").write_text(json.dumps(made))
+    import_openapi(folder / "catalog.db", folder / "notes.json", "notes")
+    return Catalog.open(folder / "catalog.db", alone=True)
+
+
+IN_ENVELOPES = st.one_of(
+    st.tuples(st.just("POST /notes/"), TEXTS.map(lambda title: {"body": {"data": {"title": title, "text": "t"}}})),
+    st.tuples(
+        st.just("PUT /notes/{id}/"),
+        st.builds(lambda id, title, rest: {"id": id, "body": {"data": {**rest, "title": title}}}, IDS, TEXTS, FIELDS),
+    ),
+    st.tuples(st.just("DELETE /notes/{id}/"), IDS.map(lambda id: {"id": id})),
+    st.tuples(
+        st.sampled_from(["POST /notes/{id}/archive/", "POST /notes/{id}/unarchive/"]), IDS.map(lambda id: {"id": id})
+    ),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(one=IN_ENVELOPES, other=st.sampled_from(["n1", "n2"]), between=st.booleans())
+def test_things_in_envelopes_are_taken_back_or_refused(
+    one: Any, other: str, between: bool, enveloped: Catalog, tmp_path_factory: Any
+) -> None:
+    spelled = {method.origin_id: method for method in enveloped.methods()}
+    assert spelled[one[0]].undo is not None
+    bench = Bench(tmp_path_factory.mktemp("records"), (ACCOUNT,))
+    to = Enveloped()
+    to.add(title="one", text="first", labels=["x"])
+    to.add(title="two")
+    before = to.state()
+    plan, ledger = do([(spelled[one[0]].name, one[1])], to, enveloped, bench)
+    if between and other in to.notes:
+        to.change(other, text="somebody else's")
+    with suppress(Unsupported):
+        stopped = carry(undo_steps(plan, ledger, enveloped, bench.context("a1").accounts), to, Ledger())
+        assert stopped is None or stopped.role in ("guard", "pre")
+        if stopped is None and not between:
+            assert to.state() == before
+        if between and other in to.notes:
+            assert to.notes[other]["text"] == "somebody else's"
+
+
 @pytest.mark.promise(65)
 @settings(max_examples=60, deadline=None)
 @given(one=CALLS)

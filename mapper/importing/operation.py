@@ -1,0 +1,59 @@
+"""An imported operation as far as its undo is concerned: its place, its needs, the thing that it takes and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from policies.services import Risk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One field of a thing, as a schema has it. `kinds` are JSON's types, none where anything may stand."""
+
+    kinds: frozenset[str] = frozenset()
+    read_only: bool = False
+    write_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """An object: the name of its schema ("" where it has none), its fields, and which of these it can't do without."""
+
+    name: str
+    fields: Mapping[str, Field]
+    needed: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Op:
+    """One operation, as far as its undo is concerned.
+
+    `forms` are the patterns of its path's names; `needed` the arguments that it can't do without; `codes` the answers
+    that its document speaks of (none: it doesn't say).
+    """
+
+    id: str
+    name: str
+    http: str
+    path: str
+    risk: Risk
+    scopes: frozenset[str]
+    virtual: bool  # its scopes are our own
+    needed: frozenset[str]
+    optional: frozenset[str] = frozenset()
+    holes: Mapping[str, frozenset[str]] = field(default_factory=dict)  # names in the path, and their types
+    forms: Mapping[str, str] = field(default_factory=dict)
+    body: Shape | None = None  # of the argument called body
+    has_body: bool = False
+    body_around: str = ""  # "data." where the body is an envelope around the thing
+    answer: Shape | None = None
+    around: str = ""  # the same of its answer
+    lists: str = ""  # where in its answer the list is, of one that answers with one
+    codes: frozenset[int] = frozenset()
+
+    @property
+    def key(self) -> tuple[str, tuple[tuple[str, str], ...]]:
+        """The thing: its path, and what may stand in it."""
+        return self.path, tuple(sorted(self.forms.items()))
