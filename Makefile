@@ -126,5 +126,5 @@ lock: ## Write the locks anew (ARGS=--upgrade for the newest versions)
 
 .PHONY: clean
 clean: ## Remove environments, caches and what was built (Docker keeps its images)
-	@rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist build bench.json acceptance.json
+	@rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist build bench.json
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
