@@ -31,7 +31,7 @@ MAX_MESSAGE = 64 * 2**20
 START_SECONDS = 30.0
 _REATTACH = 5
 # Isolated, so that neither the current folder nor PYTHON* variables can put another module in the daemon's place.
-DAEMON = ("-I", "-c", "from goex.daemon.main import main; main()")
+DAEMON = ("-I", "-m", "goex.daemon")
 
 Reply = TypeVar("Reply", bound=Message)
 Progress = Callable[[str], None]

@@ -118,7 +118,7 @@ def find(pending: Sequence[pb.Approval], wanted: str) -> pb.Approval:
     if found:
         raise InvalidInput(f"{wanted!r} fits {len(found)} approvals.", next_step="Write more of the id.")
     raise InvalidInput(
-        f"Nothing that waits for you is called {wanted[:80]!r}; it may be settled already.",
+        f"No request {wanted[:80]!r} waits for you; it may have expired or been answered.",
         next_step="See what waits with: goex approve",
     )
 

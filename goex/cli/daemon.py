@@ -26,7 +26,7 @@ STOP_SECONDS = 60.0
 def run() -> None:
     """Run the daemon in the foreground, until SIGTERM or Ctrl-C."""
     # The daemon would carry the command line's modules for as long as it runs.
-    os.execv(sys.executable, [sys.executable, "-P", "-c", "from goex.daemon.main import main; main()"])  # noqa: S606
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "goex.daemon"])  # noqa: S606
 
 
 @app.command("start")

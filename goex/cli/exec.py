@@ -49,7 +49,7 @@ def run(
     ] = None,
     undo: Annotated[
         str,
-        typer.Option(metavar="COMMAND", help="Said to take the program back: --dry-run tries it. Undo never uses it."),
+        typer.Option(metavar="COMMAND", help="Claimed to undo the program: --dry-run tries it. Undo never uses it."),
     ] = "",
     preview: Annotated[
         str, typer.Option("--apply", metavar="ID", help="Apply what that dry run found, instead of running it again.")
@@ -57,10 +57,10 @@ def run(
     database: Annotated[str, typer.Option("--db", metavar="NAME", help="The database that it is about.")] = "",
     sql: Annotated[str, typer.Option(metavar="STATEMENTS", help="SQL to run on --db, in one transaction.")] = "",
     policy: Annotated[
-        str, typer.Option(metavar="POLICY", help="How --sql is taken back: versioning, reversal or pairs.")
+        str, typer.Option(metavar="POLICY", help="How --sql is undone: versioning, reversal or pairs.")
     ] = "",
     undo_sql: Annotated[
-        str, typer.Option(metavar="STATEMENTS", help="With --policy pairs: what is said to take --sql back.")
+        str, typer.Option(metavar="STATEMENTS", help="With --policy pairs: the statements that undo --sql.")
     ] = "",
     mongo: Annotated[
         str, typer.Option(metavar="JSON", help="An operation on --db, or several in a list; @FILE reads them.")
@@ -276,7 +276,7 @@ class Statements:
             raise InvalidInput("--policy and --undo-sql belong to --sql.", next_step="Leave them out.")
         if self.policy not in ("", "versioning", "reversal", "pairs"):
             raise InvalidInput(
-                f"{self.policy[:40]!r} isn't a way to take back.", next_step="versioning, reversal and pairs are."
+                f"Unknown undo policy {self.policy[:40]!r}.", next_step="Use versioning, reversal or pairs."
             )
         if self.undo and self.policy != "pairs":
             raise InvalidInput("--undo-sql belongs to --policy pairs.", next_step="Add that, or leave it out.")

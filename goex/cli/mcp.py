@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -43,6 +42,8 @@ def run(
         from goex.mcp import transports
     except ModuleNotFoundError as error:
         raise Unavailable("The MCP server isn't installed.", next_step="Install it: pip install 'goex[mcp]'") from error
+    import asyncio
+
     from goex.cli.connect import paths
 
     place = socket or Path(os.environ.get(SOCKET) or paths().agent_socket)

@@ -2,13 +2,14 @@
 
 The interface's rules:
 
-* Everything that is approved is shown: whole, in order, never cut. What doesn't fit is paged, and nothing can be
-  approved before its last page was shown.
+* What will be sent or run is shown whole, in order, never cut, with the worst that it lets happen and how it is taken
+  back; all else is behind `?`. What doesn't fit is paged, and nothing can be approved before its last page was shown.
 * Foreign text stands behind a bar of its own (`│`, continued by `┊`), with all that is invisible, or could command
   the terminal, as a visible escape. It can't imitate a line of ours.
 * The default is no: Enter, end of input, an answer that isn't understood three times. What was typed before the
   question appeared is thrown away.
-* What a choice means is said before it is made, in words of this very request (`goex.cli.question_text`).
+* What a wider answer than once means is said before it counts, in words of this very request
+  (`goex.cli.question_text`).
 * Answers and passphrases come from the controlling terminal alone. Without one, nothing can be decided here; there
   is no option, variable or default that approves.
 * Passphrases aren't echoed, and are asked for only when the daemon says that presence is due.
@@ -38,10 +39,10 @@ from goex.cli.question_text import WIDTH_WORDS as WIDTH_WORDS
 from goex.cli.question_text import YOURS as YOURS
 from goex.cli.question_text import Line as Line
 from goex.cli.question_text import Style as Style
+from goex.cli.question_text import answers, answers_line, meaning, short, words
 from goex.cli.question_text import choices as choices
 from goex.cli.question_text import describe as describe
 from goex.cli.question_text import offered as offered
-from goex.cli.question_text import words
 from policies.display_text import escape
 from policies.errors import Denied, InvalidInput
 
@@ -237,11 +238,8 @@ def decide(terminal: Terminal, client: Client, approval: pb.Approval, gone: Gone
     """
     from goex.rpc import goex_pb2 as pb
 
-    width = terminal.size[0]
-    if not terminal.show(describe(approval, width, datetime.now(UTC))):
+    if not terminal.show(short(approval, terminal.size[0], datetime.now(UTC))):
         return Verdict.LATER
-    for line in choices(approval, width):
-        terminal.write(line)
     request = pb.DecideRequest(approval_id=approval.id, digest=approval.digest)
     answer = _answer(terminal, approval, gone)
     reason = gone()
@@ -307,24 +305,32 @@ def _send(client: Client, request: pb.DecideRequest, passphrase: str) -> pb.Appr
 
 
 def _answer(terminal: Terminal, approval: pb.Approval, gone: Gone) -> str:
-    """One of the offered widths, "later", or "no" with a reason."""
-    widths = offered(approval)
-    for _ in range(TRIES):
-        said = terminal.ask(f"Your answer ({', '.join([*widths, 'no', 'later'])}) [no]: ", gone)
+    """One of the offered widths, "later", or "no" with a reason. Asking for more shows all of it, and asks again."""
+    able = answers(approval)
+    wrong = 0
+    while wrong < TRIES:
+        said = terminal.ask(answers_line(approval, datetime.now(UTC)), gone)
         if said is None or not said:
             return "no"
         word, _, rest = said.partition(" ")
-        word = word.lower()
-        if word in ("no", "n"):
+        meant = able.get(word.lower(), "")
+        if meant == "no":
             return f"no {rest.strip()}".strip()
-        if not rest and word in (*widths, "later"):
-            return word
-        terminal.write(Line("That isn't one of the answers; write the whole word.", "warn"))
+        if meant == "more" and not rest:
+            width = terminal.size[0]
+            terminal.show([*describe(approval, width, datetime.now(UTC)), *choices(approval, width)])
+        elif meant and not rest:
+            return meant
+        else:
+            wrong += 1
+            terminal.write(Line("That isn't one of the answers; ? shows what each means.", "warn"))
     return "no"
 
 
 def _narrow(terminal: Terminal, approval: pb.Approval, request: pb.DecideRequest) -> bool:
-    """Bounds of a standing grant, the narrowest by default. False: the person left it."""
+    """Bounds of a standing grant, the narrowest by default; first what it means. False: the person left it."""
+    for line in meaning(approval, request.width, terminal.size[0]):
+        terminal.write(line)
     if request.width == "arguments" and not _let_go(terminal, approval, request):
         return False
     said = terminal.ask("It ends after (like 12h or 7d) [the usual time]: ")

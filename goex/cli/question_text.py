@@ -1,4 +1,4 @@
-"""What the terminal's question says: everything that an approval stands for, as lines. Pure.
+"""What the terminal's question says: the short question first, and everything behind "more". Pure.
 
 Rules: foreign text stands behind a bar of its own (`│`, continued by `┊`), escaped, so that it can't imitate a line of
 ours; nothing is cut; each way to say yes is said in words of the very request.
@@ -45,6 +45,46 @@ class Line:
 
     text: str
     style: Style = ""
+
+
+def short(approval: pb.Approval, width: int, now: datetime) -> list[Line]:
+    """The short question, folded to `width` columns; the full text where the daemon made no short one. Pure."""
+    question = approval.question
+    if not question.payload and not question.alone:
+        return [*describe(approval, width, now), *choices(approval, width)]
+    lines = [] if question.alone else [Line("─" * width, "dim")]
+    for index, piece in enumerate(_fold(escape(question.sentence), width - 2)):
+        lines.append(Line(f"┊ {piece}" if index else piece, "bold"))
+    for text in question.payload:
+        lines += _block(text, width)
+    undo: Style = "warn" if question.irreversible else ""
+    facts: tuple[tuple[str, str, Style], ...] = (
+        ("Asks", ", ".join(part for part in (question.asks, approval.id) if part and not question.alone), ""),
+        ("Worst", question.worst, ""),
+        ("Undo", question.undo, undo),
+        ("New", question.fresh, ""),
+        *(("Note", note, "warn") for note in question.notes),
+    )
+    for name, text, style in facts:
+        if text:
+            lines += _fact(name, text, width, style)
+    return lines
+
+
+def answers(approval: pb.Approval) -> dict[str, str]:
+    """What may be typed, and which answer it is: the keys that the daemon gives, and each answer's whole name."""
+    able = (*offered(approval), "no", "later", "more")
+    keys = {one.key: one.name for one in approval.question.answers if len(one.key) == 1 and one.name in able}
+    return {"n": "no", "?": "more", **keys, **{name: name for name in able}}
+
+
+def answers_line(approval: pb.Approval, now: datetime) -> str:
+    """The answers with their keys, whether a yes needs the passphrase, and how long there is: the prompt itself."""
+    able = answers(approval)
+    said = [f"{one.key} {one.label}" for one in approval.question.answers if able.get(one.key) == one.name]
+    shown = escape("  ".join(said or [*offered(approval), "no", "later", "? more"]))
+    presence = "  (passphrase)" if approval.presence else ""
+    return f"{shown}{presence}  {_clock(approval.deadline, now)} [no]: "
 
 
 def describe(approval: pb.Approval, width: int, now: datetime) -> list[Line]:
@@ -113,6 +153,15 @@ def choices(approval: pb.Approval, width: int) -> list[Line]:
     if approval.presence:
         lines += words("  You'll be asked for your approval passphrase.", width, "dim")
     return lines
+
+
+def meaning(approval: pb.Approval, name: str, width: int) -> list[Line]:
+    """What one way to say yes means, whole."""
+    view = next((choice for choice in approval.choices if choice.name == name), None)
+    if view is None:
+        return _choice(name, (YOURS if approval.agent == "person" else WIDTH_WORDS)[name], width)
+    lines = [line for index, text in enumerate(view.words) for line in _choice("" if index else name, text, width)]
+    return [*lines, *(_choice("", view.warning, width, "warn") if view.warning else [])]
 
 
 def summary(approval: pb.Approval, width: int, now: datetime) -> list[Line]:
@@ -221,6 +270,11 @@ def _fold(text: str, width: int) -> list[str]:
     return fold(text, width)
 
 
+def _fact(name: str, text: str, width: int, style: Style) -> list[Line]:
+    pieces = _fold(escape(text), max(width - 7, 10))
+    return [Line(("      ┊" if index else f"{name:<6} ") + piece, style) for index, piece in enumerate(pieces)]
+
+
 def left(deadline: str, now: datetime) -> str:
     """How long there is to answer, for a person."""
     try:
@@ -228,3 +282,12 @@ def left(deadline: str, now: datetime) -> str:
     except (ValueError, TypeError):
         return escape(deadline) or "a time that isn't known"
     return f"{max(seconds, 0) // 60} min {max(seconds, 0) % 60} s"
+
+
+def _clock(deadline: str, now: datetime) -> str:
+    try:
+        seconds = max(int((datetime.fromisoformat(deadline) - now).total_seconds()), 0)
+    except (ValueError, TypeError):
+        return "?:??"
+    minutes, seconds = divmod(seconds, 60)
+    return f"{minutes}:{seconds:02}" if minutes < 600 else f"{minutes // 60} h"

@@ -26,7 +26,7 @@ _DATABASES = frozenset({"sql", "mongo"})
 _FOLDERS = frozenset({"files"})
 _RAN = frozenset({State.DONE, State.PARTIAL, State.UNDONE, State.COMMITTED})
 _OF_THE_PLAN = ("lines", "undo_text", "digest")
-_OF_THE_QUESTION = ("place", "waiting")
+_OF_THE_QUESTION = ("place", "waiting", "question")  # how others and what was allowed before stand
 _ANSWERED = frozenset({"denied", "expired"})  # by the person, or by nobody
 # What says nothing of a folder: it was withdrawn, or the vault is sealed.
 _OF_ITSELF = frozenset({"withdrawn", "vault-sealed", "vault-absent"})

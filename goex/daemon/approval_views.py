@@ -10,9 +10,11 @@ from typing import Any
 
 from goex.daemon import code_scope_text
 from goex.daemon.action_views import need_view, text
+from goex.daemon.audit_views import what
 from goex.daemon.credential_views import say_credentials
 from goex.daemon.database_scope_text import doing
 from goex.daemon.duration_text import Asked, widths
+from goex.daemon.question import Standing, question
 from goex.engine.core import Core
 from goex.engine.events import Approval
 from goex.engine.grant_issue import Choice, freeable
@@ -20,7 +22,7 @@ from goex.engine.grant_lookup import entry
 from goex.journal.actions import ActionRow
 from goex.journal.chain import stamp
 from goex.rpc import goex_pb2 as pb
-from policies.actions import Plan, refers
+from policies.actions import Plan, Revert, refers
 from policies.databases import SERVICE
 from policies.decisions import Ask, Decision
 from policies.display_text import escape, shorten
@@ -30,6 +32,7 @@ from runtimes.code.plans import PROGRAM
 from runtimes.code.plans import SERVICE as CODE
 
 LARGEST_REPLY = 3 * 2**20  # bytes; a client that sets no limit of its own takes 4 MB
+_LOOKED_BACK = 20  # actions, for the last one that isn't a revert
 _BRIEF = 200  # characters of a text in a list
 _IN_LINES = frozenset({"lines", "undo_text"})  # where a line break means one
 
@@ -75,8 +78,27 @@ def approval_view(core: Core, approval: Approval, row: ActionRow, plan: Plan, de
         same_as=[id for id in twins if id != approval.id],
         choices=widths(asked, offered, core.catalog),
         kind=row.kind,
+        question=question(row, plan, offered, core.catalog, _standing(core, row, plan, decision, asked)),
     )
     return escaped(say_credentials(made, core.told(row, plan)))
+
+
+def _standing(core: Core, row: ActionRow, plan: Plan, decision: Decision, asked: Asked) -> Standing:
+    """How things stand for the short question: what was given before, and what a revert is of."""
+    target, last = "", False
+    if isinstance(plan.action, Revert):
+        target = what(core.actions.get(plan.action.target))
+        latest = core.actions.newest(agent=row.agent, limit=_LOOKED_BACK)
+        last = next((one.id for one in latest if one.kind != "revert"), "") == plan.action.target
+    directions = _directions(row, plan)
+    return Standing(
+        decision=decision,
+        given=lambda need: core.grant_store.given(row.agent, need),
+        twins=asked.twins,
+        target=target,
+        last=last,
+        remarks=(directions,) if directions else (),
+    )
 
 
 def _directions(row: ActionRow, plan: Plan) -> str:

@@ -30,6 +30,7 @@ from policies.jsonvalue import canonical, parse
 _UPDATE = Prepared(update(grants).where(grants.c.id == bindparam("wanted")))
 _USED = Prepared(insert(grant_uses).prefix_with("OR REPLACE"))
 
+_MOST_COUNTED = 100  # grants of one permission that are counted
 TOKEN_PREFIX = "goex_"  # noqa: S105  how a token looks, not one
 
 
@@ -151,6 +152,21 @@ class GrantStore:
     def unused(self, action_id: str) -> tuple[str, ...]:
         """The ids of once-grants that were given to that action and weren't consumed."""
         return tuple(self._once_of.get(action_id, ()))
+
+    def given(self, agent: str, need: Need) -> int:
+        """How often the agent was given this permission before, for anything: to be told, not to decide on. A row that
+        isn't as it was written doesn't count."""
+        query = select(grants).where(
+            grants.c.agent == agent,
+            grants.c.service == need.service,
+            grants.c.account == need.account,
+            grants.c.scope == need.scope,
+        )
+        with self._journal.read() as connection:
+            rows = [dict(row._mapping) for row in connection.execute(query.limit(_MOST_COUNTED))]
+        return sum(
+            hmac.compare_digest(self._mac(grant_rows.body(grant_rows.grant_from(row))), row["mac"]) for row in rows
+        )
 
     def grants(self, *, everything: bool = False) -> tuple[Grant, ...]:
         """Live grants, newest first; with `everything` also used, expired and revoked ones."""

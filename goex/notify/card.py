@@ -101,8 +101,7 @@ def question(approval: pb.Approval, *, count: int = 1) -> Card:
     if cut:
         more_lines = "1 more line isn't" if cut == 1 else f"{cut} more lines aren't"
         lines.append(Line(f"{more_lines} shown here.", bold=True))
-    undo = "THIS CAN'T BE TAKEN BACK" if irreversible else _UNDO[approval.undo_class]
-    lines.append(Line(f"Risk: {risk if risk != 'unknown' else 'unknown, counts as delete'}; {undo}.", bold=True))
+    lines += _facts(approval, risk)
     if count > 1:
         lines.append(Line(f"Asked {count} times: each is allowed by itself; Deny denies all {count}.", bold=True))
     until = _clock(approval.deadline)
@@ -194,8 +193,21 @@ def _who(agent: str) -> str:
     return f"“{name}{'…' if cut else ''}”"
 
 
+def _facts(approval: pb.Approval, risk: str) -> list[Line]:
+    """The worst that it lets happen and how it is taken back, in the short question's words."""
+    if approval.question.worst:
+        question = approval.question
+        said = (f"Worst: {question.worst}.", f"Undo: {question.undo}.")
+        return [line for text in said for line in _folded(escape(text), "", bold=True)]
+    undo = _UNDO.get(approval.undo_class, "THIS CAN'T BE TAKEN BACK")
+    return [Line(f"Risk: {risk if risk != 'unknown' else 'unknown, counts as delete'}; {undo}.", bold=True)]
+
+
 def _foreign(approval: pb.Approval) -> list[str]:
-    """What will run, and what it uses, one text each."""
+    """What will run, and what it uses, one text each: the short question, where the daemon made one."""
+    question = approval.question
+    if question.payload or question.alone:
+        return [escape(text) for text in (question.sentence, *question.payload, *question.notes)]
     found = [part for line in approval.lines for part in line.split("\n")]
     if not approval.lines:
         found.append("The daemon didn't say what would run.")
@@ -206,12 +218,14 @@ def _foreign(approval: pb.Approval) -> list[str]:
 
 def _fitting(texts: Sequence[str]) -> tuple[list[Line], int]:
     """As many folded lines as there is room for, and how many had none."""
+    lines = [line for text in texts for line in _folded(text, "│ ")]
+    return lines[:MOST_LINES], max(len(lines) - MOST_LINES, 0)
+
+
+def _folded(text: str, bar: str, *, bold: bool = False) -> list[Line]:
     from goex.cli.output import fold
 
-    lines = [
-        Line(("│ " if index == 0 else "┊ ") + piece) for text in texts for index, piece in enumerate(fold(text, WIDTH))
-    ]
-    return lines[:MOST_LINES], max(len(lines) - MOST_LINES, 0)
+    return [Line(("┊ " if index else bar) + piece, bold=bold) for index, piece in enumerate(fold(text, WIDTH))]
 
 
 def _digest(approval: pb.Approval) -> str:

@@ -568,7 +568,7 @@ class WidthView(_message.Message):
     def __init__(self, name: _Optional[str] = ..., words: _Optional[_Iterable[str]] = ..., until: _Optional[str] = ..., warning: _Optional[str] = ...) -> None: ...
 
 class Approval(_message.Message):
-    __slots__ = ("id", "action_id", "agent", "digest", "lines", "needs", "undo_class", "undo_text", "risk", "presence", "widths", "reason", "created", "deadline", "intent", "state", "settled_by", "arguments", "source", "session", "place", "waiting", "count", "same_as", "choices", "kind", "brief")
+    __slots__ = ("id", "action_id", "agent", "digest", "lines", "needs", "undo_class", "undo_text", "risk", "presence", "widths", "reason", "created", "deadline", "intent", "state", "settled_by", "arguments", "source", "session", "place", "waiting", "count", "same_as", "choices", "kind", "brief", "question")
     ID_FIELD_NUMBER: _ClassVar[int]
     ACTION_ID_FIELD_NUMBER: _ClassVar[int]
     AGENT_FIELD_NUMBER: _ClassVar[int]
@@ -596,6 +596,7 @@ class Approval(_message.Message):
     CHOICES_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     BRIEF_FIELD_NUMBER: _ClassVar[int]
+    QUESTION_FIELD_NUMBER: _ClassVar[int]
     id: str
     action_id: str
     agent: str
@@ -623,7 +624,42 @@ class Approval(_message.Message):
     choices: _containers.RepeatedCompositeFieldContainer[WidthView]
     kind: str
     brief: bool
-    def __init__(self, id: _Optional[str] = ..., action_id: _Optional[str] = ..., agent: _Optional[str] = ..., digest: _Optional[str] = ..., lines: _Optional[_Iterable[str]] = ..., needs: _Optional[_Iterable[_Union[NeedView, _Mapping]]] = ..., undo_class: _Optional[str] = ..., undo_text: _Optional[str] = ..., risk: _Optional[str] = ..., presence: _Optional[bool] = ..., widths: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ..., created: _Optional[str] = ..., deadline: _Optional[str] = ..., intent: _Optional[str] = ..., state: _Optional[str] = ..., settled_by: _Optional[str] = ..., arguments: _Optional[_Iterable[str]] = ..., source: _Optional[str] = ..., session: _Optional[str] = ..., place: _Optional[int] = ..., waiting: _Optional[int] = ..., count: _Optional[int] = ..., same_as: _Optional[_Iterable[str]] = ..., choices: _Optional[_Iterable[_Union[WidthView, _Mapping]]] = ..., kind: _Optional[str] = ..., brief: _Optional[bool] = ...) -> None: ...
+    question: Question
+    def __init__(self, id: _Optional[str] = ..., action_id: _Optional[str] = ..., agent: _Optional[str] = ..., digest: _Optional[str] = ..., lines: _Optional[_Iterable[str]] = ..., needs: _Optional[_Iterable[_Union[NeedView, _Mapping]]] = ..., undo_class: _Optional[str] = ..., undo_text: _Optional[str] = ..., risk: _Optional[str] = ..., presence: _Optional[bool] = ..., widths: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ..., created: _Optional[str] = ..., deadline: _Optional[str] = ..., intent: _Optional[str] = ..., state: _Optional[str] = ..., settled_by: _Optional[str] = ..., arguments: _Optional[_Iterable[str]] = ..., source: _Optional[str] = ..., session: _Optional[str] = ..., place: _Optional[int] = ..., waiting: _Optional[int] = ..., count: _Optional[int] = ..., same_as: _Optional[_Iterable[str]] = ..., choices: _Optional[_Iterable[_Union[WidthView, _Mapping]]] = ..., kind: _Optional[str] = ..., brief: _Optional[bool] = ..., question: _Optional[_Union[Question, _Mapping]] = ...) -> None: ...
+
+class Question(_message.Message):
+    __slots__ = ("sentence", "payload", "asks", "worst", "undo", "fresh", "notes", "irreversible", "answers", "alone")
+    SENTENCE_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    ASKS_FIELD_NUMBER: _ClassVar[int]
+    WORST_FIELD_NUMBER: _ClassVar[int]
+    UNDO_FIELD_NUMBER: _ClassVar[int]
+    FRESH_FIELD_NUMBER: _ClassVar[int]
+    NOTES_FIELD_NUMBER: _ClassVar[int]
+    IRREVERSIBLE_FIELD_NUMBER: _ClassVar[int]
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    ALONE_FIELD_NUMBER: _ClassVar[int]
+    sentence: str
+    payload: _containers.RepeatedScalarFieldContainer[str]
+    asks: str
+    worst: str
+    undo: str
+    fresh: str
+    notes: _containers.RepeatedScalarFieldContainer[str]
+    irreversible: bool
+    answers: _containers.RepeatedCompositeFieldContainer[Answer]
+    alone: bool
+    def __init__(self, sentence: _Optional[str] = ..., payload: _Optional[_Iterable[str]] = ..., asks: _Optional[str] = ..., worst: _Optional[str] = ..., undo: _Optional[str] = ..., fresh: _Optional[str] = ..., notes: _Optional[_Iterable[str]] = ..., irreversible: _Optional[bool] = ..., answers: _Optional[_Iterable[_Union[Answer, _Mapping]]] = ..., alone: _Optional[bool] = ...) -> None: ...
+
+class Answer(_message.Message):
+    __slots__ = ("key", "name", "label")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    name: str
+    label: str
+    def __init__(self, key: _Optional[str] = ..., name: _Optional[str] = ..., label: _Optional[str] = ...) -> None: ...
 
 class ApprovalsReply(_message.Message):
     __slots__ = ("approvals", "left_out")

@@ -205,6 +205,8 @@ class Index:
         numbers, rows = self._reader.by_documents(wish, families)
         if not wish.concepts or not len(numbers):
             return None
+        if chooser is None and not rows[:, document_match.FEATURES.index("covered")].any():
+            return None  # no document says any of these words
         scores = rows @ self._weights.document
         order = np.lexsort((numbers, -scores))
         scores = scores[order] - features.log_sum(scores)

@@ -47,7 +47,7 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (kind, re.compile(pattern, re.IGNORECASE))
     for kind, pattern in (
         ("sql", r"\bselect\s+.{1,200}?\s+from\s+\S+"),
-        ("money", r"[$€£]\s?\d[\d.,]*\s?k?\b|\b\d[\d.,]*\s?(?:usd|eur|gbp|dollars?|euros?|bucks|quid)\b"),
+        ("money", r"[$€£]\s?\d[\d.,]{0,24}\s?k?\b|\b\d[\d.,]{0,24}\s?(?:usd|eur|gbp|dollars?|euros?|bucks|quid)\b"),
         ("percent", r"\b\d+(?:\.\d+)?\s?(?:%|percent\b)"),
         ("cidr", r"\b\d{1,3}(?:\.\d{1,3}){3}/\d{1,2}\b"),
         ("ip", r"\b\d{1,3}(?:\.\d{1,3}){3}\b"),
@@ -254,6 +254,6 @@ def request_terms(text: str) -> dict[str, float]:
 
 def document_terms(text: str) -> dict[str, float]:
     """The terms of documentation or of a name: no positions, no kinds."""
-    plain = re.sub(r"https?://\S+|<[^>]+>", " ", text)
+    plain = re.sub(r"https?://\S+|<[^<>]+>", " ", text)
     marked = [(word, False) for word in re.findall(r"[a-z]+", split_name(plain).lower())]
     return {term: weight for term, weight in terms(marked).items() if not term.startswith("^")}

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from mapper.code.found_calls import Finding
-from policies.actions import Code
+from policies.actions import Code, Plan
 from policies.display_text import escape, shorten
 from runtimes.code.permits import Permit
 from runtimes.gateway.plan import Slot
@@ -31,6 +31,11 @@ def program_lines(action: Code, profile: Profile) -> tuple[str, ...]:
         f"Program ({action.language}), in a container of its own{kind}, for at most {profile.limits.seconds:g} s:",
         *(f"  {escape(line)}" for line in action.program.split("\n")),
     )
+
+
+def payload_lines(plan: Plan) -> tuple[str, ...]:
+    """The program, and each call that it may make."""
+    return plan.lines
 
 
 def permit_lines(permits: Sequence[Permit], finding: Finding) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from policies.actions import Files, Plan
 from policies.display_text import escape
 from runtimes.files.path_text import shown
 from runtimes.files.tree import Entry
@@ -19,6 +20,13 @@ _KIND = {
     "c": "character device",
     "b": "block device",
 }
+
+
+def payload_lines(plan: Plan) -> tuple[str, ...]:
+    """The program; of a dry run that is applied, what it found."""
+    if plan.resolved.get("mode") == "preview" or not isinstance(plan.action, Files):
+        return plan.lines
+    return tuple(escape(line) for line in plan.action.program.split("\n"))
 
 
 def size(count: int) -> str:

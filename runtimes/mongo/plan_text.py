@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
+from policies.actions import Plan
 from policies.databases import Address
 from policies.display_text import escape, shorten
 from policies.jsonvalue import parse
@@ -14,6 +15,7 @@ from runtimes.mongo.extjson import decode, shown
 from runtimes.mongo.images import Change
 from runtimes.mongo.job import Ran
 from runtimes.mongo.operations import Insert, Program, Write
+from runtimes.mongo.operations import parse as parse_operations
 from runtimes.mongo.restore import named
 from runtimes.sql.plan_text import barred
 
@@ -27,6 +29,31 @@ def where(name: str, address: Address, *, encrypted: bool) -> str:
     tls = "" if encrypted else ", not encrypted"
     user = f", as {address.user}" if address.user else ", without a user"
     return escape(f"{name} (MongoDB at {hosts}{tls}, database {address.database}{user})")
+
+
+_ONE_LINE = 200  # characters of an operation that stands on one line
+
+
+def payload_lines(plan: Plan) -> tuple[str, ...]:
+    """Every operation as it was asked for."""
+    listed = list(plan.resolved["operations"])
+    lines: list[str] = []
+    for number, text in enumerate(listed, 1):
+        short = json.dumps(parse(text), ensure_ascii=False)
+        said = short if len(short) <= _ONE_LINE else json.dumps(parse(text), indent=2, ensure_ascii=False)
+        lines += [f"Operation {number} of {len(listed)}:"] if len(listed) > 1 else []
+        lines += barred(said)
+    return tuple(lines)
+
+
+def warning_lines(plan: Plan) -> tuple[str, ...]:
+    """The writes without a condition, and what a server without transactions lets others see."""
+    program = parse_operations(plan.resolved["operations"])
+    tables = {one.collection: None for one in program.operations if isinstance(one, Write) and one.everywhere}
+    lines = [escape(f"THE FILTER IS EMPTY: every document of {name}.") for name in tables]
+    if not program.reads_only and not plan.resolved["transactions"]:
+        lines.append("The server has no transactions: others may see it half done.")
+    return tuple(lines)
 
 
 def operations(texts: Iterable[str], program: Program) -> Iterator[str]:

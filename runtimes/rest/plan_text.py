@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from policies.actions import UndoClass
+from policies.actions import Plan, UndoClass
 from policies.display_text import escape
 from policies.reversions import Standing
 from policies.services import Service
@@ -49,6 +49,13 @@ def call_lines(calls: PlannedCalls) -> tuple[str, ...]:
                 said = step_lines(step, before="undo ")
                 lines += _indented(said if step.role == "undo" else said[:1])
     return tuple(lines)
+
+
+def payload_lines(plan: Plan) -> tuple[str, ...]:
+    """The calls of a plan with every argument: what is sent, without what is read before and what takes it back."""
+    steps = [step for step in map(Step.from_json, plan.resolved.get("steps", ())) if step.role == "call"]
+    numbers = [f"{number}. " for number in range(1, len(steps) + 1)] if len(steps) > 1 else [""]
+    return tuple(line for number, step in zip(numbers, steps, strict=True) for line in step_lines(step, before=number))
 
 
 def source_lines(services: Iterable[Service]) -> tuple[str, ...]:

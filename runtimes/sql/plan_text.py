@@ -72,6 +72,22 @@ def program_lines(program: Program) -> Iterator[str]:
         yield from _uses(statement)
 
 
+def payload_lines(program: Program) -> tuple[str, ...]:
+    """Every statement as it will run."""
+    several = len(program.statements) > 1
+    lines: list[str] = []
+    for number, statement in enumerate(program.statements, start=1):
+        lines += [f"Statement {number} of {len(program.statements)}:"] if several else []
+        lines += barred(statement.sql)
+    return tuple(lines)
+
+
+def warning_lines(program: Program) -> tuple[str, ...]:
+    """The statements without a condition."""
+    tables = dict.fromkeys(one.table for one in program.statements if one.everywhere)
+    return tuple(escape(f"THERE IS NO WHERE: every row of {table}.") for table in tables)
+
+
 def barred(text: str) -> Iterator[str]:
     for line in escape(text, newlines=True).replace("\t", "    ").split("\n"):
         yield f"    | {line}"
@@ -103,7 +119,7 @@ def survey_lines(survey: Survey, schema: Schema, bound: int, *, uncounted: bool)
     """How many rows of which tables at most, what else is set in motion, and what stays moved. `uncounted`: a table's
     size is the bound of what a condition finds."""
     for one in survey.reached:
-        yield escape(f"At most {_bounded(one)}.")
+        yield escape(f"At most {bounded(one)}.")
     written = dict.fromkeys(one.table for one in survey.reached)
     for name in written:
         table = schema.tables.get(name)
@@ -124,7 +140,7 @@ def departing(tables: Iterable[str], policy: Policy) -> Iterator[str]:
     yield escape(f"The entry asks for versioning of {', '.join(tables)}: this is by {policy} all the same.")
 
 
-def _bounded(one: Reached, how: Mapping[str, str] = DONE) -> str:
+def bounded(one: Reached, how: Mapping[str, str] = DONE) -> str:
     if one.verb in _DEFINES and not one.rows:
         return f"the table {one.table} {how[one.verb]}{_WHY[one.why]}"
     count = stepped(one.rows)
@@ -209,7 +225,7 @@ def changes(ran: Ran, verb: str = "") -> tuple[str, ...]:
 def changes_bounded(ran: Ran, verb: str) -> tuple[str, ...]:
     """The same for the plan of a revert, which says bounds and no counts."""
     how = BACK if verb == "undo" else DONE
-    return tuple(escape(f"At most {_bounded(one, how)}.") for one in ran.reached)
+    return tuple(escape(f"At most {bounded(one, how)}.") for one in ran.reached)
 
 
 def _counted(one: Reached, how: Mapping[str, str]) -> str:

@@ -99,6 +99,7 @@ def plan(
                 {"table": one.table, "verb": one.verb, "rows": stepped(one.rows), "why": one.why} for one in reached
             ],
             "counters": list(survey.counters),
+            "notes": list(survey.notes),
             "most": most,  # that it is held to; `bounds` are what rules and limits go by, and say less of the data
         },
         bounds={"rows": bound},

@@ -35,6 +35,6 @@ def test_the_demo_does_the_main_job_and_leaves_nothing() -> None:
         "The journal is whole",
     ):
         assert said in done.stdout
-    assert done.stdout.count("Your answer (") == 4
+    assert done.stdout.count("? more  ") == 4
     home = next(word for word in done.stdout.split() if "/goex-demo-" in word)
     assert not Path(home).parent.exists()

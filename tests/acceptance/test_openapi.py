@@ -48,8 +48,9 @@ def account(daemon: Daemon, service: NotesService, tmp_path_factory: pytest.Temp
 def run(daemon: Daemon, *arguments: str) -> tuple[int, str]:
     """`goex exec` on a terminal, the person saying yes once."""
     with daemon.terminal("exec", *arguments) as terminal:
-        terminal.expect(QUESTION, seconds=60)
-        terminal.type("once")
+        for typed in ("?", "once"):
+            terminal.expect(QUESTION, seconds=60)
+            terminal.type(typed)
         if terminal.expect(r"Approval passphrase: |went well", seconds=60)[0].startswith("Approval"):
             terminal.type(APPROVAL_PASSPHRASE)
         code = terminal.wait(seconds=120)

@@ -182,7 +182,7 @@ PLAN: dict[str, tuple[str, type[ActionServer]]] = {
     "another_method": ("the plan has POST here", unsafe.server(unsafe.UnsafeWithoutMethods)),
     "another_body": ("body", unsafe.server(unsafe.UnsafeWithoutBodies)),
     "second_use": ("sent already", unsafe.server(unsafe.UnsafeWithoutOnce)),
-    "own_token": ("a credential that isn't the vault's", unsafe.UnsafeWithoutCredentialCheck),
+    "own_token": ("a credential that isn't the vault's", unsafe.server(unsafe.UnsafeWithoutCredentialCheck)),
 }
 
 

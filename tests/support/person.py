@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tests.support.terminal import Terminal
 
-QUESTION = r"Your answer \(([^)]*)\) \[no\]: "
+QUESTION = r"[^\n]*\? more[^\n]*\[no\]: "
 _MORE = r"Enter shows more[^:]*: "
 _PASSPHRASE = r"Approval passphrase: "
 _SETTLED = r"Allowed\.|Denied\.|Left open\.|settled elsewhere|goex: .*"
@@ -19,7 +19,7 @@ def answer(terminal: Terminal, said: str, passphrase: str, *, seconds: float = 6
         found = terminal.expect(
             "|".join((QUESTION, _MORE, _PASSPHRASE, *([_SETTLED] if asked else []))), seconds=seconds
         )
-        if found[0].startswith("Your answer"):
+        if found[0].endswith("[no]: "):
             asked = True
             terminal.type(said)
         elif found[0].startswith("Enter shows"):

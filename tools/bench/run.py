@@ -38,6 +38,7 @@ from tools.bench import (
     mcp_call,
     memory,
     programs,
+    question_size,
     request_map,
     sandbox,
     warm_container,
@@ -50,7 +51,7 @@ GROUPS: Mapping[str, Group] = {
     module.NAME: module.measure
     for module in (
         catalog_import, catalog_open, catalog_search, request_map, memory, decision, lease, journal_append,
-        log_verification, log_page,
+        log_verification, log_page, question_size,
         gateway, gateway_stream, sandbox, warm_container, beside, execution, daemon_memory, programs,
         folders, databases, mcp_call, client_import,
     )

@@ -436,6 +436,6 @@ class ApproveScreen(App[None]):
     def _fatal_error(self) -> None:
         """A defect of the screen ends it with a line, not with the values of every variable."""
         self._exit_renderables.append(
-            Segments([Segment("goex: The screen met a defect and was closed. What was decided stands in: goex log\n")])
+            Segments([Segment("goex: Internal error; the screen was closed. See what was decided: goex log\n")])
         )
         self._close_messages_no_wait()

@@ -62,7 +62,41 @@ def approval(**changes: Any) -> pb.Approval:
         "arguments": ["channel", "text"],
         "source": "agent.sock, user 1000, process 7, /usr/bin/python3",
     }
-    return pb.Approval(**{**facts, **changes})
+    made = pb.Approval(**{**facts, **changes})
+    if "question" not in changes:
+        made.question.CopyFrom(short_question(made))
+    return made
+
+
+ANSWERS = (
+    ("y", "once", "once"),
+    ("a", "arguments", "always so"),
+    ("s", "session", "session"),
+    ("", "permanent", "permanent"),
+    ("n", "no", "no"),
+    ("", "later", "later"),
+    ("?", "more", "more"),
+)
+
+
+def short_question(made: pb.Approval) -> pb.Question:
+    """The short question about it, in the form that the daemon gives it."""
+    twins = [f"Asked {made.count} times: a yes is for one of them, a no for all."] if made.count > 1 else []
+    return pb.Question(
+        sentence=f"“{made.agent}” wants to post a message on Slack (work): #ops.",
+        payload=[part for line in made.lines for part in line.split("\n")],
+        asks=made.source,
+        worst="what is shown, once",
+        undo=made.undo_text,
+        fresh="first slack:chat:write",
+        notes=twins,
+        irreversible=made.undo_class == "irreversible",
+        answers=[
+            pb.Answer(key=key, name=name, label=label)
+            for key, name, label in ANSWERS
+            if name in (*made.widths, "no", "later", "more")
+        ],
+    )
 
 
 def view(**changes: Any) -> pb.ActionView:

@@ -14,6 +14,7 @@ from tests.goex.cli.conftest import GOEX, Inside
 from tests.goex.cli.fake import PASSPHRASE, Fake, approval, finished, problem
 from tests.goex.cli.fake_accounts import URL, connected
 from tests.services.oidc import wait_until
+from tests.support.person import QUESTION
 from tests.support.terminal import Terminal
 
 ADDRESS = r"https://login\.example\.org/authorize\S+"
@@ -173,7 +174,7 @@ def test_exec_offers_the_login_and_goes_on_by_itself(env: dict[str, str], fake: 
         if pasted:
             terminal.type("http://127.0.0.1:1/callback?code=c&state=s")
         # What is typed next is for the next question, not for the login.
-        terminal.expect(r"Your answer[^:]*: ")
+        terminal.expect(QUESTION)
         terminal.type("no")
         assert terminal.wait() == 0
     login = next(request for request in fake.accounts.requests if isinstance(request, ab.LoginRequest))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.daemon import APPROVAL_PASSPHRASE, VAULT_PASSPHRASE, Daemon
+from tests.support.person import QUESTION
 
 # What is wrong, and what is said of it. None of them asks for anything.
 WRONG = {
@@ -112,7 +113,7 @@ def test_exec_unlocks_and_goes_on(daemon: Daemon, tmp_path: Path) -> None:
         terminal.type()
         terminal.expect("Vault passphrase: ")
         terminal.type(VAULT_PASSPHRASE)
-        terminal.expect(r"Your answer [^:]*: ")
+        terminal.expect(QUESTION)
         terminal.type("no")
         assert terminal.wait() == 3
     daemon.goex("vault", "seal")

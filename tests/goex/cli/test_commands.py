@@ -22,6 +22,7 @@ from goex.rpc import goex_pb2 as pb
 from policies.errors import ExitStatus
 from tests.goex.cli.conftest import GOEX, Goex, Inside
 from tests.goex.cli.fake import PASSPHRASE, Fake, finished, mapped, problem, state, view
+from tests.support.person import QUESTION
 from tests.support.terminal import Terminal
 
 # ---- what is sent
@@ -273,7 +274,7 @@ def test_watching_asks_about_each_once(env: dict[str, str], fake: Fake) -> None:
     fake.watched = [first, first, second]
     with Terminal([*GOEX, "approve", "--watch"], env=env) as terminal:
         for _ in range(2):
-            terminal.expect(r"Your answer .* \[no\]: ")
+            terminal.expect(QUESTION)
             terminal.type("")
             terminal.expect("Denied")
         assert terminal.wait() == 0
@@ -286,7 +287,7 @@ def test_what_is_settled_elsewhere_while_it_is_shown_is_left(env: dict[str, str]
     settled.state = "denied"
     fake.watched = [fake.pending[0], Fake.WAIT, settled]
     with Terminal([*GOEX, "approve", "--watch"], env=env) as terminal:
-        terminal.expect(r"Your answer .* \[no\]: ")
+        terminal.expect(QUESTION)
         fake.settled.put(pb.DecideRequest())
         terminal.expect("settled elsewhere: denied")
         assert terminal.wait() == 0
@@ -310,8 +311,8 @@ def test_what_waits_is_listed_and_then_asked_for_in_that_order(env: dict[str, st
         terminal.expect(r"3 requests wait for you \(6 with the identical ones\)")
         terminal.expect("goex deny --agent flood")
         for number in range(3):
-            terminal.expect(f"ap-{number:04} of action")
-            terminal.expect(r"Your answer .* \[no\]: ")
+            terminal.expect(f"Asks .*, ap-{number:04}")
+            terminal.expect(QUESTION)
             terminal.type("no")
             terminal.expect("Denied")
         assert terminal.wait() == 0
@@ -323,8 +324,8 @@ def test_one_that_was_settled_meanwhile_is_passed_over(env: dict[str, str], fake
     fake.pending[0].state, fake.pending[0].settled_by = "approved", "grant g-\x1b[31m1"
     with Terminal([*GOEX, "approve"], env=env) as terminal:
         terminal.expect(r"ap-0000 is approved already, by grant g-\\u\{1b\}\[31m1")
-        terminal.expect("ap-0001 of action")
-        terminal.expect(r"Your answer .* \[no\]: ")
+        terminal.expect("Asks .*, ap-0001")
+        terminal.expect(QUESTION)
         terminal.type("no")
         assert terminal.wait() == 0
     assert [one.approval_id for one in fake.decided] == ["ap-0001"]
@@ -336,12 +337,12 @@ def test_after_one_that_was_left_open_the_person_says_whether_to_go_on(
 ) -> None:
     fake.pending = some(fake, 2)
     with Terminal([*GOEX, "approve"], env=env) as terminal:
-        terminal.expect(r"Your answer .* \[no\]: ")
+        terminal.expect(QUESTION)
         terminal.type("later")
         terminal.expect("Go on with the next one")
         terminal.type(said)
         if seen == 2:
-            terminal.expect(r"Your answer .* \[no\]: ")
+            terminal.expect(QUESTION)
             terminal.type("no")
         assert terminal.wait() == 0
     assert len(fake.decided) == seen - 1
@@ -350,7 +351,7 @@ def test_after_one_that_was_left_open_the_person_says_whether_to_go_on(
 def test_what_is_shown_is_fetched_whole_whatever_was_listed(env: dict[str, str], fake: Fake) -> None:
     """A list is cut, so nothing is decided on what it said."""
     with Terminal([*GOEX, "approve", "ap-00"], env=env) as terminal:
-        terminal.expect(r"Your answer .* \[no\]: ")
+        terminal.expect(QUESTION)
         terminal.type("no")
         assert terminal.wait() == 0
     assert [(one.brief, one.approval_id) for one in fake.looked] == [(True, ""), (False, "ap-0001")]

@@ -16,13 +16,13 @@ from rich.console import Console
 
 from goex.cli.output import Output
 from goex.cli.prompt import choices, describe, offered
-from goex.cli.question_text import summary
+from goex.cli.question_text import answers_line, short, summary
 from goex.rpc import goex_pb2 as pb
 from tests.goex.cli.conftest import GOEX, Goex
 from tests.goex.cli.fake import PASSPHRASE, Fake, approval, finished, mapped, problem, state
+from tests.support.person import QUESTION
 from tests.support.terminal import Terminal
 
-QUESTION = r"Your answer \([^)]*\) \[no\]: "
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ASKING = pb.Event(action_id="ac-0001", asking=approval())
 
@@ -88,8 +88,48 @@ def test_nothing_is_cut_and_no_line_is_too_wide(width: int) -> None:
     long = "".join(chr(ord("a") + n % 26) for n in range(5000)) + "宽" * 50 + "  end"
     lines = describe(approval(lines=[long], undo_text=long, intent=long), width, NOW)
     assert all(cell_len(line.text) <= width for line in lines)
+    first = short(approval(lines=[long], undo_text=long, source=long, agent=long), width, NOW)
+    assert all(cell_len(line.text) <= width for line in first)
+    payload = [line.text for line in first if line.text.startswith("  ")]
+    assert "".join(re.sub(r"^( {2}[│┊] | {6}┊)", "", text) for text in payload).count(long) >= 1
     joined = "".join(re.sub(r"^(  [│┊] |In words       | {13}┊ )", "", line.text) for line in lines)
     assert joined.count(long) == 3
+
+
+def shortly(shown: pb.Approval, width: int = 80) -> str:
+    return "\n".join(line.text for line in short(shown, width, NOW))
+
+
+def test_the_short_question_has_the_payload_and_three_facts_and_one_line_of_answers() -> None:
+    shown = approval()
+    said = shortly(shown)
+    for piece in (
+        "“helper” wants to post a message on Slack (work): #ops.",
+        '  │ channel = "#ops"',
+        '  │ text = "hi"',
+        "Asks   agent.sock, user 1000, process 7",
+        "Worst  what is shown, once",
+        "Undo   deletes the message; others may have read it",
+        "New    first slack:chat:write",
+    ):
+        assert piece in said
+    assert answers_line(shown, NOW).startswith("y once  a always so  s session  n no  ? more  ")
+    assert "send messages as you" not in said  # behind `?`
+
+
+def test_without_a_short_question_all_of_it_is_shown_at_once() -> None:
+    """A daemon of an earlier version, or a plan that it can't say shortly."""
+    said = shortly(approval(question=pb.Question(sentence="It wants something.", worst="nothing")))
+    assert "What will run" in said and "You can answer" in said
+    assert answers_line(approval(question=pb.Question()), NOW).startswith("once  session  arguments  permanent  no")
+
+
+def test_a_key_of_an_answer_that_isnt_offered_means_nothing() -> None:
+    from goex.cli.question_text import answers
+
+    forged = pb.Question(answers=[pb.Answer(key="y", name="for-ever"), pb.Answer(key="yes", name="once")])
+    found = answers(approval(widths=["once"], question=forged))
+    assert set(found.values()) == {"once", "no", "later", "more"} and "y" not in found and "yes" not in found
 
 
 TRICKS = {
@@ -116,6 +156,10 @@ def test_no_shown_field_can_trick_the_terminal(trick: str) -> None:
     need = pb.NeedView(also=[bad], methods=[bad], **dict.fromkeys(NEED_FIELDS, bad))
     said = text(approval(lines=[bad], needs=[need], arguments=[bad], **dict.fromkeys(FIELDS, bad)))
     assert not HIDDEN.search(said.replace("\n", ""))
+    facts = dict.fromkeys(("sentence", "asks", "worst", "undo", "fresh"), bad)
+    first = shortly(approval(question=pb.Question(payload=[bad], notes=[bad], answers=[], **facts)))
+    assert not HIDDEN.search(first.replace("\n", ""))
+    assert not re.search(r"^(Taking it back|  Undo restores|y once)", first, re.MULTILINE)
     if trick == "newline":
         # A forged heading stands behind the bar, never at the beginning of a line.
         assert len(re.findall(r"^Taking it back$", said, re.MULTILINE)) == 1
@@ -227,7 +271,30 @@ def test_once(on_terminal: Callable[..., object], fake: Fake) -> None:
     (decided,) = fake.decided
     assert (decided.approve, decided.width, decided.digest) == (True, "once", "d" * 64)
     assert decided.approval_id == "ap-0001"
-    assert screen.terminal.text.index("a single time") < screen.terminal.text.index("Your answer")
+    assert screen.terminal.text.index('text = "hi"') < screen.terminal.text.index("? more")
+
+
+def test_the_key_of_once_is_once(on_terminal: Callable[..., object], fake: Fake) -> None:
+    with on_terminal("approve", "ap-0001") as screen:
+        answer(screen, "y")
+        screen.terminal.expect("Allowed")
+        assert screen.terminal.wait() == 0
+    assert [(one.approve, one.width, one.digest) for one in fake.decided] == [(True, "once", "d" * 64)]
+
+
+def test_more_shows_everything_and_asks_again(on_terminal: Callable[..., object], fake: Fake) -> None:
+    with on_terminal("approve", "ap-0001") as screen:
+        screen.terminal.expect(QUESTION)
+        assert "What it needs" not in screen.terminal.text
+        for _ in range(4):  # looking costs none of the three tries
+            screen.terminal.type("?")
+            screen.terminal.expect("What it needs")
+            screen.terminal.expect("a single time")
+            screen.terminal.expect(QUESTION)
+        assert fake.decided == []
+        screen.terminal.type("")
+        screen.terminal.expect("Denied")
+    assert [decided.approve for decided in fake.decided] == [False]
 
 
 @pytest.mark.parametrize("said", ["", "no", "n"])
@@ -239,8 +306,8 @@ def test_the_default_is_no(on_terminal: Callable[..., object], fake: Fake, said:
     assert [decided.approve for decided in fake.decided] == [False]
 
 
-@pytest.mark.parametrize("said", ["y", "yes", "ok", "ONCE please", "o", "1", "allow"])
-def test_only_a_whole_word_approves(on_terminal: Callable[..., object], fake: Fake, said: str) -> None:
+@pytest.mark.parametrize("said", ["yy", "yes", "ok", "ONCE please", "y please", "o", "1", "allow", "?y", "on"])
+def test_only_a_whole_answer_approves(on_terminal: Callable[..., object], fake: Fake, said: str) -> None:
     with on_terminal("approve") as screen:
         for _ in range(3):
             answer(screen, said)
@@ -283,7 +350,7 @@ def test_ctrl_c_decides_nothing(on_terminal: Callable[..., object], fake: Fake) 
 
 def test_what_was_typed_before_the_question_doesnt_count(on_terminal: Callable[..., object], fake: Fake) -> None:
     with on_terminal("approve") as screen:
-        screen.terminal.type("once")
+        screen.terminal.type("y")
         screen.terminal.type("once")
         screen.terminal.expect(QUESTION)
         screen.terminal.type("")
@@ -361,7 +428,7 @@ def test_a_no_is_for_the_identical_ones_that_were_shown_and_says_so(
 ) -> None:
     fake.pending = [approval(count=3, same_as=["ap-0002", "ap-0003"])]
     with on_terminal("approve") as screen:
-        screen.terminal.expect("nor any of the 2 identical ones")
+        screen.terminal.expect("Asked 3 times: a yes is for one of them, a no for all")
         answer(screen, "no too many")
         screen.terminal.expect("Denied")
     (decided,) = fake.decided
@@ -371,7 +438,7 @@ def test_a_no_is_for_the_identical_ones_that_were_shown_and_says_so(
 def test_a_yes_is_never_for_the_identical_ones(on_terminal: Callable[..., object], fake: Fake) -> None:
     fake.pending = [approval(count=2, same_as=["ap-0002"])]
     with on_terminal("approve") as screen:
-        screen.terminal.expect("2 times: 1 identical")
+        screen.terminal.expect("Asked 2 times: a yes is for one of them")
         answer(screen, "once")
         screen.terminal.expect("Allowed")
     assert [(one.approval_id, list(one.same_as)) for one in fake.decided] == [("ap-0001", [])]
@@ -381,10 +448,10 @@ def test_long_ones_are_paged_to_the_end_before_the_question(on_terminal: Callabl
     fake.pending = [approval(lines=[f"line {n}" for n in range(100)])]
     with on_terminal("approve", size=(24, 80)) as screen:
         screen.terminal.expect("of 1.. lines; Enter shows more")
-        assert "Your answer" not in screen.terminal.text
+        assert "? more" not in screen.terminal.text
         while True:
             screen.terminal.type("")
-            if screen.terminal.expect(f"Enter shows more|{QUESTION}")[0].startswith("Your"):
+            if screen.terminal.expect(f"Enter shows more|{QUESTION}")[0].endswith("[no]: "):
                 break
         assert all(f"line {n}\n" in screen.terminal.text for n in range(100))
         screen.terminal.type("once")
@@ -601,7 +668,7 @@ def test_a_terminal_behind_a_pipe_isnt_asked(env: dict[str, str], fake: Fake, sh
     with Terminal(["/bin/sh", "-c", command], env=env) as terminal:
         terminal.expect("Approving needs a terminal", seconds=10)
         terminal.wait()
-    assert "Your answer" not in terminal.text
+    assert "? more" not in terminal.text
     assert fake.decided == []
 
 

@@ -9,6 +9,7 @@ import pytest
 from tests.goex.daemon.accounts import Person
 from tests.services.oidc import OidcServer
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
+from tests.support.person import QUESTION
 from tests.support.terminal import Terminal
 
 ADDRESS = r"(http://127\.0\.0\.1:\d+/auth\?\S+)"
@@ -52,16 +53,20 @@ def test_from_nothing_to_a_call_that_needed_more_and_back(person: Person) -> Non
         in_the_browser(person, terminal)
         terminal.expect(r"scopes\s+notes\.read, notes\.write")
         # It goes on by itself: the question comes without the command being typed again.
+        terminal.expect(QUESTION)
+        terminal.type("?")
         terminal.expect(
             r"GoEx's gateway holds the credential to this[^;]*; by itself it opens: notes\.read, notes\.write"
         )
-        terminal.expect(r"Your answer[^:]*: ")
+        terminal.expect(QUESTION)
         terminal.type("once")
         terminal.expect("went well")
         assert terminal.wait() == 0
     with daemon.terminal("exec", "--call", "notes.list") as terminal:
+        terminal.expect(QUESTION)
+        terminal.type("?")
         terminal.expect(r"the service gives a token for this alone; it opens: notes\.read")
-        terminal.expect(r"Your answer[^:]*: ")
+        terminal.expect(QUESTION)
         terminal.type("once")
         terminal.expect("hello")
         assert terminal.wait() == 0
@@ -86,7 +91,7 @@ def test_one_command_connects_what_it_needs_and_goes_on(person: Person) -> None:
         terminal.type("goex")
         show_presence(terminal)
         in_the_browser(person, terminal)
-        terminal.expect(r"Your answer[^:]*: ")
+        terminal.expect(QUESTION)
         terminal.type("once")
         terminal.expect("went well")
         assert terminal.wait() == 0

@@ -43,8 +43,8 @@ def filled(message: Any, text: str) -> Any:
     """The message with that text in every field that takes one, whatever fields it has by now."""
     for field in message.DESCRIPTOR.fields:
         if field.type == field.TYPE_MESSAGE:
-            assert field.is_repeated
-            filled(getattr(message, field.name).add(), text)
+            inner = getattr(message, field.name)
+            filled(inner.add() if field.is_repeated else inner, text)
         elif field.type == field.TYPE_STRING:
             if field.is_repeated:
                 getattr(message, field.name).append(text)

@@ -21,7 +21,7 @@ def hook(event, arguments):
         handle = os.open(os.environ["LOADED_MODULES"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         os.write(handle, f"{arguments[0]}\\n".encode())
         os.close(handle)
-if "goex.daemon.main" in " ".join(sys.orig_argv):
+if "goex.daemon" in sys.orig_argv:
     sys.addaudithook(hook)
 """
 # Never in the daemon: they are commands', or a child's.

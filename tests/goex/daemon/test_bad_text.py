@@ -76,8 +76,11 @@ def screen(daemon: Daemon, *arguments: str, said: str = "", status: int | None =
         with suppress(TerminalError):  # it ended, or `wait` says that it hangs
             while True:
                 found = terminal.expect(f"{QUESTION}|{PASSPHRASE}", seconds=60)[0]
-                asked |= found != PASSPHRASE
-                terminal.type(APPROVAL_PASSPHRASE if found == PASSPHRASE else said)
+                if found == PASSPHRASE:
+                    terminal.type(APPROVAL_PASSPHRASE)
+                    continue
+                terminal.type(said if asked else "?")  # the short question and all that is behind it
+                asked = True
         ended = terminal.wait(seconds=5)
     assert asked == bool(said), "".join(raw)
     assert status is None or ended == status, "".join(raw)

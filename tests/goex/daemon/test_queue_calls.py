@@ -69,6 +69,9 @@ def test_identical_requests_are_shown_once_with_their_number(daemon: Daemon) -> 
     first, second = ask(daemon, token), ask(daemon, token)
     (shown,) = pending(daemon)
     assert (shown.id, shown.count, list(shown.same_as)) == (first.id, 2, [second.id])
+    assert shown.question.payload and "Asked 2 times" in shown.question.notes[0]
+    # The agent learns nothing of it: who else asks, and what was allowed before.
+    assert not first.HasField("question") and not second.HasField("question")
     assert [one.id for one in pending(daemon, twins=True)] == [first.id, second.id]
     (alone,) = pending(daemon, approval_id=second.id)
     assert (alone.id, list(alone.same_as)) == (second.id, [first.id])

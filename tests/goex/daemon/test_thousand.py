@@ -20,6 +20,7 @@ from goex.engine.authorize import MOST_OF_AN_AGENT
 from goex.rpc import goex_pb2 as pb
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.journey import Journey, shell
+from tests.support.person import QUESTION
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -93,7 +94,7 @@ def test_each_is_settled_once_and_none_runs_twice(asked: Daemon, folder: Path, e
     # The prompt is open, and the daemon dies: the question is neither answered nor gone.
     with daemon.terminal("approve") as terminal:
         terminal.expect(f"{2 * each} requests wait for you", seconds=60)
-        terminal.expect(r"Your answer \([^)]*\) \[no\]: ", seconds=60)
+        terminal.expect(QUESTION, seconds=60)
         daemon.kill()
         daemon.start()
         daemon.unlock()
@@ -151,8 +152,10 @@ def _under_way(daemon: Daemon) -> bool:
 def test_one_settled_before_a_kill_stays_settled_and_what_was_not_waits(asked: Daemon, folder: Path) -> None:
     daemon = asked
     token = daemon.add_agent("bot")
-    journeys = [Journey(daemon, message(number % 2), token=token) for number in range(6)]
-    questions = [journey.asked() for journey in journeys]
+    journeys, questions = [], []
+    for number in range(6):  # one after the other: their order is the queue's
+        journeys.append(Journey(daemon, message(number % 2), token=token))
+        questions.append(journeys[-1].asked())
     for journey in journeys:
         journey.leave()
     first = daemon.person("Approvals", pb.ApprovalsRequest()).approvals[0]

@@ -10,6 +10,7 @@ import pytest
 from goex.rpc import goex_pb2 as pb
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.journey import Journey, problem, shell, undo
+from tests.support.person import QUESTION
 
 pytestmark = pytest.mark.docker
 
@@ -59,7 +60,7 @@ def test_a_terminal_goes_back_to_a_point_and_says_what_stays(daemon: Daemon, fol
         terminal.expect(r"Take back 3 actions \(yes or no\) \[no\]: ")
         terminal.type("yes")
         for number in range(3):
-            terminal.expect(r"Your answer[^:]*: ")
+            terminal.expect(QUESTION)
             terminal.type("once")
             if number == 0:
                 terminal.expect("passphrase[^:]*: ")

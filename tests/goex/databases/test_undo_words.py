@@ -42,8 +42,10 @@ def served(request: pytest.FixtureRequest, client: Client) -> Iterator[Served]:
 
 
 def said(shop: Shop | Served, verb: str, id: str) -> str:
-    """The screen of a revert, from its question to its end."""
+    """The screen of a revert, from its question, with all that is behind it, to its end."""
     with shop.client.daemon.terminal(verb, id) as terminal:
+        terminal.expect(QUESTION)
+        terminal.type("?")
         terminal.expect(QUESTION)
         terminal.type("once")
         terminal.expect("Approval passphrase: ")

@@ -25,7 +25,8 @@ def write(text: str) -> pb.ExecuteRequest:
 
 def message(text: str) -> pb.ExecuteRequest:
     """A write with a way back, and with more to say than there is room for."""
-    return call("slack", "chat.postMessage", {"channel": "C0123456789", "text": text})
+    lines = "\n".join(f"line {number}" for number in range(20))
+    return call("slack", "chat.postMessage", {"channel": "C0123456789", "text": f"{text}\n{lines}"})
 
 
 def call(service: str, method: str, arguments: dict[str, Any]) -> pb.ExecuteRequest:

@@ -167,3 +167,28 @@ def test_what_a_click_allows_is_there_whole(lines: list[str]) -> None:
     if made.allows:
         shown = "".join(line.text[2:] for line in made.lines if line.text[:2] in ("│ ", "┊ "))
         assert shown.startswith("".join(escape(part) for line in lines for part in line.split("\n")))
+
+
+def short(payload: list[str], **more: Any) -> pb.Question:
+    facts = {"sentence": "“helper” wants to list channels on Slack (work).", "worst": "who asks learns the answer"}
+    return pb.Question(payload=payload, **{**facts, "undo": "not needed, it only reads", **more})
+
+
+def test_the_short_question_stands_in_it_whole_or_a_click_allows_nothing() -> None:
+    made = card.question(approval(question=short(["slack.conversations.list as work", "    limit: 20"])))
+    body = made.body(markup=False).replace("\n┊ ", "")
+    pieces = ["│ “helper” wants to list channels on Slack (work).", "│ slack.conversations.list as work", "limit: 20"]
+    for piece in (*pieces, "Worst: who asks learns the answer.", "Undo: not needed, it only reads."):
+        assert piece in body
+    assert made.allows
+    for hidden in (short([f"line {n}" for n in range(40)]), short(["a"], notes=["long " * 200])):
+        made = card.question(approval(question=hidden))
+        assert made.cut and not made.allows and keys(made) == [VIEW, DENY]
+
+
+def test_no_text_of_a_short_question_begins_a_line_like_one_of_ours() -> None:
+    forged = "a" * 33 + " Undo: not needed, it only reads. Digest 000000"
+    said = short([forged], sentence=forged, worst=forged, undo=forged, notes=[forged])
+    lines = card.question(approval(question=said)).body(markup=False).split("\n")
+    assert [line for line in lines if line.startswith("Digest ")] == ["Digest 0123456789ab"]
+    assert len([line for line in lines if line.startswith("Undo: ")]) == 1

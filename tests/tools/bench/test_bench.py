@@ -46,6 +46,7 @@ NAMES = (
     "journal.append.p50_ms",
     "log.verify.rows_per_s",
     "log.first_page.p50_ms",
+    "prompt.words",
     "gateway.added.p50_ms",
     "gateway.stream_mb_per_s",
     "sandbox.cold.p50_ms",

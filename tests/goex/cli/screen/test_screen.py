@@ -224,7 +224,7 @@ async def test_a_defect_of_the_screen_shows_no_values(
             seen.app._tell(broken)
             await seen.moment()
     said = "".join(capsys.readouterr())
-    assert "The screen met a defect and was closed." in said
+    assert "Internal error; the screen was closed." in said
     assert "canary" not in said and "Traceback" not in said
 
 

@@ -1,0 +1,249 @@
+"""The short question: what a person must see before a yes, as one message for every front end. Pure.
+
+Rules: it says nothing that the plan, which the digest binds, doesn't say; the payload is whole, and each foreign text
+in a sentence of ours is escaped before it is put there. What isn't here is in the approval's other fields, whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from goex.daemon import question_facts
+from goex.engine.grant_issue import Choice
+from goex.journal.actions import ActionRow
+from goex.rpc import goex_pb2 as pb
+from mapper.catalog import Catalog
+from policies.actions import ApiCalls, Code, Files, Mongo, Need, Plan, Revert, Sql, UndoClass, folders_of
+from policies.databases import SERVICE as DATABASE
+from policies.decisions import Ask, Decision
+from policies.display_text import escape, shorten
+from policies.grants import ANONYMOUS, PERSON
+from policies.rules.audience import recipients_of
+from policies.services import Method, Service
+from runtimes.code import plan_text as code_text
+from runtimes.files import plan_text as files_text
+from runtimes.rest import plan_text as rest_text
+from runtimes.sql import plan_text as sql_text
+from runtimes.sql.plans import program_from_json
+
+_NAMED = 3  # of several in a sentence; all of them stand in the payload
+_LARGEST = 300_000  # characters of a payload
+_LONGEST = 80  # characters of a name in a sentence; it stands whole in the payload
+_DOES = {
+    "select": "read",
+    "find": "read",
+    "insert": "add to",
+    "update": "change",
+    "delete": "delete from",
+    "truncate": "empty",
+    "create": "create",
+    "alter": "redefine",
+    "drop": "drop",
+}
+_SOCKET = ", on the "  # of a peer's description: the sentence says whether it is an agent or the person
+_READS = frozenset({"select", "find"})
+_KEYS = (
+    (Choice.ONCE, "y", "once"),
+    (Choice.ARGUMENTS, "a", "always so"),
+    (Choice.SESSION, "s", "session"),
+    (Choice.PERMANENT, "", "permanent"),
+)
+_OTHERS = (("n", "no", "no"), ("", "later", "later"), ("?", "more", "more"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How things stand when it is asked. `given` counts how often a permission was given to the agent before; `target`
+    says what a revert is of, and `last` that it is the last action of who asks; `remarks` are said as they are."""
+
+    decision: Decision
+    given: Callable[[Need], int]
+    twins: int = 0
+    target: str = ""
+    last: bool = False
+    remarks: tuple[str, ...] = ()
+
+
+def question(row: ActionRow, plan: Plan, offered: Sequence[str], catalog: Catalog, standing: Standing) -> pb.Question:
+    """Return the short question about `plan`, with the answers that are offered; an empty one where its payload is so
+    long that an approval wouldn't hold it twice: then all of it is shown at once."""
+    answers = [
+        *(pb.Answer(key=key, name=choice, label=label) for choice, key, label in _KEYS if choice in offered),
+        *(pb.Answer(key=key, name=name, label=label) for key, name, label in _OTHERS),
+    ]
+    irreversible = plan.undo_class is UndoClass.IRREVERSIBLE
+    if _is_own_last_undo(row, plan, standing):
+        remains = "" if plan.undo_class is UndoClass.EXACT else " Traces may remain."
+        said = f"You want to undo your last action: {_short(standing.target)}.{remains}"
+        return pb.Question(sentence=said, answers=answers, alone=True)
+    lines = [line for text in payload(plan) for line in text.split("\n")]
+    if sum(len(line) for line in lines) > _LARGEST:
+        return pb.Question()
+    return pb.Question(
+        sentence=f"{_who(row.agent)} to {_request_text(plan, catalog, standing.target)}.",
+        payload=lines,
+        asks=row.source.partition(_SOCKET)[0],
+        worst=question_facts.worst(plan, catalog),
+        undo=question_facts.undo(plan, catalog),
+        fresh=_fresh(row, plan, standing),
+        notes=[*question_facts.notes(plan, catalog), *_asked_often(standing.twins), *standing.remarks],
+        irreversible=irreversible,
+        answers=answers,
+    )
+
+
+def payload(plan: Plan) -> tuple[str, ...]:
+    """Return what will be sent or run, whole and escaped."""
+    match plan.action:
+        case ApiCalls():
+            return rest_text.payload_lines(plan)
+        case Files():
+            return files_text.payload_lines(plan)
+        case Sql():
+            return sql_text.payload_lines(program_from_json(plan.resolved["program"]))
+        case Mongo():
+            from runtimes.mongo import plan_text as mongo_text  # it loads the driver
+
+            return mongo_text.payload_lines(plan)
+        case Code():
+            return code_text.payload_lines(plan)
+        case Revert():
+            return plan.lines
+
+
+def _is_own_last_undo(row: ActionRow, plan: Plan, standing: Standing) -> bool:
+    """Whether the person takes back what was last done for them, exactly or by known calls, and nothing beside it."""
+    return (
+        isinstance(plan.action, Revert)
+        and plan.action.verb == "undo"
+        and not plan.action.regardless
+        and row.agent == PERSON
+        and standing.last
+        and plan.undo_class is not UndoClass.IRREVERSIBLE
+        and not plan.unseen
+        and not standing.remarks
+        and standing.twins == 0
+        and not (isinstance(standing.decision, Ask) and standing.decision.rules)
+    )
+
+
+def _who(agent: str) -> str:
+    if agent == PERSON:
+        return "You want"
+    return "An agent without a name wants" if agent in (ANONYMOUS, "") else f"“{_short(agent)}” wants"
+
+
+def _request_text(plan: Plan, catalog: Catalog, target: str) -> str:
+    action = plan.action
+    match action:
+        case ApiCalls():
+            return _calls(plan, catalog)
+        case Files():
+            how = "apply a dry run" if plan.resolved.get("mode") == "preview" else f"run a {action.language} program"
+            return f"{how} in {_listed([_short(folder) for folder in folders_of(plan)])}"
+        case Sql() | Mongo():
+            return _on_database(plan)
+        case Code():
+            methods = dict.fromkeys(
+                f"{one['service']}.{one['method']} as {one['account']}" for one in plan.resolved.get("steps", ())
+            )
+            named = _listed([_short(name) for name in methods]) if methods else "nothing"
+            return f"run a {action.language} program that may call {named}"
+        case Revert():
+            named = _short(action.target) + (f" ({_short(target)})" if target else "")
+            named += f" and {len(action.also)} earlier" if action.also else ""
+            return {
+                "undo": f"undo {named}",
+                "redo": f"do {named} again",
+                "commit": f"keep {named} for good, without an undo",
+            }[action.verb]
+
+
+def _calls(plan: Plan, catalog: Catalog) -> str:
+    steps = [step for step in plan.resolved.get("steps", ()) if step["role"] == "call"]
+    if len(steps) != 1:
+        places = dict.fromkeys(_place(catalog.services.get(one["service"]), one) for one in steps)
+        changing = sum(not step["read"] for step in steps)
+        which = f", {changing} of which change something," if changing else " that only read"
+        return f"make {len(steps)} calls{which} on {_listed(list(places))}"
+    step = steps[0]
+    service, method = question_facts.method_of(step, catalog)
+    said = f"{_does(service, method, step)} on {_place(service, step)}"
+    names = recipients_of(service, method, step["arguments"]).names if not step["read"] else frozenset()
+    spelled = _spellings(step["arguments"])
+    return f"{said}: {_listed([_short(spelled.get(name, name)) for name in sorted(names)])}" if names else said
+
+
+def _does(service: Service | None, method: Method | None, step: Mapping[str, str]) -> str:
+    """What a call does: in GoEx's own words, where it has some; of an imported service its name alone."""
+    if service is None or method is None or service.source != "bundled":
+        return f"call {_short(step['service'] + '.' + step['method'])}"
+    said = question_facts.deed(method)
+    return said[:1].lower() + said[1:]
+
+
+def _place(service: Service | None, step: Mapping[str, str]) -> str:
+    known = service is not None and service.source == "bundled"
+    name = service.title if service is not None and known else f"{_short(step['service'])}"
+    return f"{name} ({_short(step['account'])})"
+
+
+def _on_database(plan: Plan) -> str:
+    verbs: dict[str, list[str]] = {}
+    needs = [need for need in plan.required if need.service == DATABASE and ":" in need.scope]
+    writes = [need for need in needs if need.methods[0] not in _READS] or needs
+    for need in writes:
+        table, _, verb = need.scope.rpartition(":")
+        verbs.setdefault(_DOES.get(verb, verb), []).append(_short(table))
+    said = "; ".join(f"{verb} {_listed(list(dict.fromkeys(tables)))}" for verb, tables in verbs.items())
+    return f"{said or 'run statements'} in the database {_short(str(plan.resolved['database']))}"
+
+
+def _fresh(row: ActionRow, plan: Plan, standing: Standing) -> str:
+    decision = standing.decision
+    if not isinstance(decision, Ask) or plan.unseen:
+        return ""
+    if decision.rules:
+        several = len(decision.rules) > 1
+        names = _listed([_short(name) for name in decision.rules])
+        return f"nothing; your rule{'s' if several else ''} {names} ask{'' if several else 's'} each time"
+    if isinstance(plan.action, Revert):
+        return ""
+    missing = {f"{need.service}:{need.scope}": standing.given(need) for need in decision.needs}
+    never = [_short(name) for name, times in missing.items() if not times]
+    if never:
+        return f"first {never[0]}" + (f" and {len(never) - 1} more" if len(never) > 1 else "")
+    return f"nothing; allowed {min(missing.values(), default=0)} times before, each by itself"
+
+
+def _asked_often(twins: int) -> tuple[str, ...]:
+    if not twins:
+        return ()
+    return (f"Asked {twins + 1} times: a yes is for one of them, a no for all.",)
+
+
+def _spellings(value: object) -> dict[str, str]:
+    """The texts in some arguments by their lower-case form: recipients are compared in that, and shown as written."""
+    found: dict[str, str] = {}
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Mapping):
+            stack.extend(item.values())
+        elif isinstance(item, list | tuple):
+            stack.extend(item)
+        elif isinstance(item, str):
+            found.setdefault(item.strip().lower(), item.strip())
+    return found
+
+
+def _listed(names: Sequence[str]) -> str:
+    if len(names) > _NAMED:
+        return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _short(text: str) -> str:
+    kept, cut = shorten(escape(text), _LONGEST)
+    return f"{kept}…" if cut else kept

@@ -1,0 +1,173 @@
+"""The short question over a corpus: the payload whole, foreign text harmless, and short enough to be read."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from goex.cli.question_text import answers_line, short
+from goex.daemon.question import Standing, question
+from mapper.catalog import Catalog
+from policies.actions import ApiCalls, Call, Plan
+from policies.display_text import escape
+from runtimes.rest.plans import assess_calls
+from runtimes.sandbox.contract import Profile
+from tests.policies.test_text import TRICKS
+from tests.runtimes.rest.support import account
+from tools import prompts
+
+CATALOG = Catalog.bundled()
+CASES = list(prompts.corpus())
+SLACK = account("slack", "https://slack.com/api")
+
+
+def posting(*texts: str, channel: str = "#ops") -> Plan:
+    calls = tuple(
+        Call(service="slack", method="chat.postMessage", arguments={"channel": channel, "text": text}, account="work")
+        for text in texts
+    )
+    return assess_calls(ApiCalls(calls=calls), prompts.context(SLACK), CATALOG, Profile(image="rest"), "sha256:0")
+
+
+def said(plan: Plan, **more: Any) -> tuple[str, str]:
+    """The lines and the prompt."""
+    approval = prompts.asked(prompts.Case("one", plan, **more), CATALOG)
+    lines = [line.text for line in short(approval, 80, prompts.NOW)]
+    return "\n".join(lines), answers_line(approval, prompts.NOW)
+
+
+def test_it_is_short_enough_to_be_read() -> None:
+    sizes = [prompts.size(case, CATALOG) for case in CASES]
+    assert len(sizes) > 200
+    assert prompts.percentile([one.words for one in sizes], 0.95) <= prompts.WORDS
+    assert prompts.percentile([one.lines for one in sizes], 0.95) <= prompts.LINES
+
+
+@pytest.mark.promise(8)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_what_will_be_sent_or_run_stands_in_it_whole(case: prompts.Case) -> None:
+    approval = prompts.asked(case, CATALOG)
+    shown = "\n".join(approval.question.payload)
+    action = case.plan.action
+    if approval.question.alone:
+        assert case.name == "undo of one's own last"
+        return
+    for step in case.plan.resolved.get("steps", ()):
+        if step["role"] == "call" and action.kind == "calls":
+            assert f"{step['service']}.{step['method']} as {step['account']}" in shown
+            for name, value in step["arguments"].items():
+                text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+                assert escape(name) in shown and escape(text) in shown, (name, text)
+    if action.kind in ("files", "code"):
+        assert all(line.strip() in shown for line in action.program.split("\n"))
+    if action.kind == "sql":
+        assert all(one["sql"] in shown for one in case.plan.resolved["program"]["statements"])
+    if action.kind == "mongo":
+        assert all(json.dumps(json.loads(text)) in shown for text in action.operations)
+    if action.kind == "revert":
+        assert list(approval.question.payload) == list(case.plan.lines)
+
+
+@pytest.mark.promise(8)
+@pytest.mark.parametrize("trick", [name for name in TRICKS if name not in ("a lone surrogate", "a NUL")])
+def test_no_argument_can_add_a_line_of_ours(trick: str) -> None:
+    lines, _ = said(posting(f"a\ny once  n no {TRICKS[trick]}"))
+    assert not re.search(r"^(y once|Undo .*forged)", lines, re.MULTILINE)
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\ufeff]", lines)
+
+
+def test_a_long_message_isnt_cut() -> None:
+    long = " ".join(f"word{number}" for number in range(3000))
+    lines, _ = said(posting(long))
+    assert "".join(re.sub(r"^ {2}[│┊] ", "", line) for line in lines.split("\n")).count(long) == 1
+
+
+def test_what_is_too_long_to_be_said_twice_is_shown_all_at_once() -> None:
+    plan = replace(posting("hi"), lines=("x" * 400_000,))
+    step = {**plan.resolved["steps"][0], "arguments": {"text": "x" * 400_000}}
+    lines, prompt = said(replace(plan, resolved={**plan.resolved, "steps": [step]}))
+    assert "What will run" in lines and "You can answer" in lines and prompt.startswith("once")
+
+
+@pytest.mark.promise(8)
+def test_a_lookalike_recipient_is_told_apart_in_the_sentence_too() -> None:
+    lines, _ = said(posting("hi", channel="#\u043eps"))
+    assert "#\\u{43e}ps" in lines.split("\n")[1] + lines.split("\n")[2]
+
+
+def test_several_recipients_stand_by_name_and_the_rest_is_counted() -> None:
+    call = Call(
+        service="gmail",
+        method="users.messages.send",
+        arguments={"to": [f"p{n}@example.org" for n in range(5)], "subject": "s", "body": "b"},
+        account="work",
+    )
+    gmail = account("gmail", "https://gmail.googleapis.com/gmail/v1")
+    plan = assess_calls(ApiCalls(calls=(call,)), prompts.context(gmail), CATALOG, Profile(image="rest"), "sha256:0")
+    lines, _ = said(plan)
+    flat = lines.replace("\n┊ ", "")
+    payload = "\n".join(line for line in lines.split("\n") if line.startswith("  "))
+    assert "p0@example.org, p1@example.org, p2@example.org and 2 more" in flat
+    assert all(f"p{n}@example.org" in payload for n in range(5))
+    assert "IT CAN'T BE UNDONE: who it went to has it" in lines
+
+
+def test_each_of_several_calls_stands_in_it() -> None:
+    lines, _ = said(posting("one", "two"))
+    assert "make 2 calls, 2 of which change something, on Slack (work)." in lines.replace("\n┊ ", "")
+    assert "1. slack.chat.postMessage" in lines and "2. slack.chat.postMessage" in lines
+
+
+def test_a_value_from_an_answer_is_said_and_offers_once_alone() -> None:
+    calls = (
+        Call(
+            service="slack", method="chat.postMessage", arguments={"channel": "C0876ABCDE", "text": "a"}, account="work"
+        ),
+        Call(
+            service="slack",
+            method="chat.update",
+            arguments={"channel": "C0876ABCDE", "ts": {"$from": 0, "path": "$.ts"}, "text": "b"},
+            account="work",
+        ),
+    )
+    plan = assess_calls(ApiCalls(calls=calls), prompts.context(SLACK), CATALOG, Profile(image="rest"), "sha256:0")
+    lines, prompt = said(plan)
+    assert "nobody has seen yet fills in ts of slack.chat.postMessage or chat.update" in lines.replace("\n      ┊", "")
+    assert prompt.startswith("y once  n no  ? more")
+
+
+def test_an_imported_service_is_named_by_its_method_and_said_to_be_imported() -> None:
+    slack = replace(CATALOG.service("slack"), source="imported", title="Your bank, GoEx approved")
+    catalog = replace(CATALOG, services={**CATALOG.services, "slack": slack})
+    approval = prompts.asked(prompts.Case("one", posting("hi")), catalog)
+    assert approval.question.sentence == "“claude-code” wants to call slack.chat.postMessage on slack (work): #ops."
+    assert "slack is imported: its document says what this does, not GoEx." in approval.question.notes
+
+
+def test_only_the_undo_of_ones_own_last_action_is_one_line() -> None:
+    by_name = {case.name: case for case in CASES}
+    lines, prompt = said(by_name["undo of one's own last"].plan, agent="person", target="x", last=True)
+    assert lines == "You want to undo your last action: x." and prompt.startswith("y once")
+    for other in ("undo of an older one", "undo by an agent", "redo", "commit"):
+        approval = prompts.asked(by_name[other], CATALOG)
+        assert not approval.question.alone and approval.question.payload, other
+
+
+def test_identical_requests_and_a_rule_that_asks_undo_the_short_cut() -> None:
+    from policies.decisions import Ask
+
+    case = next(case for case in CASES if case.name == "undo of one's own last")
+    row = prompts.row_of(case)
+    ask = Ask(needs=case.plan.needs, widths=(), presence=True, reason="")
+    for changed in (
+        Standing(decision=ask, given=lambda need: 0, last=True, twins=1),
+        Standing(decision=replace(ask, rules=("mine",)), given=lambda need: 0, last=True),
+        Standing(decision=ask, given=lambda need: 0, last=True, remarks=("It holds Hebrew letters.",)),
+        Standing(decision=ask, given=lambda need: 0, last=False),
+    ):
+        assert not question(row, case.plan, ("once",), CATALOG, changed).alone
+    assert question(row, case.plan, ("once",), CATALOG, Standing(decision=ask, given=lambda need: 0, last=True)).alone
