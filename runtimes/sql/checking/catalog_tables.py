@@ -59,9 +59,10 @@ def _tables(dialect: Dialect) -> dict[str, Table]:
 
 CATALOG: Mapping[Dialect, Mapping[str, Table]] = {dialect: _tables(dialect) for dialect in Dialect}
 
+# A default is an expression there: the word NULL where there is none, a literal with its quotes.
 _COLUMNS = (
-    "SELECT column_name, column_type, is_nullable, column_key, column_default, extra FROM information_schema.columns"
-    " WHERE table_schema = DATABASE() AND table_name = '{}' ORDER BY ordinal_position"
+    "SELECT column_name, column_type, is_nullable, column_key, NULLIF(column_default, 'NULL') AS column_default, extra"
+    " FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = '{}' ORDER BY ordinal_position"
 )
 
 

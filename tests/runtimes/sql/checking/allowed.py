@@ -173,7 +173,7 @@ SELECT * FROM orders FOR SHARE
 EXPLAIN SELECT * FROM orders WHERE id = 1
 SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'
 MERGE INTO orders USING users ON orders.user_id = users.id WHEN MATCHED THEN DELETE
-MERGE INTO orders o USING users u ON o.id = u.id WHEN MATCHED AND o.total > 5 THEN UPDATE SET status = 'm' WHEN NOT MATCHED THEN DO NOTHING
+MERGE INTO orders o USING users u ON o.id = u.id WHEN MATCHED AND o.total > 5 THEN UPDATE SET status = 'paid' WHEN NOT MATCHED THEN DO NOTHING
 WITH d AS (DELETE FROM orders RETURNING id) SELECT * FROM d
 WITH d AS (UPDATE users SET name = 'x' RETURNING id) DELETE FROM orders WHERE id IN (SELECT id FROM d)
 """
