@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
+from urllib.parse import urlsplit
 
 from policies.databases import LONGEST_HOLD
 from policies.errors import InvalidInput
@@ -27,6 +28,7 @@ from runtimes.sql.contract import Limits as DatabaseLimits
 MAX_BYTES = 1_000_000
 LONGEST_RESULT = 500_000  # bytes of rows in one outcome: it travels, and is kept, as one message
 _SERVERS = ("mariadb", "postgresql")  # images that undo statements are tried in (`runtimes.sql.pair_policy`)
+_HOST = r"(?=.*[a-z])[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+"  # no passkey is for a number
 LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -39,11 +41,13 @@ class BadConfig(InvalidInput):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
     """`seconds`: the longest that a person may take. `presence_seconds`: how long the approval passphrase is
-    remembered for a terminal; 0 asks for it each time. `polkit`: whether the system's dialog counts `instead` of the
-    passphrase (`true` in the file), is wanted beside it (`also`), or is left out (`off`, or `false`)."""
+    remembered for a terminal; 0 asks for it each time. `presence`: with `passkey` the passphrase alone shows no
+    presence. `polkit`: whether the system's dialog counts `instead` of the passphrase (`true` in the file), is wanted
+    beside it or the passkey (`also`), or is left out (`off`, or `false`)."""
 
     seconds: int = 300
     presence_seconds: int = 300
+    presence: Literal["passphrase", "passkey"] = "passphrase"
     polkit: Literal["off", "instead", "also"] = "off"
 
 
@@ -87,6 +91,20 @@ class Model:
     @property
     def configured(self) -> bool:
         return bool(self.base_url and self.name)
+
+    @property
+    def most_samples(self) -> int | None:
+        """Of one mapping; None: as many as the method says itself."""
+        if self.method == "conversation":
+            return min(self.samples, 5)  # each may take several turns
+        return self.samples if self.method.startswith("adaptive") else None
+
+    @property
+    def calls(self) -> int:
+        """Of the model, that one mapping makes at most."""
+        from mapper.techniques import TURNS
+
+        return (self.most_samples or self.samples) * (TURNS if self.method == "conversation" else 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +185,20 @@ class Notify:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Web:
+    """`port`: of the page on localhost. `public_url`: where else the person reaches it, through a tunnel of their own;
+    "" for nowhere."""
+
+    port: int = 7464
+    public_url: str = ""
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """Where the page may be, as browsers name it: on localhost, and at `public_url`."""
+        return (f"http://localhost:{self.port}", *((self.public_url,) if self.public_url else ()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Grants:
     """After how many days a permanent grant that nobody used ends; 0: never."""
 
@@ -186,6 +218,7 @@ class Config:
     databases: Databases = field(default_factory=Databases)
     grants: Grants = field(default_factory=Grants)
     notify: Notify = field(default_factory=Notify)
+    web: Web = field(default_factory=Web)
     confine: Confinement = NOT_CONFINED
     breaker: Breaker = BREAKER
     limits: Quota = QUOTA
@@ -225,7 +258,7 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
     files, log, notify = top.section("files"), top.section("log"), top.section("notify")
     quota = top.section("limits")
     confine, breaker, databases = top.section("confine"), top.section("breaker"), top.section("databases")
-    undo = top.section("undo")
+    undo, web = top.section("undo"), top.section("web")
     runtime, limits = _runtime(sandbox, "runc"), _limits(sandbox, Limits())
     made = Config(
         vault=Sealing(
@@ -236,6 +269,7 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
         ask=Ask(
             seconds=ask.integer("seconds", 300, 1, 86_400),
             presence_seconds=ask.integer("presence_seconds", 300, 0, 3600),
+            presence=_presence(ask),
             polkit=_polkit(ask),
         ),
         model=Model(
@@ -275,6 +309,7 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
             result_rows=databases.integer("result_rows", Databases().result_rows, 1, 100_000),
         ),
         notify=Notify(terminal=notify.words("terminal"), most=notify.integer("most", Notify().most, 1, 20)),
+        web=Web(port=web.integer("port", Web().port, 1024, 65_535), public_url=_public_url(web)),
         grants=Grants(unused_days=grants.integer("unused_days", Grants().unused_days, 0, 3650)),
         confine=replace(
             _confinement(confine), strict=undo.boolean("strict", False), strict_agents=undo.texts("strict_agents")
@@ -293,9 +328,11 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
         log_level=log.choice("level", "info", LEVELS),
     )
     sections = (top, vault, ask, model, sandbox, files, databases, grants, log, notify, confine, breaker, undo, quota)
-    for section in sections:
+    for section in (*sections, web):
         section.refuse_unknown()
-    if made.model.method.removesuffix("+scopes") != "adaptive":
+    if made.ask.presence == "passkey" and made.ask.polkit == "instead":
+        raise ask.wrong("polkit", 'must be "also" or false where presence = "passkey": a dialog shows no passkey')
+    if made.model.method.removesuffix("+scopes") not in ("adaptive", "conversation"):
         for key in ("samples", "adaptive", "confidence"):
             if model.has(key):
                 raise BadConfig(
@@ -376,6 +413,26 @@ def _confinement(section: _Section) -> Confinement:
 def _polkit(section: _Section) -> Literal["off", "instead", "also"]:
     said = section.either("polkit", "off", ("off", "instead", "also"))
     return cast(Literal["off", "instead", "also"], {True: "instead", False: "off"}.get(cast(bool, said), said))
+
+
+def _presence(section: _Section) -> Literal["passphrase", "passkey"]:
+    found = section.choice("presence", "passphrase", ("passphrase", "passkey"))
+    return cast(Literal["passphrase", "passkey"], found)
+
+
+def _public_url(section: _Section) -> str:
+    """An origin as browsers write it, or ""."""
+    found = section.text("public_url").removesuffix("/").lower()
+    if not found:
+        return ""
+    try:
+        parts = urlsplit(found)
+        plain = parts.hostname is not None and re.fullmatch(_HOST, parts.hostname) and parts.port != 443
+    except ValueError:
+        plain = False
+    if not plain or found != f"https://{parts.netloc}" or "@" in parts.netloc or len(found) > 300:
+        raise section.wrong("public_url", "must be an address like https://goex.example.org, with a host's name alone")
+    return found
 
 
 def _agent_socket(section: _Section) -> AgentSocket:

@@ -119,6 +119,15 @@ def test_a_whole_file(tmp_path: Path) -> None:
         ("[sandbox]\nprofiles = 1", "table of tables"),
         ("[sandbox]\nmemory = 'much'", "a size like"),
         ("[sandbox]\nmemory = 1", "at least"),
+        ("[ask]\npresence = 'both'", r"\[ask\] presence .* one of passphrase, passkey"),
+        ("[ask]\npresence = 'passkey'\npolkit = true", r"\[ask\] polkit .* a dialog shows no passkey"),
+        ("[web]\nport = 80", r"\[web\] port .* between 1024"),
+        ("[web]\npublic_url = 'http://goex.example.org'", r"\[web\] public_url .* https"),
+        ("[web]\npublic_url = 'https://me@goex.example.org'", r"\[web\] public_url .* https"),
+        ("[web]\npublic_url = 'https://goex.example.org/page'", r"\[web\] public_url .* https"),
+        ("[web]\npublic_url = 'https://192.0.2.1'", r"\[web\] public_url .* a host's name"),
+        ("[web]\npublic_url = 'https://goex.example.org:443'", r"\[web\] public_url .* https"),
+        ("[web]\npublic_url = 'https://goex.example.org:x'", r"\[web\] public_url .* https"),
         ("[[agent_socket]]\npath = 'here'", "absolute path"),
         ("[[agent_socket]]\npath = '/a'\nusers = ['no such user']", "no such user"),
         ("[[agent_socket]]\npath = '/a'\nusers = [-1]", "user names or numbers"),
@@ -134,6 +143,15 @@ def test_a_wrong_setting_is_named(tmp_path: Path, text: str | bytes, says: str) 
         load(path)
     assert "config.toml" in str(caught.value)
     assert caught.value.next_step
+
+
+def test_where_the_page_is(tmp_path: Path) -> None:
+    assert Config().ask.presence == "passphrase"
+    assert Config().web.origins == ("http://localhost:7464",)
+    config = load(written(tmp_path, "[ask]\npresence = 'passkey'\npolkit = 'also'\n[web]\nport = 8000\n"))
+    assert (config.ask.presence, config.ask.polkit, config.web.port) == ("passkey", "also", 8000)
+    config = parse({"web": {"public_url": "https://GoEx.example.org:8443/"}})
+    assert config.web.origins == ("http://localhost:7464", "https://goex.example.org:8443")
 
 
 def test_a_file_that_others_may_write_is_refused(tmp_path: Path) -> None:
