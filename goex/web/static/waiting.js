@@ -62,7 +62,6 @@ export function show(main) {
   put(main, root);
   draw();
   if (open && waiting.has(open)) question(open);
-  else if (waiting.size && matchMedia("(min-width: 50.01rem)").matches) question(ordered()[0].id);
 }
 export function hide() { root = null; }
 
