@@ -33,6 +33,8 @@ from goex.daemon.autoseal import WORDS, AutoSeal, Why
 from goex.daemon.credential_broker import CredentialBroker
 from goex.daemon.databases_service import DatabasesService
 from goex.daemon.model_context import model_context
+from goex.daemon.passkeys import PasskeyPresence
+from goex.daemon.passkeys_service import PasskeysService
 from goex.daemon.person_context import Daemon, PersonContext
 from goex.daemon.person_service import PersonService
 from goex.daemon.person_threads import in_thread
@@ -43,6 +45,7 @@ from goex.daemon.rules_service import RulesService
 from goex.daemon.unlock import Opening, open_at_start
 from goex.daemon.vault_service import VaultService
 from goex.daemon.vault_state import VaultState
+from goex.daemon.waiting_calls import WaitingCalls
 from goex.engine.core import Core, Settings
 from goex.engine.engine import Engine
 from goex.engine.grant_store import GrantStore
@@ -59,6 +62,7 @@ from goex.rpc import audit_pb2_grpc as audit_rpc
 from goex.rpc import databases_pb2_grpc as databases_rpc
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
+from goex.rpc import passkeys_pb2_grpc as passkeys_rpc
 from goex.rpc import reversions_pb2_grpc as reversions_rpc
 from goex.rpc import rules_pb2_grpc as rules_rpc
 from goex.rpc import vault_pb2_grpc as vault_rpc
@@ -111,6 +115,8 @@ class App:
     retention: Retention = field(init=False)
     sessions: Sessions = field(init=False)
     presence: Presence = field(init=False)
+    passkeys: PasskeyPresence = field(init=False)
+    waiting: WaitingCalls = field(init=False)
     registry: Registry = field(init=False)
     autoseal: AutoSeal = field(init=False)
     _mapper: Mapper | None = None
@@ -128,12 +134,20 @@ class App:
         self.broker = CredentialBroker(self.vault_state)
         self.catalog = Catalog.open(self.paths.catalog)
         self.presence = Presence(self.config.ask.presence_seconds, self.clock)
+        self.passkeys = PasskeyPresence(
+            self.vault_state,
+            self.journal,
+            self.clock,
+            wanted=self.config.ask.presence == "passkey",
+            origins=self.config.web.origins,
+        )
+        self.waiting = WaitingCalls(self.clock)
         self.autoseal = AutoSeal(
             self.config.vault,
             seal=self.seal,
             unsealed=lambda: self.vault_state.state == "unsealed",
             busy=lambda: bool(self.engine.core.actions.in_states((State.PREPARED, State.RUNNING))),
-            locked=self.presence.forget,
+            locked=self._forget_presence,
         )
         self.vault_state.used = self.autoseal.used
         self.sessions = Sessions(self.clock, self._session_ended, self.autoseal.used)
@@ -204,7 +218,7 @@ class App:
         )
         self.engine = Engine(core, mappings)
         self.vault_state.opened = Opening(
-            self.journal, self.vault_state, self.anchor, self.reversions, self.engine
+            self.journal, self.vault_state, self.anchor, self.reversions, self.engine, self.passkeys
         ).opened
         self.holds = Holds(self.engine)
         self.retention = Retention(self.engine)
@@ -257,7 +271,7 @@ class App:
     async def seal(self, why: Why = "asked", by: str = "GoEx itself") -> None:
         """Forget the keys: what runs loses its credentials and is killed; presence is forgotten. The keys go even when
         something of that fails, and before a machine that goes to sleep waits for containers to end."""
-        self.presence.forget()
+        self._forget_presence()
         try:
             if why != "sleep":
                 await self._end_acting()
@@ -286,6 +300,8 @@ class App:
             callers=callers,
             vault_state=self.vault_state,
             presence=self.presence,
+            passkeys=self.passkeys,
+            waiting=self.waiting,
             polkit=Polkit(self.config.ask.polkit),
             actions=actions,
             daemon=Daemon(status=self._status, seal=lambda by: self.seal("asked", by), stop=self.stop),
@@ -310,6 +326,7 @@ class App:
                 "Databases": lambda server: databases_rpc.add_DatabasesServicer_to_server(
                     DatabasesService(person, self._lend_database, self.holds, self.config.databases.hold_hours), server
                 ),
+                "Passkeys": lambda server: passkeys_rpc.add_PasskeysServicer_to_server(PasskeysService(person), server),
                 "Audit": lambda server: audit_rpc.add_AuditServicer_to_server(AuditService(person), server),
             },
         )
@@ -447,6 +464,7 @@ class App:
             state_dir=str(self.paths.state_dir),
             model=self.config.model.name,
             agent_sockets=[str(extra.path) for extra in self.config.agent_sockets],
+            warnings=self.passkeys.warnings(),
         )
 
     async def _docker(self) -> tuple[str, str]:
@@ -458,6 +476,10 @@ class App:
                 return "", error.next_step
             return str(error), ""
         return "", ""
+
+    def _forget_presence(self) -> None:
+        self.presence.forget()
+        self.waiting.forget()
 
     def _session_ended(self, session: str) -> None:
         with suppress(GoexError):

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from goex.daemon.approval_views import LARGEST_REPLY, grant_view
+from goex.daemon.passkey_statements import approving
 from goex.daemon.person_context import PersonCalls
 from goex.daemon.rpc_context import streaming, unary
 from goex.engine.events import Approval
@@ -69,11 +70,16 @@ class AskingCalls(PersonCalls):
             reason = _reason(request.reason)
             done = asking.deny(approval.id, by=peer.describe(), reason=reason, same_as=request.same_as)
         else:
-            choice = _choice(request.width)
-            if asking.presence_due(approval.id, request.digest, choice):
-                peer = await self._person.present(context, request.passphrase, "Approving this")
+            choice, proof = _choice(request.width), None
+            if request.assertion_json:
+                asking.check_shown(approval.id, request.digest)
+                statement = approving(request, approval.action_id)
+                peer, shown = await self._person.shown(context, request.assertion_json, "Approving this", statement)
+                proof = shown.facts
+            elif asking.presence_due(approval.id, request.digest, choice):
+                peer = await self._person.present(context, request.passphrase, "Approving this", waits=False)
             lasts = timedelta(seconds=min(request.expires_seconds, _LONGEST_ASKED)) if request.expires_seconds else None
-            yes = Yes(choice=choice, by=peer.describe(), lasts=lasts, bound=tuple(request.bind_arguments))
+            yes = Yes(choice=choice, by=peer.describe(), lasts=lasts, bound=tuple(request.bind_arguments), proof=proof)
             done = asking.approve(approval.id, shown=request.digest, yes=yes)
         return pb.DecideReply(approval=self._person.actions.approval(approval.id), settled=done.also)
 

@@ -474,7 +474,7 @@ class StatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class StatusReply(_message.Message):
-    __slots__ = ("version", "pid", "vault", "keyed_by", "docker", "image", "pending", "agent_socket", "user_socket", "state_dir", "model", "agent_sockets", "vault_trouble", "sealing")
+    __slots__ = ("version", "pid", "vault", "keyed_by", "docker", "image", "pending", "agent_socket", "user_socket", "state_dir", "model", "agent_sockets", "vault_trouble", "sealing", "warnings")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     PID_FIELD_NUMBER: _ClassVar[int]
     VAULT_FIELD_NUMBER: _ClassVar[int]
@@ -489,6 +489,7 @@ class StatusReply(_message.Message):
     AGENT_SOCKETS_FIELD_NUMBER: _ClassVar[int]
     VAULT_TROUBLE_FIELD_NUMBER: _ClassVar[int]
     SEALING_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
     version: str
     pid: int
     vault: str
@@ -503,7 +504,8 @@ class StatusReply(_message.Message):
     agent_sockets: _containers.RepeatedScalarFieldContainer[str]
     vault_trouble: str
     sealing: str
-    def __init__(self, version: _Optional[str] = ..., pid: _Optional[int] = ..., vault: _Optional[str] = ..., keyed_by: _Optional[str] = ..., docker: _Optional[str] = ..., image: _Optional[str] = ..., pending: _Optional[int] = ..., agent_socket: _Optional[str] = ..., user_socket: _Optional[str] = ..., state_dir: _Optional[str] = ..., model: _Optional[str] = ..., agent_sockets: _Optional[_Iterable[str]] = ..., vault_trouble: _Optional[str] = ..., sealing: _Optional[str] = ...) -> None: ...
+    warnings: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, version: _Optional[str] = ..., pid: _Optional[int] = ..., vault: _Optional[str] = ..., keyed_by: _Optional[str] = ..., docker: _Optional[str] = ..., image: _Optional[str] = ..., pending: _Optional[int] = ..., agent_socket: _Optional[str] = ..., user_socket: _Optional[str] = ..., state_dir: _Optional[str] = ..., model: _Optional[str] = ..., agent_sockets: _Optional[_Iterable[str]] = ..., vault_trouble: _Optional[str] = ..., sealing: _Optional[str] = ..., warnings: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ApprovalsRequest(_message.Message):
     __slots__ = ("settled", "approval_id", "brief", "twins")
@@ -1057,18 +1059,20 @@ class VerifyLogRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class VerifyLogReply(_message.Message):
-    __slots__ = ("good", "rows", "head", "problem", "authenticated")
+    __slots__ = ("good", "rows", "head", "problem", "signed", "authenticated")
     GOOD_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     HEAD_FIELD_NUMBER: _ClassVar[int]
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    SIGNED_FIELD_NUMBER: _ClassVar[int]
     AUTHENTICATED_FIELD_NUMBER: _ClassVar[int]
     good: bool
     rows: int
     head: str
     problem: str
+    signed: int
     authenticated: bool
-    def __init__(self, good: _Optional[bool] = ..., rows: _Optional[int] = ..., head: _Optional[str] = ..., problem: _Optional[str] = ..., authenticated: _Optional[bool] = ...) -> None: ...
+    def __init__(self, good: _Optional[bool] = ..., rows: _Optional[int] = ..., head: _Optional[str] = ..., problem: _Optional[str] = ..., signed: _Optional[int] = ..., authenticated: _Optional[bool] = ...) -> None: ...
 
 class ServicesRequest(_message.Message):
     __slots__ = ("service", "method", "versions")
