@@ -92,6 +92,20 @@ class Model:
     def configured(self) -> bool:
         return bool(self.base_url and self.name)
 
+    @property
+    def most_samples(self) -> int | None:
+        """Of one mapping; None: as many as the method says itself."""
+        if self.method == "conversation":
+            return min(self.samples, 5)  # each may take several turns
+        return self.samples if self.method.startswith("adaptive") else None
+
+    @property
+    def calls(self) -> int:
+        """Of the model, that one mapping makes at most."""
+        from mapper.techniques import TURNS
+
+        return (self.most_samples or self.samples) * (TURNS if self.method == "conversation" else 1)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
@@ -318,7 +332,7 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
         section.refuse_unknown()
     if made.ask.presence == "passkey" and made.ask.polkit == "instead":
         raise ask.wrong("polkit", 'must be "also" or false where presence = "passkey": a dialog shows no passkey')
-    if made.model.method.removesuffix("+scopes") != "adaptive":
+    if made.model.method.removesuffix("+scopes") not in ("adaptive", "conversation"):
         for key in ("samples", "adaptive", "confidence"):
             if model.has(key):
                 raise BadConfig(

@@ -21,13 +21,15 @@ MAX_ABOUT = 2_000  # characters
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """The facts. `now` has a zone, `zone` is its name ("Europe/Berlin", "" where it isn't known); `accounts` are
-    "service/name"; `about_me` is what the person wrote down, like "my boss is ann@example.org"."""
+    "service/name"; `about_me` is what the person wrote down, like "my boss is ann@example.org"; `asked`: what a model
+    asked about this request before, and the answer."""
 
     now: datetime | None = None
     zone: str = ""
     locale: str = ""
     accounts: tuple[str, ...] = ()
     about_me: str = ""
+    asked: tuple[str, str] | None = None
 
     def told(self, facts: Collection[str], *, to_the_person: bool) -> Context:
         """Only what is to be told: of these `facts`, and what is the person's own only for their own requests."""
@@ -54,6 +56,8 @@ class Context:
                 made[name] = getattr(self, name)
         if self.accounts:
             made["accounts"] = list(self.accounts)
+        if self.asked is not None:
+            made["asked"] = dict(zip(("question", "answer"), self.asked, strict=True))
         return made
 
 

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from mapper.catalog import Catalog
 from mapper.context import NOTHING_TOLD, Context
+from mapper.conversation import Find
 from mapper.embedded import EmbeddedProposer
 from mapper.least_scopes import ScopeId
 from mapper.prompts import symbolic_scopes
@@ -55,8 +56,10 @@ class Proposer(Protocol):
         catalog: Catalog,
         more: Callable[[Sequence[Reading]], int] | None = None,
         context: Context = NOTHING_TOLD,
+        find: Find | None = None,
     ) -> tuple[Reading, ...]:
-        """Samples over `methods`, as many as `more` wants after each round, and before the first."""
+        """Samples over `methods`, as many as `more` wants after each round, and before the first. `find` looks for
+        other methods by words, in a conversation."""
 
     async def answer(self, intent: str, outcome_json: str) -> str:
         """An answer in words over an outcome."""
@@ -104,7 +107,7 @@ class Mapper:
         methods: list[Method] = []
         if self.model.technique.retrieval:
             methods = self.embedded.candidates(text, connected=connected, limit=RETRIEVED)
-            if not methods:
+            if not methods and not self.model.technique.conversation:
                 return IntentMapping(
                     intent=intent,
                     alternatives=(),
@@ -115,8 +118,12 @@ class Mapper:
                     sure=False,
                     notes=("Nothing in the catalog fits these words, so the model wasn't asked.",),
                 )
+
+        def find(words: str) -> Sequence[Method]:
+            return self.embedded.candidates(words, connected=connected, limit=RETRIEVED)
+
         return await self._asked(
-            self.model, self.plan, intent, text, methods, granted, self._experience_of(asker), context
+            self.model, self.plan, intent, text, methods, granted, self._experience_of(asker), context, find
         )
 
     def _experience_of(self, asker: str) -> Experience:
@@ -137,6 +144,7 @@ class Mapper:
         granted: frozenset[ScopeId],
         experience: Experience,
         context: Context,
+        find: Find,
     ) -> IntentMapping:
         """The vote over as many samples of the model as the plan wants."""
         habit = experience.habit
@@ -148,11 +156,14 @@ class Mapper:
         def more(made: Sequence[Reading]) -> int:
             return plan.more(tallied(made).votes if made else 0, len(made), habit)
 
-        made = await model.propose(text, methods, self.catalog, more, context)
+        made = await model.propose(text, methods, self.catalog, more, context, find)
         result = tallied(made)
         experience.observe(result.votes, result.ballots, REJECTIONS)
         claims = self._claims(made, result)
         notes = list(result.notes)
+        reason = next((reading.reason for reading in made if reading.reason), "")
+        if reason and not result.alternatives and result.clarification is None:
+            notes.append(f"The model says: {reason}")
         if claims:
             names = ", ".join(name for name, _ in claims[:5])
             notes.append(f"The model asks for more than these calls need, which isn't followed: {names}.")
@@ -171,6 +182,7 @@ class Mapper:
             stopped=plan.why(result.votes, result.samples, habit),
             ballots=result.ballots,
             claims=claims,
+            clarification=result.clarification,
         )
 
     def _claims(self, made: Sequence[Reading], result: Vote) -> tuple[tuple[str, int], ...]:

@@ -18,6 +18,7 @@ import openai
 from mapper import prompts, readings
 from mapper.catalog import Catalog
 from mapper.context import NOTHING_TOLD, Context
+from mapper.conversation import Conversation, Find
 from mapper.readings import Reading
 from mapper.techniques import Technique
 from policies.accounts import Origin
@@ -80,6 +81,7 @@ class ModelProposer:
         catalog: Catalog,
         more: Callable[[Sequence[Reading]], int] | None = None,
         context: Context = NOTHING_TOLD,
+        find: Find | None = None,
     ) -> tuple[Reading, ...]:
         """Samples over `methods`, each calls or a rejection with its class. Raises ModelUnavailable.
 
@@ -92,7 +94,13 @@ class ModelProposer:
         try:
             async with asyncio.timeout(self._timeout), self._client(key) as client:
                 while (wanted := self._wanted(made, more)) > 0:
-                    made += await self._round(client, key, intent, methods, catalog, context, len(made), wanted)
+                    if self.technique.conversation:
+                        first = range(len(made), len(made) + wanted)
+                        look = find or (lambda words: ())
+                        talks = [Conversation(catalog, look, intent, methods, context, number) for number in first]
+                        made += await self._talks(client, key, talks)
+                    else:
+                        made += await self._round(client, key, intent, methods, catalog, context, len(made), wanted)
         except TimeoutError as error:
             raise self._failed(f"didn't answer within {self._timeout:g} seconds") from error
         return tuple(made)
@@ -120,8 +128,31 @@ class ModelProposer:
         choices, failures = await self._several(client, key, body, first, count)
         read = [readings.read(choice, self.technique, catalog, first + number) for number, choice in enumerate(choices)]
         for reason in failures[: count - len(read)]:
-            read.append(Reading(sample=Rejected(sample=first + len(read), reason=reason, klass="lost")))
+            read.append(_lost(first + len(read), reason))
         return read
+
+    async def _talks(self, client: openai.AsyncOpenAI, key: str, talks: Sequence[Conversation]) -> list[Reading]:
+        """What each conversation ends with. Their first turns are one request, which a server answers several times."""
+        places = asyncio.Semaphore(_PARALLEL)
+        first = talks[0]
+        choices, failures = await self._several(
+            client, key, lambda mode: first.prompt(mode).to_json(), first.number, len(talks)
+        )
+
+        async def go_on(talk: Conversation, choice: JsonValue) -> Reading:
+            talk.hear(choice)
+            while talk.reading is None:
+                try:
+                    async with places:
+                        choices = await self._choices(client, key, lambda mode: talk.prompt(mode).to_json(), 1)
+                except ModelUnavailable as error:
+                    return _lost(talk.number, error.message)
+                talk.hear(choices[0] if choices else None)
+            return talk.reading
+
+        heard = await asyncio.gather(*(go_on(talk, choice) for talk, choice in zip(talks, choices, strict=False)))
+        rest = zip(talks[len(choices) :], failures, strict=False)
+        return [*heard, *(_lost(talk.number, reason) for talk, reason in rest)]
 
     async def sample(self, body: _Body, more: Callable[[Sequence[JsonValue]], int]) -> tuple[JsonValue, ...]:
         """Messages of the model, each untrusted, to what `body` asks in each mode; None for one that was lost on the
@@ -310,6 +341,10 @@ async def _bounded(response: Any) -> None:
 def _message(choice: JsonValue) -> dict[str, Any]:
     message = choice.get("message") if isinstance(choice, dict) else None
     return message if isinstance(message, dict) else {}
+
+
+def _lost(number: int, reason: str) -> Reading:
+    return Reading(sample=Rejected(sample=number, reason=reason, klass="lost"))
 
 
 def _loopback(host: str) -> bool:

@@ -35,6 +35,7 @@ MAX_DESCRIPTION, MAX_NOTE, MAX_PARAMETERS = 400, 160, 4_000
 MAX_PROPERTIES, MAX_CHOICES = 40, 40
 _UNSET = re.compile(r"\b(?:output[- ]only|read[- ]only|deprecated)\b", re.IGNORECASE)
 _HOPS = 5  # from one reference to the next
+_REQUIRED = 4  # levels below the depth that is shown, for what must be there
 _OURS = frozenset({"$ref", "format", "x-lookup", "x-refused-scopes", "x-loosened"})
 MAX_OUTCOME = 30_000  # characters of an outcome that a model is shown
 MAX_SCOPES = 40_000  # characters of scopes and what they allow
@@ -200,16 +201,17 @@ def answering(intent: str, outcome_json: str) -> list[Message]:
     facts = {"request": intent, "outcome": shown}
     if left_out:
         facts["left_out"] = f"{left_out} characters"
-    return [{"role": "system", "content": _ANSWER}, {"role": "user", "content": _data(**facts)}]
+    return [{"role": "system", "content": _ANSWER}, {"role": "user", "content": data(**facts)}]
 
 
 def asked(intent: str, context: Context) -> str:
     """The request as data, with what is told beside it."""
     facts = context.to_json()
-    return _data(request=intent, **({"context": facts} if facts else {}))
+    return data(request=intent, **({"context": facts} if facts else {}))
 
 
-def _data(**facts: Any) -> str:
+def data(**facts: Any) -> str:
+    """Facts as a message that says what they are."""
     return f"Data, as JSON:\n{json.dumps(facts, ensure_ascii=False)}"
 
 
@@ -234,24 +236,25 @@ def _parameters_of(method: Method) -> dict[str, Any]:
 
 def _brief(schema: Any, definitions: Mapping[str, Any], depth: int) -> Any:
     """A schema without the words that only this catalog knows, references followed to this depth, the required and
-    the first properties of each object."""
+    the first properties of each object; below that depth the required ones alone, since without them nothing is taken.
+    """
     if isinstance(schema, list):
         return [_brief(item, definitions, depth) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    for _ in range(_HOPS):
-        if "$ref" not in schema:
-            break
-        schema = definitions.get(str(schema["$ref"]).removeprefix("#/$defs/"), {})
+    schema = resolved(schema, definitions)
+    needed = [name for name in schema.get("required", ()) if name in schema.get("properties", {})]
     made: dict[str, Any] = {}
     for key, value in schema.items():
         nested = key in ("items", "anyOf", "additionalProperties")
-        if key in _OURS or (depth <= 0 and (nested or key in ("properties", "required"))):
+        if key in _OURS or (depth <= 0 and nested) or (depth <= -_REQUIRED and key in ("properties", "required")):
             continue
         if key == "properties":
-            needed = schema.get("required", ())
-            kept = [name for name in value if name in needed]
-            kept += [name for name in value if name not in needed and not _UNSET.search(_note(value[name]))]
+            kept = list(needed)
+            if depth > 0:
+                kept += [name for name in value if name not in needed and not _UNSET.search(_note(value[name]))]
+            elif not needed:
+                continue
             made[key] = {name: _brief(value[name], definitions, depth - 1) for name in kept[:MAX_PROPERTIES]}
         elif key == "description":
             made[key] = _cut(str(value), MAX_NOTE)
@@ -260,6 +263,18 @@ def _brief(schema: Any, definitions: Mapping[str, Any], depth: int) -> Any:
         else:
             made[key] = _brief(value, definitions, depth - nested)
     return made
+
+
+def resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A schema with its reference followed; what stands beside the reference holds as well."""
+    for _ in range(_HOPS):
+        if "$ref" not in schema:
+            break
+        target = definitions.get(str(schema["$ref"]).removeprefix("#/$defs/"), {})
+        beside = {key: value for key, value in schema.items() if key != "$ref"}
+        required = dict.fromkeys((*target.get("required", ()), *beside.get("required", ())))
+        schema = {**target, **beside, **({"required": list(required)} if required else {})}
+    return schema
 
 
 def _note(schema: Any) -> str:

@@ -39,15 +39,12 @@ class Reading:
 
     sample: Sample
     claims: tuple[str, ...] = ()
+    reason: str = ""  # why nothing fits, escaped and bounded
 
 
 def read(completion: JsonValue, technique: Technique, catalog: Catalog, number: int = 0) -> Reading:
     """The sample in a completion that answers a prompt of `technique`. Never raises for what a model wrote."""
-    message = completion
-    if isinstance(message, Mapping) and isinstance(message.get("message"), Mapping):
-        message = message["message"]
-    if isinstance(message, list):
-        message = {"tool_calls": message}
+    message = message_of(completion)
     if isinstance(message, str):
         return _words(message, technique, catalog, number)
     if isinstance(message, Mapping):
@@ -59,17 +56,35 @@ def read(completion: JsonValue, technique: Technique, catalog: Catalog, number: 
     return Reading(sample=rejected(Malformed("The model said nothing."), number, ""))
 
 
-def _tools(tool_calls: list[Any], technique: Technique, catalog: Catalog, number: int) -> Reading:
-    pairs: list[tuple[str, str]] = []
-    claims: tuple[str, ...] = ()
+def message_of(completion: JsonValue) -> JsonValue:
+    """The message in a completion: what is in a choice, or tool calls alone."""
+    if isinstance(completion, Mapping) and isinstance(completion.get("message"), Mapping):
+        completion = completion["message"]
+    return {"tool_calls": completion} if isinstance(completion, list) else completion
+
+
+def tool_pairs(tool_calls: list[Any]) -> list[tuple[str, str]] | Malformed:
+    """Native tool calls as names and arguments in JSON text, or what is wrong with them."""
     if len(tool_calls) > _MAX_TOOL_CALLS:
-        return Reading(sample=rejected(Malformed("More tool calls than an action may have.", "limits"), number, ""))
+        return Malformed("More tool calls than an action may have.", "limits")
+    pairs: list[tuple[str, str]] = []
     for item in tool_calls:
         function = item.get("function") if isinstance(item, Mapping) else None
         name = function.get("name") if isinstance(function, Mapping) else None
         arguments = function.get("arguments", "{}") if isinstance(function, Mapping) else None
         if not isinstance(name, str) or not isinstance(arguments, str):
-            return Reading(sample=rejected(Malformed("A tool call without a name or arguments."), number, ""))
+            return Malformed("A tool call without a name or arguments.")
+        pairs.append((name, arguments))
+    return pairs
+
+
+def _tools(tool_calls: list[Any], technique: Technique, catalog: Catalog, number: int) -> Reading:
+    named = tool_pairs(tool_calls)
+    if isinstance(named, Malformed):
+        return Reading(sample=rejected(named, number, ""))
+    pairs: list[tuple[str, str]] = []
+    claims: tuple[str, ...] = ()
+    for name, arguments in named:
         if technique.scopes and name == prompts.SCOPES:
             claims = _claims(_scopes(arguments))
         else:

@@ -12,7 +12,7 @@ from mapper.catalog import Catalog
 from mapper.least_scopes import ScopeId, least_scopes
 from mapper.proposals import Malformed, rejected
 from mapper.vote import DEFAULT_THRESHOLD, Sample, Vote, vote
-from policies.actions import Call, Rejected
+from policies.actions import Call
 from policies.errors import InvalidInput
 from policies.jsonvalue import canonical
 from policies.services import Risk
@@ -30,7 +30,7 @@ def tally(
     `words` are the person's request, which `least_scopes` may look at."""
 
     def allowed(sample: Sample, number: int) -> Sample:
-        if not sample or isinstance(sample, Rejected):
+        if not sample or not isinstance(sample, tuple):
             return sample
         try:
             scopes_of(catalog, sample, granted, words)

@@ -4,10 +4,12 @@
 * `retrieval`: the retrieved methods stand in the prompt. One sample.
 * `sc3`, `sc5`, `sc10`: the same, self-consistent over so many samples.
 * `adaptive` (the default): the same with as few samples as settle the vote (`mapper.stopping_rule`).
+* `conversation`: each sample is a conversation in which the model looks into the catalog (`mapper.conversation`), as
+  few as settle the vote, at most five.
 
-With `+scopes` the prompt also lists scopes under symbolic names with what they allow, and the model says which ones its
-calls need. That is a claim: it is recorded beside the mapping's own scopes, which come from the catalog alone. No
-prompt says what is granted.
+With `+scopes`, which a conversation doesn't have, the prompt also lists scopes under symbolic names with what they
+allow, and the model says which ones its calls need. That is a claim: it is recorded beside the mapping's own scopes,
+which come from the catalog alone. No prompt says what is granted.
 """
 
 from __future__ import annotations
@@ -17,8 +19,12 @@ from dataclasses import dataclass, replace
 from mapper.stopping_rule import Plan
 from policies.errors import InvalidInput
 
-_SAMPLES = {"few-shot": 1, "retrieval": 1, "sc3": 3, "sc5": 5, "sc10": 10, "adaptive": 10}
-NAMES = tuple(name + suffix for name in _SAMPLES for suffix in ("", "+scopes"))
+_SAMPLES = {"few-shot": 1, "retrieval": 1, "sc3": 3, "sc5": 5, "sc10": 10, "adaptive": 10, "conversation": 5}
+CONVERSATION = "conversation"
+TURNS = 6  # that a model has in one conversation, at most
+NAMES = tuple(
+    name + suffix for name in _SAMPLES for suffix in ("", "+scopes") if name + suffix != f"{CONVERSATION}+scopes"
+)
 DEFAULT = "adaptive"
 
 
@@ -31,14 +37,15 @@ class Technique:
     retrieval: bool = True
     adaptive: bool = False
     scopes: bool = False
+    conversation: bool = False
 
     @classmethod
     def named(cls, name: str, *, samples: int | None = None) -> Technique:
-        """The technique of that name. Only `adaptive` takes other `samples`. Raises InvalidInput."""
+        """The technique of that name. Only those that stop early take other `samples`. Raises InvalidInput."""
         if name not in NAMES:
             raise InvalidInput(f"There is no method {name[:60]!r}.", next_step=f"There are: {', '.join(NAMES)}.")
         base = name.removesuffix("+scopes")
-        adaptive = base == "adaptive"
+        adaptive = base in ("adaptive", CONVERSATION)
         if samples is not None and not adaptive:
             raise InvalidInput(
                 f"The method {name} always asks for {_SAMPLES[base]} samples.",
@@ -50,6 +57,7 @@ class Technique:
             retrieval=base != "few-shot",
             adaptive=adaptive,
             scopes=name != base,
+            conversation=base == CONVERSATION,
         )
 
     @classmethod

@@ -164,6 +164,9 @@ def _words(error: ValidationError) -> str:
     wanted: Any = error.validator_value
     instance: Any = error.instance
     got = shown(error.instance)
+    if isinstance(instance, Mapping) and "$from" in instance:
+        form = '{"$from": N, "path": "$.a.b[0]"}, where N is the number of an earlier call'
+        return f"{name} isn't a reference: write {form}; a path names keys and places, and nothing in it filters"
     match error.validator:
         case "type":
             kinds = [wanted] if isinstance(wanted, str) else list(wanted)

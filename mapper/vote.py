@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from mapper.validation import references
-from policies.actions import Alternative, Call, Klass, Rejected
+from policies.actions import Alternative, Call, Clarification, Klass, Rejected
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonValue, canonical
 
@@ -24,7 +24,7 @@ MAX_ALTERNATIVES = 5
 
 REJECTIONS = frozenset(get_args(Klass))
 
-Sample = tuple[Call, ...] | Rejected
+Sample = tuple[Call, ...] | Rejected | Clarification
 _ABSENT = b"\0absent"
 
 
@@ -33,7 +33,8 @@ class Vote:
     """The result over all samples. `alternatives` best first; none of them when most say that nothing fits.
 
     `votes` stand behind the winner at its weakest choice, the saying that nothing fits included. `ballots` has one
-    entry a sample, in their order: the beginning of its calls' SHA-256, "nothing", or the class of its rejection.
+    entry a sample, in their order: the beginning of its calls' SHA-256, "nothing", "question", or the class of its
+    rejection. `clarification`: what at least as many samples ask as stand behind any calls, which stay alternatives.
     """
 
     alternatives: tuple[Alternative, ...]
@@ -44,6 +45,7 @@ class Vote:
     ballots: tuple[str, ...]
     sure: bool
     notes: tuple[str, ...] = ()
+    clarification: Clarification | None = None
 
 
 def vote(
@@ -63,7 +65,10 @@ def vote(
     total = len(samples)
     rejected = tuple(sample for sample in samples if isinstance(sample, Rejected))
     ballots = tuple(_ballot(sample, is_read) for sample in samples)
-    taken = sorted((_ordered(sample, is_read) for sample in samples if not isinstance(sample, Rejected)), key=_key)
+    asks = [sample for sample in samples if isinstance(sample, Clarification)]
+    taken = sorted((_ordered(sample, is_read) for sample in samples if isinstance(sample, tuple)), key=_key)
+    if asks and len(asks) >= max(Counter(_structure(sample) for sample in taken).values(), default=0):
+        return _question(asks, taken, total, rejected, ballots, scopes_of)
     if not taken:
         note = "No proposal could be taken." if total else "There was no proposal."
         return Vote(
@@ -120,6 +125,37 @@ def vote(
     )
 
 
+def _question(
+    asks: Sequence[Clarification],
+    taken: Sequence[tuple[Call, ...]],
+    total: int,
+    rejected: tuple[Rejected, ...],
+    ballots: tuple[str, ...],
+    scopes_of: Callable[[tuple[Call, ...]], tuple[str, ...]],
+) -> Vote:
+    """The result where most would have to ask: the most frequent question, and the calls that others proposed."""
+    texts = Counter(canonical(ask.to_json()) for ask in asks)
+    chosen = max(asks, key=lambda ask: (texts[canonical(ask.to_json())], canonical(ask.to_json())))
+    whole = Counter(_key(sample) for sample in taken if sample)
+    by_key = {_key(sample): sample for sample in taken}
+    ranked = sorted(whole, key=lambda key: (-whole[key], key))[:MAX_ALTERNATIVES]
+    alternatives = tuple(
+        Alternative(calls=by_key[key], scopes=scopes_of(by_key[key]), votes=whole[key], score=whole[key] / total)
+        for key in ranked
+    )
+    return Vote(
+        alternatives=alternatives,
+        agreement=len(asks) / total,
+        votes=len(asks),
+        samples=total,
+        rejected=rejected,
+        ballots=ballots,
+        sure=False,
+        notes=("The model would have to know more first.",),
+        clarification=chosen,
+    )
+
+
 def _merge(
     group: Sequence[tuple[Call, ...]], check: Callable[[tuple[Call, ...]], tuple[Call, ...]]
 ) -> tuple[tuple[Call, ...], int, bool]:
@@ -167,6 +203,8 @@ def _ordered(calls: tuple[Call, ...], is_read: Callable[[Call], bool]) -> tuple[
 
 
 def _ballot(sample: Sample, is_read: Callable[[Call], bool]) -> str:
+    if isinstance(sample, Clarification):
+        return "question"
     if isinstance(sample, Rejected):
         return sample.klass
     return hashlib.sha256(_key(_ordered(sample, is_read))).hexdigest()[:16] if sample else "nothing"

@@ -343,6 +343,28 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One answer to a clarification, and the methods that it would lead to."""
+
+    answer: str
+    methods: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clarification:
+    """What a model would have to know about a request's words before it can propose calls. Its own untrusted words,
+    escaped and bounded. Without options any answer may be given; `methods` are then what it would call."""
+
+    text: str
+    options: tuple[Option, ...] = ()
+    methods: tuple[str, ...] = ()
+
+    def to_json(self) -> JsonValue:
+        options = [{"answer": option.answer, "methods": list(option.methods)} for option in self.options]
+        return {"text": self.text, "options": options, "methods": list(self.methods)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Alternative:
     """One candidate of a mapping: calls, their least scopes, and how many samples voted for it."""
 
@@ -373,6 +395,7 @@ class IntentMapping:
     stopped: str = ""  # why no more samples were asked for
     ballots: tuple[str, ...] = ()  # what each sample said, as a hash, "nothing" or the class of its rejection
     claims: tuple[tuple[str, int], ...] = ()  # scopes that the model claimed beyond the mapping's, and how often
+    clarification: Clarification | None = None  # what most samples would have to know first; then it isn't sure
 
     @property
     def best(self) -> Alternative | None:

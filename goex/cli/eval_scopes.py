@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from goex.cli.output import Json, Output
+from policies.errors import InvalidInput
 
 if TYPE_CHECKING:
     from mapper.evaluation.alone import Alone
@@ -62,6 +63,18 @@ def scopes(
     mode: Annotated[
         str, typer.Option("--mode", metavar="MODE", help="How a model is told the methods: tools, schema or plain.")
     ] = "tools",
+    rounds: Annotated[
+        Path | None,
+        typer.Option(
+            "--rounds", metavar="DIR", help="Conversations: write the next prompts to DIR, read the answers there."
+        ),
+    ] = None,
+    now: Annotated[
+        str, typer.Option("--now", metavar="TIME", help="With --rounds: the time that a model is told, ISO 8601.")
+    ] = "",
+    samples: Annotated[
+        int, typer.Option("--samples", metavar="N", min=1, max=50, help="With --rounds: conversations at most.")
+    ] = 1,
     catalog: Annotated[
         Path | None,
         typer.Option("--catalog", metavar="FILE", help="A catalog's file, not the one that is built for this."),
@@ -80,6 +93,13 @@ def scopes(
     from mapper.evaluation import recorded, request_sets
     from mapper.evaluation import scope_evaluation as evaluation
 
+    if rounds is not None:
+        if responses is not None or dump_prompts is not None or method not in ("embedded", "conversation"):
+            raise InvalidInput(
+                "--rounds is for conversations alone.", next_step="Leave --method, --responses and --dump-prompts out."
+            )
+        _in_rounds(out, data, rounds, now, samples, _mode(mode), catalog, details)
+        return
     technique, told_how = _technique(method, responses, dump_prompts), _mode(mode)
     found = request_sets.read(data)
     told = recorded.read(responses, {one.id for one in found}) if responses is not None else {}
@@ -109,11 +129,45 @@ def scopes(
         _show(out, report)
 
 
+def _in_rounds(
+    out: Output, data: Path, folder: Path, now: str, samples: int, mode: Mode, file: Path | None, details: Path | None
+) -> None:
+    """One step of all conversations, or the figures when they have ended."""
+    from datetime import datetime
+
+    from mapper.context import Context
+    from mapper.evaluation import request_sets
+    from mapper.evaluation import rounds as conversations
+    from mapper.evaluation import scope_evaluation as evaluation
+    from mapper.techniques import CONVERSATION, Technique
+
+    try:
+        context = Context(now=datetime.fromisoformat(now).astimezone() if now else None)
+    except ValueError as error:
+        raise InvalidInput(f"{now[:60]!r} isn't a time.", next_step="Write it like 2026-11-23T09:00+01:00.") from error
+    found = request_sets.read(data)
+    technique = Technique.named(CONVERSATION, samples=samples)
+    with _open(out, file) as alone:
+        counting = _counting(out, len(found), "requests mapped")
+        made, waiting = conversations.rows(alone, found, technique, folder, mode, context, counting)
+        if waiting is not None:
+            out.json({"method": CONVERSATION, "decided": len(made), "prompts": str(waiting)})
+            answers = waiting.with_name(waiting.name.replace(".prompts.", ".answers."))
+            out.progress(f"{len(made)} of {len(found)} are decided. The next prompts are in {waiting}.")
+            out.progress(f"Put the answers into {answers}, and run this again.")
+            return
+        report = evaluation.report(CONVERSATION, made, evaluation.retrieved(alone, found, counting))
+    if details is not None:
+        _write(details, [row.to_json() for row in made])
+    out.json(report)
+    if not out.as_json:
+        _show(out, report)
+
+
 def _technique(method: str, responses: Path | None, dump_prompts: Path | None) -> Technique | None:
     """The way of asking a model; None where none is asked. Raises InvalidInput for options that don't go together."""
     from mapper.evaluation.scope_evaluation import EMBEDDED, ORACLE
-    from mapper.techniques import NAMES, Technique
-    from policies.errors import InvalidInput
+    from mapper.techniques import CONVERSATION, NAMES, Technique
 
     if method in (EMBEDDED, ORACLE):
         if responses is not None or dump_prompts is not None:
@@ -122,6 +176,8 @@ def _technique(method: str, responses: Path | None, dump_prompts: Path | None) -
                 next_step=f"Name a way to ask one: --method {'|'.join(NAMES)}",
             )
         return None
+    if method == CONVERSATION:
+        raise InvalidInput("A conversation goes in rounds.", next_step="Give --rounds DIR.")
     if method not in NAMES:
         raise InvalidInput(
             f"There is no method {method[:60]!r}.", next_step=f"There are: {', '.join((EMBEDDED, ORACLE, *NAMES))}."
@@ -135,8 +191,6 @@ def _technique(method: str, responses: Path | None, dump_prompts: Path | None) -
 
 
 def _mode(name: str) -> Mode:
-    from policies.errors import InvalidInput
-
     modes: tuple[Mode, ...] = ("tools", "schema", "plain")
     for mode in modes:
         if mode == name:
@@ -177,8 +231,6 @@ def _counting(out: Output, total: int, what: str) -> Callable[[int], None]:
 def _write(file: Path, rows: Iterable[dict[str, Any]]) -> int:
     """Lines of JSON, replacing what was in the file. Returns how many."""
     import json
-
-    from policies.errors import InvalidInput
 
     written = 0
     try:

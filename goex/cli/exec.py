@@ -151,9 +151,11 @@ def execute(client: Client, request: pb.ExecuteRequest, out: Output) -> int:
     ended = follow(client, client.execute(request), out, detach=request.detach)
     problem = ended.finished.problem if ended.finished is not None else None
     if problem is not None and problem.code == "ambiguous" and ended.mapped is not None:
-        choice = _choose(ended.mapped, out)
-        if choice:
-            request.choice = choice
+        if ended.mapped.HasField("clarification"):
+            request.answer = _answered(ended.mapped, out)
+        else:
+            request.choice = _choose(ended.mapped, out)
+        if request.answer or request.choice:
             ended = follow(client, client.execute(request), out, detach=request.detach)
         else:
             return int(ExitStatus.AMBIGUOUS)
@@ -162,6 +164,23 @@ def execute(client: Client, request: pb.ExecuteRequest, out: Output) -> int:
     while offer(client, ended, out):
         ended = follow(client, client.execute(request), out, detach=request.detach)
     return exit_code(ended)
+
+
+def _answered(mapped: pb.MapReply, out: Output) -> str:
+    """What the person answers to the model's question, by an option's number or in words; "" for nothing. Answering
+    isn't approving."""
+    from goex.cli.follow import show_clarification
+    from goex.cli.prompt import Terminal
+
+    show_clarification(out, mapped.clarification)
+    terminal = None if out.as_json else Terminal.find()
+    if terminal is None:
+        return ""
+    options = mapped.clarification.options
+    said = terminal.ask(f"Your answer (1-{len(options)}, or words) [none]: " if options else "Your answer [none]: ")
+    if said and said.isascii() and said.isdigit() and 1 <= int(said) <= len(options):
+        return options[int(said) - 1].answer
+    return said or ""
 
 
 def _choose(mapped: pb.MapReply, out: Output) -> int:

@@ -347,6 +347,14 @@ def show_candidates(out: Output, mapped: pb.MapReply, *, all_of_them: bool) -> N
         out.say(shown(f"Mapped by {mapped.proposer}; agreement {mapped.agreement:.0%}."), "dim")
 
 
+def show_clarification(out: Output, asked: pb.Clarification) -> None:
+    """What the model would have to know first."""
+    out.say(f"The model asks: {shown(asked.text)}", "bold")
+    for number, option in enumerate(asked.options, start=1):
+        leads = f"  ({', '.join(option.methods)})" if option.methods else ""
+        out.say(f"{number}. {shown(option.answer + leads)}")
+
+
 def _under_way(event: pb.Event) -> bool:
     return event.HasField("state") and event.state.to not in _BEFORE_DETACHING
 

@@ -21,7 +21,7 @@ def run(
     out = Output(as_json)
     from goex.cli.connect import connect
     from goex.cli.exec import Statements, build
-    from goex.cli.follow import show_candidates
+    from goex.cli.follow import show_candidates, show_clarification
 
     intent = build(words, [], "", None, None, None, "", Statements()).intent
     with connect(out) as client:
@@ -30,9 +30,11 @@ def run(
     out.message(reply)
     if not out.as_json:
         show_candidates(out, reply, all_of_them=True)
+        if reply.HasField("clarification"):
+            show_clarification(out, reply.clarification)
         for line in reply.explanation:
             out.say(shown(line), "dim")
-    if not reply.candidates:
+    if not reply.candidates and not reply.HasField("clarification"):
         out.progress("See what there is: goex catalog list")
     elif not reply.sure:
         out.progress("It isn't sure enough: goex exec would ask you to choose.")

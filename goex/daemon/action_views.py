@@ -14,7 +14,7 @@ from goex.rpc import goex_pb2 as pb
 from mapper.catalog import Catalog
 from mapper.least_scopes import also, plain
 from mapper.scope_effects import Meaning, meaning
-from policies.actions import Call, IntentMapping, Need, Plan, UndoClass
+from policies.actions import Call, Clarification, IntentMapping, Need, Plan, UndoClass
 from policies.jsonvalue import canonical
 from vault.record import Record
 
@@ -124,6 +124,15 @@ def mapping_view(mapping: IntentMapping) -> pb.MapReply:
         proposer=mapping.proposer,
         sure=mapping.sure,
         notes=mapping.notes,
+        clarification=clarification_view(mapping.clarification) if mapping.clarification is not None else None,
+    )
+
+
+def clarification_view(asked: Clarification) -> pb.Clarification:
+    return pb.Clarification(
+        text=asked.text,
+        options=[pb.ClarificationOption(answer=one.answer, methods=one.methods) for one in asked.options],
+        methods=asked.methods,
     )
 
 

@@ -14,6 +14,7 @@ from goex.daemon.approval_views import approval_view, brief_view
 from goex.daemon.find_views import by_service, found
 from goex.daemon.result_pages import page
 from goex.daemon.rpc_context import Callers, streaming, unary
+from goex.daemon.tool_calls import judged
 from goex.daemon.undo_to import way_back
 from goex.daemon.vault_state import VaultState
 from goex.engine.core import Principal, Request
@@ -35,6 +36,7 @@ LONGEST_PROPOSAL = 1_000_000
 LONGEST_PROGRAM = 200_000
 LONGEST_NAME = 300
 LONGEST_FOLDER = 4096
+LONGEST_ANSWER = 1000
 LONGEST_KEY = 200
 MOST_OUTCOME = 64 * 2**20  # our own texts are read whole
 MOST_FOLDERS = 8
@@ -75,7 +77,7 @@ class ActionsService(rpc.ActionsServicer):
         core.rules.counts.refuse_resting(principal.agent, principal.session)
         intent = _intent(request.intent)
         with core.quotas.doing(principal.agent, principal.session):
-            reply = mapping_view(await self._engine.mapping.map(intent, principal))
+            reply = mapping_view(await self._engine.mapping.map(intent, principal, _answer(request.answer)))
             if request.explain:
                 reply.explanation.extend(await self._engine.mapping.explain(intent))
         return reply
@@ -155,6 +157,14 @@ class ActionsService(rpc.ActionsServicer):
             socket=peer.socket,
             version=__version__,
         )
+
+    @unary
+    async def Judge(self, request: pb.JudgeRequest, context: Any) -> pb.JudgeReply:
+        principal = self._callers.principal(context)
+        core = self._engine.core
+        core.quotas.take(principal.agent, principal.session, request.ByteSize())
+        with core.quotas.doing(principal.agent, principal.session):
+            return await judged(core, request, principal)
 
     def _owned(self, id: str, principal: Principal) -> ActionRow:
         return owned(self._engine, id, principal)
@@ -381,12 +391,19 @@ def wish(request: pb.ExecuteRequest, earlier: Earlier | None = None) -> Request:
         action=action,
         proposal=proposal,
         choice=request.choice,
+        answer=_answer(request.answer),
         detach=request.detach,
         ask_seconds=request.ask_seconds,
         database=request.database,
         folder=request.folder,
         code_services=tuple(request.code_services),
     )
+
+
+def _answer(text: str) -> str:
+    if len(text) > LONGEST_ANSWER or "\0" in text:
+        raise InvalidInput(f"An answer has at most {LONGEST_ANSWER} characters.", next_step="Make it shorter.")
+    return text.strip()
 
 
 def _keyed(key: str) -> None:

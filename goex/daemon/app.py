@@ -91,6 +91,7 @@ LARGEST_MESSAGE = 32 * 2**20  # bytes; requests have limits of their own below i
 DRAIN_SECONDS = 60.0
 SWEEP_SECONDS = 30.0
 LOOKING_SECONDS = 600.0  # that a credential is lent for at most, to look at a database
+_PROPOSAL_SECONDS, _CONVERSATION_SECONDS = 60.0, 180.0  # of the model, for one mapping
 
 
 @dataclass(slots=True)
@@ -205,7 +206,7 @@ class App:
                 confinement=self.config.confine,
                 breaker=self.config.breaker,
                 quota=self.config.limits,
-                model_calls=self.config.model.samples,
+                model_calls=self.config.model.calls,
             ),
             clock=self.clock,
         )
@@ -393,7 +394,7 @@ class App:
                 from mapper.model import ModelProposer
                 from mapper.techniques import Technique
 
-                samples = settings.samples if settings.method.startswith("adaptive") else None
+                samples = settings.most_samples
                 technique = Technique.named(settings.method, samples=samples)
                 model = ModelProposer(
                     base_url=settings.base_url,
@@ -401,6 +402,7 @@ class App:
                     api_key=self._model_key,
                     technique=technique if settings.adaptive else technique.all_at_once(),
                     temperature=settings.temperature,
+                    timeout=_CONVERSATION_SECONDS if technique.conversation else _PROPOSAL_SECONDS,
                 )
             self._mapper = Mapper(
                 self.catalog,

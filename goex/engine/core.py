@@ -85,13 +85,15 @@ class Principal:
 class Request:
     """What is asked for: exactly one of words, an action, or a model's proposal.
 
-    `choice` (1-based) takes a candidate of an earlier mapping of the same words; `ask_seconds` 0 is the longest.
+    `choice` (1-based) takes a candidate of an earlier mapping of the same words, `answer` answers its clarification;
+    `ask_seconds` 0 is the longest.
     """
 
     intent: str = ""
     action: Action | None = None
     proposal: str = ""
     choice: int = 0
+    answer: str = ""
     detach: bool = False
     ask_seconds: float = 0
     database: str = ""  # of words: the only one that they are about

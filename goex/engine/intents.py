@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from goex.engine.core import Core, Principal, Request
@@ -54,13 +54,16 @@ class Mappings:
     def __post_init__(self) -> None:
         self.wording = Wording(self.core, self.mapper)
 
-    async def map(self, text: str, principal: Principal) -> IntentMapping:
-        """Which calls, which least scopes, how sure. Has no effect."""
+    async def map(self, text: str, principal: Principal, answer: str = "") -> IntentMapping:
+        """Which calls, which least scopes, how sure. Has no effect. `answer`: to what an earlier mapping asked."""
+        asked = self._asked(text, principal.session) if answer else ""
         mapper = await self._ready()
         context = NOTHING_TOLD
         if mapper.model is not None:
             # An agent gets what the model makes of its words, so it isn't told what is the person's own.
             context = self.context().told(self.told, to_the_person=principal.owns_all)
+            if answer:
+                context = replace(context, asked=(asked, answer))
             self.core.quotas.model(principal.agent, principal.session, self.core.settings.model_calls)
         mapping = await mapper.map(
             Intent(text=text),
@@ -74,6 +77,13 @@ class Mappings:
             del self._shown[next(iter(self._shown))]
         self._shown[principal.session, text] = mapping
         return mapping
+
+    def _asked(self, text: str, session: str) -> str:
+        """What was asked about these words. Raises InvalidInput: an answer to nothing would only add words."""
+        shown = self._shown.get((session, text))
+        if shown is None or shown.clarification is None:
+            raise InvalidInput("Nothing was asked about these words.", next_step="Map them again: goex map")
+        return shown.clarification.text
 
     async def explain(self, text: str) -> tuple[str, ...]:
         """Which services and methods the words point to, and why: lines for a person."""
@@ -117,9 +127,16 @@ class Mappings:
                 "choice", action_id=row.id, agent=row.agent, facts={"choice": wish.choice, **_votes(shown)}
             )
             return ApiCalls(calls=chosen.calls)
-        mapping = await self.map(wish.intent, Principal(agent=row.agent, session=row.session, source=row.source))
+        principal = Principal(agent=row.agent, session=row.session, source=row.source)
+        mapping = await self.map(wish.intent, principal, wish.answer)
         self.core.hub.publish(row.id, Mapped(mapping))
-        self.core.journal.append("votes", action_id=row.id, agent=row.agent, facts=_votes(mapping))
+        facts = _votes(mapping) | ({"answer": wish.answer} if wish.answer else {})
+        self.core.journal.append("votes", action_id=row.id, agent=row.agent, facts=facts)
+        if mapping.clarification is not None:
+            raise Ambiguous(
+                f"The model asks: {mapping.clarification.text}",
+                next_step="Answer it, or say the request again with what it asks for.",
+            )
         if mapping.best is None:
             raise NothingFits(
                 "Nothing in the catalog fits these words.", next_step="See what there is: goex catalog list"
@@ -170,6 +187,8 @@ def _votes(mapping: IntentMapping) -> dict[str, object]:
             "ballots": list(mapping.ballots),
             "claims": [{"scope": name, "samples": count} for name, count in mapping.claims],
         }
+    if mapping.clarification is not None:
+        facts["clarification"] = mapping.clarification.text
     if len(mapping.rejected) > REJECTED_KEPT:
         facts["rejected_more"] = len(mapping.rejected) - REJECTED_KEPT
     return facts

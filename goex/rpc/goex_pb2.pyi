@@ -167,12 +167,14 @@ class ResultReply(_message.Message):
     def __init__(self, value_json: _Optional[str] = ..., total: _Optional[int] = ..., next_offset: _Optional[int] = ..., cut: _Optional[bool] = ...) -> None: ...
 
 class MapRequest(_message.Message):
-    __slots__ = ("intent", "explain")
+    __slots__ = ("intent", "explain", "answer")
     INTENT_FIELD_NUMBER: _ClassVar[int]
     EXPLAIN_FIELD_NUMBER: _ClassVar[int]
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
     intent: str
     explain: bool
-    def __init__(self, intent: _Optional[str] = ..., explain: _Optional[bool] = ...) -> None: ...
+    answer: str
+    def __init__(self, intent: _Optional[str] = ..., explain: _Optional[bool] = ..., answer: _Optional[str] = ...) -> None: ...
 
 class Candidate(_message.Message):
     __slots__ = ("calls", "scopes", "votes", "score")
@@ -197,7 +199,7 @@ class Rejection(_message.Message):
     def __init__(self, sample: _Optional[int] = ..., klass: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class MapReply(_message.Message):
-    __slots__ = ("candidates", "agreement", "samples", "rejected", "proposer", "sure", "notes", "explanation")
+    __slots__ = ("candidates", "agreement", "samples", "rejected", "proposer", "sure", "notes", "explanation", "clarification")
     CANDIDATES_FIELD_NUMBER: _ClassVar[int]
     AGREEMENT_FIELD_NUMBER: _ClassVar[int]
     SAMPLES_FIELD_NUMBER: _ClassVar[int]
@@ -206,6 +208,7 @@ class MapReply(_message.Message):
     SURE_FIELD_NUMBER: _ClassVar[int]
     NOTES_FIELD_NUMBER: _ClassVar[int]
     EXPLANATION_FIELD_NUMBER: _ClassVar[int]
+    CLARIFICATION_FIELD_NUMBER: _ClassVar[int]
     candidates: _containers.RepeatedCompositeFieldContainer[Candidate]
     agreement: float
     samples: int
@@ -214,10 +217,29 @@ class MapReply(_message.Message):
     sure: bool
     notes: _containers.RepeatedScalarFieldContainer[str]
     explanation: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, candidates: _Optional[_Iterable[_Union[Candidate, _Mapping]]] = ..., agreement: _Optional[float] = ..., samples: _Optional[int] = ..., rejected: _Optional[_Iterable[_Union[Rejection, _Mapping]]] = ..., proposer: _Optional[str] = ..., sure: _Optional[bool] = ..., notes: _Optional[_Iterable[str]] = ..., explanation: _Optional[_Iterable[str]] = ...) -> None: ...
+    clarification: Clarification
+    def __init__(self, candidates: _Optional[_Iterable[_Union[Candidate, _Mapping]]] = ..., agreement: _Optional[float] = ..., samples: _Optional[int] = ..., rejected: _Optional[_Iterable[_Union[Rejection, _Mapping]]] = ..., proposer: _Optional[str] = ..., sure: _Optional[bool] = ..., notes: _Optional[_Iterable[str]] = ..., explanation: _Optional[_Iterable[str]] = ..., clarification: _Optional[_Union[Clarification, _Mapping]] = ...) -> None: ...
+
+class Clarification(_message.Message):
+    __slots__ = ("text", "options", "methods")
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    METHODS_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    options: _containers.RepeatedCompositeFieldContainer[ClarificationOption]
+    methods: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, text: _Optional[str] = ..., options: _Optional[_Iterable[_Union[ClarificationOption, _Mapping]]] = ..., methods: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ClarificationOption(_message.Message):
+    __slots__ = ("answer", "methods")
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
+    METHODS_FIELD_NUMBER: _ClassVar[int]
+    answer: str
+    methods: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, answer: _Optional[str] = ..., methods: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ExecuteRequest(_message.Message):
-    __slots__ = ("intent", "calls", "files", "proposal", "sql", "mongo", "code", "database", "folder", "code_services", "detach", "ask_seconds", "choice", "key", "reads_only")
+    __slots__ = ("intent", "calls", "files", "proposal", "sql", "mongo", "code", "database", "folder", "code_services", "detach", "ask_seconds", "choice", "key", "reads_only", "answer")
     INTENT_FIELD_NUMBER: _ClassVar[int]
     CALLS_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
@@ -233,6 +255,7 @@ class ExecuteRequest(_message.Message):
     CHOICE_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     READS_ONLY_FIELD_NUMBER: _ClassVar[int]
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
     intent: str
     calls: Calls
     files: FilesProgram
@@ -248,7 +271,8 @@ class ExecuteRequest(_message.Message):
     choice: int
     key: str
     reads_only: bool
-    def __init__(self, intent: _Optional[str] = ..., calls: _Optional[_Union[Calls, _Mapping]] = ..., files: _Optional[_Union[FilesProgram, _Mapping]] = ..., proposal: _Optional[str] = ..., sql: _Optional[_Union[SqlProgram, _Mapping]] = ..., mongo: _Optional[_Union[MongoProgram, _Mapping]] = ..., code: _Optional[_Union[CodeProgram, _Mapping]] = ..., database: _Optional[str] = ..., folder: _Optional[str] = ..., code_services: _Optional[_Iterable[str]] = ..., detach: _Optional[bool] = ..., ask_seconds: _Optional[int] = ..., choice: _Optional[int] = ..., key: _Optional[str] = ..., reads_only: _Optional[bool] = ...) -> None: ...
+    answer: str
+    def __init__(self, intent: _Optional[str] = ..., calls: _Optional[_Union[Calls, _Mapping]] = ..., files: _Optional[_Union[FilesProgram, _Mapping]] = ..., proposal: _Optional[str] = ..., sql: _Optional[_Union[SqlProgram, _Mapping]] = ..., mongo: _Optional[_Union[MongoProgram, _Mapping]] = ..., code: _Optional[_Union[CodeProgram, _Mapping]] = ..., database: _Optional[str] = ..., folder: _Optional[str] = ..., code_services: _Optional[_Iterable[str]] = ..., detach: _Optional[bool] = ..., ask_seconds: _Optional[int] = ..., choice: _Optional[int] = ..., key: _Optional[str] = ..., reads_only: _Optional[bool] = ..., answer: _Optional[str] = ...) -> None: ...
 
 class RevertRequest(_message.Message):
     __slots__ = ("action_id", "verb", "detach", "ask_seconds", "also", "regardless", "key")
@@ -448,6 +472,32 @@ class ListReply(_message.Message):
     ACTIONS_FIELD_NUMBER: _ClassVar[int]
     actions: _containers.RepeatedCompositeFieldContainer[ActionView]
     def __init__(self, actions: _Optional[_Iterable[_Union[ActionView, _Mapping]]] = ...) -> None: ...
+
+class JudgeRequest(_message.Message):
+    __slots__ = ("tool", "kind", "folder", "paths", "program", "host")
+    TOOL_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    FOLDER_FIELD_NUMBER: _ClassVar[int]
+    PATHS_FIELD_NUMBER: _ClassVar[int]
+    PROGRAM_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    tool: str
+    kind: str
+    folder: str
+    paths: _containers.RepeatedScalarFieldContainer[str]
+    program: str
+    host: str
+    def __init__(self, tool: _Optional[str] = ..., kind: _Optional[str] = ..., folder: _Optional[str] = ..., paths: _Optional[_Iterable[str]] = ..., program: _Optional[str] = ..., host: _Optional[str] = ...) -> None: ...
+
+class JudgeReply(_message.Message):
+    __slots__ = ("verdict", "reason", "rules")
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    RULES_FIELD_NUMBER: _ClassVar[int]
+    verdict: str
+    reason: str
+    rules: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, verdict: _Optional[str] = ..., reason: _Optional[str] = ..., rules: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class WhoamiRequest(_message.Message):
     __slots__ = ()

@@ -20,6 +20,7 @@ from typing import Any
 from mapper import readings
 from mapper.catalog import Catalog
 from mapper.context import NOTHING_TOLD, Context
+from mapper.conversation import Find
 from mapper.evaluation import lines
 from mapper.evaluation.alone import Alone
 from mapper.evaluation.request_sets import Request
@@ -34,7 +35,7 @@ from policies.jsonvalue import JsonValue, canonical
 from policies.services import Method
 
 MAX_SAMPLE = 1000  # the largest number of a sample
-_CHARACTERS = 4  # of English or JSON in a token, about: for estimates
+CHARACTERS = 4  # of English or JSON in a token, about: for estimates
 
 Progress = Callable[[int], None]
 
@@ -51,6 +52,12 @@ class Completion:
 
 def read(file: Path, ids: Collection[str]) -> dict[str, tuple[Completion, ...]]:
     """The completions of each request, by the samples' numbers. Raises InvalidInput."""
+    found = numbered(file, ids)
+    return {name: tuple(samples[number] for number in sorted(samples)) for name, samples in found.items()}
+
+
+def numbered(file: Path, ids: Collection[str]) -> dict[str, dict[int, Completion]]:
+    """The same, each with its number. Raises InvalidInput."""
     found: dict[str, dict[int, Completion]] = {}
     for line in lines.read(file):
         name = line.text("id")
@@ -64,7 +71,7 @@ def read(file: Path, ids: Collection[str]) -> dict[str, tuple[Completion, ...]]:
         if number in found.setdefault(name, {}):
             raise line.wrong(f"sample {number} of {name[:80]!r} is there already.")
         found[name][number] = _completion(line.value)
-    return {name: tuple(samples[number] for number in sorted(samples)) for name, samples in found.items()}
+    return found
 
 
 def _completion(value: dict[str, Any]) -> Completion:
@@ -108,6 +115,7 @@ class Recorded:
         catalog: Catalog,
         more: Callable[[Sequence[Reading]], int] | None = None,
         context: Context = NOTHING_TOLD,
+        find: Find | None = None,
     ) -> tuple[Reading, ...]:
         """As many samples as are wanted. Raises InvalidInput where the file has fewer."""
         assert self.request is not None
@@ -163,21 +171,22 @@ def _answer(catalog: Catalog, mapping: IntentMapping, model: Recorded, milliseco
     waited = [one.milliseconds for one in used if one.milliseconds is not None]
     told = [one for one in used if one.prompt_tokens is not None and one.completion_tokens is not None]
     estimated = len(told) < len(used)
-    prompt = ceil(model.prompt_characters / _CHARACTERS)
+    prompt = ceil(model.prompt_characters / CHARACTERS)
     return Answer(
-        decision=_decision(mapping),
+        decision=decision(mapping),
         candidates=tuple(_candidate(catalog, one.calls) for one in mapping.alternatives),
         confidence=mapping.agreement if mapping.alternatives else None,
         samples=mapping.samples,
         milliseconds=milliseconds + max(waited, default=0.0),
         prompt_tokens=sum(one.prompt_tokens if one.prompt_tokens is not None else prompt for one in used),
-        completion_tokens=sum(_completion_tokens(one) for one in used),
+        completion_tokens=sum(completion_tokens(one) for one in used),
         estimated=estimated,
         notes=mapping.notes,
     )
 
 
-def _decision(mapping: IntentMapping) -> Decision:
+def decision(mapping: IntentMapping) -> Decision:
+    """What became of a request."""
     if mapping.alternatives:
         return "executed" if mapping.sure else "asked"
     # Without a sample the ranking found nothing; else the samples said so, unless none of them could be taken.
@@ -188,11 +197,12 @@ def _candidate(catalog: Catalog, calls: tuple[Call, ...]) -> Candidate:
     return Candidate(tuple(catalog.method(call.id) for call in calls), calls)
 
 
-def _completion_tokens(one: Completion) -> int:
+def completion_tokens(one: Completion) -> int:
+    """As the file says, or about."""
     if one.completion_tokens is not None:
         return one.completion_tokens
     text = one.value if isinstance(one.value, str) else canonical(one.value).decode("utf-8")
-    return ceil(len(text) / _CHARACTERS)
+    return ceil(len(text) / CHARACTERS)
 
 
 def prompts(

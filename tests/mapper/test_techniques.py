@@ -31,7 +31,7 @@ def text_of(name: str, mode: Mode = "tools", words: str = WORDS) -> str:
 
 
 def test_the_names() -> None:
-    assert set(NAMES) == {
+    assert set(NAMES) == {"conversation"} | {
         base + more for base in ("few-shot", "retrieval", "sc3", "sc5", "sc10", "adaptive") for more in ("", "+scopes")
     }
     assert techniques.DEFAULT in NAMES
@@ -39,13 +39,15 @@ def test_the_names() -> None:
     assert [made[name].samples for name in ("few-shot", "retrieval", "sc3", "sc5", "sc10", "adaptive")] == [
         1, 1, 3, 5, 10, 10,
     ]  # fmt: skip
-    assert [name for name in NAMES if made[name].adaptive] == ["adaptive", "adaptive+scopes"]
+    assert [name for name in NAMES if made[name].adaptive] == ["adaptive", "adaptive+scopes", "conversation"]
     assert [name for name in NAMES if not made[name].retrieval] == ["few-shot", "few-shot+scopes"]
     assert all(made[name].scopes == name.endswith("+scopes") for name in NAMES)
     assert Technique.named("adaptive", samples=20).samples == 20
 
 
-@pytest.mark.parametrize("name", ["", "sc7", "SC3", "adaptive+", "scopes", "few-shot+scopes+scopes"])
+@pytest.mark.parametrize(
+    "name", ["", "sc7", "SC3", "adaptive+", "scopes", "few-shot+scopes+scopes", "conversation+scopes"]
+)
 def test_names_that_are_none(name: str) -> None:
     with pytest.raises(InvalidInput, match="no method") as caught:
         Technique.named(name)

@@ -37,6 +37,7 @@ from tools.bench import (
     log_verification,
     mcp_call,
     memory,
+    model_overhead,
     programs,
     question_size,
     request_map,
@@ -50,8 +51,8 @@ Group = Callable[[], Coroutine[Any, Any, tuple[Row, ...]]]
 GROUPS: Mapping[str, Group] = {
     module.NAME: module.measure
     for module in (
-        catalog_import, catalog_open, catalog_search, request_map, memory, decision, lease, journal_append,
-        log_verification, log_page, question_size,
+        catalog_import, catalog_open, catalog_search, request_map, model_overhead, memory, decision, lease,
+        journal_append, log_verification, log_page, question_size,
         gateway, gateway_stream, sandbox, warm_container, beside, execution, daemon_memory, programs,
         folders, databases, mcp_call, client_import,
     )

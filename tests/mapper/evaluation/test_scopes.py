@@ -405,6 +405,23 @@ def test_prompts_out_and_completions_in(alone: Alone, cache: Path, tmp_path: Pat
     assert json.loads(ran.stdout)["accuracy_at_once_pct"] == 100, ran.stderr
 
 
+def test_conversations_in_rounds_by_the_command(alone: Alone, cache: Path, tmp_path: Path, lines: Lines) -> None:
+    data, folder = lines("data", *EASY), tmp_path / "rounds"
+    command = ("--data", data, "--rounds", folder, "--now", "2026-11-23T09:00+01:00", "--json")
+    ran = goex(*command, cache=cache, home=tmp_path)
+    waiting = folder / "round-0.prompts.jsonl"
+    assert json.loads(ran.stdout) == {"method": "conversation", "decided": 0, "prompts": str(waiting)}
+    asked = {one.id: one for one in request_sets.read(data)}
+    written = [json.loads(line) for line in waiting.read_text().splitlines()]
+    assert all('"now": "Monday 2026-11-23T' in one["messages"][1]["content"] for one in written)
+    told = [{"id": one["id"], "sample": 0, "completion": perfect(alone, asked[one["id"]])} for one in written]
+    (folder / "round-0.answers.jsonl").write_text("".join(json.dumps(one) + "\n" for one in told))
+    ran = goex(*command, cache=cache, home=tmp_path)
+    assert json.loads(ran.stdout)["accuracy_at_once_pct"] == 100, ran.stderr
+    refused = goex("--data", data, "--method", "conversation", "--json", cache=cache, home=tmp_path)
+    assert "--rounds" in refused.stdout
+
+
 def test_a_cache_that_is_open_to_others_is_refused(cache: Path, tmp_path: Path, lines: Lines) -> None:
     folder = tmp_path / "open" / "goex"
     folder.mkdir(parents=True)

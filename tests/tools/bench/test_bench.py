@@ -28,6 +28,7 @@ from tools.bench import (
     log_page,
     log_verification,
     memory,
+    model_overhead,
     request_map,
     run,
     sandbox,
@@ -40,6 +41,7 @@ NAMES = (
     "catalog.open.p50_ms",
     "catalog.search.p50_ms",
     "map.embedded.p50_ms",
+    "map.model_overhead.p50_ms",
     "map.memory_mb",
     "decide.p50_ms",
     "lease.p50_ms",
@@ -160,6 +162,7 @@ def test_a_catalog_is_imported_with_its_index_in_another_process(small: catalogs
         (catalog_open, {"rounds": 2}, ["catalog.open.p50_ms"], "ms"),
         (catalog_search, {"rounds": 3}, ["catalog.search.p50_ms"], "ms"),
         (request_map, {"rounds": 3}, ["map.embedded.p50_ms"], "ms"),
+        (model_overhead, {"rounds": 3}, ["map.model_overhead.p50_ms"], "ms"),
         (memory, {"rounds": 2, "requests": 3}, ["map.memory_mb", "map.memory_peak_mb"], "MB"),
     ],
 )
