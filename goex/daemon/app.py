@@ -10,7 +10,6 @@ import asyncio
 import importlib
 import logging
 import os
-import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -39,6 +38,7 @@ from goex.daemon.person_context import Daemon, PersonContext
 from goex.daemon.person_service import PersonService
 from goex.daemon.person_threads import in_thread
 from goex.daemon.polkit import Polkit
+from goex.daemon.process_state import docker_state, giving_way, state_id
 from goex.daemon.reversions_service import ReversionsService
 from goex.daemon.rpc_context import Callers, Readable
 from goex.daemon.rules_service import RulesService
@@ -154,7 +154,7 @@ class App:
         self.sessions = Sessions(self.clock, self._session_ended, self.autoseal.used)
         self.registry = Registry(self.sessions.disconnected)
         self.sandbox = DockerSandbox(
-            _state_id(self.paths),
+            state_id(self.paths),
             scratch_dir=self.paths.state_dir / "sandbox",
             profiles_dir=self.paths.profiles,
             pool_dir=self.paths.run_dir / "waiting",  # beside the gateway's sockets, which are linked into it
@@ -236,7 +236,7 @@ class App:
         for runtime in self.engine.core.runtimes.values():
             with suppress(GoexError):
                 await runtime.reap()
-        with _giving_way():
+        with giving_way():
             await self._listen()
         await open_at_start(self.vault_state, os.environ)
         self.autoseal.start()
@@ -449,7 +449,7 @@ class App:
         return lease.secret.reveal().decode("utf-8")
 
     async def _status(self) -> pb.StatusReply:
-        docker, image = await self._docker()
+        docker, image = await docker_state(self.sandbox, self.config.sandbox.profile())
         return pb.StatusReply(
             version=__version__,
             pid=os.getpid(),
@@ -468,16 +468,6 @@ class App:
             agent_sockets=[str(extra.path) for extra in self.config.agent_sockets],
             warnings=self.passkeys.warnings(),
         )
-
-    async def _docker(self) -> tuple[str, str]:
-        """What is wrong with Docker, and the command that builds the image; both "" when nothing is."""
-        try:
-            await self.sandbox.image_id(self.config.sandbox.profile())
-        except GoexError as error:
-            if "images build" in error.next_step:
-                return "", error.next_step
-            return str(error), ""
-        return "", ""
 
     def _forget_presence(self) -> None:
         self.presence.forget()
@@ -504,29 +494,3 @@ class App:
                     await self.holds.end_overdue()
                     await self.retention.end_overdue()
                 await in_thread(self.vault_state.flush_uses)
-
-
-@contextmanager
-def _giving_way() -> Iterator[None]:
-    """Threads that are started in the block, and by those, don't interrupt the loop when they are woken: it wakes one
-    of gRPC's with each message that it sends."""
-    usual = os.sched_getscheduler(0), os.sched_getparam(0)
-    with suppress(OSError):
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            os.sched_setscheduler(0, *usual)
-
-
-def _state_id(paths: Paths) -> str:
-    """What this state folder's containers are labelled with: random, made once."""
-    file = paths.state_dir / "id"
-    try:
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    except FileExistsError:
-        return file.read_text().strip()
-    with os.fdopen(handle, "w") as opened:
-        opened.write(secrets.token_hex(8))
-    return file.read_text().strip()

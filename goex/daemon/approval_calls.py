@@ -35,6 +35,7 @@ class AskingCalls(PersonCalls):
         reply, size = pb.ApprovalsReply(), 0
         async for made in self._views(found, brief=request.brief):
             made.presence = made.presence and not remembered  # so that nobody types it where it isn't asked for
+            made.presence_by = ("passkey" if self._person.passkeys.required else "passphrase") if made.presence else ""
             size += made.ByteSize()
             if reply.approvals and size > LARGEST_REPLY:
                 break
