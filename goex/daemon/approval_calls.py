@@ -57,7 +57,7 @@ class AskingCalls(PersonCalls):
                 id = await queue.get()
                 twins = approvals.queue.twins(id)
                 stands = twins[0] if twins and not request.twins else id
-                yield self._person.actions.approval(stands, brief=request.brief)
+                yield self._warned(self._person.actions.approval(stands, brief=request.brief))
                 await asyncio.sleep(0)
         finally:
             approvals.unwatch(queue)
@@ -116,6 +116,12 @@ class AskingCalls(PersonCalls):
         done = core.grant_store.revoke(ids, by=peer.describe())
         return pb.RevokeReply(grants=[grant_view(core, grant) for grant in done])
 
+    def _warned(self, view: pb.Approval) -> pb.Approval:
+        """A question that also says what the person should know now, wherever they look at it."""
+        if view.HasField("question"):
+            view.question.notes.extend(self._person.passkeys.warnings())
+        return view
+
     async def _views(self, found: Sequence[Approval], *, brief: bool) -> AsyncIterator[pb.Approval]:
         """Made one at a time, since a reply may have no room for all, and others want to be answered meanwhile."""
         actions = self._person.engine.core.actions
@@ -123,7 +129,7 @@ class AskingCalls(PersonCalls):
             some = found[start : start + _AT_ONCE]
             rows = actions.those(approval.action_id for approval in some)
             for approval in some:
-                yield self._person.actions.approval_of(approval, rows[approval.action_id], brief=brief)
+                yield self._warned(self._person.actions.approval_of(approval, rows[approval.action_id], brief=brief))
                 await asyncio.sleep(0)
 
 

@@ -284,3 +284,24 @@ def test_two_at_once_with_one_answer_settle_once(page: Page, key: Authenticator,
     for thread in threads:
         thread.join()
     assert sorted(results) == ["passkey-refused"] * 3 + ["yes"]
+
+
+@pytest.mark.promise(88)
+def test_a_reset_that_somebody_asked_for_is_said_everywhere(
+    page: Page, key: Authenticator, question: pb.Approval, daemon: Daemon
+) -> None:
+    def notes() -> str:
+        return " ".join(as_the_person_sees(daemon, question).question.notes)
+
+    assert code(lambda: page.call("Reset", ppb.ResetPasskeysRequest())) == "presence"
+    assert "passkey reset" not in notes()
+    asked = page.call("Reset", ppb.ResetPasskeysRequest(passphrase=APPROVAL_PASSPHRASE))
+    assert asked.reset_at == page.list().reset_at and not asked.done
+    assert "goex passkey reset --cancel" in notes()
+    assert "goex passkey reset --cancel" in daemon.goex("daemon", "status").stderr
+    assert daemon.goex("passkey", "list").stderr.count("can be removed") == 1
+    page.decide(page.signed(page.yes(question), key))  # any use ends it
+    assert not page.list().reset_at
+    page.call("Reset", ppb.ResetPasskeysRequest(passphrase=APPROVAL_PASSPHRASE))
+    assert daemon.goex("passkey", "reset", "--cancel").returncode == 0
+    assert not page.list().reset_at
