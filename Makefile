@@ -89,7 +89,7 @@ bench: services ## Measure, print a table, write bench.json
 	@$(BIN)/python -m tools.bench.run $(ARGS)
 
 .PHONY: acceptance
-acceptance: setup ## Measure what is accepted of other people's documents (needs npm); writes acceptance.json
+acceptance: services ## Measure what is accepted of other people's documents and schemas (needs npm, Docker); writes acceptance.json
 	@$(BIN)/python -m tools.acceptance $(ARGS)
 
 .PHONY: peers
@@ -118,8 +118,9 @@ plots: setup ## Draw docs/plots anew
 	@$(BIN)/python -m tools.plots.sandbox
 
 .PHONY: screenshot
-screenshot: services ## Take docs/notification.png anew
+screenshot: services ## Take the pictures of the notification and the page anew
 	@$(BIN)/python -m tools.plots.notification
+	@$(BIN)/python -m tools.plots.page
 
 .PHONY: crash
 crash: services ## Kill everything at every point of every step, let disks fail, and write docs/crash.md
