@@ -118,7 +118,7 @@ class AskingCalls(PersonCalls):
 
     def _warned(self, view: pb.Approval) -> pb.Approval:
         """A question that also says what the person should know now, wherever they look at it."""
-        if view.HasField("question"):
+        if view.HasField("question") and not view.brief:
             view.question.notes.extend(self._person.passkeys.warnings())
         return view
 

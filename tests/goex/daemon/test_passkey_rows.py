@@ -75,7 +75,7 @@ def signed(rows: list[dict[str, Any]], kind: str) -> dict[str, Any]:
     return next(row for row in rows if row["kind"] == kind and "assertion" in row["facts"])
 
 
-@pytest.mark.promise(87)
+@pytest.mark.promise(88)
 def test_the_daemon_verifies_them(daemon: Daemon, exported: Path) -> None:
     found = daemon.person("VerifyLog", pb.VerifyLogRequest())
     assert found.good, found.problem
@@ -84,7 +84,7 @@ def test_the_daemon_verifies_them(daemon: Daemon, exported: Path) -> None:
     assert "5 rows are signed by passkeys" in said
 
 
-@pytest.mark.promise(87)
+@pytest.mark.promise(88)
 def test_an_export_verifies_elsewhere(exported: Path, tmp_path: Path) -> None:
     """With a copy of the one file, run by Python alone, nothing of GoEx in reach."""
     found = checked(exported)
@@ -98,7 +98,7 @@ def test_an_export_verifies_elsewhere(exported: Path, tmp_path: Path) -> None:
     assert "5 rows are signed by passkeys: pk-" in done.stdout
 
 
-@pytest.mark.promise(87)
+@pytest.mark.promise(88)
 def test_without_the_package_it_says_so(exported: Path, tmp_path: Path) -> None:
     alone = tmp_path / "verify.py"
     alone.write_bytes(Path(verify.__file__).read_bytes())
@@ -109,7 +109,7 @@ def test_without_the_package_it_says_so(exported: Path, tmp_path: Path) -> None:
     assert "5 signatures couldn't be checked" in done.stdout
 
 
-@pytest.mark.promise(87)
+@pytest.mark.promise(88)
 def test_a_selection_says_what_it_couldnt_check(daemon: Daemon, exported: Path, tmp_path: Path) -> None:
     made = tmp_path / "some.jsonl"
     assert daemon.goex("log", "--export", str(made), "--kind", "grant").returncode == 0
@@ -117,7 +117,7 @@ def test_a_selection_says_what_it_couldnt_check(daemon: Daemon, exported: Path, 
     assert (found.signed, found.unchecked) == (0, 2)
 
 
-@pytest.mark.promise(87)
+@pytest.mark.promise(88)
 def test_any_flipped_byte_is_found(exported: Path, tmp_path: Path) -> None:
     """In each field of each assertion, though every hash is made anew: what was signed can't be."""
     names = ("client_data", "authenticator_data", "signature", "credential_id", "statement", "passkey", "rp_id")
@@ -176,7 +176,7 @@ def removed_before(rows: list[dict[str, Any]]) -> None:
     rows.insert(rows.index(yes), gone)
 
 
-@pytest.mark.promise(87)
+@pytest.mark.promise(88)
 @pytest.mark.parametrize(
     ("change", "says"),
     [

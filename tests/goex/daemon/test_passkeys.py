@@ -59,7 +59,7 @@ def code(call: Callable[[], Any]) -> str:
     return str(problem(caught.value).code)
 
 
-@pytest.mark.promise(86)
+@pytest.mark.promise(87)
 def test_the_options_are_what_a_browser_takes(page: Page, key: Authenticator) -> None:
     made = json.loads(page.begin("phone"))
     assert made["rp"]["id"] == "localhost"
@@ -74,7 +74,7 @@ def test_the_options_are_what_a_browser_takes(page: Page, key: Authenticator) ->
     assert page.challenge(presence="") != page.challenge(presence="")
 
 
-@pytest.mark.promise(86)
+@pytest.mark.promise(87)
 def test_a_passkey_approves_what_it_signed(page: Page, key: Authenticator, question: pb.Approval) -> None:
     request = page.yes(question)
     assert code(lambda: page.decide(request)) == "presence"  # the control
@@ -83,7 +83,7 @@ def test_a_passkey_approves_what_it_signed(page: Page, key: Authenticator, quest
     assert page.list().passkeys[0].used
 
 
-@pytest.mark.promise(86)
+@pytest.mark.promise(87)
 def test_an_answer_counts_once(page: Page, key: Authenticator, daemon: Daemon, folder: Path) -> None:
     journey = Journey(daemon, shell(folder, "echo again > x"), token=_token(daemon))
     signed = page.signed(page.yes(as_the_person_sees(daemon, journey.asked())), key)
@@ -92,7 +92,7 @@ def test_an_answer_counts_once(page: Page, key: Authenticator, daemon: Daemon, f
     journey.leave()
 
 
-@pytest.mark.promise(86)
+@pytest.mark.promise(87)
 @pytest.mark.parametrize(
     "other",
     [
@@ -118,7 +118,7 @@ def test_an_assertion_is_for_exactly_one_decision(
     page.decide(page.signed(page.yes(question), key))
 
 
-@pytest.mark.promise(86)
+@pytest.mark.promise(87)
 def test_an_assertion_is_for_one_plan(page: Page, key: Authenticator, daemon: Daemon, folder: Path) -> None:
     """The challenge of another question's plan approves nothing here."""
     first = Journey(daemon, shell(folder, "echo 1 > x"), token=_token(daemon))
@@ -134,7 +134,7 @@ def test_an_assertion_is_for_one_plan(page: Page, key: Authenticator, daemon: Da
         journey.leave()
 
 
-@pytest.mark.promise(86)
+@pytest.mark.promise(87)
 def test_presence_signed_elsewhere_approves_nothing(page: Page, key: Authenticator, question: pb.Approval) -> None:
     answer = key.get(page.challenge(presence=""))
     assert code(lambda: page.decide(page.yes(question, assertion_json=answer))) == "passkey-refused"
@@ -159,7 +159,7 @@ BENT: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.promise(86)
+@pytest.mark.promise(87)
 @pytest.mark.parametrize("bent", BENT, ids=str)
 def test_a_bent_answer_is_refused(page: Page, key: Authenticator, question: pb.Approval, bent: str) -> None:
     request = page.yes(question)
@@ -167,7 +167,7 @@ def test_a_bent_answer_is_refused(page: Page, key: Authenticator, question: pb.A
     page.decide(page.signed(request, key))
 
 
-@pytest.mark.promise(86)
+@pytest.mark.promise(87)
 def test_nobody_elses_credential_counts(page: Page, key: Authenticator, question: pb.Approval) -> None:
     stranger = Authenticator()
     request = page.yes(question)
@@ -177,7 +177,7 @@ def test_nobody_elses_credential_counts(page: Page, key: Authenticator, question
     page.decide(page.signed(request, key))
 
 
-@pytest.mark.promise(86)
+@pytest.mark.promise(87)
 def test_a_copied_authenticator_is_found_by_its_count(page: Page, key: Authenticator, daemon: Daemon) -> None:
     request = pb.PresentRequest(assertion_json=key.get(page.challenge(presence="")))
     daemon.person("Present", request)
@@ -188,7 +188,7 @@ def test_a_copied_authenticator_is_found_by_its_count(page: Page, key: Authentic
     page.confirm("", key)
 
 
-@pytest.mark.promise(86)
+@pytest.mark.promise(87)
 @pytest.mark.parametrize(
     "text",
     ["", "{}", "[]", "null", "{" * 5000, '{"response":{}}', '{"response":{"clientDataJSON":7}}', "x" * 1_000_000,
@@ -202,7 +202,7 @@ def test_what_is_no_answer_is_refused(page: Page, question: pb.Approval, text: s
     assert code(lambda: page.call("Add", bad)) == "passkey-refused"
 
 
-@pytest.mark.promise(86)
+@pytest.mark.promise(87)
 @pytest.mark.parametrize(
     "cose",
     [b"", b"\xa1\x03\x26", b"\x9f" * 40, b"\x81" * 3000, b"\xa5\x01\x02\x03\x26\x20\x01\x21\x41\x01\x22\x41\x01"],
@@ -216,7 +216,7 @@ def test_a_key_that_is_none_is_not_registered(page: Page, key: Authenticator, co
     assert len(page.list().passkeys) == before
 
 
-@pytest.mark.promise(86)
+@pytest.mark.promise(87)
 @pytest.mark.parametrize("kind", ["EdDSA", "RS256"])
 def test_other_algorithms(page: Page, key: Authenticator, question: pb.Approval, kind: str) -> None:
     second = Authenticator(kind)
@@ -225,7 +225,7 @@ def test_other_algorithms(page: Page, key: Authenticator, question: pb.Approval,
     page.remove(added.id, second)
 
 
-@pytest.mark.promise(86)
+@pytest.mark.promise(87)
 def test_a_further_one_needs_one_that_is_registered(page: Page, key: Authenticator) -> None:
     new = Authenticator()
     request = ppb.AddPasskeyRequest(name="mine", credential_json=new.create(page.begin("mine")))
@@ -243,7 +243,7 @@ def test_a_further_one_needs_one_that_is_registered(page: Page, key: Authenticat
     page.remove(page.call("Add", request).id, key)
 
 
-@pytest.mark.promise(86)
+@pytest.mark.promise(87)
 def test_a_registration_is_checked_like_an_assertion(page: Page, key: Authenticator) -> None:
     for bent in ({"origin": "https://evil.example"}, {"rp_id": "evil.example"}, {"flags": PRESENT},
                  {"crossOrigin": True}, {"type": "webauthn.get"}):  # fmt: skip
@@ -253,7 +253,7 @@ def test_a_registration_is_checked_like_an_assertion(page: Page, key: Authentica
     page.remove(page.add(Authenticator(), by=key).id, key)
 
 
-@pytest.mark.promise(86)
+@pytest.mark.promise(87)
 def test_a_removed_one_counts_no_more(page: Page, key: Authenticator, question: pb.Approval) -> None:
     second = Authenticator()
     added = page.add(second, by=key)
@@ -266,7 +266,7 @@ def test_a_removed_one_counts_no_more(page: Page, key: Authenticator, question: 
     page.decide(page.signed(page.yes(question), key))
 
 
-@pytest.mark.promise(86)
+@pytest.mark.promise(87)
 def test_two_at_once_with_one_answer_settle_once(page: Page, key: Authenticator, question: pb.Approval) -> None:
     signed = page.signed(page.yes(question), key)
     results: list[str] = []
@@ -286,7 +286,7 @@ def test_two_at_once_with_one_answer_settle_once(page: Page, key: Authenticator,
     assert sorted(results) == ["passkey-refused"] * 3 + ["yes"]
 
 
-@pytest.mark.promise(88)
+@pytest.mark.promise(89)
 def test_a_reset_that_somebody_asked_for_is_said_everywhere(
     page: Page, key: Authenticator, question: pb.Approval, daemon: Daemon
 ) -> None:

@@ -86,7 +86,7 @@ KEYLOGGED: dict[str, Any] = {
 }
 
 
-@pytest.mark.promise(88)
+@pytest.mark.promise(89)
 @pytest.mark.parametrize("path", KEYLOGGED)
 def test_the_passphrase_does_nothing_any_more(required: tuple[Daemon, Page, Authenticator], path: str) -> None:
     daemon = required[0]
@@ -102,7 +102,7 @@ def test_the_passphrase_does_nothing_any_more(required: tuple[Daemon, Page, Auth
         assert not call(daemon, "Rules/InForce", rules.InForceRequest()).applied
 
 
-@pytest.mark.promise(88)
+@pytest.mark.promise(89)
 def test_the_control_without_the_setting() -> None:
     with Daemon() as daemon:
         page, key = Page(daemon), Authenticator()
@@ -113,7 +113,7 @@ def test_the_control_without_the_setting() -> None:
         assert call(daemon, "Person/VaultPut", put).account == "evil"
 
 
-@pytest.mark.promise(88)
+@pytest.mark.promise(89)
 def test_a_call_that_waits_is_let_through_once_when_a_passkey_confirms_it(
     required: tuple[Daemon, Page, Authenticator],
 ) -> None:
@@ -138,7 +138,7 @@ def test_a_call_that_waits_is_let_through_once_when_a_passkey_confirms_it(
     assert daemon.person("VerifyLog", pb.VerifyLogRequest()).good
 
 
-@pytest.mark.promise(88)
+@pytest.mark.promise(89)
 def test_a_secret_isnt_shown_with_what_waits(required: tuple[Daemon, Page, Authenticator]) -> None:
     daemon, page, _ = required
     refused(lambda: call(daemon, "Person/VaultPut", KEYLOGGED["Person/VaultPut"]))
@@ -147,7 +147,7 @@ def test_a_secret_isnt_shown_with_what_waits(required: tuple[Daemon, Page, Authe
     assert "xoxb" not in shown and "eG94Y" not in shown
 
 
-@pytest.mark.promise(88)
+@pytest.mark.promise(89)
 def test_a_terminal_waits_for_the_passkey_and_goes_on(required: tuple[Daemon, Page, Authenticator]) -> None:
     daemon, page, key = required
     with daemon.terminal("agents", "add", "another") as terminal:
@@ -157,7 +157,7 @@ def test_a_terminal_waits_for_the_passkey_and_goes_on(required: tuple[Daemon, Pa
     assert [agent.name for agent in daemon.person("ListAgents", pb.ListAgentsRequest()).agents] == ["another"]
 
 
-@pytest.mark.promise(88)
+@pytest.mark.promise(89)
 def test_no_first_passkey_no_presence_but_for_registering() -> None:
     with Daemon(config=REQUIRED) as daemon:
         page = Page(daemon)
@@ -171,7 +171,7 @@ def test_no_first_passkey_no_presence_but_for_registering() -> None:
         assert page.call("Add", made).id
 
 
-@pytest.mark.promise(88)
+@pytest.mark.promise(89)
 def test_the_setting_alone_takes_nothing_back(own: tuple[Daemon, Page, Authenticator]) -> None:
     """Whoever can write config.toml can't go back to the passphrase; the last passkey can."""
     daemon, page, key = own
@@ -184,7 +184,7 @@ def test_the_setting_alone_takes_nothing_back(own: tuple[Daemon, Page, Authentic
     assert daemon.add_agent("mine")
 
 
-@pytest.mark.promise(88)
+@pytest.mark.promise(89)
 def test_a_removed_passkey_comes_back_with_no_file(own: tuple[Daemon, Page, Authenticator], tmp_path: Path) -> None:
     daemon, page, key = own
     stolen = Authenticator()
@@ -229,7 +229,7 @@ def test_a_removed_passkey_comes_back_with_no_file(own: tuple[Daemon, Page, Auth
         assert len(page.list().passkeys) == 1
 
 
-@pytest.mark.promise(88)
+@pytest.mark.promise(89)
 def test_a_backup_brings_none_back_and_loses_none(tmp_path: Path) -> None:
     with Daemon() as daemon:
         page, first, second = Page(daemon), Authenticator(), Authenticator()
@@ -248,7 +248,7 @@ def test_a_backup_brings_none_back_and_loses_none(tmp_path: Path) -> None:
         page.confirm("", second)
 
 
-@pytest.mark.promise(88)
+@pytest.mark.promise(89)
 def test_only_these_take_the_passphrase_itself() -> None:
     """Whatever else needs presence asks `present`, which a passkey alone satisfies; so a new call does, too."""
     taken: dict[str, list[str]] = {}
@@ -266,7 +266,7 @@ def test_only_these_take_the_passphrase_itself() -> None:
     }
 
 
-@pytest.mark.promise(88)
+@pytest.mark.promise(89)
 def test_a_public_url_has_passkeys_of_its_own() -> None:
     with Daemon(config='[web]\npublic_url = "https://goex.example.org"\n') as daemon:
         here, there = Page(daemon), Page(daemon, "https://goex.example.org")

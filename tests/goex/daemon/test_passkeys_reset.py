@@ -60,7 +60,7 @@ async def scene(tmp_path: Path) -> Scene:
     return made
 
 
-@pytest.mark.promise(88)
+@pytest.mark.promise(89)
 async def test_all_are_removed_a_day_after_it_was_asked_for(scene: Scene) -> None:
     assert not scene.presence.warnings()
     at, done = await scene.presence.reset(by="somebody")
@@ -79,7 +79,7 @@ async def test_all_are_removed_a_day_after_it_was_asked_for(scene: Scene) -> Non
         await scene.presence.reset(by="somebody")
 
 
-@pytest.mark.promise(88)
+@pytest.mark.promise(89)
 async def test_whoever_has_a_passkey_ends_it_by_any_use(scene: Scene) -> None:
     await scene.presence.reset(by="a keylogger")
     scene.later(RESET_AFTER - timedelta(minutes=1))
@@ -90,7 +90,7 @@ async def test_whoever_has_a_passkey_ends_it_by_any_use(scene: Scene) -> None:
     assert "passkeys-reset-cancel" in scene.kinds()
 
 
-@pytest.mark.promise(88)
+@pytest.mark.promise(89)
 async def test_anybody_can_cancel_it(scene: Scene) -> None:
     await scene.presence.reset(by="a keylogger")
     await scene.presence.cancel_reset(by="the person")
@@ -98,7 +98,7 @@ async def test_anybody_can_cancel_it(scene: Scene) -> None:
     assert (await scene.presence.reset(by="a keylogger"))[1] is False
 
 
-@pytest.mark.promise(88)
+@pytest.mark.promise(89)
 async def test_a_challenge_ends_after_five_minutes(scene: Scene) -> None:
     statement = {"kind": "presence", "terminal": ""}
     await scene.show(statement, lambda: scene.later(LASTS - timedelta(seconds=1)))  # the control
@@ -110,7 +110,7 @@ async def test_a_challenge_ends_after_five_minutes(scene: Scene) -> None:
         await scene.presence.registered(Authenticator().create(options))
 
 
-@pytest.mark.promise(88)
+@pytest.mark.promise(89)
 async def test_a_new_daemon_knows_no_old_challenge(scene: Scene) -> None:
     options, _ = scene.presence.challenge({"kind": "presence", "terminal": ""}, "")
     answer = scene.key.get(options)
@@ -118,7 +118,7 @@ async def test_a_new_daemon_knows_no_old_challenge(scene: Scene) -> None:
         await scene.made(wanted=True).shown(answer, kind="presence")
 
 
-@pytest.mark.promise(88)
+@pytest.mark.promise(89)
 async def test_a_passkey_that_the_journal_lacks_is_noted(scene: Scene) -> None:
     """As after a kill between the vault and the journal."""
     journal = Journal(Path(str(scene.journal._path)).with_name("other.db"), Path(str(scene.journal._path) + ".head"))
