@@ -158,6 +158,7 @@ def _closure(catalog: Catalog, program: Program) -> Iterator[Reach]:
         seen.add(reach)
         yield reach
         waiting += _cascades(catalog, reach)
+        waiting += _stands_for(catalog, reach)
         relation = catalog.relations.get(reach.table)
         if relation is not None:
             for trigger in relation.firing:
@@ -165,8 +166,26 @@ def _closure(catalog: Catalog, program: Program) -> Iterator[Reach]:
                     waiting += _written_by(catalog, trigger, reach.table)
 
 
+def _stands_for(catalog: Catalog, reach: Reach) -> Iterator[Reach]:
+    """What is written in its place, or with it: of a partition the whole table, of a table those that inherit from it,
+    of a view that writes the tables that it is made of."""
+    relation = catalog.relations.get(reach.table)
+    if relation is None or reach.verb not in _DATA:
+        return
+    others = [one for one in catalog.relations.values() if one.parent == relation.oid and not one.partition]
+    if relation.partition:
+        others.append(catalog.root(relation))
+    if relation.kind == "v":
+        others += [catalog.by_oid[oid] for oid in relation.stands_on if oid in catalog.by_oid]
+    for other in others:
+        yield Reach(other.name, reach.verb, "cascade", frozenset(), reach.table)
+
+
 def _cascades(catalog: Catalog, reach: Reach) -> Iterator[Reach]:
     for key in catalog.pointing_to(reach.table):
+        if reach.verb == "truncate" and key.child != reach.table:  # CASCADE; without it the server refuses
+            yield Reach(key.child, "truncate", "cascade", frozenset(), reach.table)
+            continue
         if reach.verb == "delete" and key.on_delete in "cnd":
             verb: Verb = "delete" if key.on_delete == "c" else "update"
         elif (
