@@ -120,7 +120,7 @@ def _linked(action: exp.AddConstraint, table: Table) -> Definition | None:
 
 def _indexes(table: Table) -> list[list[tuple[str, int | None]]]:
     """The columns of its unique indexes, each with the length of its prefix where only that is indexed."""
-    found: dict[str, list[tuple[str, int | None]]] = table.facts["uniques"]  # type: ignore[assignment]  # see schema.py
+    found: dict[str, list[tuple[str, int | None]]] = table.facts["uniques"]
     return list(found.values())
 
 
