@@ -85,7 +85,7 @@ async function passkeys(after) {
   };
   const confirm = (one) => async () => {
     await call("Person/Present", { assertion_json: await sign({ presence: one.id }) });
-    say("Confirmed: run the command again.");
+    say("Confirmed.");
   };
   return [
     told.reset_at ? h("p", { class: "warn" }, `Somebody who has your approval passphrase asked to remove all passkeys at ${when(told.reset_at)}. Each use of one ends that.`) : "",
