@@ -176,7 +176,7 @@ def _words(error: ValidationError) -> str:
     if isinstance(instance, Mapping) and "$from" in instance and not is_reference(instance):
         form = '{"$from": N, "path": "$.a[0].b"}, where N is the number of an earlier call; $.a[?@.b=="x"].c filters'
         wrong = _wrong_path(instance.get("path"))
-        return f"{name} isn't a reference: {f'{wrong}; ' if wrong else ''}write {form}"
+        got = f"an object that isn't a reference ({f'{wrong}; ' if wrong else ''}write {form})"
     match error.validator:
         case "type":
             kinds = [wanted] if isinstance(wanted, str) else list(wanted)
