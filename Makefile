@@ -84,7 +84,7 @@ bench: services ## Measure, print a table, write bench.json
 	@$(BIN)/python -m tools.bench.run $(ARGS)
 
 .PHONY: acceptance
-acceptance: setup ## Measure what is accepted of other people's documents (needs npm); writes acceptance.json
+acceptance: services ## Measure what is accepted of other people's documents and schemas (needs npm, Docker); writes acceptance.json
 	@$(BIN)/python -m tools.acceptance $(ARGS)
 
 .PHONY: peers

@@ -335,6 +335,8 @@ def _facts(method: Method) -> JsonValue:
     }
     if method.mail:
         made["mail"] = method.mail
+    if method.media:
+        made["media"] = method.media
     made["locations"] = dict(method.locations)
     made["scopes"] = list(method.scopes)
     made["risk"] = int(method.risk)

@@ -63,6 +63,10 @@ class Confinement:
             return why
         return self._of_databases(plan)
 
+    def refuses_host(self, host: str) -> bool:
+        """Whether this host isn't one of those that actions are confined to."""
+        return bool(self.hosts) and bool(_outside((host,), self.hosts))
+
     def _of_databases(self, plan: Plan) -> str:
         works_on_data = plan.action.kind in _SQL_KINDS or "databases" in plan.resolved or "tables" in plan.resolved
         if not works_on_data:

@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Literal
+from typing import Any, Literal
 
 from policies.jsonvalue import JsonObject, JsonValue
 
-# "query" joins the items of a list by commas, "repeat" is a query that names the parameter once for each item;
-# "body" is one key of the body's object, "whole" the body itself; "mail" is a part of a letter (see `Method.mail`).
-Location = Literal["path", "query", "repeat", "body", "whole", "header", "mail"]
-BodyFormat = Literal["json", "form", "none"]
+# "query" joins the items of a list by commas, "pipes" and "spaces" by those, "repeat" is a query that names the
+# parameter once for each item; of an object "deep" sends name[key]=value and "spread" key=value, and "text" sends any
+# value as JSON. "body" is one key of the body's object, "file" a file of a multipart body, "whole" the body itself;
+# "mail" is a part of a letter (see `Method.mail`).
+Location = Literal[
+    "path", "query", "repeat", "pipes", "spaces", "deep", "spread", "text", "body", "file", "whole", "header", "mail"
+]
+# "text" is the body itself, "bytes" the same written in base64 as an argument.
+BodyFormat = Literal["json", "form", "multipart", "text", "bytes", "none"]
+CredentialAt = Literal["header", "query", "cookie"]
 Source = Literal["bundled", "developer", "imported", "derived", "model"]
 
 
@@ -149,6 +155,7 @@ class Method:
     scopes: tuple[str, ...]  # any one suffices; empty: not callable
     risk: Risk
     body: BodyFormat = "none"
+    media: str = ""  # the body's content type; "": the usual one of its format
     mail: str = ""  # where in the JSON body the letter goes that the "mail" arguments make, like `message.raw`
     words: tuple[str, ...] = ()  # how people ask for it
     undo: UndoTemplate | None = None  # None: irreversible unless risk is READ
@@ -168,10 +175,27 @@ class Method:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """The one place that a credential goes: a header, written as `format` with `{secret}` in it."""
+    """Where a credential goes: the header, query parameter or cookie called `header`, written as `format` with
+    `{secret}` in it.
+
+    `more`: further places, of an account whose credential is several values (`vault.several`): each of them goes to the
+    place of its name, and all of them into every request.
+    """
 
     header: str = "Authorization"
     format: str = "Bearer {secret}"
+    at: CredentialAt = "header"
+    more: tuple[Placement, ...] = ()
+
+    @property
+    def places(self) -> tuple[Placement, ...]:
+        """Each place by itself."""
+        return (replace(self, more=()), *self.more)
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Placement:
+        """What `asdict` made of one. Raises TypeError for anything else."""
+        return cls(**{**raw, "more": tuple(cls.from_json(one) for one in raw.get("more", ()))})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

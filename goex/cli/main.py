@@ -19,6 +19,7 @@ from goex.cli import (
     approve,
     auth,
     catalog,
+    coding_agents,
     daemon,
     db,
     doctor,
@@ -26,6 +27,7 @@ from goex.cli import (
     exec,
     grants,
     history,
+    hook,
     images,
     log,
     map,
@@ -155,6 +157,8 @@ app.add_typer(db.app, name="db")
 app.add_typer(daemon.app, name="daemon")
 app.add_typer(catalog.app, name="catalog")
 app.add_typer(mcp.app, name="mcp")
+app.command("hook", short_help="Answer a coding agent's hook by what your rules say.")(hook.run)
+app.command("connect", short_help="Connect a coding agent.")(coding_agents.run)
 app.add_typer(images.app, name="images")
 app.add_typer(eval.app, name="eval")
 app.command("notify", short_help="Ask on your desktop.")(notifier.run)

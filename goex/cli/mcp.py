@@ -44,11 +44,9 @@ def run(
         raise Unavailable("The MCP server isn't installed.", next_step="Install it: pip install 'goex[mcp]'") from error
     import asyncio
 
-    from goex.cli.connect import paths
-
-    place = socket or Path(os.environ.get(SOCKET) or paths().agent_socket)
+    place = agent_socket(socket)
     services = [name.strip() for name in service.split(",") if name.strip()]
-    token = _token(token_file)
+    token = agent_token(token_file)
     with suppress(KeyboardInterrupt):
         if over_http:
             asyncio.run(transports.http(place, port, token, services, transports.say))
@@ -56,7 +54,15 @@ def run(
             asyncio.run(transports.stdio(place, token, services))
 
 
-def _token(file: Path | None) -> str:
+def agent_socket(given: Path | None) -> Path:
+    """The agent's socket: the one that is given, that of the environment, or this user's own."""
+    from goex.cli.connect import paths
+
+    return given or Path(os.environ.get(SOCKET) or paths().agent_socket)
+
+
+def agent_token(file: Path | None) -> str:
+    """The agent's token: of a file, or of the environment. Raises InvalidInput."""
     if file is None:
         return os.environ.get(TOKEN, "")
     try:

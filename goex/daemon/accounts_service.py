@@ -50,6 +50,7 @@ from vault.oauth.token_requests import Revoked, client_credentials, revoke
 from vault.oauth.token_set import PROTOCOL_SCOPES, TokenSet
 from vault.record import check_account
 from vault.secret import Secret
+from vault.several import values_of
 
 LONGEST_LOGIN = 600.0  # seconds, in which the person must be done
 MOST_LOGINS = 8  # at once, of all accounts
@@ -163,6 +164,10 @@ class AccountsService(PersonCalls, rpc.AccountsServicer):
         service, name = self._named(request.service, request.account)
         if request.kind not in _KINDS:
             raise InvalidInput("That isn't a kind of credential.", next_step="It is api-key, bearer or basic.")
+        if service.placement.more and request.kind != "api-key":
+            raise InvalidInput(
+                f"{service.name} takes {len(service.placement.places)} values at once.", next_step="Use --api-key."
+            )
         if request.kind == "bearer" and service.placement.header.lower() != "authorization":
             raise InvalidInput(
                 f"{service.name} takes its credential as {service.placement.header}, not as a bearer token.",
@@ -181,6 +186,8 @@ class AccountsService(PersonCalls, rpc.AccountsServicer):
         if not request.secret:
             raise SecretDue(account)
         secret = Secret(request.secret)
+        if service.placement.more:
+            values_of(secret, [one.header for one in service.placement.places])
         if request.kind == "basic":
             secret = Basic(user=request.user, password=secret).to_secret()
         peer = await self._person.present(context, request.passphrase, "Adding an account")

@@ -14,6 +14,7 @@ from goex.daemon.approval_views import approval_view, brief_view
 from goex.daemon.find_views import by_service, found
 from goex.daemon.result_pages import page
 from goex.daemon.rpc_context import Callers, streaming, unary
+from goex.daemon.tool_calls import judged
 from goex.daemon.undo_to import way_back
 from goex.daemon.vault_state import VaultState
 from goex.engine.core import Principal, Request
@@ -156,6 +157,14 @@ class ActionsService(rpc.ActionsServicer):
             socket=peer.socket,
             version=__version__,
         )
+
+    @unary
+    async def Judge(self, request: pb.JudgeRequest, context: Any) -> pb.JudgeReply:
+        principal = self._callers.principal(context)
+        core = self._engine.core
+        core.quotas.take(principal.agent, principal.session, request.ByteSize())
+        with core.quotas.doing(principal.agent, principal.session):
+            return await judged(core, request, principal)
 
     def _owned(self, id: str, principal: Principal) -> ActionRow:
         return owned(self._engine, id, principal)

@@ -89,6 +89,11 @@ class ActionsStub:
                 request_serializer=goex_dot_v1_dot_goex__pb2.WhoamiRequest.SerializeToString,
                 response_deserializer=goex_dot_v1_dot_goex__pb2.WhoamiReply.FromString,
                 _registered_method=True)
+        self.Judge = channel.unary_unary(
+                '/goex.v1.Actions/Judge',
+                request_serializer=goex_dot_v1_dot_goex__pb2.JudgeRequest.SerializeToString,
+                response_deserializer=goex_dot_v1_dot_goex__pb2.JudgeReply.FromString,
+                _registered_method=True)
 
 
 class ActionsServicer:
@@ -171,6 +176,14 @@ class ActionsServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Judge(self, request, context):
+        """What the person's rules say of something that the agent's client would do by itself, outside of GoEx: for the hooks
+        of coding agents. Nothing is begun, asked or looked at on disk.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ActionsServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -228,6 +241,11 @@ def add_ActionsServicer_to_server(servicer, server):
                     servicer.Whoami,
                     request_deserializer=goex_dot_v1_dot_goex__pb2.WhoamiRequest.FromString,
                     response_serializer=goex_dot_v1_dot_goex__pb2.WhoamiReply.SerializeToString,
+            ),
+            'Judge': grpc.unary_unary_rpc_method_handler(
+                    servicer.Judge,
+                    request_deserializer=goex_dot_v1_dot_goex__pb2.JudgeRequest.FromString,
+                    response_serializer=goex_dot_v1_dot_goex__pb2.JudgeReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -527,6 +545,33 @@ class Actions:
             '/goex.v1.Actions/Whoami',
             goex_dot_v1_dot_goex__pb2.WhoamiRequest.SerializeToString,
             goex_dot_v1_dot_goex__pb2.WhoamiReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Judge(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/goex.v1.Actions/Judge',
+            goex_dot_v1_dot_goex__pb2.JudgeRequest.SerializeToString,
+            goex_dot_v1_dot_goex__pb2.JudgeReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -22,7 +22,7 @@ from mapper.programs import Choice, Program, Sampler
 from mapper.prompts import Mode
 from mapper.stopping_rule import Experience, Plan
 from policies.errors import InvalidInput
-from policies.services import Method, Service
+from policies.services import Method, Placement, Service
 
 TOOL = "run_program"
 MAX_CODE = 20_000  # characters of a program
@@ -128,8 +128,15 @@ def _service(service: Service, named: str, services: Sequence[str]) -> dict[str,
         "address": service.base_url,
         "address_variable": f"GOEX_URL_{ending}",
         "token_variable": f"GOEX_TOKEN_{ending}",
-        "token_goes": f"{service.placement.header}: {service.placement.format.replace('{secret}', 'TOKEN')}",
+        "token_goes": _goes(service.placement),
     }
+
+
+def _goes(placement: Placement) -> str:
+    """Where a program puts its token, in words."""
+    if placement.at == "query":
+        return f"query parameter {placement.header}: TOKEN"
+    return f"{placement.header}: {placement.format.replace('{secret}', 'TOKEN')}"
 
 
 def _method(service: Service, method: Method) -> dict[str, Any]:

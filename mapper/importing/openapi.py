@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mapper.importing import operation_shapes as forms
+from mapper.importing.credential_arguments import ways_by_arguments
 from mapper.importing.document_files import plain
 from mapper.importing.import_report import BadPart
 from mapper.importing.login_endpoints import chosen
@@ -30,6 +31,8 @@ from policies.services import OAuth, Placement, Risk
 
 PROVIDER = "openapi"
 MAX_METHODS = 100_000
+_AS_JSON = ("application/json", "*/*", "application/merge-patch+json", "application/vnd.api+json")
+_LOOKED_AT = 300  # parameters of one operation
 
 _VERBS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _SENT = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
@@ -93,7 +96,10 @@ def read_document(raw: dict[str, Any], name: str, file: str, sha256: str) -> tup
         return None, reader.problems or [BadPart("has no operation", "paths")]
     info = raw.get("info")
     described = plain(info.get("description"), 300) if isinstance(info, dict) else ""
-    if placement.format.startswith("Basic "):
+    if placement.more:
+        names = ", ".join(one.header for one in placement.places)
+        described = f"{described} Its credential is a JSON object of {len(placement.places)} values: {names}.".strip()
+    elif placement.format.startswith("Basic "):
         described = f"{described} Its credential is `user:password` in base64.".strip()
     document = Document(
         provider=PROVIDER,
@@ -134,11 +140,10 @@ class _Reader:
         self, url: str, title: str
     ) -> tuple[list[DocumentMethod], Placement, tuple[DocumentScope, ...], OAuth | None]:
         """Every operation that can be taken, where the credential goes, the scopes, and how a login goes."""
-        operations = list(self._operations())
+        operations = [replace(each, ways=self._ways(each)) for each in self._operations()]
         placement = placement_of(each.ways for each in operations)
         reading = Parameters(
-            self._pointers, self.shapes, self.problems, self._swagger, self._raw.get("consumes"),
-            placement.header.lower(),
+            self._pointers, self.shapes, self.problems, self._swagger, self._raw.get("consumes"), placement
         )  # fmt: skip
         taken: set[str] = set()
         made: list[tuple[_Operation, str, str, Risk, Arguments, str]] = []
@@ -170,6 +175,7 @@ class _Reader:
                 required=tuple(arguments.required),
                 locations=arguments.locations,
                 body=arguments.body,
+                media=arguments.media,
                 unsupported=why or allowed.unsupported,
             )
             for (each, name, path, risk, arguments, why), allowed in zip(made, granted, strict=True)
@@ -177,6 +183,16 @@ class _Reader:
         self._derive(made, methods, scopes)
         oauth = chosen(self._security.logins) if placement == Placement() else None
         return methods, placement, scopes, replace(oauth, spelled=together) if oauth is not None else None
+
+    def _ways(self, each: _Operation) -> Ways:
+        """Where an operation's credential may go, by its security and by its parameters."""
+        found: dict[tuple[Any, Any], dict[str, Any]] = {}
+        for listed in (each.item.get("parameters"), each.raw.get("parameters")):
+            for one in listed[:_LOOKED_AT] if isinstance(listed, list) else ():
+                with suppress(BadPart):
+                    raw, _ = self._pointers.object(one, ())
+                    found[str(raw.get("in")), str(raw.get("name"))] = raw
+        return ways_by_arguments(each.ways, found.values())
 
     def _risk(self, each: _Operation, asked: str, path: str, arguments: Arguments) -> Risk:
         """What an operation can do, by all that the document says of it."""
@@ -228,7 +244,7 @@ class _Reader:
             content = raw.get("content")
             if isinstance(content, dict):
                 found = {str(media).partition(";")[0].strip().lower(): about for media, about in content.items()}
-                about = found.get("application/json", found.get("*/*"))
+                about = next((found[media] for media in _AS_JSON if media in found), None)
                 return about.get("schema") if isinstance(about, dict) else None
             return raw.get("schema") if self._swagger else None
         return None
@@ -289,7 +305,7 @@ class _Reader:
         """Why an operation with servers of its own can't be called at the document's address; "" when it can."""
         for holder in (each.raw, each.item):
             servers = holder.get("servers")
-            if servers and not same_place(servers, url):
+            if servers and not same_place(servers, url, self._raw.get("servers")):
                 return "it is at another address than the rest, and an account has one."
         return ""
 
@@ -361,7 +377,8 @@ def _path(path: str, keys: Keys) -> tuple[str, tuple[str, ...], str]:
             continue  # a slash at the end, or the root
         match = _SEGMENT.fullmatch(segment)
         if match is None and _MIXED.fullmatch(segment):
-            why = "a part of its path holds more than one name, or one behind other text."
+            if "}{" in segment:
+                why = "two names stand side by side in a part of its path, with nothing between them."
             holes += re.findall(r"\{([^{}]+)\}", segment)
             continue
         if match is None or segment in (".", ".."):

@@ -8,23 +8,40 @@ JSON is one argument; a form's fields are one each; files and other bodies can't
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
+from mapper.importing.credential_arguments import is_credential, stands_in
 from mapper.importing.import_report import BadPart
 from mapper.importing.pointers import Keys, Pointers
 from mapper.importing.schema_import import Shapes
-from mapper.importing.security import HEADER, OURS
-from policies.services import BodyFormat, Location
+from mapper.importing.security import HEADER, OURS, alike
+from policies.media_types import FORM, JSON, MULTIPART, format_of
+from policies.services import BodyFormat, Location, Placement
 
 _NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_.$\[\]-]{0,99}")
 _MOST = 300  # parameters of one operation
 
-# Where a document lists what the account's credential is already: an agent has nothing to put there.
-_SECRETS = frozenset({"access_token", "oauth_token", "bearer_token", "api_key", "apikey", "client_secret"})
-
-_FORM = "application/x-www-form-urlencoded"
+_ORDER = ("json", "form", "multipart", "text", "bytes")  # what is chosen first of several
+_BODILESS = frozenset({"GET", "HEAD"})
+_GATEWAYS = frozenset({"accept", "content-type", "user-agent", "accept-encoding"})
+_MERGE_PATCH = "application/merge-patch+json"
+_ANY = ("*/*", "application/*", "")
+_FILE = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "description": "The file's name."},
+        "type": {"type": "string", "description": "Its media type."},
+        "text": {"type": "string", "description": "What is in it, as text."},
+        "base64": {"type": "string", "description": "What is in it, in base64, instead of text."},
+    },
+    "required": ["name"],
+    "additionalProperties": False,
+}
+_COLLECTED = {"csv": "form", "multi": "form", "pipes": "pipeDelimited", "ssv": "spaceDelimited"}
+_PARTED: Mapping[Any, Location] = {"pipeDelimited": "pipes", "spaceDelimited": "spaces"}
 # Swagger 2 describes a parameter's value beside its place.
 _SCHEMA_KEYS = (
     "type", "format", "items", "default", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum", "maxLength",
@@ -40,6 +57,7 @@ class Arguments:
     required: list[str] = field(default_factory=list)
     locations: dict[str, Location] = field(default_factory=dict)
     body: BodyFormat = "none"
+    media: str = ""
     unsupported: str = ""
 
     def add(self, name: str, schema: Mapping[str, Any], place: Location, *, needed: bool) -> None:
@@ -62,7 +80,7 @@ class Parameters:
     problems: list[BadPart]
     swagger: bool  # version 2
     consumes: Any = None  # the whole document's, of Swagger 2
-    credential: str = "authorization"  # the header that the account's credential goes into, lower case
+    credential: Placement = field(default_factory=Placement)  # where the account's credential goes
 
     def read(
         self,
@@ -83,15 +101,20 @@ class Parameters:
             elif place == "body":
                 bodies.append((raw, here))
             else:
+                if stands_in(self.credential, place, str(raw["name"])):
+                    self.problems.append(BadPart(f"{name[:60]!r} is the gateway's alone", *here, "name"))
+                    continue
                 self._parameter(made, raw, place, name, holes, here)
         for hole in holes:
             if made.locations.get(hole) != "path":
                 raise BadPart(f"the path names {{{hole[:60]}}}, which is no parameter of it", *keys, "parameters")
         if self.swagger:
+            if http in _BODILESS:
+                bodies = [each for each in bodies if each[0].get("required") is True]
             self._swagger_body(made, operation, bodies, forms, keys)
         elif "requestBody" in operation:
-            self._body(made, operation["requestBody"], (*keys, "requestBody"))
-        if made.body != "none" and http in ("GET", "HEAD"):
+            self._body(made, operation["requestBody"], http, (*keys, "requestBody"))
+        if made.body != "none" and http in _BODILESS:
             raise BadPart(f"a {http} with a body isn't sent", *keys, "requestBody")
         return made
 
@@ -129,20 +152,20 @@ class Parameters:
     ) -> None:
         wire = str(raw["name"])
         needed = raw.get("required") is True or place == "path"
-        if place == "header" and name in ("accept", "content-type"):
-            return  # as OpenAPI itself has it
+        if place == "header" and name in _GATEWAYS:
+            return  # as OpenAPI itself has it, or the gateway's own, which always sends one
         try:
             if place == "cookie":
                 raise _CantSend("a cookie isn't sent", *keys)
             if place == "header":
                 self._check_header(name, keys)
-            if place == "query" and wire.lower() in _SECRETS:
-                raise _CantSend(f"{wire!r} is a credential, and those go into a header alone", *keys)
+            if place in ("query", "header") and is_credential(raw):
+                raise _CantSend(f"{wire!r} is a credential, and the account's goes elsewhere", *keys)
             if not _NAME.fullmatch(wire):
                 raise _CantSend(f"{wire[:60]!r} isn't a name that is sent", *keys, "name")
             schema, where = self._schema(raw, place, keys)
         except _CantSend as bad:
-            if needed and not (place == "header" and name == self.credential):
+            if needed and not (place == "header" and name == "authorization"):
                 raise BadPart(f"{bad.what}, and the operation needs it", *bad.keys) from bad
             self.problems.append(bad)
             return
@@ -156,7 +179,8 @@ class Parameters:
         made.add(wire, schema, where, needed=needed)
 
     def _check_header(self, name: str, keys: Keys) -> None:
-        if name in OURS or name in ("authorization", self.credential) or name.startswith(("proxy-", "sec-")):
+        plain = alike(name)
+        if plain in OURS or plain == "authorization" or plain.startswith(("proxy-", "sec-")):
             raise _CantSend(f"the header {name[:60]!r} is the gateway's alone", *keys, "name")
         if not HEADER.fullmatch(name):
             raise _CantSend(f"{name[:60]!r} isn't a header that is sent", *keys, "name")
@@ -182,27 +206,33 @@ class Parameters:
         kinds = self._kinds(schema)
         if place == "query":
             return schema, self._query(raw, kinds, as_json, keys)
-        if "array" in kinds or "object" in kinds or as_json:
-            raise _CantSend(f"a list or an object isn't sent in the {place}", *keys)
+        if "object" in kinds or as_json or ("array" in kinds and raw.get("collectionFormat", "csv") != "csv"):
+            raise _CantSend(f"an object isn't sent in the {place}", *keys)
         if raw.get("style") not in (None, "simple"):
             raise _CantSend(f"the style {str(raw.get('style'))[:30]!r} isn't sent", *keys, "style")
         return schema, "path" if place == "path" else "header"
 
     def _query(self, raw: dict[str, Any], kinds: set[str], as_json: bool, keys: Keys) -> Location:
         if as_json:
-            if "array" in kinds:
-                raise _CantSend("a list written as JSON isn't sent in the query", *keys, "content")
-            return "query"
+            return "text"
         if self.swagger:
             form = raw.get("collectionFormat", "csv")
-            many, style = form == "multi", "form" if form in ("csv", "multi") else form
+            many, style = form == "multi", _COLLECTED.get(str(form), str(form))
         else:
             style = raw.get("style", "form")
             many = raw.get("explode", style == "form") is not False
         if "object" in kinds:
+            if "array" in kinds or kinds & {"string", "number", "integer", "boolean"}:
+                raise _CantSend("a value that may be an object or something else isn't sent in the query", *keys)
+            if style == "deepObject":
+                return "deep"
+            if style == "form" and many and not self.swagger:
+                return "spread"
             raise _CantSend("an object isn't sent in the query", *keys)
         if "array" not in kinds:
             return "query"
+        if style in _PARTED and not (many and not self.swagger):
+            return _PARTED[style]
         if style != "form":
             raise _CantSend(f"a list in the style {str(style)[:30]!r} isn't sent", *keys)
         return "repeat" if many else "query"
@@ -213,37 +243,46 @@ class Parameters:
 
     # ---- bodies
 
-    def _body(self, made: Arguments, raw: Any, keys: Keys) -> None:
+    def _body(self, made: Arguments, raw: Any, http: str, keys: Keys) -> None:
         body, keys = self.pointers.object(raw, keys)
+        if http in _BODILESS and body.get("required") is not True:
+            return  # documents name empty ones, and such a request has none
         content = body.get("content")
         if not isinstance(content, dict) or not content:
             raise BadPart("must be an object with something in it", *keys, "content")
         needed = body.get("required") is True
         known = {_media(media): media for media in reversed(content)}
-        for wanted in ("application/json", "*/*", "application/*", _FORM):
-            if wanted not in known:
-                continue
-            media = content[known[wanted]]
-            here = (*keys, "content", known[wanted])
-            if not isinstance(media, dict):
-                raise BadPart("must be an object", *here)
-            if wanted == _FORM:
-                self._form(made, media, here)
-            else:
-                schema = self.shapes.schema(media.get("schema", {}), (*here, "schema"))
-                self._whole(made, schema, body.get("description"), needed, keys)
+        wanted, form = _wanted(reversed(known))
+        if not form:
+            made.unsupported = f"it wants its body as {next(reversed(known))[:60]}, which GoEx doesn't send."
             return
-        made.unsupported = f"it wants its body as {next(iter(known))[:60]}, and GoEx sends JSON or a form."
+        media = content[known[wanted]]
+        here = (*keys, "content", known[wanted])
+        if not isinstance(media, dict):
+            raise BadPart("must be an object", *here)
+        if form in ("form", "multipart"):
+            self._form(made, media, form, here)
+        else:
+            schema = self.shapes.schema(media.get("schema", {}), (*here, "schema")) if form == "json" else {}
+            self._whole(made, schema, body.get("description"), needed, keys, form, wanted)
 
-    def _whole(self, made: Arguments, schema: dict[str, Any], description: Any, needed: bool, keys: Keys) -> None:
+    def _whole(
+        self, made: Arguments, schema: dict[str, Any], description: Any, needed: bool, keys: Keys,
+        form: BodyFormat = "json", media: str = JSON,
+    ) -> None:  # fmt: skip
         said = self.shapes.schema({"description": description}, keys)
+        if form != "json":
+            how = "The body as text." if form == "text" else "The bytes of the body, in base64."
+            said["description"] = f"{said.get('description', '')} {how} It is {media}.".strip()
+            schema = {"type": "string"}
         name = next((name for name in ("body", "payload", "request_body") if name not in made.properties), "")
         if not name:
             raise BadPart("its parameters leave no name for the body", *keys)
-        made.add(name, {**said, **schema}, "whole", needed=needed)
-        made.body = "json"
+        made.add(name, {**schema, **said} if form != "json" else {**said, **schema}, "whole", needed=needed)
+        made.body = form
+        made.media = "" if media in (JSON, *_ANY) else media
 
-    def _form(self, made: Arguments, media: dict[str, Any], keys: Keys) -> None:
+    def _form(self, made: Arguments, media: dict[str, Any], form: BodyFormat, keys: Keys) -> None:
         raw, here = self.pointers.object(media.get("schema", {}), (*keys, "schema"))
         schema = self.shapes.opened(raw, here)
         properties = schema.get("properties")
@@ -253,17 +292,46 @@ class Parameters:
         for name, each in properties.items():
             styled = encoding.get(name) if isinstance(encoding, dict) else None
             odd = isinstance(styled, dict) and (styled.get("style", "form") != "form" or styled.get("explode") is False)
-            self._field(made, name, each, name in schema.get("required", ()), odd, (*here, "properties", name))
-        made.body = "form"
+            own = raw.get("properties")
+            plain = own.get(name) if isinstance(own, dict) else None
+            file = form == "multipart" and self._is_file(plain)
+            self._field(
+                made, name, each, name in schema.get("required", ()), odd, (*here, "properties", name),
+                "file" if file else "body", form,
+            )  # fmt: skip
+        made.body = form
 
-    def _field(self, made: Arguments, name: str, schema: dict[str, Any], needed: bool, odd: bool, keys: Keys) -> None:
+    def _is_file(self, raw: Any) -> bool:
+        """Whether a field of a multipart body is a file, or several."""
+        for _ in range(4):
+            with suppress(BadPart):
+                raw, _keys = self.pointers.object(raw, ())
+            if not isinstance(raw, dict):
+                return False
+            if raw.get("type") == "file" or raw.get("format") in ("binary", "byte", "base64"):
+                return True
+            if "contentMediaType" in raw and raw.get("contentEncoding") is None and raw.get("type") == "string":
+                return True
+            if raw.get("type") != "array":
+                return False
+            raw = raw.get("items")
+        return False
+
+    def _field(
+        self, made: Arguments, name: str, schema: dict[str, Any], needed: bool, odd: bool, keys: Keys,
+        place: Location = "body", form: BodyFormat = "form",
+    ) -> None:  # fmt: skip
         why = ""
         if not _NAME.fullmatch(name) or name in made.properties:
             why = f"{name[:60]!r} can't be a field's name beside the parameters"
-        elif odd or "object" in self._kinds(schema):
+        elif form == "form" and (odd or "object" in self._kinds(schema)):
             why = "a form's field with parts of its own isn't sent"
+        if place == "file":
+            said = {key: schema[key] for key in ("description",) if key in schema}
+            listed = "array" in self._kinds(schema)
+            schema = {**({"type": "array", "items": _FILE} if listed else _FILE), **said}
         if not why:
-            made.add(name, schema, "body", needed=needed)
+            made.add(name, schema, place, needed=needed)
         elif needed:
             raise BadPart(f"{why}, and the operation needs it", *keys)
         else:
@@ -285,20 +353,41 @@ class Parameters:
             raise BadPart("has more than one body", *keys, "parameters")
         if bodies:
             raw, here = bodies[0]
-            if listed and not {"application/json", "*/*", "application/*"} & set(listed):
-                made.unsupported = f"it wants its body as {listed[0][:60]}, and GoEx sends JSON or a form."
+            wanted, form = _wanted(one for one in listed if one not in (FORM, MULTIPART)) if listed else (JSON, "json")
+            if not form:
+                made.unsupported = f"it wants its body as {listed[0][:60]}, which GoEx doesn't send."
                 return
-            schema = self.shapes.schema(raw.get("schema", {}), (*here, "schema"))
-            self._whole(made, schema, raw.get("description"), raw.get("required") is True, here)
+            schema = self.shapes.schema(raw.get("schema", {}), (*here, "schema")) if form == "json" else {}
+            self._whole(made, schema, raw.get("description"), raw.get("required") is True, here, form, wanted)
             return
-        if any(raw.get("type") == "file" for raw, _ in forms) or (listed and _FORM not in listed):
-            made.unsupported = "it wants a form with files, and GoEx sends JSON or a plain form."
-            return
+        files = any(raw.get("type") == "file" for raw, _ in forms)
+        form = "multipart" if files or (MULTIPART in listed and FORM not in listed) else "form"
         for raw, here in forms:
-            schema = self.shapes.schema({key: raw[key] for key in _SCHEMA_KEYS if key in raw}, here)
+            file = raw.get("type") == "file"
+            schema = {} if file else self.shapes.schema({key: raw[key] for key in _SCHEMA_KEYS if key in raw}, here)
+            if file:
+                schema = self.shapes.schema({"description": raw.get("description")}, here)
             odd = raw.get("type") == "array" and raw.get("collectionFormat", "csv") != "multi"
-            self._field(made, str(raw["name"]), schema, raw.get("required") is True, odd, here)
-        made.body = "form"
+            self._field(
+                made, str(raw["name"]), schema, raw.get("required") is True, odd, here, "file" if file else "body", form
+            )
+        made.body = form
+
+
+def _wanted(listed: Iterable[str]) -> tuple[str, BodyFormat | Literal[""]]:
+    """Of the content types that a body may have, the one that is sent, and its format."""
+    found: dict[str, str] = {}
+    for media in listed:
+        form = "json" if media in _ANY else format_of(media)
+        order = {JSON: 0, "*/*": 1, _MERGE_PATCH: 2}.get(media, 3)
+        if form and media != "application/json-patch+json":
+            found.setdefault(f"{_ORDER.index(form)}{order}{len(found):04}", media)
+        elif form:
+            found.setdefault(f"{_ORDER.index(form)}9", media)
+    if not found:
+        return "", ""
+    media = found[min(found)]
+    return media, "json" if media in _ANY else format_of(media)
 
 
 def _media(text: Any) -> str:

@@ -2,9 +2,10 @@
 
 Rules: the list is alternatives, each of which needs all that it names. An alternative that needs several scopes at once
 becomes one scope of ours that stands for all of them and says so (`read+write`), so that nobody is asked for less than
-the service wants. An account has one credential with one place: alternatives that need another place, two credentials,
-or the query or a cookie can't be used, and a method that has no other can't be called. Where the document has no scope
-for a method, GoEx cuts virtual ones by class; the worse classes suffice for it, too.
+the service wants. An account's credential has one place, or is several values with a place each: the places that let
+most methods be called. Alternatives that need another place can't be used, and a method that has no other can't be
+called. Where the document has no scope for a method, GoEx cuts virtual ones by class; the worse classes suffice for it,
+too.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mapper.importing.document_files import plain
@@ -32,9 +33,14 @@ OURS = frozenset(
         "x-forwarded-host", "x-forwarded-proto", "via", "user-agent",
     }
 )  # fmt: skip
-HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,60}")
+HEADER = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,60}")
+_PARAMETER = re.compile(r"[A-Za-z$][A-Za-z0-9_.$\[\]-]{0,99}")
+_COOKIE = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
-MAX_TOGETHER = 12  # scopes that one alternative may need at once
+MAX_PLACES = 3  # of one credential
+
+MAX_TOGETHER = 24  # scopes that one alternative may need at once
+MANY = 0.2  # of the methods that need a credential
 MAX_SETS = 100  # different such sets in one document
 
 _AWS = frozenset({"x-amazon-apigateway-authtype", "x-amazon-apigateway-auth"})
@@ -120,7 +126,7 @@ class Security:
         return Ways(tuple(dict.fromkeys(usable)), "" if usable else why)
 
     def _way(self, alternative: Mapping[str, Any], keys: Keys) -> Way | str:
-        placements: set[Placement] = set()
+        placements: list[Placement] = []
         scopes: set[str] = set()
         for name, wanted in alternative.items():
             scheme = self._schemes.get(name)
@@ -129,7 +135,7 @@ class Security:
                 return "it needs a security scheme that the document doesn't have"
             if scheme.placement is None:
                 return scheme.why
-            placements.add(scheme.placement)
+            placements.append(scheme.placement)
             if not isinstance(wanted, list) or not all(isinstance(one, str) for one in wanted):
                 raise BadPart("must be a list of texts", *keys, name)
             for scope in wanted:
@@ -139,11 +145,12 @@ class Security:
                     self.problems.append(BadPart(f"{scope[:60]!r} isn't among the scheme's scopes", *keys, name))
                 self.declared.setdefault(scope, "")
             scopes |= set(wanted)
-        if len(placements) > 1:
-            return "it needs two credentials at once, and an account has one"
+        together = at_once(placements)
+        if isinstance(together, str):
+            return together
         if len(scopes) > MAX_TOGETHER:
             return f"it needs {len(scopes)} permissions at once; at most {MAX_TOGETHER} are taken"
-        return Way(next(iter(placements), None), frozenset(scopes))
+        return Way(together, frozenset(scopes))
 
     def _scheme(self, raw: dict[str, Any], keys: Keys) -> _Scheme:
         kind = raw.get("type")
@@ -169,13 +176,12 @@ class Security:
 
     def _key(self, raw: dict[str, Any], keys: Keys) -> _Scheme:
         place, name = raw.get("in"), raw.get("name")
-        if place in ("query", "cookie"):
-            return _Scheme(None, f"its key goes into the {place}, and GoEx sends credentials in a header alone")
-        if place != "header":
+        if place not in ("header", "query", "cookie"):
             raise BadPart("must be header, query or cookie", *keys, "in")
-        if not isinstance(name, str) or not HEADER.fullmatch(name) or name.lower() in OURS:
-            raise BadPart(f"{str(name)[:60]!r} isn't a header for a credential", *keys, "name")
-        return _Scheme(Placement(header=name, format="{secret}"))
+        found = key_place(place, name)
+        if found is None:
+            raise BadPart(f"{str(name)[:60]!r} isn't a {place} for a credential", *keys, "name")
+        return _Scheme(found)
 
     def _oauth(self, raw: dict[str, Any], keys: Keys) -> None:
         flows = raw.get("flows")
@@ -190,6 +196,37 @@ class Security:
                     self.problems.append(BadPart("isn't a scope", *here, "scopes", scope[:60]))
                     continue
                 self.declared[scope] = self.declared.get(scope) or plain(described, 300)
+
+
+def key_place(place: Any, name: Any) -> Placement | None:
+    """The place of a key by that name; None where none can stand there."""
+    if not isinstance(name, str):
+        return None
+    if place == "header":
+        fits = bool(HEADER.fullmatch(name)) and alike(name) not in OURS
+    elif place == "query":
+        fits = bool(_PARAMETER.fullmatch(name))
+    else:
+        fits = place == "cookie" and bool(_COOKIE.fullmatch(name))
+    return Placement(header=name, format="{secret}", at=place) if fits else None
+
+
+def alike(name: str) -> str:
+    """A header's name as servers may take it, which make one letter of several."""
+    return name.lower().replace("_", "-").replace(".", "-")
+
+
+def at_once(placements: Iterable[Placement]) -> Placement | str | None:
+    """The placement of all of these; None of none; why there is none."""
+    found = sorted(set(placements), key=lambda one: (one.at, one.header, one.format))
+    if len({alike(one.header) for one in found}) != len(found) or len(found) > MAX_PLACES:
+        return "it needs several credentials in one place"
+    return replace(found[0], more=tuple(found[1:])) if found else None
+
+
+def _covers(placement: Placement, way: Way) -> bool:
+    """Whether an account with that placement has what an alternative wants."""
+    return way.placement is None or set(way.placement.places) <= set(placement.places)
 
 
 def signed(scheme: Mapping[str, Any]) -> str:
@@ -225,7 +262,7 @@ def settle(
     sets: dict[frozenset[str], str] = {}  # scopes that are needed together, and the name of the scope for them
     for ways, _ in methods:
         for way in ways.usable:
-            if len(way.scopes) > 1 and way.placement == placement and len(sets) < MAX_SETS:
+            if len(way.scopes) > 1 and _covers(placement, way) and len(sets) < MAX_SETS:
                 sets.setdefault(way.scopes, _together(way.scopes, declared))
     words = _words(declared)
     classes = {risk for ways, risk in methods if _virtual(ways, placement)}
@@ -246,18 +283,37 @@ def settle(
 
 
 def placement_of(methods: Iterable[Ways]) -> Placement:
-    """The place that lets most methods be called; of equals, the usual one."""
+    """The place that lets most methods be called; of equals, the usual one, and the one with the fewest values.
+
+    Several values at once are asked for only where a good part of the methods names them so: one odd method doesn't
+    make everybody give two.
+    """
     count: Counter[Placement] = Counter()
+    kinds: Counter[frozenset[Placement]] = Counter()
     for ways in methods:
-        count.update({way.placement for way in ways.usable if way.placement is not None})
+        named = frozenset(way.placement for way in ways.usable if way.placement is not None)
+        count.update(named)
+        kinds[named] += 1
     if not count:
         return _BEARER
-    return max(count, key=lambda one: (count[one], one == _BEARER, one.header == "Authorization", one.header))
+    whole = sum(number for named, number in kinds.items() if named)
+
+    def lets(one: Placement) -> int:
+        places = set(one.places)
+        return sum(number for named, number in kinds.items() if any(set(each.places) <= places for each in named))
+
+    known = [one for one in count if not one.more or count[one] >= whole * MANY]
+    return max(
+        known or count,
+        key=lambda one: (
+            lets(one), -len(one.more), one == _BEARER, one.at == "header", one.header == "Authorization", one.header
+        ),
+    )  # fmt: skip
 
 
 def _virtual(ways: Ways, placement: Placement) -> bool:
     """Whether a virtual scope is among those that suffice, or is all that can be said."""
-    fit = [way for way in ways.usable if way.placement in (None, placement)]
+    fit = [way for way in ways.usable if _covers(placement, way)]
     return not fit or any(not way.scopes for way in fit)
 
 
@@ -269,7 +325,7 @@ def _granted(
     words: Mapping[Risk, str],
     classes: Iterable[Risk],
 ) -> Granted:
-    fit = [way for way in ways.usable if way.placement in (None, placement)]
+    fit = [way for way in ways.usable if _covers(placement, way)]
     names: set[str] = set()
     for way in fit:
         if len(way.scopes) == 1:

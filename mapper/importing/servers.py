@@ -36,10 +36,22 @@ def base_url(raw: dict[str, Any], swagger: bool, problems: list[BadPart]) -> str
     return next((url for url in good if url.startswith("https:")), good[0] if good else "")
 
 
-def same_place(servers: Any, url: str) -> bool:
-    """Whether servers that an operation or a path has for itself are the document's own address."""
-    found = [one.rstrip("/") for one, _ in _servers(servers, (), [])]
-    return url in found if url else not any("://" in one for one in found)
+def same_place(servers: Any, url: str, own: Any = None) -> bool:
+    """Whether servers that an operation or a path has for itself are the document's, one of `own`.
+
+    Where they are, it doesn't matter which one the account has: its base URL overrides all of them.
+    """
+    found = [one for one, _ in _servers(servers, (), [])]
+    if not url and not any("://" in one for one in found):
+        return True
+    ours = {_place(one) for one, _ in _servers(own, (), [])} | ({_place(url)} if url else set())
+    return any(_place(one) in ours for one in found)
+
+
+def _place(url: str) -> str:
+    """An address without its scheme: documents write `//host`, `http:` and `https:` for one place."""
+    scheme, colon, rest = url.partition("//")
+    return rest.rstrip("/").lower() if colon and scheme in ("", "http:", "https:") else url.rstrip("/")
 
 
 def _swagger(raw: dict[str, Any]) -> list[tuple[str, tuple[str, ...]]]:

@@ -252,6 +252,7 @@ class Writer:
             "locations": dict(method.locations),
             "properties": dict(method.properties),
             "required": list(method.required),
+            **({"media": method.media} if method.media else {}),
         }
         try:
             cursor = self._db.execute(

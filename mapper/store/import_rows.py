@@ -33,6 +33,7 @@ class DocumentMethod:
     required: tuple[str, ...]
     locations: Mapping[str, Location]
     body: BodyFormat = "none"
+    media: str = ""  # as `policies.services.Method.media`
     unsupported: str = ""
 
 

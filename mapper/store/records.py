@@ -18,7 +18,8 @@ from mapper.store import login_rows, waysback
 from mapper.store.blobs import unpack
 from mapper.store.catalog_lists import risk_of, unpacked
 from mapper.store.database import of_service
-from policies.services import BodyFormat, CodeFacts, Location, Method, OAuth, Placement, Scope, Service
+from policies.media_types import MEDIA
+from policies.services import BodyFormat, CodeFacts, CredentialAt, Location, Method, OAuth, Placement, Scope, Service
 
 METHOD = (
     "SELECT m.name, m.origin_id, m.description, m.http, m.path, m.risk, m.body, m.unsupported, m.scopes,"
@@ -28,7 +29,7 @@ METHOD = (
 _VERBS = frozenset({"", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 _BODIES, _LOCATIONS = frozenset(get_args(BodyFormat)), frozenset(get_args(Location))
 _KEYS = frozenset({"idempotency-key", "x-idempotency-key"})  # headers that make a repetition harmless
-_PLACE = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_PLACE = re.compile(r"[A-Za-z0-9_.$\[\]-]{1,100}")
 # Google's documents name their scopes alone; where its tokens come from is known without them.
 _GOOGLE = OAuth(
     issuer="https://accounts.google.com",
@@ -100,6 +101,8 @@ def wrong_with(schemas: Schemas, row: Any) -> str:
     another form than an import writes raise."""
     detail = unpacked(row[10])
     properties = detail["properties"]
+    if not isinstance(media := detail.get("media", ""), str) or (media and not MEDIA.fullmatch(media)):
+        return "its body has no content type"
     found = _odd(row[:8], detail["locations"], detail["required"]) or schemas.wrong(referred(properties))
     if found:
         return found
@@ -135,6 +138,7 @@ def method_of(schemas: Schemas, service: str, row: Any) -> tuple[Method, int]:
         scopes=tuple(sorted(schemas.scopes[int(number)] for number in scopes.split())),
         risk=risk_of(risk, http),
         body=body,
+        media=detail.get("media", ""),
         origin_id=origin_id,
         unsupported=unsupported,
         undo=waysback.of_method(schemas.db, document, origin_id),
@@ -162,8 +166,8 @@ def service_of(db: sqlite3.Connection, name: str, methods: Mapping[str, Method])
         ).fetchall():
             worst = max(risk_of(risk), scopes[scope].risk) if scope in scopes else risk_of(risk)
             scopes[scope] = Scope(service=name, name=scope, description=described, risk=worst, virtual=bool(virtual))
-        placement = Placement(**json.loads(row[4]))
-        if not _PLACE.fullmatch(placement.header) or placement.format.count("{secret}") != 1:
+        placement = Placement.from_json(json.loads(row[4]))
+        if not all(_is_place(one) for one in placement.places):
             raise sqlite3.DatabaseError("it has no place for its credential")
         if not all(isinstance(text, str) for text in (*row[1:4], *row[5:8], *scopes)):
             raise sqlite3.DatabaseError("it holds bytes where text belongs")
@@ -183,6 +187,10 @@ def service_of(db: sqlite3.Connection, name: str, methods: Mapping[str, Method])
             oauth=_GOOGLE if row[5] == "google" else login_rows.of_service(db, row[0]),
             code=CodeFacts(query=_GOOGLE_QUERY) if row[5] == "google" else CodeFacts(),
         )
+
+
+def _is_place(one: Placement) -> bool:
+    return bool(_PLACE.fullmatch(one.header) and one.format.count("{secret}") == 1 and one.at in get_args(CredentialAt))
 
 
 def _odd(row: Any, locations: Mapping[str, Any], required: Any) -> str:

@@ -18,7 +18,7 @@ from importlib.resources import files
 from typing import Any
 
 from policies.decisions import Request, Ruling
-from policies.rules.facts import NO_CATALOG, REVERTS, Catalogued, Question, TypesOf, questions
+from policies.rules.facts import NO_CATALOG, REVERTS, TOOL, Catalogued, Question, TypesOf, questions
 from policies.rules.source import EVERYTHING, Effect, Policy, joined, read
 
 DEFAULT_FILE = "default.cedar"
@@ -213,8 +213,11 @@ def ruling(answers: Iterable[tuple[Question, Answer]], needs: int) -> Ruling:
 
 
 def fits(policy: Policy, question: Question) -> bool:
-    """Whether a policy's head can apply to the question: Cedar's own comparison, without its conditions."""
+    """Whether a policy's head can apply to the question: Cedar's own comparison, without its conditions. A permit that
+    names no action is about what GoEx runs: it was never meant for what runs outside of it."""
     head = policy.head
+    if question.kind == TOOL and policy.effect is Effect.PERMIT and not head.action_how:
+        return False
     if head.action_how:
         groups = {question.kind} | ({"revert"} if question.kind in REVERTS and head.action_how == "in" else set())
         if not groups & set(head.actions):

@@ -14,7 +14,7 @@ from typing import Any
 
 from policies.databases import SERVICE
 from policies.rules.arguments import BOOLEAN, LONG, STRING
-from policies.rules.facts import KINDS, REVERTS, WEEKDAYS, Catalogued, TypesOf
+from policies.rules.facts import KINDS, REVERTS, TOOL, WEEKDAYS, Catalogued, TypesOf
 from policies.rules.source import Policy
 from policies.services import Method, Risk
 
@@ -27,7 +27,10 @@ ACTIONS = (*KINDS, "revert")
 TYPES = ("Agent", "Service", "Method", "Folder", "Action", *ENUMS)
 # Of methods of the service `db`: `db.update` and so on.
 DATABASES: Mapping[str, Any] = {"statement": {**STRING, "required": False}}
-FILES: Mapping[str, Any] = {"language": {**STRING, "required": False}, "program": {**STRING, "required": False}}
+FILES: Mapping[str, Any] = {
+    name: {**STRING, "required": False}
+    for name in ("language", "program", "tool", "kind")  # the last two of a client's own tool
+}
 
 
 def _record(**attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,7 +89,7 @@ def schema_text(arguments: Mapping[str, Any]) -> str:
         if kind in REVERTS:
             actions[kind] = action(["Method", "Folder"], ["revert"])
         else:
-            actions[kind] = action(["Folder"] if kind == "files" else ["Method"], [])
+            actions[kind] = action(["Folder"] if kind in ("files", TOOL) else ["Method"], [])
     entities: dict[str, Any] = {
         "Agent": {},
         "Service": {},

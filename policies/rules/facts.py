@@ -25,7 +25,8 @@ from policies.rules.audience import Recipients, at_most_one_each, recipients_of
 from policies.services import Method, Risk, Service
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-KINDS = ("call", "files", "code", "sql", "mongo", "undo", "redo", "commit")
+TOOL = "tool"  # what an agent's client runs by itself, outside of GoEx
+KINDS = ("call", "files", "code", "sql", "mongo", TOOL, "undo", "redo", "commit")
 REVERTS = ("undo", "redo", "commit")
 LOCAL = frozenset({"files", "code", DATABASES, "goex"})  # services of needs that reach nobody by themselves
 

@@ -26,7 +26,7 @@ from runtimes.gateway.head import OVERRIDES
 from runtimes.gateway.plan import MethodRule, Slot
 from runtimes.gateway.plan_check import OURS
 from runtimes.gateway.request_headers import OVERRIDE_NAMES
-from runtimes.rest.requests import placement_for
+from runtimes.rest.requests import credential_of, placement_for
 
 MOST_VALUES = 32  # of one argument that requests are held to; with more of them it is free
 MOST_SETS = 32  # sets of values that are shown to rules and grants; beyond it arguments count as free there
@@ -35,6 +35,7 @@ READS, WRITES = 1000, 100  # requests by one permit
 BODY_BYTES = 16 * 2**20  # of one request
 
 _HOLE = re.compile(r"\{(?P<several>\+?)(?P<name>[^{}]+)\}(?P<end>[^{}]*)")
+_MIXED = re.compile(r"[^/{]\{|\}[^/{]*\{")
 _NEVER = OURS | OVERRIDES | {"authorization"}  # headers that no catalog can let code send
 _PLAIN = re.compile(r"[A-Za-z0-9._~@-]+")
 _WORD = re.compile(r"[A-Za-z0-9_-]+")
@@ -48,6 +49,7 @@ _UUID = r"\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\Z"
 _UNREAD = frozenset({"GET", "HEAD"})
 _FORMS = ("alt", "$alt")  # parameters of Google's
 _PLAIN_FORM = ("json",)
+_WATCHED: Mapping[str, Literal["json", "form", "none"]] = {"json": "json", "form": "form", "none": "none"}
 Accounts = Mapping[tuple[str, str], Account]
 
 
@@ -185,6 +187,9 @@ def _permit(
     forms = _forms(reads)
     loose = tuple(name for name in _FORMS if reads and forms != _PLAIN_FORM and name in service.code.query)
     placement = placement_for(service, account)
+    if placement.more or placement.at == "cookie" or _MIXED.search(method.path):
+        # A program has one placeholder, in a header or in the query, and its rules have one name a segment.
+        return None
     properties = method.parameters.get("properties", {})
     read = believed_risk(service, method) is Risk.READ
     rule = MethodRule(
@@ -211,8 +216,7 @@ def _permit(
         body_format=where.format,
         calls=READS if read else WRITES,
         request_bytes=BODY_BYTES,
-        credential_name=placement.header,
-        credential_format=placement.format,
+        **credential_of(placement),
     )
     return Permit(
         rule=rule,
@@ -241,7 +245,8 @@ class _Places:
         if http == method.http:
             self.query = [name for name in rest if at[name] in ("query", "repeat")]
             self.body = [name for name in rest if at[name] == "body"]
-            self.format: Literal["json", "form", "any", "none"] = method.body
+            # Text, bytes and parts are streamed: no rule says anything about what is in them.
+            self.format: Literal["json", "form", "any", "none"] = _WATCHED.get(method.body, "any")
         elif http in _UNREAD or http == "DELETE":
             self.query, self.body, self.format = rest, [], "none"
         else:

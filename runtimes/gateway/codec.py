@@ -16,6 +16,7 @@ from policies.accounts import Account, Origin
 from policies.errors import InvalidInput
 from policies.services import Expect
 from runtimes.gateway.plan import (
+    CredentialPlace,
     Exchange,
     GatewayPlan,
     MethodRule,
@@ -71,6 +72,7 @@ def rule_to_json(rule: MethodRule) -> dict[str, Any]:
         "origin": str(rule.origin),
         "path": [_part_to_json(part) for part in rule.path],
         "others": [[_part_to_json(part) for part in other] for other in rule.others],
+        "credential_more": [list(place) for place in rule.credential_more],
         "query": {name: list(values) for name, values in rule.query.items()},
         "fields": {name: list(values) for name, values in rule.fields.items()},
     }
@@ -88,6 +90,7 @@ def rule_from_json(raw: Mapping[str, Any]) -> MethodRule:
         "query": {name: tuple(values) for name, values in raw["query"].items()},
         "fields": {name: tuple(values) for name, values in raw["fields"].items()},
         "must": tuple(raw["must"]),
+        "credential_more": _places(raw),
         "closed": tuple(raw["closed"]),
         "headers": tuple(raw["headers"]),
     })  # fmt: skip
@@ -102,6 +105,11 @@ def _part_to_json(part: str | Slot) -> Any:
 def _part_from_json(part: Any) -> str | Slot:
     # An older GoEx had no `form`.
     return part if isinstance(part, str) else Slot(**{**part, "values": tuple(part["values"])})
+
+
+def _places(raw: Mapping[str, Any]) -> tuple[CredentialPlace, ...]:
+    # An older GoEx had one place alone.
+    return tuple(CredentialPlace(*place) for place in raw.get("credential_more", ()))
 
 
 def _account(raw: Any) -> tuple[str, str]:
@@ -120,6 +128,7 @@ def _request_to_json(request: PlannedRequest) -> dict[str, Any]:
         "headers": dict(request.headers),
         "body": _tag(request.body),
         "expect": [[one.op, one.path, _tag(one.value), one.says] for one in request.expect],
+        "credential_more": [list(place) for place in request.credential_more],
     }
 
 
@@ -132,6 +141,7 @@ def _request_from_json(raw: Mapping[str, Any]) -> PlannedRequest:
         "path": tuple(_untag(part) for part in raw["path"]),
         "query": _untag(raw["query"]),
         "body": _untag(raw["body"]),
+        "credential_more": _places(raw),
         "expect": tuple(
             Expect(op=op, path=path, value=_untag(value), says=says) for op, path, value, says in raw["expect"]
         ),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from policies.accounts import Origin
 from policies.jsonvalue import JsonValue
@@ -52,11 +52,20 @@ def fill(value: Any, found: Callable[[Ref], Any]) -> Any:
     return value
 
 
+class CredentialPlace(NamedTuple):
+    """A place of a credential, and how it is written there."""
+
+    at: Literal["header", "query", "body", "cookie"]
+    name: str
+    format: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """What every rule says: requests of one method to one origin, as one account, whose credential stands in one place.
 
-    `credential_name` is that place: the header, the query's parameter or the body's field.
+    `credential_name` is that place: the header, the query's parameter, the body's field or the cookie. A planned
+    request may have `credential_more`: the account's credential is then several values, one for each place's name.
     """
 
     id: str
@@ -65,9 +74,16 @@ class Rule:
     origin: Origin
     base_path: tuple[str, ...]
     method: str
-    credential_at: Literal["header", "query", "body"] = "header"
+    credential_at: Literal["header", "query", "body", "cookie"] = "header"
     credential_name: str = "Authorization"
     credential_format: str = "Bearer {secret}"
+    credential_more: tuple[CredentialPlace, ...] = ()
+
+    @property
+    def credential_places(self) -> tuple[CredentialPlace, ...]:
+        """Every place of the credential."""
+        first = CredentialPlace(self.credential_at, self.credential_name, self.credential_format)
+        return (first, *self.credential_more)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,18 +91,21 @@ class PlannedRequest(Rule):
     """A rule with exact values, for one request at its turn. `path` is a tuple of segments, unencoded; each is encoded
     as exactly one.
 
-    `query` and `body` may hold `Ref`s at any depth (`body` for `json`; for `form` a flat mapping). `expect` is
+    `query` and `body` may hold `Ref`s at any depth (`body` for `json`; for `form` a flat mapping; for `text` a string,
+    for `bytes` one in base64; for `multipart` a list of objects with `name` and `value`, or of a file with `name`,
+    `file`, `type` and `text` or `base64`). `body_type` is the body's content type, "" for the usual one. `expect` is
     checked on the answer; when it doesn't hold, no later request of the plan is sent. Expect values may be Refs.
     `attempts` > 1 lets a read be repeated until `expect` holds (read-back of a service that is slow to settle).
     `optional` (probes): its failure doesn't stop what follows. Its `id` is "call-0", "pre-0", "guard-0", "undo-0",
-    "verify-0" or "probe-0"; its credential stands in a header.
+    "verify-0" or "probe-0"; its credential stands in no body.
     """
 
     path: tuple[str | Ref, ...]
     query: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Any = None
-    body_format: Literal["json", "form", "none"] = "none"
+    body_format: Literal["json", "form", "multipart", "text", "bytes", "none"] = "none"
+    body_type: str = ""
     expect: tuple[Expect, ...] = ()
     attempts: int = 1
     optional: bool = False

@@ -15,9 +15,19 @@ from typing import Any
 
 from policies.errors import InvalidInput
 from policies.jsonvalue import canonical
-from runtimes.gateway.credential import HEADER_VALUE, AccountKey, credential_text
+from policies.media_types import MEDIA, format_of
+from runtimes.gateway.body_composition import PART_TEXT
+from runtimes.gateway.credential import HEADER_VALUE, AccountKey, credential_texts, secrets_of
 from runtimes.gateway.head import CREDENTIALS, OVERRIDES
-from runtimes.gateway.plan import GatewayPlan, MethodRule, PlannedRequest, Rule, Slot, TokenEndpoint
+from runtimes.gateway.plan import (
+    CredentialPlace,
+    GatewayPlan,
+    MethodRule,
+    PlannedRequest,
+    Rule,
+    Slot,
+    TokenEndpoint,
+)
 from runtimes.gateway.request_headers import OVERRIDE_NAMES
 from runtimes.gateway.urls import BadTarget, check_segment
 from vault.lease import Lease
@@ -25,6 +35,7 @@ from vault.lease import Lease
 MAX_REQUESTS = 200
 MAX_RULES = 500
 MAX_ATTEMPTS = 20
+MAX_PLACES = 4  # of one credential
 MAX_CALLS = 100_000
 MAX_BYTES = 32 * 2**20
 MAX_STREAMED = 2**40
@@ -36,7 +47,8 @@ _ID = re.compile(r"[a-z0-9][a-z0-9\-]{0,59}")
 _PLACEHOLDER = re.compile(r"[A-Za-z0-9_.\-]{24,200}")
 _LONG = 8  # characters; a shorter secret can stand in any text
 _NAME = re.compile(r"[\x21-\x7e]{1,200}")
-_HEADER = re.compile(r"[a-z0-9][a-z0-9_\-]{0,99}")
+_PART_KEYS = frozenset({"name", "value", "file", "type", "text", "base64"})
+_HEADER = re.compile(r"[a-z0-9][a-z0-9_.\-]{0,99}")
 # What the gateway writes itself, or what would change how the message is read.
 OURS = frozenset(
     {
@@ -98,21 +110,41 @@ def _check_reach(what: Rule, held: Mapping[AccountKey, Lease]) -> Lease:
 
 
 def _check_credential(rule: Rule, lease: Lease) -> None:
-    """Raise InvalidInput unless the credential can stand in its one place, and there alone."""
-    if rule.credential_format.count("{secret}") != 1 or not _NAME.fullmatch(rule.credential_name):
+    """Raise InvalidInput unless the credential can stand in its place, and there alone."""
+    places = rule.credential_places
+    if len({_alike(place.name) for place in places}) != len(places) or len(places) > MAX_PLACES:
         raise InvalidInput(f"{rule.id} has no place for its credential.")
-    if rule.credential_at == "header":
-        if not _TOKEN.fullmatch(rule.credential_name):
-            raise InvalidInput(f"{rule.id} has no place for its credential.")
-        if rule.credential_name.lower() in OURS:
-            raise InvalidInput(f"{rule.id} puts its credential into a header that isn't for credentials.")
-    elif not isinstance(rule, MethodRule) or rule.credential_at not in ("query", "body"):
+    if isinstance(rule, MethodRule) and len(places) > 1:
+        raise InvalidInput(f"{rule.id} wants several credentials, and code has one placeholder for them.")
+    for place in places:
+        _check_place(rule, place)
+    credential_texts(rule, lease)
+
+
+def _check_place(rule: Rule, place: CredentialPlace) -> None:
+    coded = isinstance(rule, MethodRule)
+    if place.format.count("{secret}") != 1 or not _NAME.fullmatch(place.name):
         raise InvalidInput(f"{rule.id} has no place for its credential.")
-    elif rule.credential_at == "body" and rule.body_format not in ("json", "form"):
+    if place.at not in (("header", "query", "body") if coded else ("header", "query", "cookie")):
+        raise InvalidInput(f"{rule.id} has no place for its credential.")
+    if place.at in ("header", "cookie") and not _TOKEN.fullmatch(place.name):
+        raise InvalidInput(f"{rule.id} has no place for its credential.")
+    if place.at == "header" and _alike(place.name) in OURS:
+        raise InvalidInput(f"{rule.id} puts its credential into a header that isn't for credentials.")
+    if place.at == "body" and isinstance(rule, MethodRule) and rule.body_format not in ("json", "form"):
         raise InvalidInput(f"{rule.id} has its credential in a body that isn't read.")
-    elif rule.credential_name in (rule.query if rule.credential_at == "query" else rule.fields):
+    written: Any = ()
+    if place.at == "query" and isinstance(rule, MethodRule | PlannedRequest):
+        written = rule.query
+    elif place.at == "body" and isinstance(rule, MethodRule):
+        written = rule.fields
+    if place.name in written:
         raise InvalidInput(f"{rule.id} lets the code write where its credential goes.")
-    credential_text(rule.credential_format, lease)
+
+
+def _alike(name: str) -> str:
+    """A header's name as servers may take it, which make one letter of several."""
+    return name.lower().replace("_", "-").replace(".", "-")
 
 
 def _check_request(request: PlannedRequest, held: Mapping[AccountKey, Lease]) -> None:
@@ -123,20 +155,41 @@ def _check_request(request: PlannedRequest, held: Mapping[AccountKey, Lease]) ->
         raise InvalidInput(f"{request.id} isn't a read, so it can't be tried more than once.")
     _check_path(request, (*request.base_path, *request.path))
     _check_credential(request, lease)
-    names = [name.lower() for name in request.headers]
+    names = [_alike(name) for name in request.headers]
     for name, value in request.headers.items():
         if (
             not _TOKEN.fullmatch(name)
             or not HEADER_VALUE.fullmatch(value)
-            or name.lower() in OURS | OVERRIDES | CREDENTIALS
+            or _alike(name) in OURS | OVERRIDES | CREDENTIALS
         ):
             raise InvalidInput(f"{request.id} has a header {name[:60]!r} that can't be sent.")
-    if request.credential_name.lower() in names or len(set(names)) != len(names):
+    own = [_alike(place.name) for place in request.credential_places if place.at == "header"]
+    if set(own) & set(names) or len(set(names)) != len(names):
         raise InvalidInput(f"{request.id} has one header twice.")
     if request.body_format == "form" and not isinstance(request.body, Mapping | None):
         raise InvalidInput(f"{request.id} has a form that isn't a flat object.")
+    _check_body(request)
     if request.body_format == "none" and request.body is not None:
         raise InvalidInput(f"{request.id} has a body and no format for it.")
+
+
+def _check_body(request: PlannedRequest) -> None:
+    """Raise InvalidInput for a body whose parts or type couldn't be written in exactly one way."""
+    if request.body_type and format_of(request.body_type) != request.body_format:
+        raise InvalidInput(f"{request.id} has a body of {request.body_type[:60]!r}, which isn't sent so.")
+    if request.body_format != "multipart" or request.body is None:
+        return
+    if not isinstance(request.body, list | tuple) or not all(_is_part(part) for part in request.body):
+        raise InvalidInput(f"{request.id} has a part of its body that can't be written.")
+
+
+def _is_part(part: Any) -> bool:
+    if not isinstance(part, Mapping) or set(part) - _PART_KEYS or ("file" in part) == ("value" in part):
+        return False
+    texts = [part.get("name"), *(part[key] for key in ("file",) if key in part)]
+    if not all(isinstance(one, str) and PART_TEXT.fullmatch(one) for one in texts):
+        return False
+    return "file" not in part or bool(MEDIA.fullmatch(str(part.get("type"))))
 
 
 def _check_rule(rule: MethodRule, held: Mapping[AccountKey, Lease]) -> None:
@@ -153,7 +206,7 @@ def _check_rule(rule: MethodRule, held: Mapping[AccountKey, Lease]) -> None:
     if not set(rule.must) <= rule.query.keys() | rule.fields.keys():
         raise InvalidInput(f"{rule.id} wants something in each request that it doesn't let stand there.")
     for header in rule.headers:
-        if not _HEADER.fullmatch(header.lower()) or header.lower() in OURS | OVERRIDES | {"authorization"}:
+        if not _HEADER.fullmatch(header.lower()) or _alike(header) in OURS | OVERRIDES | {"authorization"}:
             raise InvalidInput(f"{rule.id} lets a header {header[:60]!r} pass that can't be sent.")
     if not (0 < rule.calls <= MAX_CALLS and 0 <= rule.request_bytes <= MAX_STREAMED and rule.response_bytes > 0):
         raise InvalidInput(f"The limits of {rule.id} are out of bounds.")
@@ -186,7 +239,7 @@ def _check_path(rule: Rule | TokenEndpoint, template: Sequence[Any]) -> None:
 
 
 def _check_placeholders(plan: GatewayPlan, held: Mapping[AccountKey, Lease]) -> None:
-    secrets = [each.reveal().decode("latin-1") for lease in held.values() for each in (lease.secret, *lease.redact)]
+    secrets = [each.decode("latin-1") for each in secrets_of(plan, held)]
     for placeholder, account in plan.placeholders.items():
         if not _PLACEHOLDER.fullmatch(placeholder) or account not in held:
             raise InvalidInput("A placeholder isn't one, or stands for an account without a lease.")

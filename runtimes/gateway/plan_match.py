@@ -14,13 +14,14 @@ from dataclasses import dataclass, replace
 from policies.accounts import Origin
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonValue, canonical, parse
+from policies.media_types import FORM
 from runtimes.gateway.admission import Admission, AskedHead, No, Policy, Ready
+from runtimes.gateway.body_composition import compose_body
 from runtimes.gateway.head import Head, check_credentials, check_overrides, parse_head
 from runtimes.gateway.plan import GatewayPlan, PlannedRequest
 from runtimes.gateway.response_values import Answers, Kind, NoValue, judge
 from runtimes.gateway.urls import BadTarget, decode_path, decode_query, encode_path, encode_query, split_target
 
-_FORM = "application/x-www-form-urlencoded"
 _NAME = "x-goex-request"  # as `sandbox-images/base/goex/run_calls.py` writes it
 
 
@@ -52,7 +53,7 @@ class PlanPolicy(Policy):
         return head
 
     def check_credentials(self, head: Head) -> None:
-        check_credentials(head, *{request.credential_name for request in self._plan.requests})
+        check_credentials(head, *{place.name for request in self._plan.requests for place in request.credential_places})
 
     def knows(self, origin: Origin) -> bool:
         return any(request.origin == origin for request in self._plan.requests)
@@ -157,13 +158,14 @@ class PlanPolicy(Policy):
         if planned.body_format == "none" or planned.body is None:
             return "the plan has no body" if asked.body else ""
         try:
-            if planned.body_format == "json":
+            if planned.body_format != "form":
+                # The container says every other body as the plan's JSON: what is sent is written here.
                 if kind not in ("", "application/json"):
                     return "the plan has a JSON body"
                 text = asked.body.decode("utf-8")
                 same = canonical(parse(text, limit=self._plan.max_request_bytes)) == canonical(wanted)
             else:
-                if kind not in ("", _FORM):
+                if kind not in ("", FORM):
                     return "the plan has a form as its body"
                 pairs = decode_query(asked.body.decode("ascii"), form=True)
                 same = pairs == tuple(sorted(self._answers.pairs(planned.body)))
@@ -175,13 +177,13 @@ class PlanPolicy(Policy):
         """What is sent: the plan's own. `asked` has no part in it. Raises NoValue."""
         target = self.compose_path(planned, asked)
         query = encode_query(self._answers.pairs(planned.query))
-        body = self.compose_body(planned, asked)
+        body, content_type = self.compose_body(planned, asked)
         named = {name.lower() for name in planned.headers}
         headers = [("User-Agent", "goex"), ("Accept", "application/json")]
         headers = [(name, value) for name, value in headers if name.lower() not in named]
         headers += list(planned.headers.items())
         if body:
-            headers.append(("Content-Type", "application/json" if planned.body_format == "json" else _FORM))
+            headers.append(("Content-Type", content_type))
         made = replace(
             admission,
             id=planned.id,
@@ -195,16 +197,11 @@ class PlanPolicy(Policy):
     def compose_path(self, planned: PlannedRequest, asked: Asked) -> str:
         return encode_path(self._segments(planned))
 
-    def compose_body(self, planned: PlannedRequest, asked: Asked) -> bytes:
-        if planned.body_format == "none" or planned.body is None:
-            return b""
-        if planned.body_format == "form":
-            body = encode_query(self._answers.pairs(planned.body)).encode("ascii")
-        else:
-            body = canonical(self._answers.resolve(planned.body))
+    def compose_body(self, planned: PlannedRequest, asked: Asked) -> tuple[bytes, str]:
+        body, content_type = compose_body(planned, self._answers)
         if len(body) > self._plan.max_request_bytes:
             raise NoValue("the body, with its values, is longer than the plan allows")
-        return body
+        return body, content_type
 
     def _segments(self, planned: PlannedRequest) -> tuple[str, ...]:
         return (*planned.base_path, *(self._answers.segment(part) for part in planned.path))

@@ -12,6 +12,7 @@ from typing import Any
 
 from policies.display_text import escape, shorten
 from policies.jsonvalue import canonical
+from policies.media_types import FORM, JSON, MULTIPART, OCTETS
 from runtimes.base import DryKind, DryLine, DryRun
 from runtimes.gateway.plan import PlannedRequest, Ref
 from runtimes.gateway.response_values import scalar
@@ -20,6 +21,7 @@ from runtimes.rest.plan_text import reference, spoken
 from runtimes.rest.references import refs_in
 from runtimes.rest.steps import Step
 
+_USUAL = {"json": JSON, "form": FORM, "multipart": MULTIPART, "text": "text/plain", "bytes": OCTETS}
 MOST_OF_A_BODY = 20_000  # characters
 
 _WHY = {
@@ -77,11 +79,12 @@ def url(request: PlannedRequest) -> str:
 def headers(request: PlannedRequest) -> list[tuple[str, str]]:
     """The headers that matter to a reader: the service's own, the body's kind, and whose credential is put where."""
     service, account = request.account
-    credential = request.credential_format.replace("{secret}", f"‹the credential {service}/{account}›")
-    found = [*request.headers.items(), (request.credential_name, credential)]
+    found = list(request.headers.items())
+    for at, name, form in request.credential_places:
+        credential = form.replace("{secret}", f"‹the credential {service}/{account}›")
+        found.append((name if at == "header" else f"{at} {name}", credential))
     if request.body_format != "none" and request.body is not None:
-        kind = "application/json" if request.body_format == "json" else "application/x-www-form-urlencoded"
-        found.append(("Content-Type", kind))
+        found.append(("Content-Type", request.body_type or _USUAL[request.body_format]))
     return found
 
 
@@ -91,6 +94,8 @@ def body(request: PlannedRequest) -> str:
         return ""
     if request.body_format == "form":
         return _encoded(request.body)
+    if request.body_format in ("text", "bytes") and isinstance(request.body, str):
+        return request.body if request.body_format == "text" else f"(in base64) {request.body}"
     return canonical(spoken(request.body)).decode("utf-8")
 
 

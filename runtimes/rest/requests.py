@@ -13,11 +13,10 @@ is the daemon's own look at the same values before it agrees to the sending, and
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import unquote, urlsplit
 
 from mapper.catalog import Catalog
@@ -25,15 +24,17 @@ from mapper.validation import references
 from policies.accounts import Account, Origin
 from policies.errors import InvalidInput, Unsupported
 from policies.jsonvalue import JsonObject, JsonValue, MissingValue
-from policies.services import Expect, Method, Placement, Risk, Service, believed_risk
-from runtimes.gateway.plan import PlannedRequest, Ref
+from policies.services import Expect, Location, Method, Placement, Risk, Service, believed_risk
+from runtimes.gateway.plan import CredentialPlace, PlannedRequest, Ref
 from runtimes.rest.letters import letter
+from runtimes.rest.placed_values import each, flat, parts, queries, whole
 from runtimes.rest.records import Answer
 from runtimes.rest.references import as_known, is_later, is_there, literal, refs_in, value_of
 from runtimes.rest.steps import Role, Step
 
 _HOLE = re.compile(r"\{(?P<several>\+?)(?P<name>[^{}]+)\}(?P<end>[^{}]*)")
 _CUSTOM = re.compile(r":[A-Za-z][A-Za-z0-9_]*\Z")
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 MAX_VALUE = 65_536  # characters of one text that an answer supplies
@@ -53,14 +54,12 @@ def step_for(
     expect: tuple[Expect, ...],
 ) -> Step:
     """The step that sends `arguments` (which may hold `Ref`s) to `method` of `account`. Raises InvalidInput."""
-    placed: dict[str, dict[str, Any]] = {
-        place: {} for place in ("path", "query", "repeat", "body", "whole", "header", "mail")
-    }
+    placed: dict[str, dict[str, Any]] = {place: {} for place in get_args(Location)}
     usual = "body" if method.body != "none" else "query"
     for name, value in arguments.items():
         placed[method.locations.get(name, usual)][name] = value
-    in_body = [*placed["body"], *placed["whole"]]
-    if (in_body and method.body == "none") or len(placed["whole"]) + bool(placed["body"]) > 1:
+    in_body = [*placed["body"], *placed["file"], *placed["whole"]]
+    if (in_body and method.body == "none") or len(placed["whole"]) + bool(placed["body"] or placed["file"]) > 1:
         raise InvalidInput(f"{method.id} has no body for all of this: {', '.join(in_body)}.")
     if method.unsupported:
         raise Unsupported(f"{method.id} can't be called through GoEx: {method.unsupported}")
@@ -74,19 +73,18 @@ def step_for(
         base_path=tuple(unquote(segment) for segment in base.path.split("/") if segment),
         method=method.http,
         path=() if method.path == "/" and not base.path.strip("/") else _path(method, placed["path"]),
-        query={
-            **{name: _flat(method, name, value, later) for name, value in placed["query"].items()},
-            **{name: _each(method, name, value) for name, value in placed["repeat"].items()},
-        },
+        query=queries(method, placed, later=later),
         headers={**service.headers, **{name: _header(method, name, value) for name, value in placed["header"].items()}},
         body=(
-            next(iter(placed["whole"].values()), None)
-            if _whole(method)
+            whole(method, next(iter(placed["whole"].values()), None))
+            if "whole" in method.locations.values()
+            else parts(method, placed["body"], placed["file"])
+            if method.body == "multipart"
             else _body(method, placed["body"], placed["mail"])
         ),
         body_format=method.body,
-        credential_name=placement.header,
-        credential_format=placement.format,
+        body_type=method.media,
+        **credential_of(placement),
         expect=expect,
         attempts=READ_BACK_ATTEMPTS if role == "verify" and method.http in ("GET", "HEAD") else 1,
         optional=role == "probe",
@@ -107,12 +105,25 @@ def placement_for(service: Service, account: Account) -> Placement:
     """Where the account's credential goes: a login's token and a password have places of their own (RFC 6750, RFC 7617)
     where the service's own place is for another kind."""
     own = service.placement
-    basic = own.header.lower() == "authorization" and own.format.lower().startswith("basic ")
+    if own.more:
+        return own  # one value of several is of no use by itself, and never goes to another's place
+    usual = own.at == "header" and own.header.lower() == "authorization"
+    basic = usual and own.format.lower().startswith("basic ")
     if account.format == "basic":
         return own if basic else Placement(format="Basic {secret}")
-    if account.format == "oauth" and (basic or own.header.lower() != "authorization"):
+    if account.format == "oauth" and (basic or not usual):
         return Placement()
     return own
+
+
+def credential_of(placement: Placement) -> dict[str, Any]:
+    """The fields of a rule that say where the credential goes."""
+    return {
+        "credential_at": placement.at,
+        "credential_name": placement.header,
+        "credential_format": placement.format,
+        "credential_more": tuple(CredentialPlace(one.at, one.header, one.format) for one in placement.more),
+    }
 
 
 def check_segment(where: str, text: str, *, foreign: bool = False) -> None:
@@ -133,11 +144,41 @@ def _path(method: Method, arguments: Mapping[str, Any]) -> tuple[str | Ref, ...]
     segments = method.path.removeprefix("/").split("/")
     for place, segment in enumerate(segments, 1):
         hole = _HOLE.fullmatch(segment)
-        if hole is None:
+        if hole is None and "{" in segment:
+            made.append(mixed(method, segment, arguments, last=place == len(segments)))
+        elif hole is None:
             made.append(segment)
         else:
             made.extend(_filled(method, hole, arguments, last=place == len(segments)))
     return tuple(made)
+
+
+def mixed(method: Method, segment: str, arguments: Mapping[str, Any], *, last: bool) -> str:
+    """A segment with text before a name, or with several names (`{name}-{version}.zip`).
+
+    A server divides it by the signs around the names, so that no value may hold one of these.
+    """
+    pieces = re.split(r"\{([^{}]+)\}", segment)
+    texts, names = pieces[::2], pieces[1::2]
+    # One name at the end is all that follows the text before it.
+    signs = set("".join(texts)) - _LETTERS if len(names) > 1 or texts[-1] else set()
+    made = texts[0]
+    for name, text in zip(names, texts[1:], strict=True):
+        where = f"{method.id}, {name}"
+        value = arguments.get(name)
+        if isinstance(value, Ref):
+            raise InvalidInput(
+                f"{where} is a part of a segment, so it can't come from an answer.",
+                next_step="Make the first call by itself, then this one with the value written out.",
+            )
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            raise InvalidInput(f"{where} goes into the path, so it must be a text or a whole number.")
+        check_segment(where, str(value))
+        if signs & set(str(value)) or (last and _CUSTOM.search(str(value))):
+            raise InvalidInput(f"{where}: {str(value)[:80]!r} would be divided in another way by the service.")
+        made += str(value) + text
+    check_segment(method.id, made)
+    return made
 
 
 def _filled(method: Method, hole: re.Match[str], arguments: Mapping[str, Any], *, last: bool) -> list[str | Ref]:
@@ -147,6 +188,8 @@ def _filled(method: Method, hole: re.Match[str], arguments: Mapping[str, Any], *
     if name not in arguments:
         raise InvalidInput(f"{where} is missing.")
     value = arguments[name]
+    if isinstance(value, list) and value and method.origin_id and not hole["several"] and not refs_in(value):
+        value = flat(method, name, value)
     if isinstance(value, Ref):
         if hole["several"] or end:
             raise InvalidInput(
@@ -174,41 +217,11 @@ def _check_part(where: str, part: str) -> None:
         raise InvalidInput(f"{where}: {part[:80]!r} can't stand in a path.")
 
 
-def _whole(method: Method) -> bool:
-    return "whole" in method.locations.values()
-
-
-def _each(method: Method, name: str, value: Any) -> Any:
-    """The values of a parameter that is sent once for each."""
-    if isinstance(value, list):
-        return [_flat(method, name, item) for item in value]
-    return _flat(method, name, value)
-
-
-def _flat(method: Method, name: str, value: Any, later: bool = False) -> Any:
-    """A value where only text can stand: booleans in lower case, lists joined by commas, objects as JSON.
-
-    `later`: a value with references in it is left as it is, since the request is made anew once they are filled.
-    """
-    if isinstance(value, Ref) or (later and refs_in(value)):
-        return value
-    if refs_in(value):
-        raise InvalidInput(f"{method.id}, {name}: a part of a value can't come from an answer here, only all of it.")
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list) and all(isinstance(item, str) and "," not in item for item in value):
-        return ",".join(value)
-    if method.origin_id and isinstance(value, list):
-        # A document says that commas part them; JSON in their place would be another value.
-        if any(isinstance(item, list | dict) or (isinstance(item, str) and "," in item) for item in value):
-            raise InvalidInput(f"{method.id}, {name}: its items are parted by commas, so none can hold one.")
-        return ",".join(str(_flat(method, name, item)) for item in value)
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
 def _header(method: Method, name: str, value: Any) -> str:
+    if method.origin_id and isinstance(value, list):
+        value = flat(method, name, value)
     if method.origin_id and isinstance(value, bool | int | float):
-        value = json.dumps(value)
+        value = flat(method, name, value)
     if not isinstance(value, str) or _CONTROL.search(value) or not value.isascii():
         raise InvalidInput(f"{method.id}, {name} goes into a header: it must be ASCII text that is known beforehand.")
     return value
@@ -219,8 +232,8 @@ def _body(method: Method, arguments: Mapping[str, Any], parts: Mapping[str, Any]
         return None
     if method.body == "form":
         # A document's form names a list's field once for each item; a manifest's is parted by commas.
-        flat = _each if method.origin_id else _flat
-        return {name: flat(method, name, value) for name, value in arguments.items()}
+        write = each if method.origin_id else flat
+        return {name: write(method, name, value) for name, value in arguments.items()}
     body: dict[str, Any] = dict(arguments)
     if method.mail:
         *outer, last = method.mail.split(".")

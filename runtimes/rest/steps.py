@@ -14,7 +14,7 @@ from policies.actions import Call
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject
 from policies.services import Expect
-from runtimes.gateway.plan import PlannedRequest
+from runtimes.gateway.plan import CredentialPlace, PlannedRequest
 from runtimes.rest.references import plain, referring
 
 Role = Literal["pre", "call", "guard", "undo", "verify", "probe"]
@@ -91,8 +91,11 @@ def request_to_json(request: PlannedRequest) -> dict[str, Any]:
         "headers": dict(request.headers),
         "body": plain(request.body),
         "body_format": request.body_format,
+        **({"body_type": request.body_type} if request.body_type else {}),
         "credential_header": request.credential_name,
         "credential_format": request.credential_format,
+        **({} if request.credential_at == "header" else {"credential_at": request.credential_at}),
+        **({"credential_more": [list(place) for place in more]} if (more := request.credential_more) else {}),
         "expect": [expect_to_json(expect) for expect in request.expect],
         "attempts": request.attempts,
         "optional": request.optional,
@@ -112,8 +115,11 @@ def request_from_json(value: Any) -> PlannedRequest:
         headers=dict(value["headers"]),
         body=referring(value["body"]),
         body_format=value["body_format"],
+        body_type=value.get("body_type", ""),
         credential_name=value["credential_header"],
         credential_format=value["credential_format"],
+        credential_at=value.get("credential_at", "header"),
+        credential_more=tuple(CredentialPlace(*place) for place in value.get("credential_more", ())),
         expect=tuple(expect_from_json(expect) for expect in value["expect"]),
         attempts=value["attempts"],
         optional=value["optional"],

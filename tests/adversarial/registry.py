@@ -24,6 +24,7 @@ class Where(StrEnum):
     STATE = "state on disk"
     LIMITS = "limits"
     MCP = "the MCP server"
+    HOOK = "hooks of coding agents"
 
 
 @dataclass(frozen=True, slots=True)

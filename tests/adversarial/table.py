@@ -12,6 +12,7 @@ from tests.adversarial import (
     folder_attacks,
     gateway_attacks,
     grant_attacks,
+    hook_attacks,
     import_attacks,
     limit_attacks,
     mcp_attacks,
@@ -39,6 +40,7 @@ ATTACKS: tuple[Attack, ...] = (
     *state_attacks.ROWS,
     *limit_attacks.ROWS,
     *mcp_attacks.ROWS,
+    *hook_attacks.ROWS,
 )
 
 

@@ -288,24 +288,25 @@ class PostgresGround:
                 " c.relnamespace WHERE n.nspname !~ '^pg_' AND n.nspname != 'information_schema' AND c.relkind IN"
                 " ('r', 'p', 'v', 'm') ORDER BY 2"
             ).fetchall()
+            definitions: list[dict[int, list[tuple[Any, ...]]]] = []
+            for query in (
+                "SELECT attrelid, attname, format_type(atttypid, atttypmod), attnotnull, attidentity, attgenerated,"
+                " (SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = attrelid AND adnum = attnum)"
+                " FROM pg_attribute WHERE attrelid = ANY(%s) AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
+                "SELECT conrelid, conname, pg_get_constraintdef(oid), convalidated FROM pg_constraint WHERE conrelid ="
+                " ANY(%s) ORDER BY 2",
+                "SELECT indrelid, pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = ANY(%s) ORDER BY 2",
+                "SELECT tgrelid, pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = ANY(%s) AND NOT tgisinternal"
+                " ORDER BY 2",
+                "SELECT oid, relowner::regrole::text, relacl::text, obj_description(oid) FROM pg_class WHERE oid ="
+                " ANY(%s)",
+            ):
+                of_tables: dict[int, list[tuple[Any, ...]]] = {}
+                for of, *row in db.execute(query, ([oid for oid, *_ in tables],)):
+                    of_tables.setdefault(of, []).append(tuple(row))
+                definitions.append(of_tables)
             for oid, name, kind in tables:
-                definition = [
-                    db.execute(query, (oid,)).fetchall()
-                    for query in (
-                        "SELECT attname, format_type(atttypid, atttypmod), attnotnull, attidentity, attgenerated,"
-                        " (SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = attrelid AND adnum ="
-                        " attnum) FROM pg_attribute WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped"
-                        " ORDER BY attnum",
-                        "SELECT conname, pg_get_constraintdef(oid), convalidated FROM pg_constraint WHERE conrelid ="
-                        " %s ORDER BY 1",
-                        "SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = %s ORDER BY 1",
-                        "SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = %s AND NOT tgisinternal"
-                        " ORDER BY 1",
-                        "SELECT relowner::regrole::text, relacl::text, obj_description(oid) FROM pg_class WHERE oid ="
-                        " %s",
-                    )
-                ]
-                found[name] = definition
+                found[name] = [of_tables.get(oid, []) for of_tables in definitions]
                 if kind in ("r", "p"):
                     query = pg.SQL("SELECT (t.*)::text FROM {} t ORDER BY 1").format(pg.SQL(name))
                     found[f"rows of {name}"] = db.execute(query).fetchall()

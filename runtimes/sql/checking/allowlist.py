@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?")
 MAX_REPEAT = 10_000  # characters that repeat() and lpad() may make
 _COLLATED = (exp.Collate, exp.CollateColumnConstraint, exp.CollateProperty)
 _TEXT = {"Literal", "Identifier", "National", "HexString", "BitString", "RawString"}
-_TIMES = {"repeat": 1, "space": 0, "lpad": 1, "rpad": 1}
+_TIMES = {"repeat": 1, "space": 0, "lpad": 1, "rpad": 1, "zeroblob": 0}
 _STATEMENTS: dict[type[exp.Expr], str] = {
     exp.Transaction: "BEGIN", exp.Commit: "COMMIT", exp.Rollback: "ROLLBACK", exp.Set: "SET", exp.Copy: "COPY",
     exp.Pragma: "PRAGMA", exp.Attach: "ATTACH", exp.Detach: "DETACH", exp.Use: "USE", exp.Grant: "GRANT",
@@ -88,6 +88,9 @@ def _function(node: exp.Anonymous, dialect: Dialect) -> None:
             raise refused(
                 f"{name} with anything but a plain format", "Write the format as text, with widths below 100."
             )
+    first = node.expressions[0] if node.expressions else None
+    if name.casefold() == "nextval" and not (isinstance(first, exp.Literal) and node.find_ancestor(exp.Insert)):
+        raise refused("nextval outside of an INSERT, or of anything but a sequence's name in quotes,")
     place = _TIMES.get(name.casefold())
     if place is not None:
         arguments: list[Any] = node.expressions

@@ -10,7 +10,7 @@ from runtimes.sql.checking.allowlist import allow, refused
 from runtimes.sql.checking.parse import read, remade, write
 from runtimes.sql.checking.statements import Found
 from runtimes.sql.checking.usage import Reads
-from runtimes.sql.contract import Program, Schema, Statement
+from runtimes.sql.contract import Dialect, Program, Schema, Statement
 
 
 def check(text: str, schema: Schema, *, database: str) -> Program:
@@ -35,6 +35,7 @@ def check(text: str, schema: Schema, *, database: str) -> Program:
 
 
 def _statement(tree: exp.Expr, schema: Schema, database: str) -> Statement:
+    statements.unlock(tree)
     allow(tree, schema)
     found = _found(tree, Reads(schema, database))
     count = ""
@@ -56,8 +57,17 @@ def _statement(tree: exp.Expr, schema: Schema, database: str) -> Statement:
 
 
 def _found(tree: exp.Expr, reads: Reads) -> Found:
+    if reads.dialect is Dialect.POSTGRESQL:
+        reads.root, reads.write = tree, lambda inner, ctes: statements.written_in(inner, reads, ctes)
+    found = _statement_of(tree, reads)
+    return found if not reads.written else statements.with_writes(found, reads)
+
+
+def _statement_of(tree: exp.Expr, reads: Reads) -> Found:
     if isinstance(tree, exp.Insert):
         return statements.insert(tree, reads)
+    if isinstance(tree, exp.Merge) and reads.dialect is Dialect.POSTGRESQL:
+        return statements.merge(tree, reads)
     if isinstance(tree, exp.Update):
         return statements.update(tree, reads)
     if isinstance(tree, exp.Delete):

@@ -20,6 +20,8 @@ def truncate(tree: exp.TruncateTable, reads: Reads) -> Found:
     if len(tree.expressions) != 1:
         raise Unsupported("One statement writes one table.", next_step=_ONE)
     table = reads.table(tree.expressions[0])
+    if table.name not in reads.schema.tables:
+        raise refused(f"Writing to {table.name}")
     return Found(
         verb="truncate",
         table=table.name,
@@ -38,6 +40,8 @@ def drop(tree: exp.Drop, reads: Reads) -> Found:
     if kind == "INDEX":
         return _drop_index(tree, node, reads)
     table = reads.table(node)
+    if table.name not in reads.schema.tables:
+        raise refused(f"Writing to {table.name}")
     if (table.kind == "view") != (kind == "VIEW"):
         raise InvalidInput(f"{table.name} is a {table.kind}.", next_step=_LOOK)
     return Found(

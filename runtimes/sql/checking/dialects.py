@@ -27,6 +27,9 @@ logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # it logs what it can't
 
 # Parts of a CREATE TABLE that sqlglot doesn't read, and INSERT's other spelling: kept beside the tree.
 TAIL = "goex_tail"
+HEAD = "goex_head"  # EXPLAIN, which stands before the tree
+OR_IGNORE = "goex_or_ignore"  # of SQLite's UPDATE
+OVERRIDING = "goex_overriding"  # SYSTEM or USER, of PostgreSQL's INSERT
 
 
 def _some(of: dict[Any, Any], *names: Any) -> dict[Any, Any]:
@@ -39,6 +42,9 @@ def _operator(kind: type[exp.Expr]) -> Any:
 
 class GoexPostgres(Postgres):
     """PostgreSQL as sqlglot reads it."""
+
+    class Tokenizer(Postgres.Tokenizer):
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {**Postgres.Tokenizer.KEYWORDS, "EXPLAIN": TokenType.DESCRIBE}
 
     class Parser(PostgresParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
@@ -67,6 +73,11 @@ class GoexPostgres(Postgres):
             exp.JSONExtract: lambda self, node: self.binary(node, "->"),
             exp.JSONExtractScalar: lambda self, node: self.binary(node, "->>"),
         }
+
+        def insert_sql(self, expression: exp.Insert) -> str:
+            made, whose = str(super().insert_sql(expression)), expression.meta.get(OVERRIDING)
+            into = self.sql(expression, "this")
+            return made.replace(into, f"{into} OVERRIDING {whose} VALUE", 1) if whose else made
 
         def altercolumn_sql(self, expression: exp.AlterColumn) -> str:
             args = expression.args
@@ -116,6 +127,7 @@ class GoexSQLite(SQLite):
 
     class Tokenizer(SQLite.Tokenizer):
         COMMANDS: ClassVar[set[TokenType]] = SQLite.Tokenizer.COMMANDS - {TokenType.REPLACE}
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {**SQLite.Tokenizer.KEYWORDS, "EXPLAIN": TokenType.DESCRIBE}
 
     class Parser(SQLiteParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {}

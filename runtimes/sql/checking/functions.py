@@ -39,7 +39,11 @@ _POSTGRES = """
     generate_subscripts to_tsvector to_tsquery plainto_tsquery phraseto_tsquery websearch_to_tsquery ts_rank ts_rank_cd
     ts_headline setweight gen_random_uuid host masklen network family abbrev broadcast netmask lower_inc upper_inc
     lower_inf upper_inf isempty int4range int8range numrange tsrange tstzrange daterange range_agg row
-    overlay position all any some lpad rpad repeat
+    overlay position all any some lpad rpad repeat nextval current_schema current_database
+    point box circle line lseg path polygon center diameter radius area height width npoints isclosed isopen slope
+    bound_box diagonal int4multirange int8multirange nummultirange tsmultirange tstzmultirange datemultirange
+    multirange range_merge range_intersect_agg array_to_tsvector ts_delete strip numnode querytree tsvector_to_array
+    text
 """
 _MARIADB = """
     char_length character_length octet_length bit_length lcase ucase left right mid substring substring_index locate
@@ -56,14 +60,20 @@ _MARIADB = """
     json_depth json_extract json_insert json_keys json_length json_merge_patch json_merge_preserve json_query
     json_quote json_remove json_replace json_search json_set json_type json_unquote json_valid json_value json_exists
     regexp_replace regexp_substr regexp_instr uuid inet_aton inet_ntoa inet6_aton inet6_ntoa is_ipv4 is_ipv6 values
-    value percentile_cont percentile_disc to_char mod row
+    value percentile_cont percentile_disc to_char mod row database
+    st_geomfromtext st_geometryfromtext st_pointfromtext st_linefromtext st_polygonfromtext st_geomfromwkb st_astext
+    st_aswkt st_aswkb st_asbinary st_x st_y st_srid st_distance st_distance_sphere st_contains st_within st_intersects
+    st_equals st_disjoint st_touches st_crosses st_overlaps st_area st_length st_centroid st_envelope st_buffer
+    st_geometrytype st_numpoints st_isempty st_startpoint st_endpoint st_pointn st_asgeojson st_geomfromgeojson
+    mbrcontains mbrwithin mbrintersects point linestring polygon multipoint multilinestring multipolygon
+    geometrycollection
 """
 _SQLITE = """
     char hex unhex instr iif ifnull typeof unicode trunc acosh asinh atanh cosh sinh tanh random date time datetime
     julianday strftime unixepoch timediff total group_concat string_agg like glob likely unlikely likelihood quote
     json json_array json_array_length json_error_position json_extract json_insert json_object json_patch json_pretty
     json_quote json_remove json_replace json_set json_type json_valid json_group_array json_group_object json_each
-    json_tree soundex nullif octet_length if printf format
+    json_tree soundex nullif octet_length if printf format zeroblob snippet highlight bm25 matchinfo offsets
 """
 
 FUNCTIONS: Mapping[Dialect, frozenset[str]] = {

@@ -14,7 +14,8 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from policies.errors import InvalidInput, Unsupported
-from runtimes.sql.checking.dialects import GRAMMARS, TAIL
+from runtimes.sql.checking.catalog_tables import instead
+from runtimes.sql.checking.dialects import GRAMMARS, HEAD, OR_IGNORE, OVERRIDING, TAIL
 from runtimes.sql.checking.round_trip import compare_tree, compare_words
 from runtimes.sql.contract import Dialect
 
@@ -23,6 +24,7 @@ MAX_TOKENS = 40_000
 MAX_DEPTH = 60  # brackets and CASEs within each other
 MAX_CHAIN = 2_000  # operators and set operations of one statement: their tree is that deep
 MAX_STATEMENTS = 50
+_BESIDE = (HEAD, TAIL, OR_IGNORE, OVERRIDING)  # of a tree's meta
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _OPEN = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
 _CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
@@ -47,7 +49,7 @@ def read(text: str, dialect: Dialect) -> list[exp.Expr]:
             raise InvalidInput("There is no SQL statement.", next_step=_EMPTY)
         if len(statements) > MAX_STATEMENTS:
             raise InvalidInput(f"There are more than {MAX_STATEMENTS} statements.", next_step=_LESS)
-        return [_settled(tokens, dialect) for tokens in statements]
+        return [_settled(_queried(tokens, dialect), dialect) for tokens in statements]
     except _FAULTS as error:
         raise InvalidInput(f"The SQL can't be read: {_why(error)}", next_step=_PLAINER) from None
 
@@ -60,7 +62,8 @@ def write(tree: exp.Expr, dialect: Dialect) -> str:
         if len(again) != 1:
             raise _otherwise()
         same = _parsed(again[0], dialect)
-        if same != tree or same.meta.get(TAIL) != tree.meta.get(TAIL) or _made(same, dialect) != made:
+        beside = any(same.meta.get(part) != tree.meta.get(part) for part in _BESIDE)
+        if same != tree or beside or _made(same, dialect) != made:
             raise _otherwise()
         compare_tree(made, tree, dialect)
     except _FAULTS as error:
@@ -86,6 +89,12 @@ def _settled(tokens: list[Token], dialect: Dialect) -> exp.Expr:
         raise _otherwise()
     compare_words(tokens, again[0])
     return _parsed(again[0], dialect)
+
+
+def _queried(tokens: list[Token], dialect: Dialect) -> list[Token]:
+    """SHOW and DESCRIBE are read as the queries that they are short for, and shown as these."""
+    query = instead([token.text for token in tokens], dialect) if len(tokens) <= 4 else ""
+    return _tokens(query, dialect) if query else tokens
 
 
 def _tokens(text: str, dialect: Dialect) -> list[Token]:
@@ -125,6 +134,9 @@ def _split(tokens: list[Token]) -> list[list[Token]]:
 
 
 def _parsed(tokens: list[Token], dialect: Dialect) -> exp.Expr:
+    tokens, head = _explain(tokens, dialect)
+    tokens, ignore = _or_ignore(tokens, dialect)
+    tokens, overriding = _overriding(tokens, dialect)
     tokens, replace = _replace(tokens, dialect)
     tokens, tail = _table_options(tokens, dialect)
     text = " ".join(token.text for token in tokens)
@@ -144,7 +156,46 @@ def _parsed(tokens: list[Token], dialect: Dialect) -> exp.Expr:
         if not isinstance(tree, exp.Create):
             raise _otherwise()
         tree.meta[TAIL] = tail
+    if ignore:
+        tree.meta[OR_IGNORE] = True
+    if overriding:
+        if not isinstance(tree, exp.Insert):
+            raise _otherwise()
+        tree.meta[OVERRIDING] = overriding
+    if head:
+        if not isinstance(tree, exp.Select | exp.SetOperation):
+            raise Unsupported("EXPLAIN of anything but a query isn't on the list of what GoEx runs.")
+        tree.meta[HEAD] = head
     return tree
+
+
+def _or_ignore(tokens: list[Token], dialect: Dialect) -> tuple[list[Token], bool]:
+    """SQLite's UPDATE OR IGNORE, which leaves a row that a constraint stands against."""
+    words = [token.text.upper() for token in tokens[:3]]
+    if dialect is Dialect.SQLITE and words == ["UPDATE", "OR", "IGNORE"]:
+        return [tokens[0], *tokens[3:]], True
+    return tokens, False
+
+
+def _overriding(tokens: list[Token], dialect: Dialect) -> tuple[list[Token], str]:
+    """PostgreSQL's INSERT … OVERRIDING SYSTEM VALUE, in front of VALUES or SELECT."""
+    words = [token.text.upper() for token in tokens]
+    if dialect is not Dialect.POSTGRESQL or words[:1] != ["INSERT"] or "OVERRIDING" not in words:
+        return tokens, ""
+    at = words.index("OVERRIDING")
+    if words[at + 1 : at + 3] not in (["SYSTEM", "VALUE"], ["USER", "VALUE"]):
+        return tokens, ""
+    return [*tokens[:at], *tokens[at + 3 :]], words[at + 1]
+
+
+def _explain(tokens: list[Token], dialect: Dialect) -> tuple[list[Token], str]:
+    """EXPLAIN of a query: how the server would read it, and none of its rows. Without ANALYZE, which runs it."""
+    words = [token.text.upper() for token in tokens[:3]]
+    if dialect is Dialect.SQLITE and words == ["EXPLAIN", "QUERY", "PLAN"]:
+        return tokens[3:], "EXPLAIN QUERY PLAN"
+    if words[:1] == ["EXPLAIN"] and tokens[1:2] and tokens[1].token_type in (TokenType.SELECT, TokenType.WITH):
+        return tokens[1:], "EXPLAIN"
+    return tokens, ""
 
 
 def _defaults(assignments: list[exp.Expr]) -> None:
@@ -183,8 +234,10 @@ def _made(tree: exp.Expr, dialect: Dialect) -> str:
     made: Any = GRAMMARS[dialect].generate(
         tree, copy=True, comments=False, normalize_functions=False, unsupported_level=ErrorLevel.RAISE
     )
-    tail = tree.meta.get(TAIL)
-    return f"{made} {tail}" if tail else str(made)
+    if tree.meta.get(OR_IGNORE):
+        made = str(made).replace("UPDATE ", "UPDATE OR IGNORE ", 1)
+    head, tail = tree.meta.get(HEAD), tree.meta.get(TAIL)
+    return f"{head + ' ' if head else ''}{made}{' ' + tail if tail else ''}"
 
 
 def _otherwise() -> Unsupported:

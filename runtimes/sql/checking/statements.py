@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlglot import exp
@@ -11,7 +12,7 @@ from policies.errors import InvalidInput, Unsupported
 from runtimes.sql.checking import row_bounds
 from runtimes.sql.checking.allowlist import refused
 from runtimes.sql.checking.row_bounds import Bound
-from runtimes.sql.checking.usage import Reads, Scope, Source
+from runtimes.sql.checking.usage import Reads, Scope, Source, lower
 from runtimes.sql.contract import Dialect, Table, Use, Verb
 
 
@@ -27,6 +28,14 @@ class Found:
     returns_rows: bool = False
 
 
+def unlock(tree: exp.Expr) -> None:
+    """Leave the locks of a SELECT out: they would end with its action. NOWAIT and SKIP LOCKED change what is read, and
+    stay, to be refused."""
+    locks = tree.args.get("locks") or () if isinstance(tree, exp.Select) else ()
+    if locks and all(lock.args.get("wait") is None for lock in locks):
+        tree.set("locks", None)
+
+
 def select(tree: exp.Expr, reads: Reads) -> Found:
     reads.query(tree, None, {})
     return Found(verb="select", table="", uses=read_uses(reads), returns_rows=True)
@@ -35,7 +44,7 @@ def select(tree: exp.Expr, reads: Reads) -> Found:
 def read_uses(reads: Reads) -> tuple[Use, ...]:
     found = []
     for name in sorted(reads.columns):
-        order = [column.name for column in reads.schema.tables[name].columns]
+        order = [column.name for column in reads.known(name).columns]
         columns = tuple(column for column in order if column in reads.columns[name])
         found.append(Use(table=name, verb="select", columns=() if len(columns) == len(order) else columns))
     return tuple(found)
@@ -47,11 +56,20 @@ def _target(reads: Reads, node: exp.Expr | None) -> tuple[Table, str]:
     own = reads.fold(node.this) if isinstance(node.this, exp.Identifier) else ""
     alias = node.args.get("alias")
     table = reads.table(node)
-    if table.kind == "other":
-        raise refused(f"Writing to {table.name}, which is no plain table,")
+    _writable(table, reads)
     if alias is not None and alias.args.get("columns"):
         raise refused("Renaming a table's columns")
     return table, reads.fold(alias.this) if alias is not None else own
+
+
+def _writable(table: Table, reads: Reads) -> None:
+    if table.name not in reads.schema.tables:
+        raise refused(f"Writing to {table.name}")
+    if table.kind == "other" and table.facts.get("module") not in _MODULES:
+        raise refused(f"Writing to {table.name}, which is no plain table,")
+
+
+_MODULES = ("fts5", "fts4", "rtree", "rtree_i32")  # of SQLite: what they write is in the file
 
 
 def _scope(reads: Reads, table: Table, name: str) -> Scope:
@@ -76,7 +94,8 @@ def _assigned(
         if not isinstance(node, exp.EQ):
             raise refused("This kind of assignment")
         left = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
-        for column in left:
+        for target in left:
+            column = _part_of(target, table, reads, scope, ctes)
             if not isinstance(column, exp.Column):
                 raise refused("Assigning to anything but a column")
             owner = column.args.get("table")
@@ -88,23 +107,101 @@ def _assigned(
             written.append(reads.target_column(table, column.this))
         values = node.expression.expressions if isinstance(node.expression, exp.Tuple) else [node.expression]
         reads.expressions([value for value in values if not _is_default(value)], scope, ctes)
-    if len(set(written)) != len(written):
+    plainly = [node for node in nodes if isinstance(node.this, exp.Column)]
+    if len(set(written)) != len(written) and len(plainly) == len(nodes):
         raise InvalidInput("A column is written twice.", next_step="Name each once.")
     order = [column.name for column in table.columns]
-    return tuple(sorted(written, key=order.index))
+    return tuple(sorted(set(written), key=order.index))
+
+
+def _part_of(target: exp.Expr, table: Table, reads: Reads, scope: Scope, ctes: dict[str, Source]) -> exp.Expr:
+    """The column that an assignment writes: of PostgreSQL also an element of it, `tags[2]`, or a field, `at.city`."""
+    if reads.dialect is not Dialect.POSTGRESQL:
+        return target
+    while isinstance(target, exp.Bracket):
+        reads.expressions(target.expressions, scope, ctes)
+        target = target.this
+    owner = target.args.get("table") if isinstance(target, exp.Column) else None
+    if owner is not None and not target.args.get("db") and reads.fold(owner) in [one.name for one in table.columns]:
+        return exp.Column(this=owner.copy())  # no table may stand there
+    return target
+
+
+# ---- writes inside of WITH, and MERGE: PostgreSQL's
+
+
+def written_in(tree: exp.Expr, reads: Reads, ctes: dict[str, Source]) -> tuple[tuple[Use, ...], tuple[str, ...] | None]:
+    """What a writing statement inside of WITH uses, and the columns that it gives."""
+    if isinstance(tree, exp.Insert):
+        found = insert(tree, reads, ctes)
+    elif isinstance(tree, exp.Update):
+        found = update(tree, reads, ctes)
+    else:
+        assert isinstance(tree, exp.Delete)
+        found = delete(tree, reads, ctes)
+    returning = tree.args.get("returning")
+    table = reads.schema.tables[found.table]
+    columns = reads.outputs(returning.expressions, _scope(reads, table, "")) if returning is not None else ()
+    return tuple(use for use in found.uses if use.verb != "select"), columns
+
+
+def with_writes(found: Found, reads: Reads) -> Found:
+    """The statement with what its WITH writes. Of a SELECT that is what it does."""
+    first = reads.written[0]
+    own = tuple(use for use in found.uses if use.verb != "select")
+    uses = (*own, *(use for use in reads.written if use not in own), *read_uses(reads))
+    if own:
+        return replace(found, uses=uses, bound=Bound())
+    return replace(found, verb=first.verb, table=first.table, uses=uses, bound=Bound())
+
+
+def merge(tree: exp.Merge, reads: Reads) -> Found:
+    ctes = reads.with_(tree, None, {})
+    table, name = _target(reads, tree.this)
+    scope = _scope(reads, table, name)
+    reads.source(tree.args["using"], scope, ctes)
+    reads.expressions([tree.args["on"]], scope, ctes)
+    uses: dict[Verb, set[str]] = {}
+    for when in tree.args["whens"].expressions:
+        reads.expressions([when.args.get("condition")], scope, ctes)
+        then = when.args["then"]
+        if isinstance(then, exp.Update):
+            uses.setdefault("update", set()).update(_assigned(then.expressions, table, name, reads, scope, ctes))
+        elif isinstance(then, exp.Insert):
+            named = then.this.expressions if isinstance(then.this, exp.Tuple) else []
+            written = {reads.target_column(table, one.this if isinstance(one, exp.Column) else one) for one in named}
+            uses.setdefault("insert", set()).update(written or {column.name for column in table.columns})
+            values = _row(then.expression) if then.expression is not None else []
+            reads.expressions(values, scope, ctes)
+        elif isinstance(then, exp.Var) and str(then.this).upper() == "DELETE":
+            uses.setdefault("delete", set())
+        elif not (isinstance(then, exp.Var) and str(then.this).upper() == "DO NOTHING"):
+            raise refused("A MERGE that does that")
+    if not uses:
+        raise refused("A MERGE that does nothing")
+    order = [column.name for column in table.columns]
+    found = [Use(table=table.name, verb=verb, columns=tuple(sorted(uses[verb], key=order.index))) for verb in uses]
+    source = tree.args["using"]
+    plain = isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier) and not ctes
+    sources = (table.name, reads.table(source).name) if plain else ()
+    return Found(
+        verb="insert", table=table.name, uses=(*found, *read_uses(reads)), bound=Bound(sources=sources), everywhere=True
+    )
 
 
 # ---- insert
 
 
-def insert(tree: exp.Insert, reads: Reads) -> Found:
-    ctes = reads.with_(tree, None, {})
+def insert(tree: exp.Insert, reads: Reads, outer: dict[str, Source] | None = None) -> Found:
+    ctes = reads.with_(tree, None, outer or {})
     node: Any = tree.this
     columns: tuple[str, ...] = ()
     if isinstance(node, exp.Schema):
         node = node.this
     table, name = _target(reads, node)
-    if isinstance(tree.this, exp.Schema):
+    if isinstance(tree.this, exp.Schema) and _commands(tree, table, reads):
+        columns = ()
+    elif isinstance(tree.this, exp.Schema):
         columns = tuple(reads.target_column(table, column) for column in tree.this.expressions)
         if len(set(columns)) != len(columns):
             raise InvalidInput("A column is written twice.", next_step="Name each once.")
@@ -119,6 +216,7 @@ def insert(tree: exp.Insert, reads: Reads) -> Found:
         bound = row_bounds.of_values(1)
     else:
         raise refused("An INSERT from that")
+    _own_sequences(tree, table, reads)
     scope = _scope(reads, table, name)
     verbs: list[Use] = [Use(table=table.name, verb="insert", columns=columns)]
     conflict = tree.args.get("conflict")
@@ -130,6 +228,36 @@ def insert(tree: exp.Insert, reads: Reads) -> Found:
         verbs.append(Use(table=table.name, verb="delete"))
     returns = _returning(tree, reads, scope, ctes)
     return Found(verb="insert", table=table.name, uses=(*verbs, *read_uses(reads)), bound=bound, returns_rows=returns)
+
+
+def _own_sequences(tree: exp.Insert, table: Table, reads: Reads) -> None:
+    """nextval() moves a sequence, which is told beforehand and not set back: none that numbers another table."""
+    for call in tree.find_all(exp.Anonymous):
+        if str(call.this).lower() != "nextval":
+            continue
+        name = str(call.expressions[0].this).lower().removeprefix("public.").replace('"', "")
+        homes = {
+            one.name
+            for one in reads.schema.tables.values()
+            for column in one.columns
+            if (column.counter and name == f"{one.name}_{column.name}_seq")
+            or re.search(rf"nextval\('(public\.)?\"?{re.escape(name)}\"?'", column.default.lower())
+        }
+        if homes - {table.name}:
+            raise refused(f"nextval of {name[:60]}, which numbers another table,")
+
+
+def _commands(tree: exp.Insert, table: Table, reads: Reads) -> bool:
+    """Whether it is INSERT INTO index (index) VALUES ('rebuild'), which changes no document of a full-text index."""
+    if not str(table.facts.get("module", "")).startswith("fts"):
+        return False
+    named = [reads.fold(column) for column in tree.this.expressions]
+    source = tree.expression
+    values = [_row(row) for row in source.expressions] if isinstance(source, exp.Values) else []
+    if named != [lower(table.name)] or len(values) != 1 or len(values[0]) != 1:
+        return False
+    (value,) = values[0]
+    return isinstance(value, exp.Literal) and value.is_string and value.this in ("rebuild", "optimize")
 
 
 def _also(query: exp.Select, reads: Reads, scope: Scope, ctes: dict[str, Source]) -> None:
@@ -178,8 +306,8 @@ def _conflict(
 # ---- update, delete
 
 
-def update(tree: exp.Update, reads: Reads) -> Found:
-    ctes = reads.with_(tree, None, {})
+def update(tree: exp.Update, reads: Reads, outer: dict[str, Source] | None = None) -> Found:
+    ctes = reads.with_(tree, None, outer or {})
     node = tree.this
     table, name = _target(reads, node)
     joins = list(node.args.get("joins") or ())
@@ -229,8 +357,8 @@ def _written(tree: exp.Update, reads: Reads, node: exp.Table, joins: list[exp.Jo
     return tables[name], name
 
 
-def delete(tree: exp.Delete, reads: Reads) -> Found:
-    ctes = reads.with_(tree, None, {})
+def delete(tree: exp.Delete, reads: Reads, outer: dict[str, Source] | None = None) -> Found:
+    ctes = reads.with_(tree, None, outer or {})
     using = list(tree.args.get("using") or ())
     named = list(tree.args.get("tables") or ())
     base = tree.this
@@ -256,8 +384,7 @@ def delete(tree: exp.Delete, reads: Reads) -> Found:
     if source is None or source.table is None:
         raise InvalidInput(f"The statement has no table {name[:60]}.", next_step="Name one that is in its FROM.")
     table = source.table
-    if table.kind == "other":
-        raise refused(f"Writing to {table.name}, which is no plain table,")
+    _writable(table, reads)
     if named:
         named[0].set("db", None)
         if len(scope.sources) > 1 or base.args.get("alias"):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from policies.errors import InvalidInput, Unsupported
 from runtimes.sql.checking.allowlist import refused
+from runtimes.sql.checking.catalog_tables import CATALOG
 from runtimes.sql.checking.functions import ROW_FUNCTIONS, UNIT_FIRST
 from runtimes.sql.checking.nodes import UNITS
-from runtimes.sql.contract import Dialect, Schema, Table
+from runtimes.sql.contract import Dialect, Schema, Table, Use
 
 _LOOK = "See what there is: goex db show NAME"
 _SMALL = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
@@ -25,6 +26,9 @@ class Source:
 
     columns: tuple[str, ...] | None
     table: Table | None = None
+
+
+Written = tuple[tuple[Use, ...], tuple[str, ...] | None]  # uses, and the columns that RETURNING gives
 
 
 @dataclass(slots=True)
@@ -40,6 +44,11 @@ class Reads:
     def __init__(self, schema: Schema, database: str) -> None:
         self.schema, self.database, self.dialect = schema, database, schema.dialect
         self.columns: dict[str, set[str]] = {}
+        self.root: exp.Expr | None = None  # the statement: of PostgreSQL its own WITH may write
+        self.written: list[Use] = []  # by a WITH
+        self.write: Callable[[exp.Expr, dict[str, Source]], tuple[tuple[Use, ...], tuple[str, ...] | None]] | None = (
+            None
+        )
         self._folded: dict[str, list[str]] = {}
         for name in schema.tables:
             self._folded.setdefault(name.casefold(), []).append(name)
@@ -67,8 +76,15 @@ class Reads:
             home = self.fold(db)
             if self.dialect is Dialect.POSTGRESQL:
                 wanted = name if home == "public" else f"{home}.{name}"
+            elif f"{home}.{name}" in CATALOG[self.dialect]:
+                wanted = f"{home}.{name}"
             elif home != (self.database.lower() if self.dialect is Dialect.MARIADB else "main"):
                 raise Unsupported(f"{home}.{name} isn't in this database.", next_step=_LOOK)
+        if wanted in CATALOG[self.dialect]:
+            home_, _, last_ = wanted.rpartition(".")
+            node.set("this", exp.to_identifier(last_, quoted=True))
+            node.set("db", exp.to_identifier(home_, quoted=True) if home_ else None)
+            return CATALOG[self.dialect][wanted]
         found = self._find(wanted, str(node.name))
         if found is None:
             raise InvalidInput(f"There is no table {wanted[:80]} in this database.", next_step=_LOOK)
@@ -79,6 +95,10 @@ class Reads:
             "db", exp.to_identifier(schema or "public", quoted=True) if self.dialect is Dialect.POSTGRESQL else None
         )
         return table
+
+    def known(self, name: str) -> Table:
+        """The table of that name, of the database or of the server's own."""
+        return self.schema.tables.get(name) or CATALOG[self.dialect][name]
 
     def _find(self, wanted: str, written: str) -> str | None:
         if self.dialect is Dialect.POSTGRESQL:
@@ -118,6 +138,13 @@ class Reads:
             return ctes
         known = dict(ctes)
         for cte in with_.expressions:
+            if isinstance(cte.this, exp.Insert | exp.Update | exp.Delete) and node is self.root and self.write:
+                uses, given = self.write(cte.this, known)
+                self.written += uses
+                alias = cte.args["alias"]
+                called = tuple(self.fold(column) for column in alias.args.get("columns") or ())
+                known[self.fold(alias.this)] = Source(called or given)
+                continue
             if not isinstance(cte.this, exp.Query | exp.Values):
                 raise Unsupported(
                     "A statement that writes inside of WITH isn't allowed.",
@@ -163,6 +190,11 @@ class Reads:
         scope.aliases = aliases
         self._parts(node, scope, ctes, ("group", "having", "order"))
         return None if outputs is None else tuple(outputs)
+
+    def outputs(self, items: list[exp.Expr], scope: Scope) -> tuple[str, ...] | None:
+        """The names of what a RETURNING gives, where they are known."""
+        found = [self._output(item, scope) for item in items]
+        return None if None in found else tuple(name for names in found for name in names or ())
 
     def _output(self, item: exp.Expr, scope: Scope) -> list[str] | None:
         if isinstance(item, exp.Alias):
@@ -360,11 +392,14 @@ class Reads:
     def _take(self, source: Source, name: str) -> bool:
         if source.table is None:
             return source.columns is None or name in source.columns
+        if self.dialect is Dialect.SQLITE and name in _hidden(source.table):
+            return True
         for column in source.table.columns:
             if self.fold_column(column.name) == name:
                 self.columns.setdefault(source.table.name, set()).add(column.name)
                 return True
-        if self.dialect is not Dialect.SQLITE or name not in _ROWID or source.table.kind != "table":
+        rows = source.table.kind == "table" or source.table.facts.get("module")
+        if self.dialect is not Dialect.SQLITE or name not in _ROWID or not rows:
             return False
         # The key goes by that name too, where it is a whole number.
         self.columns.setdefault(source.table.name, set()).update(source.table.key if len(source.table.key) == 1 else ())
@@ -374,6 +409,8 @@ class Reads:
         return name if self.dialect is Dialect.POSTGRESQL else lower(name)
 
     def everything(self, table: Table) -> None:
+        if self.dialect is Dialect.MARIADB and table.name in CATALOG[self.dialect]:
+            raise refused(f"All of {table.name}, which also counts rows,", "Name the columns that you need.")
         self.columns.setdefault(table.name, set()).update(column.name for column in table.columns)
 
     def target_column(self, table: Table, node: exp.Expr) -> str:
@@ -384,6 +421,11 @@ class Reads:
             if self.fold_column(column.name) == name:
                 return column.name
         raise InvalidInput(f"{table.name} has no column {name[:60]}.", next_step=_LOOK)
+
+
+def _hidden(table: Table) -> tuple[str, ...]:
+    """Columns of a full-text index that nothing lists: its own name, for MATCH, and the rank."""
+    return (lower(table.name), "rank") if str(table.facts.get("module", "")).startswith("fts") else ()
 
 
 def _of_values(node: exp.Values) -> tuple[str, ...]:

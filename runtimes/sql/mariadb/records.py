@@ -6,9 +6,10 @@ isn't listed any more it is committed), "ending" (prepared, and told to roll bac
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from policies.jsonvalue import JsonObject
 from runtimes.base import Records
 from runtimes.sql import state_record
 from runtimes.sql.contract import Ran, Reached
@@ -27,6 +28,7 @@ class Note:
     reverting: Literal["", "undo", "redo"] = ""  # the last one that was begun
     reached: tuple[Reached, ...] = ()
     counters: tuple[str, ...] = ()
+    definition: JsonObject = field(default_factory=dict)  # of a statement that defines: see `definitions`
 
     def put(self, records: Records) -> None:
         state_record.put_state(
@@ -39,6 +41,7 @@ class Note:
                 "reverting": self.reverting,
                 "counters": list(self.counters),
                 "reached": state_record.reached_to_json(self.reached),
+                **({"definition": self.definition} if self.definition else {}),
             },
         )
 
@@ -68,5 +71,6 @@ def get(records: Records) -> Note | None:
             reverting=found["reverting"],
             counters=tuple(found["counters"]),
             reached=state_record.reached_from_json(found["reached"]),
+            definition=dict(found.get("definition", {})),
         ),
     )

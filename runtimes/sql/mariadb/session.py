@@ -15,7 +15,9 @@ from dataclasses import replace
 from typing import Literal
 
 from policies.errors import Conflict, GoexError, Unavailable, Unsupported
+from runtimes.sql.checking.catalog_tables import CATALOG
 from runtimes.sql.contract import (
+    Dialect,
     Job,
     Limits,
     Place,
@@ -28,7 +30,7 @@ from runtimes.sql.contract import (
     turned,
 )
 from runtimes.sql.image_records import write_image
-from runtimes.sql.mariadb import errors, held, privileges, records, restore, schema, settle
+from runtimes.sql.mariadb import definitions, errors, held, privileges, records, restore, schema, settle
 from runtimes.sql.mariadb.records import Note
 from runtimes.sql.mariadb.survey import Looked, refuse, survey
 from runtimes.sql.mariadb.wire import ServerError, Wire
@@ -67,6 +69,11 @@ class MariaDbSession:
     # ---- running
 
     def trial(self, job: Job) -> Ran:
+        if definitions.is_one(job):
+            raise Unsupported(
+                "MariaDB commits this at once, so it can't be tried in a transaction that is rolled back.",
+                next_step="Its undo was tried on an empty copy when it was planned.",
+            )
         with self._plainly(), self._wire.deadline():
             self._wire.run("START TRANSACTION")
             try:
@@ -84,7 +91,7 @@ class MariaDbSession:
         with self._plainly():
             if job.program.reads_only:
                 return self._read(job)
-            return self._write(job)
+            return self._define(job) if definitions.is_one(job) else self._write(job)
 
     def _read(self, job: Job) -> Ran:
         with self._wire.deadline():
@@ -96,6 +103,16 @@ class MariaDbSession:
                 return work.ran()
             finally:
                 self._wire.rollback()
+
+    def _define(self, job: Job) -> Ran:
+        """A statement that the server commits at once."""
+        try:
+            with self._wire.deadline():
+                _, looked = self._planned(job)
+                assert looked.definition is not None
+                return definitions.run(self._wire, job, looked.definition)
+        except ServerError as error:
+            raise self._who(error, job) from None
 
     def _write(self, job: Job) -> Ran:
         wire = self._wire
@@ -109,7 +126,7 @@ class MariaDbSession:
                 work = Work(wire, now, looked, job)
                 work.run()
                 ran = work.ran()
-                if work.capture is not None:
+                if work.exact and work.capture is not None:
                     write_image(
                         job.records,
                         "rows",
@@ -120,7 +137,7 @@ class MariaDbSession:
                     at="running",
                     connection=wire.id,
                     started=settle.started(wire),
-                    exact=work.capture is not None,
+                    exact=work.exact,
                     reached=ran.reached,
                     counters=ran.counters,
                 )
@@ -165,7 +182,7 @@ class MariaDbSession:
         """The schema, which can't change any more in this transaction, and what is to be done. Raises Conflict when it
         isn't the one that was planned with."""
         for name in dict.fromkeys(use.table for one in job.program.statements for use in one.uses):
-            if not any(
+            if name not in CATALOG[Dialect.MARIADB] and not any(
                 use.verb == "create" and use.table == name for one in job.program.statements for use in one.uses
             ):
                 try:
@@ -219,6 +236,10 @@ class MariaDbSession:
 
     def settle(self, job: Job) -> Settled:
         with self._plainly():
+            note = records.get(job.records)
+            if note is not None and note.definition:
+                settle.end_other(self._wire, note)
+                return definitions.look(self._wire, note)
             return settle.look(self._wire, self._place.database, job)
 
     # ---- taking back
@@ -226,6 +247,8 @@ class MariaDbSession:
     def compare(self, job: Job, verb: Literal["undo", "redo"]) -> Ran:
         with self._plainly():
             note = self._noted(job)
+            if note.definition:
+                return definitions.compare(self._wire, note, verb)
             if self._held(job) is not None:
                 if verb == "redo":
                     return Ran(reached=(), notes=("It is held: its after-state is there for you to commit.",))
@@ -242,6 +265,12 @@ class MariaDbSession:
     def revert(self, job: Job, verb: Literal["undo", "redo"]) -> Ran:
         with self._plainly():
             note = self._noted(job)
+            if note.definition:
+                try:
+                    with self._wire.deadline():
+                        return definitions.revert(self._wire, job, note, verb)
+                except ServerError as error:
+                    raise self._who(error, job) from None
             xid = self._held(job)
             if xid is not None:
                 if verb == "redo":

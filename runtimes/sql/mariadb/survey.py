@@ -18,6 +18,7 @@ from runtimes.sql.checking.functions import FUNCTIONS
 from runtimes.sql.contract import Dialect, Limits, Policy, Program, Reached, Schema, Statement, Survey, Table, Verb
 from runtimes.sql.mariadb import privileges
 from runtimes.sql.mariadb.capture import WHOLE, cascades, check_link, whole
+from runtimes.sql.mariadb.definitions import Definition, planned
 from runtimes.sql.mariadb.errors import quoted
 from runtimes.sql.mariadb.rows import Form
 from runtimes.sql.mariadb.steps import Step, steps
@@ -95,6 +96,7 @@ class Looked:
     tables: dict[str, None] = field(default_factory=dict)  # that it writes, by itself and through cascades
     notes: list[str] = field(default_factory=list)
     exact: bool = True
+    definition: Definition | None = None  # of one that defines
 
 
 def refuse(wire: Wire, rights: privileges.Grants, schema: Schema, program: Program, policy: Policy) -> Looked:
@@ -103,7 +105,10 @@ def refuse(wire: Wire, rights: privileges.Grants, schema: Schema, program: Progr
     writing = [step for step in found.steps if step.kind != "select"]
     for step in writing:
         if step.kind == "ddl":
-            _refuse_definition(step, policy)
+            _refuse_truncate(step)
+            found.definition = planned(wire, schema, program.statements, policy)
+            found.tables[step.statement.table] = None
+            return found
         assert step.table is not None
         for table, event in _closure(schema, step):
             found.tables[table.name] = None
@@ -143,21 +148,14 @@ def _closure(schema: Schema, step: Step) -> list[tuple[Table, Verb]]:
     return found
 
 
-def _refuse_definition(step: Step, policy: Policy) -> None:
-    verb, name = step.statement.verb.upper(), step.statement.table
-    if policy == "versioning":
-        raise Unsupported(
-            f"MariaDB commits {verb} at once, so it can't be held.", next_step="Leave it to somebody with a backup."
-        )
-    if verb == "TRUNCATE":
+def _refuse_truncate(step: Step) -> None:
+    """What `steps` couldn't make a DELETE of."""
+    if step.statement.verb == "truncate":
+        name = step.statement.table
         raise Unsupported(
             f"TRUNCATE commits at once, and what {name} held can't be brought back.",
             next_step=f"Use DELETE FROM {name}: that can be taken back.",
         )
-    raise Unsupported(
-        f"MariaDB commits {verb} at once, and it can't be taken back exactly.",
-        next_step="Leave it to somebody with a backup.",
-    )
 
 
 def _refuse_engine(table: Table) -> None:
@@ -319,6 +317,9 @@ def survey(
     sizes = _Sizes(wire, schema)
     sized = _reached(looked.steps, schema, sizes, sizes.at_most)
     reached = _reached(looked.steps, schema, sizes, sizes.counted)
+    if looked.definition is not None:
+        only = program.statements[0]
+        reached = [Reached(table=only.table, verb=only.verb, rows=0)]
     counters = {
         f"{step.table.name}.{column.name}": None
         for step in looked.steps

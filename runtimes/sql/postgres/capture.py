@@ -285,6 +285,11 @@ class Running:
 
 def select(link: Link, sql: str, job: Job) -> Result:
     """Read rows up to the limits; what is beyond them is counted on the server."""
+    if sql.startswith("EXPLAIN "):  # no cursor gives that
+        cursor = link.do(sql)
+        plan = Gathered(cursor, job.limits)
+        plan.take(cursor)
+        return plan.result()
     link.do(f"DECLARE goex_rows NO SCROLL CURSOR FOR {sql}")
     gathered: Gathered | None = None
     while gathered is None or not gathered.full:

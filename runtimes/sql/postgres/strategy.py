@@ -95,7 +95,7 @@ def choose(catalog: Catalog, program: Program, policy: Policy) -> Strategy:
     ]
     for table, trigger in firing:
         _known(table, trigger)
-    counters = _counters(catalog, reaches)
+    counters = _counters(catalog, program, reaches)
     if policy == "versioning":
         method = _held(catalog, program, reaches, tables, firing, definitions)
         if method == "none" and not definitions:
@@ -197,13 +197,17 @@ def _written_by(catalog: Catalog, trigger: Trigger, table: str) -> Iterator[Reac
                 yield Reach(relation.name, verb, "trigger", frozenset(), table)  # type: ignore[arg-type]
 
 
-def _counters(catalog: Catalog, reaches: tuple[Reach, ...]) -> tuple[str, ...]:
+_NEXTVAL = re.compile(r"(?i)nextval\('([^']+)'")
+
+
+def _counters(catalog: Catalog, program: Program, reaches: tuple[Reach, ...]) -> tuple[str, ...]:
     found = {
         sequence
         for each in reaches
         if each.verb == "insert" and each.table in catalog.relations
         for sequence in catalog.relations[each.table].sequences
     }
+    found |= {name for one in program.statements for name in _NEXTVAL.findall(one.sql)}
     return tuple(sorted(name.removeprefix("public.") for name in found))
 
 
@@ -389,7 +393,8 @@ class Catching:
 def catching(statement: Statement, number: int) -> Catching | None:
     """How the rows of `statement` come out of it; None: only triggers catch them all."""
     tree = tree_of(statement)
-    if tree is None:
+    with_ = tree.args.get("with_") if tree is not None else None
+    if tree is None or (with_ is not None and with_.find(exp.DML)):
         return None
     if isinstance(tree, exp.Insert):
         if any(use.verb == "update" for use in statement.uses):

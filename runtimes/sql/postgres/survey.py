@@ -46,7 +46,7 @@ def _read(link: Link, statement: Statement) -> None:
     """Raises InvalidInput for what the server can't run: names, types and values of its text are looked at."""
     link.do("SAVEPOINT goex_read")
     try:
-        link.do(f"PREPARE goex_read AS {statement.sql}")
+        link.do(f"PREPARE goex_read AS {statement.sql.removeprefix('EXPLAIN ')}")
         link.do("DEALLOCATE goex_read")
     except InvalidInput:
         raise
@@ -95,9 +95,9 @@ def _reached(strategy: Strategy, sizes: _Sizes, program: Program, numbers: list[
         key = reach.table, reach.verb
         if reach.why == "statement":
             found = sum(
-                number
+                number if one.table == reach.table else UNCOUNTED if reach.verb == "insert" else sizes.of(reach.table)
                 for one, number in zip(program.statements, direct, strict=True)
-                if one.table == reach.table and any(u.table == reach.table and u.verb == reach.verb for u in one.uses)
+                if any(use.table == reach.table and use.verb == reach.verb for use in one.uses)
             )
         elif reach.why == "cascade":
             found = sizes.of(reach.table)

@@ -89,6 +89,8 @@ def _table(
     facts: dict[str, JsonValue] = {"without_rowid": without, "strict": strict}
     if kind != "table":
         facts |= {"virtual": kind == "virtual", "shadow": kind == "shadow"}
+        module = re.match(r"create\s+virtual\s+table\s.*?\susing\s+(\w+)", sql, re.IGNORECASE | re.DOTALL)
+        facts["module"] = module[1].lower() if module else ""
     facts["virtual_columns"] = any(row[6] == _VIRTUAL for row in info)
     facts["indexes"] = sorted(
         str(row[1])

@@ -87,7 +87,7 @@ def _explained(db: apsw.Connection, connection: Connection, statement: Statement
 
 def _explain(db: apsw.Connection, statement: Statement) -> None:
     """Have SQLite prepare it. What it answers isn't read: bytes that stand in the statement are text there."""
-    db.execute("EXPLAIN " + statement.sql).close(True)
+    db.execute("EXPLAIN " + statement.sql.removeprefix("EXPLAIN ").removeprefix("QUERY PLAN ")).close(True)
 
 
 def _reach_of_definitions(connection: Connection, program: Program, schema: Schema) -> Reach:

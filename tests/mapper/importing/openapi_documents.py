@@ -49,7 +49,7 @@ paths:
       operationId: pets/photo
       summary: Set a photo
       parameters: [{name: id, in: path, required: true, schema: {type: string}}]
-      requestBody: {content: {multipart/form-data: {schema: {type: object}}}}
+      requestBody: {content: {multipart/mixed: {schema: {type: object}}}}
 components:
   securitySchemes:
     oauth: {type: oauth2, flows: {implicit: {scopes: {pets.read: See pets, pets.write: Change pets}}}}

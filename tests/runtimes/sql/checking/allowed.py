@@ -168,6 +168,14 @@ ALTER TABLE orders ADD CONSTRAINT uniq UNIQUE (user_id, placed)
 ALTER TABLE orders ADD CONSTRAINT f FOREIGN KEY (user_id) REFERENCES users (id)
 ALTER TABLE orders DROP CONSTRAINT orders_user
 ALTER TABLE orders ADD COLUMN IF NOT EXISTS note text, DROP COLUMN IF EXISTS extra
+SELECT * FROM orders FOR UPDATE
+SELECT * FROM orders FOR SHARE
+EXPLAIN SELECT * FROM orders WHERE id = 1
+SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'
+MERGE INTO orders USING users ON orders.user_id = users.id WHEN MATCHED THEN DELETE
+MERGE INTO orders o USING users u ON o.id = u.id WHEN MATCHED AND o.total > 5 THEN UPDATE SET status = 'paid' WHEN NOT MATCHED THEN DO NOTHING
+WITH d AS (DELETE FROM orders RETURNING id) SELECT * FROM d
+WITH d AS (UPDATE users SET name = 'x' RETURNING id) DELETE FROM orders WHERE id IN (SELECT id FROM d)
 """
 
 MARIADB = """
@@ -227,6 +235,13 @@ ALTER TABLE orders ADD CONSTRAINT u UNIQUE (user_id, placed)
 ALTER TABLE orders DROP FOREIGN KEY orders_user
 ALTER TABLE orders ALTER COLUMN total SET DEFAULT 3
 ALTER TABLE orders DROP INDEX orders_status
+SHOW TABLES
+DESCRIBE orders
+SHOW COLUMNS FROM orders
+SELECT * FROM orders FOR UPDATE
+EXPLAIN SELECT * FROM orders
+SELECT DATABASE()
+SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()
 """
 
 SQLITE = """
@@ -262,4 +277,8 @@ CREATE TABLE notes (a, b)
 CREATE INDEX part ON orders (id) WHERE total > 5
 CREATE INDEX by_name ON users (lower(name))
 DROP INDEX orders_status
+EXPLAIN SELECT * FROM orders
+EXPLAIN QUERY PLAN SELECT * FROM orders WHERE id = 1
+SELECT name, sql FROM sqlite_master WHERE type = 'table'
+UPDATE OR IGNORE orders SET id = 2 WHERE id = 1
 """

@@ -24,18 +24,13 @@ EXECUTE p
 PREPARE p AS SELECT 1
 DEALLOCATE p
 SET x = 1
-SHOW TABLES
-DESCRIBE orders
 EXPLAIN DELETE FROM orders
 EXPLAIN ANALYZE DELETE FROM orders
 ANALYZE orders
 VACUUM
 LOCK TABLE orders
-SELECT * FROM orders FOR UPDATE
-SELECT * FROM orders FOR SHARE
 SELECT * FROM orders FOR UPDATE NOWAIT
 SELECT * FROM (SELECT * FROM orders FOR UPDATE) x
-SELECT * FROM information_schema.tables
 SELECT * FROM other.orders
 SELECT * FROM a.b.c.orders
 SELECT * FROM nowhere
@@ -99,10 +94,6 @@ DELETE
 ;;
 SELECT 1 INTO x
 SELECT * INTO t FROM orders
-MERGE INTO orders USING users ON orders.user_id = users.id WHEN MATCHED THEN DELETE
-WITH d AS (DELETE FROM orders RETURNING id) SELECT * FROM d
-WITH d AS (INSERT INTO users (name) VALUES ('x') RETURNING id) SELECT * FROM d
-WITH d AS (UPDATE users SET name = 'x' RETURNING id) DELETE FROM orders WHERE id IN (SELECT id FROM d)
 WITH a AS (WITH d AS (DELETE FROM orders RETURNING id) SELECT * FROM d) SELECT * FROM a
 INSERT INTO archive WITH d AS (DELETE FROM orders RETURNING id, status) SELECT * FROM d
 SELECT * FROM (DELETE FROM orders RETURNING *) x
@@ -296,7 +287,6 @@ INSERT INTO orders (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET nothing = 1
 UPDATE orders SET status = 'x' WHERE CURRENT OF c
 DELETE FROM orders WHERE CURRENT OF c
 UPDATE orders SET (status, total) = (SELECT pg_sleep(1), 2)
-UPDATE orders SET status[1] = 'x'
 UPDATE orders SET users.name = 'x'
 SELECT lower(VARIADIC ARRAY[pg_sleep(1)])
 SELECT $tag$ ; DROP TABLE users; $tag$; DROP SCHEMA public
@@ -329,6 +319,20 @@ SELECT INTERVAL '1 day' * pg_sleep(1)
 SELECT 'x'::xml
 SELECT CAST('x' AS users)
 SELECT CAST('x' AS evil.thing)
+EXPLAIN ANALYZE SELECT * FROM orders
+EXPLAIN (ANALYZE) SELECT * FROM orders
+EXPLAIN UPDATE orders SET total = 1
+SELECT * FROM orders FOR UPDATE SKIP LOCKED
+SELECT * FROM (WITH d AS (DELETE FROM orders RETURNING id) SELECT * FROM d) x
+WITH a AS (WITH d AS (DELETE FROM orders RETURNING id) SELECT * FROM d) SELECT * FROM a
+SELECT * FROM information_schema.role_table_grants
+INSERT INTO orders (id) VALUES (nextval('archive_id_seq'::regclass))
+SELECT nextval('orders_id_seq')
+UPDATE orders SET id = nextval('orders_id_seq')
+DELETE FROM information_schema.tables
+MERGE INTO orders USING users ON orders.user_id = users.id WHEN MATCHED THEN UPDATE SET nowhere = 1
+SHOW TABLES
+DESCRIBE orders
 """
 
 MARIADB = """
@@ -344,7 +348,6 @@ SELECT MASTER_POS_WAIT('a', 1)
 SELECT USER()
 SELECT CURRENT_USER()
 SELECT CURRENT_USER
-SELECT DATABASE()
 SELECT SCHEMA()
 SELECT VERSION()
 SELECT @@version
@@ -479,6 +482,17 @@ BACKUP STAGE START
 BINLOG 'x'
 CHANGE MASTER TO MASTER_HOST='evil'
 TRUNCATE mysql.user
+SHOW PROCESSLIST
+SHOW COLUMNS FROM mysql.user
+SELECT * FROM information_schema.processlist
+SELECT * FROM information_schema.tables
+SELECT table_rows FROM information_schema.tables
+SELECT * FROM orders FOR UPDATE SKIP LOCKED
+EXPLAIN ANALYZE SELECT * FROM orders
+MERGE INTO orders USING users ON orders.user_id = users.id WHEN MATCHED THEN DELETE
+WITH d AS (DELETE FROM orders RETURNING id) SELECT * FROM d
+WITH d AS (INSERT INTO users (name) VALUES ('x') RETURNING id) SELECT * FROM d
+WITH d AS (UPDATE users SET name = 'x' RETURNING id) DELETE FROM orders WHERE id IN (SELECT id FROM d)
 """
 
 SQLITE = """
@@ -508,9 +522,6 @@ SELECT sqlite_version()
 SELECT last_insert_rowid()
 SELECT changes()
 SELECT total_changes()
-SELECT * FROM sqlite_master
-SELECT * FROM sqlite_schema
-SELECT * FROM main.sqlite_master
 SELECT * FROM temp.orders
 SELECT * FROM sqlite_temp_master
 SELECT * FROM pragma_table_info('orders')
@@ -554,4 +565,17 @@ CREATE TABLE t (x DEFAULT (load_extension('x')))
 CREATE TABLE t (x GENERATED ALWAYS AS (readfile('x')))
 SELECT unistr_x('x')
 SELECT x'zz'
+EXPLAIN DELETE FROM orders
+DELETE FROM sqlite_master
+UPDATE OR REPLACE orders SET id = 1
+UPDATE OR IGNORE nowhere SET id = 1
+SHOW TABLES
+DESCRIBE orders
+SELECT * FROM orders FOR UPDATE
+SELECT * FROM orders FOR SHARE
+SELECT * FROM information_schema.tables
+MERGE INTO orders USING users ON orders.user_id = users.id WHEN MATCHED THEN DELETE
+WITH d AS (DELETE FROM orders RETURNING id) SELECT * FROM d
+WITH d AS (INSERT INTO users (name) VALUES ('x') RETURNING id) SELECT * FROM d
+WITH d AS (UPDATE users SET name = 'x' RETURNING id) DELETE FROM orders WHERE id IN (SELECT id FROM d)
 """

@@ -23,15 +23,30 @@ def test_rows_that_do_not_roll_back(base: Base, engine: str, policy: Policy) -> 
     assert base.run("SELECT * FROM t") == [(1,)]
 
 
-@pytest.mark.parametrize("policy", ["reversal", "versioning"])
 @pytest.mark.parametrize(
-    "sql", ["CREATE TABLE n (id INT PRIMARY KEY)", "ALTER TABLE t ADD COLUMN b INT", "DROP TABLE t", "TRUNCATE TABLE t"]
+    ("sql", "policy"),
+    [
+        ("CREATE TABLE n (id INT PRIMARY KEY)", "versioning"),
+        ("ALTER TABLE t ADD COLUMN b INT", "versioning"),
+        ("DROP TABLE t", "versioning"),
+        ("TRUNCATE TABLE up", "versioning"),
+        # What tests/contracts/test_sql_accepted.py takes back under reversal stands alone, and loses no rows.
+        ("DROP TABLE t", "reversal"),
+        ("TRUNCATE TABLE up", "reversal"),
+        ("CREATE TABLE n AS SELECT * FROM t", "reversal"),
+        ("CREATE TABLE n (id INT PRIMARY KEY); INSERT INTO t VALUES (2)", "reversal"),
+        ("ALTER TABLE t ADD COLUMN b INT, DROP COLUMN a", "reversal"),
+    ],
 )
 def test_definitions_commit_at_once(base: Base, sql: str, policy: Policy) -> None:
-    base.run("CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (1)")
+    base.run(
+        "CREATE TABLE t (id INT PRIMARY KEY, a INT); INSERT INTO t VALUES (1, 1);"
+        " CREATE TABLE up (id INT PRIMARY KEY); CREATE TABLE down (id INT, FOREIGN KEY (id) REFERENCES up (id))"
+    )
+    before = base.dump()
     with pytest.raises(Unsupported, match="at once"):
         base.survey(sql, policy)
-    assert base.run("SELECT * FROM t") == [(1,)]
+    assert base.dump() == before
 
 
 def test_views_and_sequences_are_not_written(base: Base) -> None:

@@ -1,0 +1,130 @@
+"""`goex connect`: writes the configuration of a coding agent so that it reaches GoEx, and takes it out again."""
+
+from __future__ import annotations
+
+import os
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from goex.cli.output import Output, shown
+from policies.errors import Denied, InvalidInput, Unavailable
+
+if TYPE_CHECKING:
+    from goex.coding_agents.configurations import Change
+
+
+class Name(StrEnum):
+    """The clients whose configuration is known."""
+
+    CLAUDE = "claude"
+    CODEX = "codex"
+    GEMINI = "gemini"
+    VSCODE = "vscode"
+    CURSOR = "cursor"
+
+
+def run(
+    client: Annotated[Name, typer.Argument(help="Whose configuration is written.")],
+    agent: Annotated[str, typer.Option(help="The agent's name for GoEx; the client's by default.")] = "",
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help="A file with an agent's token; by default one is made, and kept."),
+    ] = None,
+    socket: Annotated[Path | None, typer.Option(help="agent.sock, where it isn't this user's own.")] = None,
+    project: Annotated[Path | None, typer.Option(help="This project's folder, not your own settings.")] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Take GoEx out of the configuration again.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Write without asking; the difference is still shown.")] = False,
+) -> None:
+    """Connect a coding agent: GoEx's MCP server, and a hook that asks your rules about the agent's own tools.
+
+    The difference is shown first, and what else the files hold stays as it is.
+    """
+    from goex.cli.connect import paths
+    from goex.coding_agents.configurations import Program, changes, write
+
+    out = Output(False)
+    name = agent or client.value
+    if "/" in name or name.startswith("."):
+        raise InvalidInput(f"{name[:60]!r} isn't a name for an agent.", next_step="Name it like the client.")
+    file = (token_file or paths().config_dir / "agents" / f"{name}.token").absolute()
+    if token_file is not None and not remove and not file.is_file():
+        raise InvalidInput(f"There is no {file}.", next_step="Name a file that holds an agent's token.")
+    arguments = ["--token-file", str(file), *(("--socket", str(socket.absolute())) if socket else ())]
+    program = Program(command=_command(), arguments=tuple(arguments))
+    found = changes(client.value, program, os.environ, project.absolute() if project else None, remove=remove)
+    named = remove or file.is_file()
+    for change in found:
+        _show(out, change)
+    if not found and named:
+        out.say("Nothing to change.")
+        return
+    if found and not yes and not _agreed():
+        raise Denied("Nothing was written.")
+    if not named:
+        _name(out, name, file)
+    for change in found:
+        write(change)
+        out.say(f"Wrote {shown(str(change.file))}." if change.after else f"Removed {shown(str(change.file))}.")
+    if remove and token_file is None and file.is_file():
+        out.progress(f"The agent keeps its name. To end that: goex agents remove {name}; rm {file}")
+    if client is Name.CODEX and not remove:
+        out.progress("Codex runs a new hook once you trust it: /hooks in Codex.")
+
+
+def _show(out: Output, change: Change) -> None:
+    """What would be different in a file."""
+    import difflib
+
+    before, after = (change.before or "").splitlines(), change.after.splitlines()
+    title = str(change.file)
+    styles = {"+": "green", "-": "red"}
+    lines = difflib.unified_diff(
+        before, after, title if change.before is not None else "/dev/null", title if after else "/dev/null", lineterm=""
+    )
+    for line in lines:
+        out.say(shown(line), styles.get(line[:1], ""))
+
+
+def _agreed() -> bool:
+    from goex.cli.prompt import Terminal
+
+    terminal = Terminal.controlling()
+    if terminal is None:
+        raise Unavailable("There is no terminal to ask on.", next_step="Read the difference, then add --yes.")
+    return (terminal.ask("Write this? [y/N] ") or "").strip().lower() in ("y", "yes")
+
+
+def _name(out: Output, name: str, file: Path) -> None:
+    """Name the agent and keep its token, for its owner alone."""
+    from goex.cli.connect import connect
+    from goex.cli.prompt import with_presence
+    from goex.paths import make_private
+    from goex.rpc import goex_pb2 as pb
+
+    with connect(out) as reached:
+        reply = with_presence(
+            lambda passphrase: reached.call(
+                "Person/AddAgent", pb.AddAgentRequest(name=name, passphrase=passphrase), pb.AddAgentReply
+            )
+        )
+    try:
+        make_private(file.parent)
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(descriptor, "w") as kept:
+            kept.write(reply.token + "\n")
+    except OSError as error:
+        raise Unavailable(
+            f"The token can't be kept at {file}: {error.strerror}.",
+            next_step=f"Mend that, then: goex agents remove {name}, and connect again.",
+        ) from error
+    out.say(f"Named the agent {shown(name)}; its token is in {shown(str(file))}.")
+
+
+def _command() -> str:
+    """This program, in full: a client is started in another environment."""
+    own = Path(sys.argv[0])
+    return str(own.absolute()) if own.name == "goex" and own.is_file() else str(Path(sys.executable).with_name("goex"))

@@ -1,0 +1,43 @@
+"""`goex hook`: answers a coding agent's hook by what the rules say, a client of agent.sock."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from goex.cli.mcp import SOCKET, TOKEN, agent_socket, agent_token
+from policies.errors import GoexError
+
+SECONDS = 10.0
+
+
+def run(
+    token_file: Annotated[
+        Path | None, typer.Option(help=f"A file with the agent's token; else {TOKEN} of the environment.")
+    ] = None,
+    socket: Annotated[Path | None, typer.Option(help=f"agent.sock; else {SOCKET} of the environment.")] = None,
+) -> None:
+    """Answer a hook of Claude Code, Codex, Gemini CLI or Copilot, whose event is read from standard input.
+
+    What rules forbid is denied, what they permit for Action::"tool" is allowed, a shell command that GoEx can run with
+    undo is denied with the tool to use instead. All else, and every error, is left to the client's own question.
+    """
+    from goex.client import Client
+    from goex.coding_agents.hook_formats import LONGEST, answer, read_event, unjudged
+    from goex.rpc import goex_pb2 as pb
+    from policies.jsonvalue import canonical
+
+    use = read_event(sys.stdin.buffer.read(LONGEST + 1).decode("utf-8", "replace"))
+    if use is None:
+        return
+    try:
+        with Client(agent_socket(socket), token=agent_token(token_file)) as client:
+            reply = client.call("Actions/Judge", use.request, pb.JudgeReply, seconds=SECONDS)
+        said = answer(use, reply.verdict, reply.reason)
+    except GoexError as error:
+        said = unjudged(use, error.message)
+    if said is not None:
+        sys.stdout.write(canonical(said).decode("utf-8") + "\n")

@@ -1,0 +1,1 @@
+"""Hooks and configuration of coding agents: clients of agent.sock, which decide nothing."""

@@ -1,0 +1,79 @@
+"""The servers' own tables of names and types that a statement may read, and what stands for SHOW and DESCRIBE.
+
+Rules: they hold definitions, never rows of anybody's. They are read under their own names, so a permission for a table
+of the database doesn't cover them. Tables that tell of sessions, users, settings or statistics aren't here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from runtimes.sql.contract import Column, Dialect, Table
+
+_STANDARD = {
+    "tables": "table_catalog table_schema table_name table_type",
+    "columns": "table_catalog table_schema table_name column_name ordinal_position column_default is_nullable data_type"
+    " character_maximum_length character_octet_length numeric_precision numeric_scale datetime_precision"
+    " character_set_name collation_name is_generated generation_expression",
+    "table_constraints": "constraint_catalog constraint_schema constraint_name table_schema table_name constraint_type",
+    "key_column_usage": "constraint_catalog constraint_schema constraint_name table_catalog table_schema table_name"
+    " column_name ordinal_position position_in_unique_constraint",
+    "referential_constraints": "constraint_catalog constraint_schema constraint_name unique_constraint_catalog"
+    " unique_constraint_schema unique_constraint_name match_option update_rule delete_rule",
+}
+_MORE: Mapping[Dialect, Mapping[str, str]] = {
+    Dialect.POSTGRESQL: {
+        "tables": "is_insertable_into",
+        "columns": "udt_schema udt_name is_identity identity_generation is_updatable",
+        "constraint_column_usage": "table_catalog table_schema table_name column_name constraint_catalog"
+        " constraint_schema constraint_name",
+        "table_constraints": "table_catalog is_deferrable initially_deferred",
+    },
+    Dialect.MARIADB: {
+        "tables": "engine row_format table_collation create_options table_comment",
+        "columns": "column_type column_key extra column_comment",
+        "key_column_usage": "referenced_table_schema referenced_table_name referenced_column_name",
+        "referential_constraints": "table_name referenced_table_name",
+        "statistics": "table_catalog table_schema table_name non_unique index_schema index_name seq_in_index"
+        " column_name collation sub_part nullable index_type",
+    },
+}
+
+
+def _tables(dialect: Dialect) -> dict[str, Table]:
+    if dialect is Dialect.SQLITE:
+        columns = tuple(Column(name=name, type="text") for name in ("type", "name", "tbl_name", "rootpage", "sql"))
+        return {name: Table(name=name, kind="view", columns=columns) for name in ("sqlite_master", "sqlite_schema")}
+    more = _MORE[dialect]
+    return {
+        f"information_schema.{name}": Table(
+            name=f"information_schema.{name}",
+            kind="view",
+            columns=tuple(
+                Column(name=column, type="text") for column in f"{_STANDARD.get(name, '')} {more.get(name, '')}".split()
+            ),
+        )
+        for name in {**_STANDARD, **more}
+    }
+
+
+CATALOG: Mapping[Dialect, Mapping[str, Table]] = {dialect: _tables(dialect) for dialect in Dialect}
+
+# A default is an expression there: the word NULL where there is none, a literal with its quotes.
+_COLUMNS = (
+    "SELECT column_name, column_type, is_nullable, column_key, NULLIF(column_default, 'NULL') AS column_default, extra"
+    " FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = '{}' ORDER BY ordinal_position"
+)
+
+
+def instead(words: list[str], dialect: Dialect) -> str:
+    """The query that stands for MariaDB's SHOW TABLES, SHOW COLUMNS FROM, and DESCRIBE; "" for anything else."""
+    if dialect is not Dialect.MARIADB:
+        return ""
+    upper = [word.upper() for word in words]
+    if upper == ["SHOW", "TABLES"]:
+        return "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY table_name"
+    named = words[-1].replace("\\", "\\\\").replace("'", "''") if words else ""
+    if (len(upper) == 2 and upper[0] in ("DESCRIBE", "DESC")) or upper[:-1] == ["SHOW", "COLUMNS", "FROM"]:
+        return _COLUMNS.format(named)
+    return ""

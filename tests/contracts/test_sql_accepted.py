@@ -1,0 +1,183 @@
+"""Forms that people write, on the real servers: done, undone, redone, undone, each time exactly; and beside each form
+one that stays refused before it runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from policies.errors import Conflict, InvalidInput, Unsupported
+from runtimes.sql.contract import Dialect
+from tests.contracts.test_sql import engine, ground, there_and_back  # noqa: F401 (fixtures)
+from tests.support.databases import Asked, Ground
+
+_LOG = (
+    "CREATE TABLE log (id int, at date NOT NULL, what text, PRIMARY KEY (id, at)) PARTITION BY RANGE (at)",
+    "CREATE TABLE log_1 PARTITION OF log FOR VALUES FROM ('2024-01-01') TO ('2025-01-01')",
+    "CREATE TYPE place AS (street text, city text)",
+    "CREATE TABLE kinds (id int PRIMARY KEY, tags text[], j jsonb, home place, spot point)",
+    "INSERT INTO kinds VALUES (1, '{a,b}', '{\"a\": {\"b\": 1}}', ('s', 'c'), '(1,2)'), (2, NULL, NULL, NULL, NULL)",
+    "CREATE TABLE counted (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, what text)",
+    "CREATE SEQUENCE tickets",
+    "CREATE TABLE archive (LIKE items)",
+)
+SETUP = {
+    Dialect.POSTGRESQL: _LOG,
+    Dialect.MARIADB: (
+        "CREATE TABLE shapes (id int PRIMARY KEY, g point)",
+        "INSERT INTO shapes VALUES (1, POINT(1, 2))",
+    ),
+    Dialect.SQLITE: (
+        "CREATE VIRTUAL TABLE docs USING fts5(title, body)",
+        "INSERT INTO docs VALUES ('a', 'a fat cat'), ('b', 'a dog')",
+        "CREATE VIRTUAL TABLE boxes USING rtree(id, minx, maxx)",
+        "INSERT INTO boxes VALUES (1, 0, 1)",
+    ),
+}
+ACCEPTED = {
+    Dialect.POSTGRESQL: (
+        "MERGE INTO orders o USING customers c ON c.id = o.customer WHEN MATCHED AND c.id = 1 THEN DELETE"
+        " WHEN MATCHED THEN UPDATE SET status = c.name",
+        "MERGE INTO places p USING (VALUES (3, 33), (4, 44)) v(id, place) ON p.id = v.id"
+        " WHEN MATCHED THEN UPDATE SET place = v.place WHEN NOT MATCHED THEN INSERT VALUES (v.id, v.place)",
+        "WITH gone AS (DELETE FROM items WHERE line = 1 RETURNING *) INSERT INTO archive SELECT * FROM gone",
+        "WITH a AS (UPDATE orders SET status = 'w' WHERE id = 5 RETURNING customer) UPDATE customers SET name = 'w'"
+        " WHERE id IN (SELECT customer FROM a)",
+        "WITH d AS (DELETE FROM notes WHERE customer = 1 RETURNING note) SELECT count(*) FROM d",
+        "UPDATE kinds SET tags[2] = 'z', j['a']['b'] = '5', home.city = 'Rome' WHERE id = 1",
+        "UPDATE kinds SET spot = point(3, 4)",
+        "INSERT INTO counted (id, what) OVERRIDING SYSTEM VALUE VALUES (50, 'o')",
+        "INSERT INTO places VALUES (nextval('tickets') + 100, 900)",
+    ),
+    Dialect.MARIADB: (
+        "CREATE TABLE fresh (id int AUTO_INCREMENT PRIMARY KEY, t varchar(20)) ENGINE=InnoDB",
+        "CREATE VIEW seen AS SELECT id FROM orders",
+        "CREATE INDEX by_status ON orders (status)",
+        "ALTER TABLE orders ADD COLUMN more int NOT NULL DEFAULT 7",
+        "ALTER TABLE orders ADD COLUMN more varchar(9) AFTER id",
+        "ALTER TABLE orders RENAME COLUMN status TO state",
+        "TRUNCATE TABLE items",
+        "UPDATE shapes SET g = ST_GeomFromText('POINT(3 4)') WHERE ST_X(g) = 1",
+    ),
+    Dialect.SQLITE: (
+        "INSERT INTO docs VALUES ('c', 'new words')",
+        "UPDATE docs SET body = 'other words' WHERE rowid = 1",
+        "DELETE FROM docs WHERE docs MATCH 'cat'",
+        "INSERT INTO docs (docs) VALUES ('optimize')",
+        "INSERT INTO boxes VALUES (2, 5, 6)",
+        "UPDATE boxes SET maxx = 9 WHERE minx >= 0",
+        "UPDATE OR IGNORE places SET place = 2 WHERE id = 1",
+        "UPDATE odd SET b = zeroblob(3)",
+    ),
+}
+READS = {
+    Dialect.POSTGRESQL: (
+        "EXPLAIN SELECT * FROM orders",
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'",
+        "SELECT id FROM orders FOR UPDATE",
+    ),
+    Dialect.MARIADB: (
+        "EXPLAIN SELECT * FROM orders",
+        "SHOW TABLES",
+        "DESCRIBE orders",
+        "SELECT id FROM orders FOR UPDATE",
+    ),
+    Dialect.SQLITE: (
+        "EXPLAIN QUERY PLAN SELECT * FROM orders",
+        "SELECT name FROM sqlite_master",
+        "SELECT title, snippet(docs, 1, '[', ']', '…', 5) FROM docs WHERE docs MATCH 'cat' ORDER BY rank",
+    ),
+}
+REFUSED = {
+    Dialect.POSTGRESQL: (
+        "EXPLAIN ANALYZE DELETE FROM orders",
+        "MERGE INTO orders o USING customers c ON c.id = o.customer WHEN MATCHED THEN UPDATE SET nowhere = 1",
+        "WITH x AS (WITH d AS (DELETE FROM items RETURNING *) SELECT * FROM d) SELECT * FROM x",
+        "INSERT INTO places VALUES (nextval('counted_id_seq'), 900)",
+        "SELECT * FROM information_schema.role_table_grants",
+    ),
+    Dialect.MARIADB: (
+        "CREATE INDEX by_customer ON orders (customer)",  # the foreign key's own index would go
+        "ALTER TABLE orders ADD COLUMN more timestamp DEFAULT current_timestamp()",
+        "ALTER TABLE orders ADD COLUMN more int NOT NULL",
+        "ALTER TABLE orders ADD COLUMN more int; UPDATE orders SET status = 'x'",
+        "CREATE TABLE orders (id int)",
+        "CREATE TABLE fresh (id int) ENGINE=Aria",
+        "DROP TABLE items",
+        "TRUNCATE TABLE customers",  # others point to it
+        "SELECT table_rows FROM information_schema.tables",
+    ),
+    Dialect.SQLITE: (
+        "INSERT INTO docs (docs) VALUES ('delete-all')",
+        "INSERT INTO docs (docs, rank) VALUES ('rank', 'bm25(10.0)')",
+        "UPDATE sqlite_master SET sql = ''",
+        "UPDATE odd SET b = zeroblob(1000000)",
+        "EXPLAIN DELETE FROM orders",
+    ),
+}
+
+
+@pytest.mark.promise(75)
+def test_what_people_write_is_undone_and_redone_exactly(ground: Ground) -> None:  # noqa: F811
+    ground.execute(*SETUP[ground.dialect])
+    for text in ACCEPTED[ground.dialect]:
+        there_and_back(ground, text, "")
+
+
+def test_reads_change_nothing(ground: Ground) -> None:  # noqa: F811
+    ground.execute(*SETUP[ground.dialect])
+    before = ground.dump()
+    for text in READS[ground.dialect]:
+        asked = Asked(ground, text)
+        (result,) = asked.run().results
+        assert result.rows, text
+        assert asked.planned().program.reads_only
+    assert ground.dump() == before
+
+
+@pytest.mark.promise(75)
+def test_what_would_not_be_exact_is_refused_before_it_runs(ground: Ground) -> None:  # noqa: F811
+    ground.execute(*SETUP[ground.dialect])
+    before = ground.dump()
+    for text in REFUSED[ground.dialect]:
+        with pytest.raises((Unsupported, InvalidInput)) as caught:
+            Asked(ground, text).plan()
+        assert caught.value.next_step, text
+    assert ground.dump() == before
+
+
+@pytest.mark.promise(76)
+def test_undo_of_a_definition_loses_nobodys_rows(ground: Ground) -> None:  # noqa: F811
+    if ground.dialect is not Dialect.MARIADB:
+        pytest.skip("the others keep rows or hold the transaction")
+    made = Asked(ground, "CREATE TABLE fresh (id int PRIMARY KEY)")
+    added = Asked(ground, "ALTER TABLE orders ADD COLUMN more int")
+    made.run()
+    added.run()
+    ground.execute("INSERT INTO fresh VALUES (1)", "UPDATE orders SET more = 3 WHERE id = 5")
+    for asked in (made, added):
+        with pytest.raises(Conflict) as caught:
+            asked.revert("undo")
+        assert caught.value.difference
+    ground.execute("DELETE FROM fresh", "UPDATE orders SET more = NULL")
+    ground.execute("ALTER TABLE fresh ADD COLUMN others int")
+    with pytest.raises(Conflict, match="isn't defined as it was left"):
+        made.revert("undo")
+    added.revert("undo")
+    assert added.state == "undone"
+
+
+def test_a_trigger_that_writes_the_time_is_not_taken_for_exact(ground: Ground) -> None:  # noqa: F811
+    if ground.dialect is not Dialect.MARIADB:
+        pytest.skip("triggers are kept off there")
+    ground.execute(
+        "CREATE TABLE stamped (id int PRIMARY KEY, at datetime)",
+        "CREATE TRIGGER stamp BEFORE INSERT ON stamped FOR EACH ROW SET NEW.at = NOW()",
+    )
+    before = ground.dump()
+    with pytest.raises(Unsupported, match="wouldn't be exact"):
+        Asked(ground, "INSERT INTO stamped (id) VALUES (1)").run()
+    assert ground.dump() == before
+    held = Asked(ground, "INSERT INTO stamped (id) VALUES (1)", "versioning")
+    held.run()
+    held.revert("undo")
+    assert ground.dump() == before

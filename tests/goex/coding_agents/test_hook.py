@@ -1,0 +1,135 @@
+"""`goex hook` answers each coding agent in its own terms, by what the daemon's rules say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mapper.code.folder_shell import read_folder_shell
+from tests.support.daemon import Daemon
+from tests.support.hooks import apply_rules, before, decision, hook
+
+RULES = """
+@id("no-prod") forbid (principal, action == Action::"files", resource in Folder::"/srv/prod");
+@id("no-fetch") forbid (principal, action == Action::"tool", resource)
+when { context.hosts.contains("evil.example") };
+@id("tests") permit (principal == Agent::"claude", action == Action::"tool", resource in Folder::"/home/me/x")
+when { context.arguments has program && context.arguments.program == "make test" };
+@id("edits") permit (principal == Agent::"claude", action == Action::"tool", resource in Folder::"/home/me/x/src")
+when { context.arguments has kind && context.arguments.kind == "write" };
+@id("deploy") @effect("ask") forbid (principal, action == Action::"tool", resource)
+when { context.arguments has program && context.arguments.program like "*deploy*" };
+"""
+X = "/home/me/x"
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[tuple[Daemon, str]]:
+    with Daemon() as daemon:
+        token = daemon.add_agent("claude")
+        apply_rules(daemon, RULES)
+        yield daemon, token
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "expected"),
+    [
+        ("Bash", {"command": "make test"}, "allow"),
+        ("Bash", {"command": "make all"}, ""),
+        ("Bash", {"command": "./deploy now"}, "ask"),
+        ("Bash", {"command": "rm -rf build"}, "deny"),  # instead
+        ("Bash", {"command": "ls"}, ""),
+        ("Bash", {"command": "git push"}, ""),
+        ("Bash", {"command": "rm /srv/prod/x"}, "deny"),
+        ("Write", {"file_path": f"{X}/src/a.py", "content": ""}, "allow"),
+        ("Write", {"file_path": f"{X}/src/../b", "content": ""}, ""),
+        ("Edit", {"file_path": "/srv/prod/conf", "old_string": "a", "new_string": "b"}, "deny"),
+        ("Read", {"file_path": "/srv/prod/conf"}, "deny"),
+        ("WebFetch", {"url": "https://evil.example/x", "prompt": ""}, "deny"),
+        ("WebFetch", {"url": "https://example.org/x", "prompt": ""}, ""),
+        ("mcp__goex__goex_call", {"calls": []}, ""),
+        ("TodoWrite", {"todos": []}, ""),
+    ],
+)
+def test_claude(bench: tuple[Daemon, str], tool: str, arguments: dict[str, Any], expected: str) -> None:
+    assert decision(hook(*bench, before(tool, X, **arguments))) == expected
+
+
+def test_what_goex_can_do_is_named(bench: tuple[Daemon, str]) -> None:
+    said = hook(*bench, before("Bash", X, command="sed -i s/a/b/ f && mv f g"))
+    assert said is not None
+    reason = said["hookSpecificOutput"]["permissionDecisionReason"]
+    assert "goex_program" in reason
+    assert json.dumps(X) in reason
+
+
+COMMANDS = {"permit": "make test", "forbid": "rm /srv/prod/x", "ask": "./deploy now", "instead": "touch new"}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "pre", "permission"),
+    [("permit", "", "allow"), ("forbid", "deny", "deny"), ("ask", "", ""), ("instead", "deny", "deny")],
+)
+def test_codex(bench: tuple[Daemon, str], verdict: str, pre: str, permission: str) -> None:
+    event = {**before("Bash", X, command=COMMANDS[verdict]), "turn_id": "1"}
+    assert decision(hook(*bench, event)) == pre  # it takes nothing but deny before a tool
+    assert decision(hook(*bench, {**event, "hook_event_name": "PermissionRequest"})) == permission
+
+
+def test_codex_patches(bench: tuple[Daemon, str]) -> None:
+    patch = "*** Begin Patch\n*** Update File: ok.txt\n*** Add File: /srv/prod/x\n+a\n*** End Patch"
+    assert decision(hook(*bench, {**before("apply_patch", X, command=patch), "turn_id": "1"})) == "deny"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expected"), [("permit", "allow"), ("forbid", "deny"), ("ask", "ask"), ("instead", "deny")]
+)
+def test_gemini_and_copilot(bench: tuple[Daemon, str], verdict: str, expected: str) -> None:
+    given = {"command": COMMANDS[verdict]}
+    gemini = {"hook_event_name": "BeforeTool", "tool_name": "run_shell_command", "tool_input": given, "cwd": X}
+    said = hook(*bench, gemini)
+    assert said is not None and (said["decision"], bool(said["reason"])) == (expected, True)
+    said = hook(*bench, {"toolName": "bash", "toolArgs": json.dumps(given), "cwd": X})
+    assert said is not None and said["permissionDecision"] == expected
+
+
+@pytest.mark.parametrize(
+    "event",
+    ["", "[]", "{", '{"hook_event_name": "PreToolUse"}', '{"hook_event_name": "PreToolUse", "tool_name": "Bash"}'],
+)
+def test_what_cannot_be_read_is_left_to_the_client(bench: tuple[Daemon, str], event: str) -> None:
+    assert hook(*bench, event) is None
+
+
+def test_another_event_says_nothing(bench: tuple[Daemon, str]) -> None:
+    assert hook(*bench, {"hook_event_name": "Stop"}) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "changes", "within"),
+    [
+        ("rm -rf a", True, True),
+        ("for f in *.txt; do mv \"$f\" old/; done", True, True),
+        ("echo a > b", True, True),
+        ("ls 2>/dev/null", False, True),
+        ("find . -name '*.o' -delete", True, True),
+        ("rm ~/a", True, False),
+        ("rm $HOME/a", True, False),
+        ("rm ../a", True, False),
+        ("cp a --target-directory=/etc", True, False),
+        ("find . -exec npm i ;", False, False),
+        ("ls | xargs rm", False, False),
+        ("rm a; npm test", True, False),
+        ("rm a; $(curl x)", True, False),
+        ("diff <(ls) b > c", True, False),
+        ("rm 'a", True, False),
+        ("", False, False),
+    ],
+)  # fmt: skip
+def test_what_stays_within_a_folder(command: str, changes: bool, within: bool) -> None:
+    found = read_folder_shell(command, "/work")
+    assert found.within == within
+    assert found.changes == changes or not within
