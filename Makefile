@@ -79,6 +79,11 @@ attacks: services ## Run every attack, also against runsc and an engine that map
 conformance: setup ## Run the conformance suite of MCP against goex mcp (needs Node)
 	@$(BIN)/python -m tests.conformance.run $(ARGS)
 
+.PHONY: coding-agents
+coding-agents: services ## Run Claude Code and Codex with a scripted model, connected to GoEx (needs npm)
+	@base=$$(mktemp -d /tmp/goXXXX) && trap 'rm -rf "$$base"' EXIT && \
+	    $(SIGNALS) $(BIN)/pytest --basetemp="$$base" -m "thorough or not thorough" tests/coding_agents $(ARGS)
+
 .PHONY: bench
 bench: services ## Measure, print a table, write bench.json
 	@$(BIN)/python -m tools.bench.run $(ARGS)
@@ -113,8 +118,9 @@ plots: setup ## Draw docs/plots anew
 	@$(BIN)/python -m tools.plots.sandbox
 
 .PHONY: screenshot
-screenshot: services ## Take docs/notification.png anew
+screenshot: services ## Take the pictures of the notification and the page anew
 	@$(BIN)/python -m tools.plots.notification
+	@$(BIN)/python -m tools.plots.page
 
 .PHONY: crash
 crash: services ## Kill everything at every point of every step, let disks fail, and write docs/crash.md

@@ -91,6 +91,11 @@ class Paths:
         return self.state_dir / "journal.head"
 
     @property
+    def web_key(self) -> Path:
+        """Where the page that runs keeps the key of its links."""
+        return self.run_dir / "web.key"
+
+    @property
     def log_file(self) -> Path:
         return self.state_dir / "daemon.log"
 

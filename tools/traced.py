@@ -1,6 +1,6 @@
 """Runs a program of GoEx's as `python` would, and notes which functions of the packages it calls.
 
-`python tools/traced.py FOLDER [-I] -m MODULE ARGUMENT…`. SIGUSR1 begins anew, SIGUSR2 writes FOLDER/PID.json, as
+`python tools/traced.py FOLDER [-I|-P] -m MODULE ARGUMENT…`. SIGUSR1 begins anew, SIGUSR2 writes FOLDER/PID.json, as
 does the end of the process. Processes that it starts by `sys.executable` are traced too.
 """
 
@@ -49,7 +49,7 @@ def _write(folder: Path) -> None:
 def main() -> None:
     """Install the profiler and become the program."""
     folder, *words = sys.argv[1:]
-    if words[:1] == ["-I"]:
+    if words[:1] in (["-I"], ["-P"]):
         words = words[1:]
     if words[:1] != ["-m"]:
         os.execv(sys.executable, [sys.executable, *words])

@@ -34,7 +34,6 @@ def approve(
     ] = "",
     watch: Annotated[bool, typer.Option("--watch", help="Stay, and ask about each one as it comes.")] = False,
     listing: Annotated[bool, typer.Option("--list", help="Only list them.")] = False,
-    screen: Annotated[bool, typer.Option("--screen", help="All of it on a full screen, with dry runs.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what ID would do, on a copy; nothing is decided.")
     ] = False,
@@ -42,21 +41,15 @@ def approve(
 ) -> None:
     """Show what waits for you and decide, one after the other. Without a terminal it only lists."""
     out = Output(as_json)
-    if screen and (as_json or watch or listing or dry_run or approval_id):
-        raise InvalidInput("--screen shows everything and goes with nothing else.", next_step="goex approve --screen")
     if dry_run and not approval_id:
         raise InvalidInput("A dry run of which one?", next_step="goex approve ID --dry-run")
-    from goex.cli.connect import connect, paths
+    from goex.cli.connect import connect
 
     terminal = None if as_json or listing else Terminal.find()
     with connect(out) as client:
-        if screen:
-            from goex.cli.screen.run import run
-
-            run(client, paths())
-        elif dry_run:
+        if dry_run:
             raise typer.Exit(_dry_run(client, approval_id, out))
-        elif watch:
+        if watch:
             _watch(client, terminal, out)
         elif approval_id:
             _one(client, approval_id, terminal, out)

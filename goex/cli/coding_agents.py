@@ -53,8 +53,9 @@ def run(
     file = (token_file or paths().config_dir / "agents" / f"{name}.token").absolute()
     if token_file is not None and not remove and not file.is_file():
         raise InvalidInput(f"There is no {file}.", next_step="Name a file that holds an agent's token.")
-    arguments = ["--token-file", str(file), *(("--socket", str(socket.absolute())) if socket else ())]
-    program = Program(command=_command(), arguments=tuple(arguments))
+    # Not every client passes on where this user's sockets are.
+    place = (socket or paths().agent_socket).absolute()
+    program = Program(command=_command(), arguments=("--token-file", str(file), "--socket", str(place)))
     found = changes(client.value, program, os.environ, project.absolute() if project else None, remove=remove)
     named = remove or file.is_file()
     for change in found:

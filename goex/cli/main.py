@@ -36,6 +36,7 @@ from goex.cli import (
     rules,
     show,
     vault,
+    web,
 )
 from goex.cli import notify as notifier
 from policies.display_text import escape
@@ -141,6 +142,7 @@ app.command("exec", cls=exec.ExecCommand, short_help="Have something done, after
 app.command("map", short_help="Show what your words would become.")(map.run)
 app.command("approve", short_help="Decide what waits for you.")(approve.approve)
 app.command("deny")(approve.deny)
+app.command("web", short_help="All of it on a page in your browser.")(web.web)
 app.command("log", short_help="What was done, who decided; --verify checks it.")(log.log)
 app.command("show", short_help="One action, from beginning to end.")(show.show)
 app.command("undo")(history.undo)

@@ -137,7 +137,9 @@ def _claude(program: Program, env: Mapping[str, str], project: Path | None) -> l
 def _codex(program: Program, env: Mapping[str, str], project: Path | None) -> list[_File]:
     folder = project / ".codex" if project else Path(env.get("CODEX_HOME") or _home(env) / ".codex")
     hook = {"hooks": [{"type": "command", "command": program.hook, "timeout": 30}]}
-    server = {"command": program.command, "args": program.mcp, "tool_timeout_sec": 120}
+    # Without `required` Codex may begin before GoEx's tools are there, and then go on without them.
+    server = {"command": program.command, "args": program.mcp, "required": True}
+    server |= {"startup_timeout_sec": 60, "tool_timeout_sec": 120}
     return [
         _File(folder / "config.toml", lambda text: _toml(text, server), lambda text: _toml(text, None)),
         _hooks_file(folder / "hooks.json", ("PreToolUse", "PermissionRequest"), hook),

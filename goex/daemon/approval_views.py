@@ -14,7 +14,7 @@ from goex.daemon.audit_views import what
 from goex.daemon.credential_views import say_credentials
 from goex.daemon.database_scope_text import doing
 from goex.daemon.duration_text import Asked, widths
-from goex.daemon.question import Standing, question
+from goex.daemon.question import Standing, question, sentence
 from goex.engine.core import Core
 from goex.engine.events import Approval
 from goex.engine.grant_issue import Choice, freeable
@@ -141,8 +141,16 @@ def brief_view(core: Core, approval: Approval, row: ActionRow, plan: Plan | None
             same_as=[id for id in twins if id != approval.id],
             kind=row.kind,
             brief=True,
+            question=_brief_question(core, row, plan),
         )
     )
+
+
+def _brief_question(core: Core, row: ActionRow, plan: Plan | None) -> pb.Question | None:
+    if plan is None:
+        return None
+    target = what(core.actions.get(plan.action.target)) if isinstance(plan.action, Revert) else ""
+    return pb.Question(sentence=sentence(row, plan, core.catalog, target))
 
 
 def escaped(made: pb.Approval) -> pb.Approval:

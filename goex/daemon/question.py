@@ -81,7 +81,7 @@ def question(row: ActionRow, plan: Plan, offered: Sequence[str], catalog: Catalo
     if sum(len(line) for line in lines) > _LARGEST:
         return pb.Question()
     return pb.Question(
-        sentence=f"{_who(row.agent)} to {_request_text(plan, catalog, standing.target)}.",
+        sentence=sentence(row, plan, catalog, standing.target),
         payload=lines,
         asks=row.source.partition(_SOCKET)[0],
         worst=question_facts.worst(plan, catalog),
@@ -91,6 +91,11 @@ def question(row: ActionRow, plan: Plan, offered: Sequence[str], catalog: Catalo
         irreversible=irreversible,
         answers=answers,
     )
+
+
+def sentence(row: ActionRow, plan: Plan, catalog: Catalog, target: str) -> str:
+    """Return who wants to do what, with which account, to whom; `target` says what a revert is of."""
+    return f"{_who(row.agent)} to {_request_text(plan, catalog, target)}."
 
 
 def payload(plan: Plan) -> tuple[str, ...]:

@@ -18,13 +18,12 @@ from mcp.server.auth.settings import AuthSettings
 from mcp.server.lowlevel import Server
 from pydantic import AnyHttpUrl
 
+from goex.loopback import IPV4, listening
 from goex.mcp.daemon_link import DaemonLink
 from goex.mcp.server import Context, Door, methods_of, server
 from goex.rpc import goex_pb2 as pb
-from policies.errors import GoexError, Unavailable
+from policies.errors import GoexError
 from policies.grants import ANONYMOUS
-
-HOST = "127.0.0.1"
 
 
 class Tokens:
@@ -67,27 +66,13 @@ async def http(socket_path: Path, port: int, token: str, services: list[str], sa
         await link.close()
 
 
-def listening(port: int) -> socket.socket:
-    """A listening socket on the loopback address. Raises Unavailable."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((HOST, port))
-    except OSError as error:
-        listener.close()
-        raise Unavailable(
-            f"{HOST}:{port} can't be used: {error.strerror}.", next_step="Name another --port."
-        ) from error
-    return listener
-
-
 async def serve(made: Server[Any], link: DaemonLink, listener: socket.socket, say: Callable[[str], None]) -> None:
     """Serve a server object on a bound socket."""
     import uvicorn
 
-    address = f"http://{HOST}:{listener.getsockname()[1]}"
+    address = f"http://{IPV4}:{listener.getsockname()[1]}"
     app = made.streamable_http_app(
-        host=HOST,
+        host=IPV4,
         auth=AuthSettings(issuer_url=AnyHttpUrl(address), resource_server_url=None),
         token_verifier=Tokens(link),
     )

@@ -115,6 +115,8 @@ def test_an_agent_is_named_with_presence_and_its_token_kept_private(daemon: Daem
     token = daemon.config_dir / "agents" / "gemini.token"
     assert token.stat().st_mode & 0o777 == 0o600
     settings = json.loads((daemon.home / ".gemini" / "settings.json").read_text())
-    assert settings["mcpServers"]["goex"]["args"] == ["mcp", "--token-file", str(token)]
+    assert settings["mcpServers"]["goex"]["args"] == [
+        "mcp", "--token-file", str(token), "--socket", str(daemon.agent_socket)
+    ]  # fmt: skip
     listed = daemon.goex("agents", "list").stdout
     assert "gemini" in listed

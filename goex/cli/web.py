@@ -1,0 +1,48 @@
+"""`goex web`: the page on which the person answers, looks back and takes back."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import Annotated
+
+import typer
+
+from goex.cli.output import Output
+
+
+def web(
+    port: Annotated[
+        int | None,
+        typer.Option(help="Of localhost; else \\[web] port of config.toml, which passkeys need.", min=0, max=65535),
+    ] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in the browser.")] = True,
+) -> None:
+    """Show what waits, what happened and what is allowed on a page in your browser.
+
+    Prints a link that opens the page once, within a minute. Runs until Ctrl-C; called again meanwhile, it prints
+    another link to the same page.
+    """
+    import asyncio
+
+    from goex.cli.connect import connect, paths
+    from goex.config import load
+    from goex.web.server import running_link, serve
+
+    out = Output(False)
+    places = paths()
+    config = load(places.config_file)
+
+    def tell(link: str) -> None:
+        out.say(link)
+        if browser and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+            import webbrowser
+
+            webbrowser.open(link)
+
+    if link := running_link(places):
+        tell(link)
+        return
+    connect(out).close()  # so that there is a daemon, and its socket is ours
+    with suppress(KeyboardInterrupt):
+        asyncio.run(serve(places, config.web.port if port is None else port, config.web.public_url, tell))

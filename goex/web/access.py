@@ -1,0 +1,109 @@
+"""Who may use the page: one-time links, and the sessions that they begin.
+
+Rules: a link holds for a minute and once, and is made by whoever can read a key file that only this person can; the
+key is the running page's own and ends with it. A session is a random token that the browser keeps for one tab and sends
+as a header. There is no cookie: a page of another origin has nothing that it could send.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import hmac
+import os
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from policies.errors import Unavailable
+
+LINK_SECONDS = 60
+SESSION_SECONDS = 12 * 3600
+MOST_SESSIONS = 8  # the oldest ends when one more begins
+_KEY_BYTES = 32
+
+
+class KeyFile:
+    """The page's key and port, in a file that is locked for as long as the page runs."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._handle = -1
+
+    def take(self, port: int) -> bytes:
+        """Write a new key and hold the file until the process ends. Raises Unavailable when another page holds it."""
+        handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(handle)
+            raise Unavailable("The page runs already.", next_step="Open it with: goex web") from None
+        self._handle = handle
+        key = secrets.token_bytes(_KEY_BYTES)
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, key + port.to_bytes(2), 0)
+        return key
+
+    def of_running(self) -> tuple[bytes, int] | None:
+        """Return the key and the port of the page that runs; None when none does, whoever may listen on its port."""
+        try:
+            handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            held = os.pread(handle, _KEY_BYTES + 2, 0)
+            return (held[:_KEY_BYTES], int.from_bytes(held[_KEY_BYTES:])) if len(held) == _KEY_BYTES + 2 else None
+        finally:
+            os.close(handle)
+        return None
+
+
+def link_code(key: bytes, now: float) -> str:
+    """Return a one-time code that a link carries in its fragment, which no server log and no Referer holds."""
+    said = f"{secrets.token_urlsafe(16)}.{int(now) + LINK_SECONDS}"
+    return f"{said}.{_sign(key, said)}"
+
+
+def _sign(key: bytes, said: str) -> str:
+    return hmac.new(key, b"goex web link " + said.encode(), hashlib.sha256).hexdigest()
+
+
+class Access:
+    """Links that were used, and sessions that are open. Times are of `clock`, in seconds."""
+
+    def __init__(self, key: bytes, clock: Callable[[], float] = time.time) -> None:
+        self._key = key
+        self._clock = clock
+        self._used: dict[str, float] = {}  # code -> when it would have ended
+        self._sessions: dict[str, float] = {}  # hash of the token -> its end
+
+    def enter(self, code: str) -> str | None:
+        """Return the token of a new session; None for a code that is wrong, too old, or was used."""
+        said, _, signature = code.rpartition(".")
+        if not code.isascii() or not hmac.compare_digest(signature.encode(), _sign(self._key, said).encode()):
+            return None
+        now, ends = self._clock(), float(said.rpartition(".")[2])
+        self._used = {old: until for old, until in self._used.items() if until > now}
+        if now >= ends or said in self._used:
+            return None
+        self._used[said] = ends
+        while len(self._sessions) >= MOST_SESSIONS:
+            self._sessions.pop(next(iter(self._sessions)))
+        token = secrets.token_urlsafe(32)
+        self._sessions[_hash(token)] = now + SESSION_SECONDS
+        return token
+
+    def holds(self, token: str) -> bool:
+        """Whether this is the token of an open session."""
+        return self._clock() < self._sessions.get(_hash(token), 0.0)
+
+    def leave(self, token: str) -> None:
+        """End a session. Idempotent."""
+        self._sessions.pop(_hash(token), None)
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

@@ -1,0 +1,204 @@
+"""The page as a Starlette application: static files for everybody, calls of the daemon for a session.
+
+Rules: each request is for exactly the page's own host, which ends DNS rebinding; one that comes from a page comes from
+ours, by Origin and Sec-Fetch-Site. Nothing is loaded from elsewhere, nothing is shown in a frame, a body has a bound.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, ExceptionHandler, Message, Receive, Scope, Send
+
+from goex.web.access import Access
+from goex.web.daemon_calls import STREAMED, UNARY, DaemonCalls
+from policies.errors import Denied, GoexError, InvalidInput
+
+STATIC = Path(__file__).with_name("static")
+LARGEST_BODY = 2**20
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"
+    ),
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "publickey-credentials-get=(self), publickey-credentials-create=(self)",
+    "Cache-Control": "no-store",
+}
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class Guard:
+    """Refuses what isn't for this page or doesn't come from it, and adds the headers to every answer."""
+
+    def __init__(self, app: ASGIApp, origins: frozenset[str]) -> None:
+        self._app = app
+        self._origins = origins
+        self._hosts = frozenset(origin.partition("://")[2] for origin in origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return  # no WebSocket is taken: uvicorn answers with 403
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        try:
+            self._check(Request(scope))
+        except GoexError as error:
+            await _problem(error)(scope, receive, with_headers)
+        else:
+            await self._app(scope, receive, with_headers)
+
+    def _check(self, request: Request) -> None:
+        if request.headers.getlist("host") not in [[host] for host in self._hosts]:
+            raise _Misdirected("This page isn't reached by that name.")
+        if request.method in ("GET", "HEAD"):
+            return
+        if request.headers.get("origin", "") not in self._origins:
+            raise Denied("This request comes from another page.")
+        if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+            raise Denied("This request comes from another page.")
+        if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+            raise InvalidInput("The body must be JSON.")
+
+
+class Page:
+    """What the page answers. `origins`: where it is reached, like `http://localhost:7464`."""
+
+    def __init__(self, origins: tuple[str, ...], access: Access, calls: DaemonCalls) -> None:
+        self._origins = frozenset(origins)
+        self._access = access
+        self._calls = calls
+
+    def app(self) -> ASGIApp:
+        """Return the ASGI application."""
+        routes = [
+            Route("/", _file(STATIC / "index.html")),
+            *(Route(f"/{file.name}", _file(file)) for file in sorted(STATIC.iterdir())),
+            Route("/enter", self._enter, methods=["POST"]),
+            Route("/leave", self._leave, methods=["POST"]),
+            Route("/call/{service}/{method}", self._call, methods=["POST"]),
+        ]
+        handlers: Mapping[Any, ExceptionHandler] = {GoexError: _on_problem, ClientDisconnect: _on_disconnect}
+        return Guard(Starlette(routes=routes, exception_handlers=handlers), self._origins)
+
+    async def _enter(self, request: Request) -> Response:
+        try:
+            code = json.loads(await _body(request))["code"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise InvalidInput("The body must be an object with a code.") from None
+        token = self._access.enter(code) if isinstance(code, str) else None
+        if token is None:
+            raise _NoSession("This link was used already, or is too old.")
+        return Response(json.dumps({"token": token}), media_type="application/json")
+
+    async def _leave(self, request: Request) -> Response:
+        self._access.leave(self._session(request))
+        return Response("{}", media_type="application/json")
+
+    async def _call(self, request: Request) -> Response:
+        self._session(request)
+        method = f"{request.path_params['service']}/{request.path_params['method']}"
+        body = await _body(request)
+        if method in STREAMED:
+            return StreamingResponse(_lines(self._calls.stream(method, body)), media_type="application/x-ndjson")
+        if method not in UNARY:
+            raise _Unknown("The page doesn't offer this call.")
+        return Response(await self._calls.call(method, body), media_type="application/json")
+
+    def _session(self, request: Request) -> str:
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if scheme != "Bearer" or not self._access.holds(token):
+            raise _NoSession("This tab has no session.")
+        return token
+
+
+class _Misdirected(Denied):
+    code = "host"
+
+
+class _NoSession(Denied):
+    code = "session"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, next_step="Open the page anew: goex web")
+
+
+class _Unknown(InvalidInput):
+    code = "unknown-call"
+
+
+_STATUS = {"host": 421, "session": 401, "unknown-call": 404, "too-large": 413}
+
+
+async def _lines(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """What is streamed; a failure is its last line."""
+    try:
+        async for line in stream:
+            yield line
+    except GoexError as error:
+        yield _said(error) + b"\n"
+
+
+def _problem(error: GoexError) -> Response:
+    status = _STATUS.get(error.code)
+    if status is None:
+        status = 403 if isinstance(error, Denied) else 400
+    return Response(_said(error), status_code=status, media_type="application/json")
+
+
+def _said(error: GoexError) -> bytes:
+    found = {"code": error.code, "message": error.message, "next_step": error.next_step}
+    return json.dumps({"problem": found}, ensure_ascii=False).encode()
+
+
+class _TooLarge(InvalidInput):
+    code = "too-large"
+
+
+async def _body(request: Request) -> bytes:
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > LARGEST_BODY:
+            raise _TooLarge(f"The body is longer than {LARGEST_BODY} bytes.")
+    return bytes(body)
+
+
+def _file(file: Path) -> Handler:
+    async def answer(_: Request) -> Response:
+        return FileResponse(file, headers={"Content-Type": _TYPES[file.suffix]})
+
+    return answer
+
+
+async def _on_problem(_: Request, error: Exception) -> Response:
+    assert isinstance(error, GoexError)
+    return _problem(error)
+
+
+async def _on_disconnect(_: Request, error: Exception) -> Response:
+    return Response(status_code=400)

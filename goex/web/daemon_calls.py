@@ -1,0 +1,119 @@
+"""The calls of the daemon that the page may make: JSON from the browser, messages to user.sock, and back.
+
+Rules: a call that isn't in the table isn't made. The page decides nothing: presence, digests, rules are the daemon's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import grpc
+from google.protobuf import json_format
+from google.protobuf.message import Message
+
+from goex.client import MAX_MESSAGE, translate
+from goex.rpc import accounts_pb2, audit_pb2, databases_pb2, passkeys_pb2, rules_pb2
+from goex.rpc import goex_pb2 as pb
+from policies.errors import InvalidInput
+
+_SECONDS = 60.0
+
+UNARY: dict[str, tuple[type[Message], type[Message]]] = {
+    "Person/Status": (pb.StatusRequest, pb.StatusReply),
+    "Person/Approvals": (pb.ApprovalsRequest, pb.ApprovalsReply),
+    "Person/Decide": (pb.DecideRequest, pb.DecideReply),
+    "Person/DenyAll": (pb.DenyAllRequest, pb.DenyAllReply),
+    "Person/Grants": (pb.GrantsRequest, pb.GrantsReply),
+    "Person/Revoke": (pb.RevokeRequest, pb.RevokeReply),
+    "Person/ListAgents": (pb.ListAgentsRequest, pb.ListAgentsReply),
+    "Person/RemoveAgent": (pb.RemoveAgentRequest, pb.RemoveAgentReply),
+    "Person/VaultUnlock": (pb.VaultUnlockRequest, pb.VaultStatus),
+    "Person/VaultSeal": (pb.VaultSealRequest, pb.VaultStatus),
+    "Accounts/ListAccounts": (accounts_pb2.ListAccountsRequest, accounts_pb2.ListAccountsReply),
+    "Databases/ListDatabases": (databases_pb2.ListDatabasesRequest, databases_pb2.ListDatabasesReply),
+    "Rules/InForce": (rules_pb2.InForceRequest, rules_pb2.InForceReply),
+    "Passkeys/Begin": (passkeys_pb2.BeginPasskeyRequest, passkeys_pb2.BeginPasskeyReply),
+    "Passkeys/Add": (passkeys_pb2.AddPasskeyRequest, passkeys_pb2.PasskeyView),
+    "Passkeys/List": (passkeys_pb2.ListPasskeysRequest, passkeys_pb2.ListPasskeysReply),
+    "Passkeys/Remove": (passkeys_pb2.RemovePasskeyRequest, passkeys_pb2.RemovePasskeyReply),
+    "Passkeys/Challenge": (passkeys_pb2.ChallengeRequest, passkeys_pb2.ChallengeReply),
+    "Audit/Actions": (audit_pb2.Wanted, audit_pb2.ActionsPage),
+    "Audit/Story": (pb.ActionId, audit_pb2.StoryReply),
+    "Audit/Scopes": (audit_pb2.ScopesRequest, audit_pb2.ScopesReply),
+    "Actions/WayBack": (pb.WayBackRequest, pb.WayBackReply),
+    "Actions/Cancel": (pb.ActionId, pb.ActionView),
+}
+STREAMED: dict[str, tuple[type[Message], type[Message]]] = {
+    "Person/WatchApprovals": (pb.ApprovalsRequest, pb.Approval),
+    "Person/DryRun": (pb.DryRunRequest, pb.DryRunEvent),
+    "Actions/Revert": (pb.RevertRequest, pb.Event),
+}
+
+
+class DaemonCalls:
+    """One channel to user.sock, for all sessions of the page."""
+
+    def __init__(self, socket: Path) -> None:
+        self._channel = grpc.aio.insecure_channel(
+            "unix:" + quote(str(socket)),
+            options=(
+                ("grpc.max_receive_message_length", MAX_MESSAGE),
+                ("grpc.max_reconnect_backoff_ms", 500),
+                ("grpc.use_local_subchannel_pool", 1),
+                ("grpc.default_authority", "localhost"),
+            ),
+        )
+
+    async def close(self) -> None:
+        await self._channel.close()
+
+    async def call(self, method: str, body: bytes) -> bytes:
+        """Make one unary call. Raises GoexError."""
+        request, reply = UNARY[method]
+        made = self._channel.unary_unary(
+            f"/goex.v1.{method}", request_serializer=_to_bytes, response_deserializer=reply.FromString
+        )
+        try:
+            return _json(await made(_message(request, body), timeout=_SECONDS))
+        except grpc.RpcError as error:
+            raise translate(error) from error
+
+    async def stream(self, method: str, body: bytes) -> AsyncIterator[bytes]:
+        """Yield what a call streams, a line of JSON each. Raises GoexError."""
+        request, reply = STREAMED[method]
+        made = self._channel.unary_stream(
+            f"/goex.v1.{method}", request_serializer=_to_bytes, response_deserializer=reply.FromString
+        )
+        call: Any = made(_message(request, body))
+        try:
+            async for message in call:
+                yield _json(message) + b"\n"
+        except grpc.RpcError as error:
+            raise translate(error) from error
+        finally:
+            call.cancel()
+
+
+def _message(kind: type[Message], body: bytes) -> Message:
+    try:
+        found = json.loads(body or b"{}")
+        if not isinstance(found, dict):
+            raise InvalidInput("The request isn't an object.")
+        return json_format.ParseDict(found, kind())
+    except (json_format.ParseError, ValueError, RecursionError) as error:
+        raise InvalidInput("The request isn't what this call takes.") from error
+
+
+def _json(message: Message) -> bytes:
+    found = json_format.MessageToDict(
+        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+    )
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _to_bytes(message: Message) -> bytes:
+    return message.SerializeToString()

@@ -1,0 +1,62 @@
+// Calls of the daemon. The session's token is kept for this tab alone, and is sent by this code alone.
+
+export class Problem extends Error {
+  constructor({ code = "", message = "", next_step = "" }) {
+    super(message || "The page's process didn't answer.");
+    this.code = code;
+    this.nextStep = next_step;
+  }
+  get text() {
+    return this.nextStep ? `${this.message} ${this.nextStep}` : this.message;
+  }
+}
+
+const KEY = "goex-session";
+
+async function post(path, body, signal) {
+  let answer;
+  try {
+    answer = await fetch(path, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", Authorization: `Bearer ${sessionStorage.getItem(KEY) || ""}` },
+      body: JSON.stringify(body),
+      signal,
+      redirect: "error",
+    });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Problem({ code: "away", message: "The page's process has ended.", next_step: "Start it again: goex web" });
+  }
+  if (answer.ok) return answer;
+  let problem = {};
+  try { problem = (await answer.json()).problem || {}; } catch { /* it said nothing that can be read */ }
+  throw new Problem(problem);
+}
+
+// A link's code stands in the fragment; it is used once and taken out of the address.
+export async function enter() {
+  const code = location.hash.slice(1);
+  if (!/^[\w-]+\.\d+\.[0-9a-f]{64}$/.test(code)) return;
+  history.replaceState(null, "", "/#waiting");
+  sessionStorage.setItem(KEY, (await (await post("/enter", { code })).json()).token);
+}
+
+export async function call(method, body = {}) {
+  return (await post(`/call/${method}`, body)).json();
+}
+
+export async function* stream(method, body = {}, signal) {
+  const reader = (await post(`/call/${method}`, body, signal)).body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const found = (rest + value).split("\n");
+    rest = found.pop();
+    for (const line of found) {
+      const message = JSON.parse(line);
+      if (message.problem && message.problem.code && Object.keys(message).length === 1) throw new Problem(message.problem);
+      yield message;
+    }
+  }
+}

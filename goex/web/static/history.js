@@ -1,0 +1,88 @@
+// What happened: actions newest first, one of them from request to outcome, and taking it back.
+
+import { call, stream } from "./daemon.js";
+import { facts, h, lines, put, say, when } from "./dom.js";
+
+let main = null, wanted = {};
+
+export async function show(place, id) {
+  main = place;
+  if (id) return story(id);
+  const search = h("form", { role: "search", onsubmit: (event) => {
+    event.preventDefault();
+    wanted = { text: search.querySelector("input").value };
+    load();
+  } }, h("label", { for: "search" }, "Search what was asked for or became of it"), h("input", { id: "search", type: "search", value: wanted.text || "" }));
+  const table = h("table", {}, h("thead", {}, h("tr", {}, ["When", "Who", "What", "Outcome", "Undo"].map((name) => h("th", { scope: "col" }, name)))), h("tbody"));
+  const older = h("button", { type: "button", onclick: () => load(older.dataset.before) }, "Older");
+  const load = async (before = "") => {
+    const page = await call("Audit/Actions", { ...wanted, ...(before ? { before } : {}) });
+    const rows = page.actions.map(row);
+    const body = table.querySelector("tbody");
+    before ? body.append(...rows) : put(body, rows);
+    if (!body.children.length) body.append(h("tr", {}, h("td", { colspan: "5" }, "Nothing was found.")));
+    older.dataset.before = page.before;
+    older.hidden = page.before === "0" || !page.before;
+  };
+  put(main, h("h2", {}, "History"), search, table, h("p", { class: "buttons" }, older));
+  await load();
+}
+
+function row(one) {
+  return h("tr", {}, h("td", {}, when(one.created)), h("td", {}, one.agent === "person" ? "you" : one.agent),
+    h("td", {}, h("a", { href: `#history/${one.id}` }, one.what || one.id)), h("td", {}, `${one.state}${one.outcome ? `: ${one.outcome}` : ""}`),
+    h("td", {}, one.taken_back_by ? `taken back by ${one.taken_back_by}` : undoButtons(one)));
+}
+
+function undoButtons(one) {
+  const made = [];
+  if (one.can_undo) made.push(h("button", { type: "button", onclick: () => revert(one.id, "undo") }, "Undo"));
+  if (one.can_redo) made.push(h("button", { type: "button", onclick: () => revert(one.id, "redo") }, "Redo"));
+  if (one.held_until) made.push(h("button", { type: "button", onclick: () => revert(one.id, "commit") }, "Keep"));
+  return made;
+}
+
+// An undo is an action like any other: it may ask, and that question stands under Waiting.
+async function revert(id, verb) {
+  say(`${verb}: asked for.`);
+  try {
+    for await (const event of stream("Actions/Revert", { action_id: id, verb, detach: true })) {
+      if (event.asking) { say("It waits for your answer."); location.hash = "waiting"; }
+      if (event.finished) say(event.finished.problem ? `${event.finished.problem.message} ${event.finished.problem.next_step}` : `${verb}: done.`);
+    }
+  } catch (error) { say(error.text || error.message); }
+}
+
+async function story(id) {
+  const told = await call("Audit/Story", { id }), one = told.logged || {}, decided = one.decided || {};
+  const steps = [
+    [one.created, `${one.agent === "person" ? "You" : one.agent} asked${told.source ? ` (${told.source})` : ""}.`],
+    [told.asked_at, "You were asked."],
+    [decided.at, `${decided.verdict || "decided"} by ${decided.by}${decided.reason ? `: ${decided.reason}` : ""}`],
+    ...(told.exchanges || []).map((each) => [each.at, `${each.method} ${each.host}${each.path} → ${each.refused || each.failed || each.status}`]),
+    [one.updated, `${one.state}. ${one.outcome}`],
+  ].filter(([at]) => at);
+  put(main, h("p", {}, h("a", { href: "#history" }, "All of history")), h("h2", {}, one.what || id),
+    facts([["State", one.state], ["Undo", one.taken_back_by ? `taken back by ${one.taken_back_by}` : one.undo_class], ["Risk", one.risk],
+      ["Problem", told.problem ? `${told.problem.message} ${told.problem.next_step}` : "", true], ["Id", id]]),
+    h("p", { class: "buttons" }, undoButtons(one)),
+    h("h3", {}, "What happened"), h("ol", { class: "list" }, steps.map(([at, text]) => h("li", {}, h("span", { class: "quiet" }, `${when(at)}  `), text))),
+    told.action?.lines?.length ? [h("h3", {}, "The plan"), lines(told.action.lines, "The plan")] : "",
+    told.action?.outcome_json ? [h("h3", {}, "The outcome"), lines(pretty(told.action.outcome_json).split("\n"), "The outcome")] : "",
+    (told.reverts || []).length ? [h("h3", {}, "Undo and redo of it"), h("ul", {}, told.reverts.map((each) => h("li", {}, h("a", { href: `#history/${each.id}` }, `${each.what} (${each.state})`))))] : "",
+    h("h3", {}, "What stands on it"), await standing(id));
+}
+
+async function standing(id) {
+  try {
+    const { steps } = await call("Actions/WayBack", { verb: "undo", action_id: id, everyone: true });
+    const others = steps.filter((step) => step.action.id !== id);
+    return others.length
+      ? h("ul", {}, others.map((step) => h("li", {}, h("a", { href: `#history/${step.action.id}` }, step.what || step.action.id), step.why ? ` — ${step.why}` : "")))
+      : h("p", { class: "quiet" }, "Nothing that came later.");
+  } catch (error) { return h("p", { class: "quiet" }, error.text || error.message); }
+}
+
+function pretty(json) {
+  try { return JSON.stringify(JSON.parse(json), null, 2); } catch { return json; }
+}

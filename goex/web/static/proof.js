@@ -1,0 +1,68 @@
+// That it is the person: the approval passphrase, or a passkey, for one call.
+
+import { call, Problem } from "./daemon.js";
+
+const field = (id) => document.getElementById(id);
+let passkeys = false;
+
+export async function lookForPasskeys() {
+  try {
+    passkeys = (await call("Passkeys/List")).passkeys.length > 0 && !!window.PublicKeyCredential;
+  } catch {
+    passkeys = false;
+  }
+}
+
+async function sign(subject) {
+  const { options_json } = await call("Passkeys/Challenge", subject);
+  const options = PublicKeyCredential.parseRequestOptionsFromJSON(JSON.parse(options_json).publicKey || JSON.parse(options_json));
+  return JSON.stringify(await navigator.credentials.get({ publicKey: options }));
+}
+
+// Makes `attempt(proof)` until it is taken or the person leaves; `proof` is {passphrase} or {assertion_json}.
+// `subject` names what a passkey signs, in the terms of Passkeys/Challenge. Returns what the call returned, or null.
+export function prove(title, what, subject, attempt) {
+  const dialog = field("proof"), passphrase = field("passphrase"), problem = field("proof-problem");
+  field("proof-title").textContent = title;
+  field("proof-what").textContent = what;
+  problem.textContent = "";
+  passphrase.value = "";
+  field("proof-passkey").hidden = !(passkeys && subject);
+  return new Promise((resolve) => {
+    let done = false;
+    const end = (value) => {
+      if (done) return;
+      done = true;
+      passphrase.value = "";
+      dialog.close();
+      listeners.abort();
+      resolve(value);
+    };
+    const listeners = new AbortController();
+    const on = (element, event, handler) => element.addEventListener(event, handler, { signal: listeners.signal });
+    const busy = (yes) => { for (const button of dialog.querySelectorAll("button")) button.disabled = yes; };
+    const attemptWith = async (makeProof) => {
+      busy(true);
+      problem.textContent = "";
+      try {
+        end(await attempt(await makeProof()));
+      } catch (error) {
+        problem.textContent = error instanceof Problem ? error.text : `The passkey wasn't used: ${error.message}`;
+        passphrase.value = "";
+      } finally {
+        busy(false);
+      }
+    };
+    on(dialog.querySelector("form"), "submit", (event) => {
+      event.preventDefault();
+      const typed = passphrase.value;
+      if (typed) attemptWith(async () => ({ passphrase: typed }));
+    });
+    on(field("proof-passkey"), "click", () => attemptWith(async () => ({ assertion_json: await sign(subject) })));
+    on(field("proof-no"), "click", () => end(null));
+    on(dialog, "cancel", () => end(null));
+    dialog.showModal();
+    (passkeys && subject ? field("proof-passkey") : passphrase).focus();
+  });
+}
+

@@ -1,0 +1,90 @@
+// What is allowed and connected: grants and their use, rules, accounts, agents, the vault, passkeys.
+
+import { call } from "./daemon.js";
+import { facts, h, lines, put, say, when } from "./dom.js";
+import { lookForPasskeys, prove } from "./proof.js";
+
+const list = (items, none) => (items.length ? h("ul", { class: "list" }, items) : h("p", { class: "quiet" }, none));
+const entry = (title, pairs, ...buttons) => h("li", { class: "card" }, h("strong", {}, title), facts(pairs), buttons.length ? h("p", { class: "buttons" }, buttons) : "");
+const act = (label, doing, after) => h("button", { type: "button", onclick: async (event) => {
+  event.target.disabled = true;
+  try { await doing(); await after(); } catch (error) { say(error.text || error.message); event.target.disabled = false; }
+} }, label);
+
+export async function grants(main) {
+  const { scopes } = await call("Audit/Scopes");
+  put(main, h("h2", {}, "Grants"), list(scopes.map(({ grant, uses, last_used, methods, methods_open }) =>
+    entry(grant.words.join(" ") || grant.scope, [
+      ["Width", grant.width], ["Used", uses === "0" ? "never" : `${uses} times, last ${when(last_used)}`], ["For", methods.join(", ")],
+      ["Would allow", methods_open ? `${methods_open} methods` : ""], ["Ends", grant.ends && when(grant.ends)], ["Stale", grant.stale, true], ["Id", grant.id],
+    ], act("Revoke", () => call("Person/Revoke", { grant_ids: [grant.id] }), () => { say("Revoked."); return grants(main); }))),
+  "No grant stands."));
+}
+
+export async function rules(main) {
+  const found = await call("Rules/InForce");
+  put(main, h("h2", {}, "Rules in force"),
+    list((found.rules || []).map((rule) => h("li", { class: "card" }, h("strong", {}, `${rule.name} (${rule.effect})`), lines(rule.text.split("\n"), rule.name))), "No rule of yours is in force."),
+    h("p", { class: "quiet" }, "Rules are written in files and put in force with: goex rules apply"));
+}
+
+export async function accounts(main) {
+  const [{ accounts: found }, { databases }] = await Promise.all([call("Accounts/ListAccounts"), call("Databases/ListDatabases")]);
+  const text = (value) => (typeof value === "string" ? value : Array.isArray(value) ? value.filter((each) => typeof each === "string").join(", ") : "");
+  const pairs = (one, without) => Object.entries(one).filter(([name, value]) => !without.includes(name) && text(value)).map(([name, value]) => [name.replaceAll("_", " "), text(value)]);
+  put(main, h("h2", {}, "Accounts"),
+    list((found || []).map((one) => entry(`${one.service}/${one.account || one.name}`, pairs(one, ["service", "account", "name"]))), "No account is connected. Connect one with: goex auth login, or goex vault put"),
+    h("h2", {}, "Databases"), list((databases || []).map((one) => entry(one.name, pairs(one, ["name"]))), "No database is there. Add one with: goex db add"));
+}
+
+export async function agents(main) {
+  const { agents: found } = await call("Person/ListAgents");
+  put(main, h("h2", {}, "Agents"), list(found.map((one) =>
+    entry(one.name, [["Added", when(one.created)], ["Last seen", one.last_seen ? when(one.last_seen) : "never"]],
+      act("Remove", () => call("Person/RemoveAgent", { name: one.name }), () => { say("Removed."); return agents(main); }))),
+  "No agent has a name. Add one with: goex agents add NAME"));
+}
+
+export async function system(main) {
+  const status = await call("Person/Status");
+  const again = () => system(main);
+  put(main, h("h2", {}, "Vault"),
+    facts([["State", status.vault], ["Key", status.keyed_by], ["Trouble", status.vault_trouble, true], ["Seals itself", status.sealing]]),
+    h("p", { class: "buttons" }, status.vault === "sealed" ? unlock(status, again) : "", status.vault === "unsealed" ? act("Seal it now", () => call("Person/VaultSeal"), again) : ""),
+    h("h2", {}, "Daemon"), facts([["Version", status.version], ["Process", String(status.pid)], ["Docker", status.docker || "answers"], ["Sandbox image", status.image || "built"], ["Model", status.model || "the embedded proposer"], ["State", status.state_dir]]),
+    h("h2", {}, "Passkeys"), await passkeys(again));
+}
+
+function unlock(status, after) {
+  if (status.keyed_by !== "passphrase") return act("Unlock", () => call("Person/VaultUnlock"), after);
+  const typed = h("input", { type: "password", autocomplete: "off", "aria-label": "Vault passphrase" });
+  return h("form", { onsubmit: async (event) => {
+    event.preventDefault();
+    const passphrase = typed.value;
+    typed.value = "";
+    try { await call("Person/VaultUnlock", { passphrase }); await after(); } catch (error) { say(error.text || error.message); }
+  } }, typed, h("button", { type: "submit" }, "Unlock"));
+}
+
+async function passkeys(after) {
+  let found;
+  try { found = (await call("Passkeys/List")).passkeys || []; } catch (error) { return h("p", { class: "quiet" }, error.text || error.message); }
+  const add = async () => {
+    const name = `Passkey ${found.length + 1}`;
+    const { options_json } = await call("Passkeys/Begin", { name });
+    const parsed = JSON.parse(options_json);
+    const options = PublicKeyCredential.parseCreationOptionsFromJSON(parsed.publicKey || parsed);
+    const credential_json = JSON.stringify(await navigator.credentials.create({ publicKey: options }));
+    const request = { name, credential_json };
+    const done = await prove("Register this passkey", "From then on it can approve in your name.", found.length ? { add: request } : null, (proof) => call("Passkeys/Add", { ...request, ...proof }));
+    if (done) say("The passkey is registered.");
+    await lookForPasskeys();
+  };
+  const remove = (one) => async () => {
+    const request = { id: one.id };
+    await prove("Remove this passkey", one.name, { remove: request }, (proof) => call("Passkeys/Remove", { ...request, ...proof }));
+    await lookForPasskeys();
+  };
+  return [list(found.map((one) => entry(one.name, [["Registered", when(one.created)], ["Last used", one.used ? when(one.used) : "never"]], act("Remove", remove(one), after))), "None is registered."),
+    window.PublicKeyCredential ? h("p", { class: "buttons" }, act("Register a passkey", add, after)) : h("p", { class: "quiet" }, "This browser has no passkeys.")];
+}

@@ -1,0 +1,249 @@
+// What waits for the person: a list that is live, and the one question that is open, whole.
+
+import { call, Problem, stream } from "./daemon.js";
+import { facts, h, lines, put, say, when } from "./dom.js";
+import { prove } from "./proof.js";
+
+const MOMENT = 500; // milliseconds that a question stands before it can be allowed
+const waiting = new Map(); // id -> as a list shows it
+const seen = new Map(); // id -> digest of what was on the screen to its end
+const ticked = new Set();
+let open = "", listening = null, drawn = false;
+let tell = () => {};
+
+const count = () => [...waiting.values()].reduce((sum, one) => sum + Math.max(one.count, 1), 0);
+const who = (one) => (one.agent === "person" ? "you" : one.agent === "anonymous" ? "an agent without a name" : one.agent);
+
+// Follows the daemon for as long as the page lives. `told(count, away)` hears how many wait.
+export async function follow(told) {
+  tell = told;
+  for (;;) {
+    listening = new AbortController();
+    try {
+      const events = stream("Person/WatchApprovals", { brief: true }, listening.signal);
+      const first = events.next(); // it listens before the list is asked for, so that nothing falls between
+      first.catch(() => {}); // awaited below; the list may fail first
+      const { approvals } = await call("Person/Approvals", { brief: true });
+      waiting.clear();
+      for (const one of approvals) waiting.set(one.id, one);
+      changed();
+      for (let event = await first; !event.done; event = await events.next()) take(event.value);
+      throw new Problem({ message: "The daemon ended the connection." });
+    } catch (error) {
+      tell(count(), error instanceof Problem ? error.text : "The daemon is away.");
+      if (error.code === "session") return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+  }
+}
+
+function take(one) {
+  if (one.state === "pending") waiting.set(one.id, one);
+  else {
+    waiting.delete(one.id);
+    seen.delete(one.id);
+    ticked.delete(one.id);
+    if (one.id === open) settled(one);
+  }
+  for (const id of one.same_as || []) waiting.delete(id);
+  changed();
+}
+
+function changed() {
+  tell(count(), "");
+  if (drawn) return;
+  drawn = true;
+  requestAnimationFrame(() => { drawn = false; draw(); });
+}
+
+let root = null;
+export function show(main) {
+  root = h("div", { class: "split" }, h("section", { "aria-label": "Waiting" }), h("section", { "aria-label": "The question", "aria-live": "off" }));
+  put(main, root);
+  draw();
+  if (open && waiting.has(open)) question(open);
+  else if (waiting.size && matchMedia("(min-width: 50.01rem)").matches) question(ordered()[0].id);
+}
+export function hide() { root = null; }
+
+const ordered = () => [...waiting.values()].sort((a, b) => (a.place || 1e9) - (b.place || 1e9));
+
+function draw() {
+  if (!root) return;
+  const list = root.firstChild, had = document.activeElement && document.activeElement.dataset.id;
+  const place = list.querySelector(".scroll")?.scrollTop || 0;
+  if (!waiting.size) {
+    put(list, h("p", {}, "Nothing waits for you."));
+    return;
+  }
+  const all = ordered();
+  put(list,
+    h("p", { class: "quiet" }, `${count()} ${count() === 1 ? "waits" : "wait"} for you.`),
+    h("ol", { class: "list scroll" }, all.map(item)),
+    ...several(),
+  );
+  list.querySelector(".scroll").scrollTop = place;
+  if (had) list.querySelector(`button[data-id="${CSS.escape(had)}"]`)?.focus();
+}
+
+function item(one) {
+  const ready = seen.has(one.id);
+  const tick = h("input", {
+    type: "checkbox", disabled: !ready, "aria-label": ready ? "Answer this one together with others" : "Open it first",
+    onchange: (event) => { event.target.checked ? ticked.add(one.id) : ticked.delete(one.id); changed(); },
+  });
+  tick.checked = ticked.has(one.id);
+  const words = one.question?.sentence || one.lines[0] || one.id;
+  return h("li", { class: "item", "aria-current": one.id === open ? "true" : null }, tick,
+    h("button", { class: "open", type: "button", "data-id": one.id, onclick: () => question(one.id) }, words),
+    h("p", { class: "facts" }, [who(one), one.risk, one.count > 1 ? `${one.count} times` : "", `until ${when(one.deadline)}`].filter(Boolean).join(" · ")));
+}
+
+function several() {
+  const ids = [...ticked].filter((id) => waiting.has(id) && seen.has(id));
+  if (ids.length < 2) return [];
+  return [h("p", { class: "buttons" },
+    h("button", { type: "button", class: "yes", onclick: () => together(ids) }, `Allow these ${ids.length}, once each`),
+    h("button", { type: "button", onclick: () => denyAll(ids) }, `Deny these ${ids.length}`))];
+}
+
+// Each answer is bound to what was shown of it; one that changed meanwhile isn't approved.
+async function together(ids) {
+  const presence = ids.some((id) => waiting.get(id)?.presence);
+  const each = async (proof) => {
+    let allowed = 0;
+    for (const id of ids) {
+      if (!waiting.has(id)) continue;
+      await call("Person/Decide", { approval_id: id, approve: true, width: "once", digest: seen.get(id), ...proof });
+      allowed += 1;
+    }
+    return allowed;
+  };
+  try {
+    const allowed = presence ? await prove("Allow these, once each", `${ids.length} questions that you have seen whole.`, null, each) : await each({});
+    if (allowed !== null) say(`Allowed ${allowed}.`);
+  } catch (error) { say(error.text || error.message); }
+  changed();
+}
+
+async function denyAll(ids) {
+  for (const id of ids) await deny(waiting.get(id));
+}
+
+async function deny(one) {
+  if (!one) return;
+  try {
+    await call("Person/Decide", { approval_id: one.id, approve: false, same_as: one.same_as || [] });
+    say("Denied.");
+  } catch (error) { say(error.text || error.message); }
+}
+
+async function question(id) {
+  open = id;
+  changed();
+  if (!root) return;
+  root.classList.add("opened");
+  const place = root.lastChild;
+  let one;
+  try {
+    one = (await call("Person/Approvals", { approval_id: id })).approvals[0];
+  } catch (error) {
+    put(place, h("p", { class: "problem", role: "alert" }, error.text || error.message));
+    return;
+  }
+  if (open !== id || !root) return;
+  if (!one || one.state !== "pending") { settled(one || { id }); return; }
+  put(place, card(one));
+  place.querySelector("h2").focus();
+}
+
+function settled(one) {
+  if (!root || one.id !== open) return;
+  const how = one.state ? `${one.state}${one.settled_by ? `, by ${one.settled_by}` : ""}` : "gone";
+  put(root.lastChild, h("div", { class: "card" }, back(), h("p", {}, `This question is settled: ${how}.`)));
+}
+
+const back = () => h("p", { class: "buttons back" }, h("button", { type: "button", onclick: () => root.classList.remove("opened") }, "Back to the list"));
+
+function card(one) {
+  const said = one.question || {}, whole = !said.payload?.length && !said.alone;
+  const payload = lines(whole ? one.lines : said.payload, "What will be sent or run");
+  const yes = (said.answers || []).filter((answer) => one.widths.includes(answer.name));
+  const answers = yes.length ? yes : one.widths.map((name) => ({ name, label: name }));
+  const buttons = answers.map((answer, index) =>
+    h("button", { type: "button", class: index ? "" : "yes", "data-width": answer.name, onclick: () => choose(one, answer) }, index ? `Allow: ${answer.label}` : "Allow once"));
+  const hint = h("p", { class: "quiet" });
+  const made = h("article", { class: "card" }, back(),
+    h("h2", { tabindex: "-1" }, said.sentence || `${who(one)} asks`),
+    said.alone ? null : payload,
+    facts([
+      ["Asks", said.asks || one.source || who(one)], ["Worst", said.worst], ["Undo", said.undo || one.undo_text, said.irreversible],
+      ["New", said.fresh], ...(said.notes || []).map((note) => ["Note", note, true]), ["Until", when(one.deadline)],
+    ]),
+    hint,
+    h("p", { class: "buttons" }, buttons, h("button", { type: "button", "data-width": "no", onclick: () => deny(one) }, "Deny")),
+    h("details", {}, h("summary", {}, "More"), more(one)));
+  atEnd(payload, said.alone, () => {
+    hint.textContent = "";
+    // A click that was meant for what stood there before allows nothing.
+    setTimeout(() => { for (const button of buttons) button.disabled = false; }, MOMENT);
+    if (seen.get(one.id) !== one.digest) { seen.set(one.id, one.digest); changed(); }
+  }, () => {
+    hint.textContent = "Scroll to the end of it to allow it.";
+    for (const button of buttons) button.disabled = true;
+  });
+  return made;
+}
+
+// A yes counts once the end of what is approved was on the screen.
+function atEnd(box, alone, reached, notYet) {
+  notYet();
+  if (alone) { reached(); return; }
+  const look = () => {
+    if (!box.isConnected || box.scrollTop + box.clientHeight < box.scrollHeight - 2) return;
+    box.removeEventListener("scroll", look);
+    sizes.disconnect();
+    reached();
+  };
+  const sizes = new ResizeObserver(look);
+  sizes.observe(box);
+  box.addEventListener("scroll", look);
+}
+
+async function choose(one, answer) {
+  const choice = (one.choices || []).find((each) => each.name === answer.name);
+  const request = { approval_id: one.id, approve: true, width: answer.name, digest: one.digest };
+  const attempt = (proof) => call("Person/Decide", { ...request, ...proof });
+  const words = choice ? [...choice.words, choice.warning].filter(Boolean).join(" ") : "This very action, a single time.";
+  try {
+    const done = one.presence || answer.name !== "once"
+      ? await prove(answer.name === "once" ? "Allow once" : `Allow: ${answer.label}`, words, { decide: request }, attempt)
+      : await attempt({});
+    if (done) say(done.settled?.length ? `Allowed; it settled ${done.settled.length} more.` : "Allowed.");
+  } catch (error) { say(error.text || error.message); }
+}
+
+function more(one) {
+  const needs = (one.needs || []).map((need) => h("li", {}, `${need.service}/${need.account}: ${need.scope}${need.granted ? " (granted)" : ""}. ${need.description} ${need.why}`));
+  const widths = (one.choices || []).flatMap((choice) => [[choice.name, [...choice.words, choice.warning].filter(Boolean).join(" ")]]);
+  return [lines(one.lines, "The whole plan"),
+    needs.length ? [h("h3", {}, "What it needs"), h("ul", {}, needs)] : null,
+    h("h3", {}, "What each answer means"), facts(widths),
+    facts([["In words", one.intent], ["Seen as", one.source], ["Asked because", one.reason], ["Risk", one.risk], ["Undo", one.undo_text],
+      ["Question", one.id], ["Action", one.action_id], ["Digest", one.digest]]),
+    preview(one)];
+}
+
+function preview(one) {
+  const place = h("div", { "aria-live": "polite" });
+  const run = async () => {
+    put(place, h("p", { class: "quiet" }, "Trying it on a copy…"));
+    try {
+      for await (const event of stream("Person/DryRun", { question: { approval_id: one.id, digest: one.digest } })) {
+        if (event.progress) put(place, h("p", { class: "quiet" }, event.progress));
+        if (event.done) put(place, h("p", {}, event.done.summary), lines(event.done.lines.map((line) => `${{ added: "+", removed: "-" }[line.kind] || " "} ${line.text}`), "What it would do"));
+      }
+    } catch (error) { put(place, h("p", { class: "problem" }, error.text || error.message)); }
+  };
+  return [h("p", { class: "buttons" }, h("button", { type: "button", onclick: run }, "Dry run")), place];
+}

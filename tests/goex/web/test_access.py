@@ -1,0 +1,234 @@
+"""Who reaches the page's calls: links, sessions, hosts and origins, each with what does get through."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import stat
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+
+from goex.rpc import goex_pb2 as pb
+from goex.web.access import LINK_SECONDS, MOST_SESSIONS, SESSION_SECONDS, Access, KeyFile, link_code
+from goex.web.app import HEADERS, LARGEST_BODY
+from goex.web.daemon_calls import STREAMED, UNARY
+from policies.errors import Unavailable
+from tests.support.daemon import Daemon
+from tests.support.page import WebPage, ask_for_update, page_of
+
+pytestmark = pytest.mark.promise(86)
+
+
+def send(
+    web: WebPage, path: str, body: object = None, *, method: str = "POST", token: str = "", **headers: str
+) -> tuple[int, dict[str, str], bytes]:
+    """One request. Headers are those of the page's own script but for what is given (`""` leaves one out)."""
+    connection = HTTPConnection("127.0.0.1", web.port, timeout=30)
+    given = {"Host": f"localhost:{web.port}"}
+    if method == "POST":
+        given |= {"Origin": web.origin, "Content-Type": "application/json", "Sec-Fetch-Site": "same-origin"}
+    given |= {name.replace("_", "-"): value for name, value in headers.items()}
+    if token:
+        given["Authorization"] = f"Bearer {token}"
+    connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+    data = body if isinstance(body, bytes) else json.dumps(body if body is not None else {}).encode()
+    if method == "POST":
+        given["Content-Length"] = str(len(data))
+    for name, value in given.items():
+        if value:
+            connection.putheader(name, value)
+    connection.endheaders(data if method == "POST" else None)
+    answer = connection.getresponse()
+    return answer.status, dict(answer.getheaders()), answer.read()
+
+
+def session_of(web: WebPage) -> str:
+    status, _, body = send(web, "/enter", {"code": web.link().partition("#")[2]})
+    assert status == 200
+    return str(json.loads(body)["token"])
+
+
+def test_a_link_opens_once_and_a_session_reaches_the_daemon(web: WebPage, daemon: Daemon) -> None:
+    code = web.link().partition("#")[2]
+    status, _, body = send(web, "/enter", {"code": code})
+    assert status == 200
+    token = json.loads(body)["token"]
+    assert send(web, "/enter", {"code": code})[0] == 401
+    assert json.loads(send(web, "/call/Person/Status", token=token)[2])["pid"] == daemon.pid
+    assert send(web, "/leave", token=token)[0] == 200
+    assert send(web, "/call/Person/Status", token=token)[0] == 401
+
+
+@pytest.mark.parametrize("path", [f"/call/{name}" for name in (*UNARY, *STREAMED)])
+def test_no_call_is_made_without_a_session(web: WebPage, path: str) -> None:
+    for token in ("", "x", "a" * 43):
+        status, _, body = send(web, path, token=token)
+        assert (status, json.loads(body)["problem"]["code"]) == (401, "session")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},
+        {"Host": "127.0.0.1:{port}"},
+        {"Host": "localhost"},
+        {"Host": "localhost:{port}.evil.example"},
+        {"Host": ""},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": ""},
+        {"Origin": "http://localhost:1"},
+        {"Origin": "https://localhost:{port}"},
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "same-site"},
+        {"Content_Type": "text/plain"},
+        {"Content_Type": ""},
+    ],
+    ids=str,
+)
+def test_a_request_of_another_host_or_page_is_refused_with_a_good_session(
+    web: WebPage, headers: dict[str, str]
+) -> None:
+    token = session_of(web)
+    assert send(web, "/call/Person/Status", token=token)[0] == 200  # the control
+    wrong = {name: value.format(port=web.port) for name, value in headers.items()}
+    assert send(web, "/call/Person/Status", token=token, **wrong)[0] in (400, 403, 421)
+
+
+def test_a_read_under_another_host_gets_nothing_of_the_page(web: WebPage) -> None:
+    assert b"GoEx" in send(web, "/", method="GET")[2]
+    for host in ("evil.example", f"127.0.0.1:{web.port}", f"goex.test:{web.port}"):
+        status, _, body = send(web, "/", method="GET", Host=host)
+        assert status == 421
+        assert b"<html" not in body
+
+
+@pytest.mark.parametrize("path", ["/", "/main.js", "/page.css", "/icon.svg", "/missing", "/enter", "/../app.py"])
+def test_every_answer_forbids_frames_foreign_code_and_keeping(web: WebPage, path: str) -> None:
+    _, headers, _ = send(web, path, method="GET")
+    lower = {name.lower(): value for name, value in headers.items()}
+    for name, value in HEADERS.items():
+        assert lower[name.lower()] == value, name
+    assert "set-cookie" not in lower
+    assert "access-control-allow-origin" not in lower
+    assert "server" not in lower
+
+
+def test_only_the_calls_of_the_table_are_made(web: WebPage) -> None:
+    token = session_of(web)
+    others = ("Person/Shutdown", "Person/AddAgent", "Vault/Backup", "Rules/ApplyRules", "Person/VaultPut",
+              "Databases/AddDatabase", "Actions/Execute", "..%2F/Status")  # fmt: skip
+    for method in others:
+        assert send(web, f"/call/{method}", token=token)[0] == 404, method
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b"\xff", b'{"no_such_field": 1}', b'{"limit": "x"}', b"[" * 100_000], ids=str
+)
+def test_a_body_that_isnt_the_calls_is_refused_and_the_page_goes_on(web: WebPage, body: bytes) -> None:
+    token = session_of(web)
+    status, _, _ = send(web, "/call/Audit/Actions", body, token=token)
+    assert status == (200 if body == b"" else 400)
+    assert send(web, "/call/Person/Status", token=token)[0] == 200
+
+
+def test_a_body_has_a_bound(web: WebPage) -> None:
+    token = session_of(web)
+    assert send(web, "/call/Person/Status", b" " * (LARGEST_BODY + 1), token=token)[0] == 413
+    assert send(web, "/enter", b" " * (LARGEST_BODY + 1))[0] == 413
+
+
+def test_a_yes_without_the_passphrase_or_for_another_digest_is_none(web: WebPage, daemon: Daemon, token: str) -> None:
+    action = ask_for_update(daemon, token, "x")
+    session = session_of(web)
+    approval = json.loads(send(web, "/call/Person/Approvals", token=session)[2])["approvals"][0]
+    yes = {"approval_id": approval["id"], "approve": True, "width": "once"}
+    for more in ({"digest": approval["digest"]}, {"digest": "0" * 64}, {}):
+        status, _, body = send(web, "/call/Person/Decide", {**yes, **more}, token=session)
+        assert status in (400, 403), body
+    assert daemon.person_action(action) in ("asking", "waiting", "asked")
+    status, _, _ = send(web, "/call/Person/Decide", {"approval_id": approval["id"], "approve": False}, token=session)
+    assert status == 200  # the control: a denial needs no presence
+
+
+def test_the_key_is_readable_by_this_person_alone_and_ends_with_the_page() -> None:
+    with Daemon(init=False) as daemon, page_of(daemon) as page:
+        key = daemon.run_dir / "web.key"
+        assert stat.S_IMODE(key.stat().st_mode) == 0o600
+        link = page.link()
+        assert page.end(signal.SIGKILL) == -signal.SIGKILL
+        # Somebody else listens where it was: no link leads there.
+        with socket.create_server(("127.0.0.1", page.port)):
+            again = daemon.goex("web", "--no-browser", "--port", str(page.port))
+            assert again.returncode != 0
+            assert "can't be used" in again.stderr
+            assert link.partition("#")[2] not in again.stdout
+
+
+def test_nobody_else_answers_on_another_address_of_localhost(web: WebPage) -> None:
+    if not socket.has_ipv6 or not Path("/proc/net/if_inet6").exists():
+        pytest.skip("this machine has no IPv6")
+    with socket.socket(socket.AF_INET6) as other, pytest.raises(OSError, match="in use"):
+        other.bind(("::1", web.port))
+
+
+class TestLinks:
+    """The link's code and the session's token, by the clock."""
+
+    def test_a_link_ends_and_so_does_a_session(self) -> None:
+        now = 1000.0
+        access = Access(b"k" * 32, lambda: now)
+        late, soon = link_code(b"k" * 32, now), link_code(b"k" * 32, now)
+        token = access.enter(soon)
+        assert token is not None and access.holds(token)
+        now += LINK_SECONDS
+        assert access.enter(late) is None
+        now += SESSION_SECONDS
+        assert not access.holds(token)
+
+    @pytest.mark.parametrize("code", ["", ".", "a.b.c", "x" * 10_000, "é.1.2", "a.99999999999.b", "a.nan.00"])
+    def test_a_forged_link_opens_nothing(self, code: str) -> None:
+        assert Access(b"k" * 32).enter(code) is None
+
+    def test_a_link_of_another_key_opens_nothing(self) -> None:
+        access = Access(b"k" * 32, lambda: 1000.0)
+        assert access.enter(link_code(b"x" * 32, 1000.0)) is None
+        said, _, signature = link_code(b"k" * 32, 1000.0).rpartition(".")
+        assert access.enter(f"{said}0.{signature}") is None
+        assert access.enter(f"{said}.{signature}") is not None
+
+    def test_the_oldest_session_ends_when_there_are_too_many(self) -> None:
+        access = Access(b"k" * 32, lambda: 1000.0)
+        tokens = [access.enter(link_code(b"k" * 32, 1000.0)) or "" for _ in range(MOST_SESSIONS + 1)]
+        assert [access.holds(token) for token in tokens] == [False] + [True] * MOST_SESSIONS
+
+    def test_one_page_holds_the_key_file(self, tmp_path: Path) -> None:
+        file = KeyFile(tmp_path / "web.key")
+        assert file.of_running() is None
+        key = file.take(7464)
+        assert KeyFile(tmp_path / "web.key").of_running() == (key, 7464)
+        with pytest.raises(Unavailable):
+            KeyFile(tmp_path / "web.key").take(7464)
+
+    def test_a_link_in_its_place_isnt_followed(self, tmp_path: Path) -> None:
+        (tmp_path / "web.key").symlink_to(tmp_path / "elsewhere")
+        with pytest.raises(OSError, match="symbolic"):
+            KeyFile(tmp_path / "web.key").take(1)
+        assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_page_without_a_daemon_says_so(web: WebPage, daemon: Daemon) -> None:
+    token = session_of(web)
+    daemon.stop()
+    try:
+        status, _, body = send(web, "/call/Person/Status", token=token)
+        assert status == 400
+        assert "went away" in json.loads(body)["problem"]["message"]
+    finally:
+        daemon.start()
+        daemon.unlock()
+    assert json.loads(send(web, "/call/Person/Status", token=token)[2])["pid"] == daemon.pid
+    assert daemon.person("Status", pb.StatusRequest()).vault == "unsealed"

@@ -1,0 +1,226 @@
+"""The page in a real browser: what waits is answered on it, seen in its history, and taken back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goex.rpc import goex_pb2 as pb
+from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
+from tests.support.page import CHROMIUM, WebPage, ask_for_update, needs_browser, status_of
+
+if CHROMIUM:
+    from playwright.sync_api import expect
+pytestmark = needs_browser
+
+
+def pending(daemon: Daemon) -> list[Any]:
+    return list(daemon.person("Approvals", pb.ApprovalsRequest()).approvals)
+
+
+def allow(tab: Any, passphrase: str = APPROVAL_PASSPHRASE) -> None:
+    tab.click("article button.yes")
+    tab.fill("#passphrase", passphrase)
+    tab.click("#proof-yes")
+
+
+def test_a_write_is_allowed_seen_in_the_history_and_undone(daemon: Daemon, shop: Path, token: str, tab: Any) -> None:
+    assert tab.inner_text("main") == "Nothing waits for you."
+    ask_for_update(daemon, token, "sent")
+    assert "“bot” wants to change orders" in tab.inner_text("li.item button.open")
+    tab.click("li.item button.open")
+    tab.wait_for_selector("article")
+    assert "“bot” wants to change" in tab.inner_text("article h2")
+    assert "UPDATE orders SET status = 'sent' WHERE id = 1" in tab.inner_text("article pre >> nth=0").replace('"', "")
+    allow(tab)
+    expect(tab.locator("#said")).to_have_text("Allowed.")
+    expect(tab.locator("main")).to_contain_text("settled: approved")
+    tab.click("nav a:has-text('History')")
+    tab.wait_for_selector("button:has-text('Undo')")
+    assert status_of(shop) == "sent"
+    tab.click("tbody a >> nth=0")
+    expect(tab.locator("main")).to_contain_text("Nothing that came later.")
+    assert "[object" not in tab.inner_text("main")
+    tab.click("button:has-text('Undo') >> nth=0")
+    tab.wait_for_selector("li.item button.open")
+    tab.click("li.item button.open")
+    tab.wait_for_selector("article h2")
+    tab.click("article button.yes")
+    if tab.locator("#proof").is_visible():
+        tab.fill("#passphrase", APPROVAL_PASSPHRASE)
+        tab.click("#proof-yes")
+    expect(tab.locator("#said")).to_have_text("undo: done.")
+    assert status_of(shop) == "new"
+
+
+def test_a_wrong_passphrase_allows_nothing_and_says_so(daemon: Daemon, shop: Path, token: str, tab: Any) -> None:
+    action = ask_for_update(daemon, token, "wrong")
+    tab.click("li.item button.open")
+    tab.wait_for_selector("article")
+    allow(tab, "not the passphrase")
+    expect(tab.locator("#proof-problem")).not_to_be_empty()
+    assert tab.input_value("#passphrase") == ""
+    assert [one.action_id for one in pending(daemon)] == [action]
+    tab.click("#proof-no")
+    tab.click("article button:has-text('Deny')")
+    expect(tab.locator("main")).to_contain_text("denied")
+    assert not pending(daemon)
+    assert status_of(shop) == "new"
+
+
+@pytest.mark.promise(27)
+def test_nothing_is_allowed_before_its_end_was_on_the_screen(daemon: Daemon, token: str, tab: Any) -> None:
+    value = "\n".join(f"line {number}" for number in range(300))
+    ask_for_update(daemon, token, value)
+    tab.click("li.item button.open")
+    tab.wait_for_selector("article")
+    assert tab.is_disabled("article button.yes")
+    assert tab.is_disabled("li.item input[type=checkbox]")
+    tab.evaluate("(box => { box.scrollTop = box.scrollHeight })(document.querySelector('article pre'))")
+    tab.wait_for_selector("article button.yes:not([disabled])")
+    tab.click("article button:has-text('Deny')")
+    expect(tab.locator("main")).to_contain_text("denied")
+
+
+def test_several_are_allowed_together_each_bound_to_what_was_shown(
+    daemon: Daemon, shop: Path, token: str, tab: Any
+) -> None:
+    for order, value in ((1, "first"), (2, "second")):
+        ask_for_update(daemon, token, value, order)
+    expect(tab.locator("li.item")).to_have_count(2)
+    for place in range(2):
+        tab.click(f"li.item button.open >> nth={place}")
+        tab.wait_for_selector("article button.yes:not([disabled])")
+        tab.wait_for_selector(f"li.item >> nth={place} >> input:not([disabled])")
+        tab.check(f"li.item input >> nth={place}")
+    tab.click("button:has-text('Allow these 2')")
+    tab.fill("#passphrase", APPROVAL_PASSPHRASE)
+    tab.click("#proof-yes")
+    expect(tab.locator("#said")).to_have_text("Allowed 2.")
+    expect(tab.locator("main")).to_contain_text("Nothing waits")
+    for action in ("first", "second"):
+        assert action in {status_of(shop, 1), status_of(shop, 2)}
+
+
+@pytest.mark.promise(26)
+def test_what_an_agent_writes_is_text_on_the_page(daemon: Daemon, token: str, tab: Any) -> None:
+    hostile = "<img src=x onerror=document.title=1><script>document.title=2</script></pre>"
+    ask_for_update(daemon, token, hostile)
+    tab.click("li.item button.open")
+    tab.wait_for_selector("article")
+    assert "<img src=x onerror=document.title=1>" in tab.inner_text("article pre >> nth=0")
+    assert tab.locator("main img, main script").count() == 0
+    assert "GoEx" in tab.title()
+    tab.click("article button:has-text('Deny')")
+    expect(tab.locator("main")).to_contain_text("denied")
+
+
+def test_every_view_can_be_opened_and_used_at_390_pixels(tab: Any) -> None:
+    tab.set_viewport_size({"width": 390, "height": 800})
+    for view in ("waiting", "history", "grants", "rules", "accounts", "agents", "system"):
+        tab.goto(tab.url.partition("#")[0] + f"#{view}")
+        expect(tab.locator("nav a[aria-current]")).to_have_attribute("href", f"#{view}")
+        expect(tab.locator("main")).not_to_be_empty()
+        assert tab.locator("main .problem").count() == 0, view
+        assert tab.evaluate("document.documentElement.scrollWidth") <= 390, view
+        said = tab.inner_text("main")
+        assert not {"null", "undefined", "[object"} & set(said.replace("[object", " [object ").split()), view
+
+
+def test_a_daemon_that_is_restarted_is_found_again(daemon: Daemon, token: str, tab: Any) -> None:
+    daemon.restart()
+    action = ask_for_update(daemon, token, "later")
+    tab.wait_for_selector("li.item button.open")
+    daemon.actions("Cancel", pb.ActionId(id=action), token=token)
+    expect(tab.locator("main")).to_contain_text("Nothing waits")
+
+
+@pytest.mark.promise(27)
+def test_a_click_that_came_with_the_question_allows_nothing(daemon: Daemon, token: str, tab: Any) -> None:
+    """A second click of a double click lands where the question just came to stand."""
+    action = ask_for_update(daemon, token, "early")
+    tab.click("li.item button.open")
+    tab.wait_for_selector("article")
+    early = tab.evaluate("document.querySelector('article button.yes').disabled")
+    tab.evaluate("document.querySelector('article button.yes').click()")
+    assert early
+    assert not tab.locator("#proof").is_visible()
+    tab.wait_for_selector("article button.yes:not([disabled])")
+    tab.click("article button.yes")
+    assert tab.locator("#proof").is_visible()  # the control: later it does
+    tab.keyboard.press("Escape")
+    assert not tab.locator("#proof").is_visible()
+    assert [one.action_id for one in pending(daemon)] == [action]
+    tab.click("article button:has-text('Deny')")
+    expect(tab.locator("main")).to_contain_text("denied")
+
+
+@pytest.mark.promise(27)
+def test_by_keyboard_alone_and_enter_is_no_yes(daemon: Daemon, token: str, tab: Any) -> None:
+    action = ask_for_update(daemon, token, "keys")
+    tab.locator("li.item button.open").focus()
+    tab.keyboard.press("Enter")
+    tab.wait_for_selector("article button.yes:not([disabled])")
+    for _ in range(3):
+        tab.keyboard.press("Enter")  # the heading has the focus, not an answer
+    assert [one.action_id for one in pending(daemon)] == [action]
+    for _ in range(12):
+        tab.keyboard.press("Tab")
+        if tab.evaluate("document.activeElement.textContent") == "Deny":
+            break
+    tab.keyboard.press("Enter")
+    expect(tab.locator("main")).to_contain_text("denied")
+
+
+@pytest.mark.promise(86)
+def test_the_page_is_in_no_frame_and_takes_nothing_of_another_page(browser: Any, web: WebPage, tmp_path: Path) -> None:
+    other = browser.new_context().new_page()
+    other.route("http://evil.example/**", lambda route: route.fulfill(
+        content_type="text/html", body=f"<iframe src={web.origin}/></iframe><p id=out></p>"))  # fmt: skip
+    other.goto("http://evil.example/")
+    framed = other.frames[1]
+    framed.wait_for_load_state()
+    assert framed.url.startswith("chrome-error:") or framed.locator("nav").count() == 0
+    assert framed.locator("text=Waiting").count() == 0
+    read = f"""async () => {{
+      const call = () => fetch('{web.origin}/call/Person/Status', {{method: 'POST', body: '{{}}'}});
+      try {{ await (await call()).text(); return 'read'; }}
+      catch (error) {{ return 'refused'; }}
+    }}"""
+    assert other.evaluate(read) == "refused"
+    other.context.close()
+
+
+@pytest.mark.promise(86)
+def test_a_link_opens_one_tab_and_its_code_leaves_the_address(browser: Any, web: WebPage) -> None:
+    link = web.link()
+    context = browser.new_context()
+    first, second = context.new_page(), context.new_page()
+    first.goto(link)
+    first.wait_for_selector("nav a")
+    assert first.url == f"{web.origin}/#waiting"
+    second.goto(link)
+    expect(second.locator("main")).to_contain_text("used already")
+    assert context.cookies() == []
+    context.close()
+
+
+def test_two_tabs_that_race_settle_it_once(daemon: Daemon, shop: Path, token: str, browser: Any, web: WebPage) -> None:
+    ask_for_update(daemon, token, "raced")
+    contexts = [browser.new_context() for _ in range(2)]
+    tabs = [context.new_page() for context in contexts]
+    for tab in tabs:
+        tab.goto(web.link())
+        tab.click("li.item button.open")
+        tab.wait_for_selector("article button.yes:not([disabled])")
+        tab.click("article button.yes")
+        tab.fill("#passphrase", APPROVAL_PASSPHRASE)
+    for tab in tabs:
+        tab.evaluate("document.getElementById('proof-yes').click()")
+    for tab in tabs:
+        expect(tab.locator("main")).to_contain_text("settled: approved")
+    assert not pending(daemon)
+    for context in contexts:
+        context.close()

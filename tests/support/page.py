@@ -1,0 +1,99 @@
+"""The page of a test: `goex web` as a process, its links, and a real Chromium."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sqlite3
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goex.rpc import goex_pb2 as pb
+from tests.support.daemon import APPROVAL_PASSPHRASE, GOEX, Daemon
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or ""
+needs_browser = pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium on this machine")
+
+
+class WebPage:
+    """`goex web --no-browser` beside a daemon."""
+
+    def __init__(self, daemon: Daemon, port: int = 0) -> None:
+        self._daemon = daemon
+        self._process = subprocess.Popen(
+            [str(GOEX), "web", "--no-browser", "--port", str(port)],
+            env=daemon.env, cwd=daemon.home, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+            start_new_session=True,
+        )  # fmt: skip
+        assert self._process.stdout is not None
+        self.first = self._process.stdout.readline().strip()
+        self.origin = self.first.partition("/#")[0]
+        self.port = int(self.origin.rpartition(":")[2] or 0)
+        # What it says afterwards is read, so that it never waits for its reader.
+        threading.Thread(target=self._process.stdout.read, daemon=True).start()
+
+    def link(self) -> str:
+        """One more link to it, as calling the command again gives one."""
+        done = self._daemon.goex("web", "--no-browser")
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def end(self, how: signal.Signals = signal.SIGTERM) -> int:
+        if self._process.poll() is None:
+            self._process.send_signal(how)
+        return self._process.wait(10)
+
+
+@contextmanager
+def page_of(daemon: Daemon, port: int = 0) -> Iterator[WebPage]:
+    made = WebPage(daemon, port)
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A headless Chromium, driven by Playwright."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def add_shop(daemon: Daemon) -> Path:
+    """Make a database of two orders, which the daemon knows as `shop`."""
+    database = daemon.home / "shop.db"
+    with sqlite3.connect(database) as made:
+        made.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, status TEXT)")
+        made.executemany("INSERT INTO orders VALUES (?, 'new')", [(1,), (2,)])
+    with daemon.terminal("db", "add", "shop", str(database)) as terminal:
+        terminal.expect("Approval passphrase: ")
+        terminal.type(APPROVAL_PASSPHRASE)
+        assert terminal.wait() == 0
+    return database
+
+
+def status_of(database: Path, order: int = 1) -> str:
+    with sqlite3.connect(database) as opened:
+        return str(opened.execute("SELECT status FROM orders WHERE id = ?", (order,)).fetchone()[0])
+
+
+def ask_for_update(daemon: Daemon, token: str, value: str, order: int = 1) -> str:
+    """Let an agent ask for an update of `shop`; returns the action's id once the question stands."""
+    sql = pb.SqlProgram(database="shop", statements=f"UPDATE orders SET status = '{value}' WHERE id = {order}")
+    for event in daemon.actions("Execute", pb.ExecuteRequest(sql=sql, detach=True), token=token):
+        if event.HasField("asking"):
+            return str(event.action_id)
+    raise AssertionError("nothing was asked")
