@@ -48,6 +48,11 @@ class Peer:
         return f"user {self.uid}, process {self.pid} ({escape(self.program) or 'gone'}), on {where}"
 
     @property
+    def place(self) -> str:
+        """What names its terminal; "" without one."""
+        return f"{self.terminal.device}-{self.terminal.leader}-{self.terminal.started}" if self.terminal else ""
+
+    @property
     def process(self) -> str:
         """What names the process beyond this daemon's life (see `ended`); "" for one that /proc said nothing of."""
         return f"{self.pid} {self.started} {_boot()}" if self.started else ""
@@ -104,7 +109,7 @@ def _stat(pid: int) -> tuple[str, list[str]] | None:
 
 
 class Presence:
-    """Which terminals showed the approval passphrase lately."""
+    """At which terminals the person showed themselves lately."""
 
     def __init__(self, seconds: int, clock: Callable[[], datetime]) -> None:
         self._seconds = seconds
@@ -154,9 +159,8 @@ class Sessions:
         """The id of the session that this peer is in, which is active now."""
         self.sweep()
         if peer.socket == "user" and peer.terminal is not None:
-            terminal = peer.terminal
             self._seen()
-            base = f"tty-{peer.uid}-{terminal.device}-{terminal.leader}-{terminal.started}"
+            base = f"tty-{peer.uid}-{peer.place}"
         else:
             base = f"conn-{peer.connection}-{agent}"
         now = self._clock()

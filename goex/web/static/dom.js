@@ -16,9 +16,10 @@ export function put(element, ...children) {
   return element;
 }
 
+const clock = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 export function when(text) {
   const moment = new Date(text);
-  return isNaN(moment) ? text : moment.toLocaleString();
+  return isNaN(moment) ? text : clock.format(moment);
 }
 
 export function facts(pairs) {
