@@ -43,3 +43,7 @@ export function say(text) {
   clearTimeout(forget);
   if (text) forget = setTimeout(() => say(""), 8000);
 }
+
+export function pretty(json) {
+  try { return JSON.stringify(JSON.parse(json), null, 2); } catch { return json; }
+}
