@@ -28,8 +28,9 @@ other words), ask (a question to the person) or nothing_fits.
 - If a step is missing among the methods, find it: to act on something known by its title, list first, then act.
 - Values come from the request, its context or an earlier answer; reckon dates from the context's now. Never invent an
   id, a name or an address.
-- {"$from": N, "path": "$.items[0].id"} stands for that value in the answer to call N (from 0). A path can't filter: let
-  the call's own query or filter arguments find the one that is meant.
+- {"$from": N, "path": "$.items[0].id"} stands for that value in the answer to call N (from 0). A path may filter, where
+  exactly one item must fit: $.items[?@.title=='Errands'].id compares values of an item with constants (== != < <= > >=
+  && || !), nothing else. Where the call's own arguments narrow the list, use these too.
 - ask only if the request has two meanings that need different calls, or lacks a value that no method can look up. What
   has one plain meaning isn't asked about.
 - nothing_fits only after you looked: no method of the catalog does it.

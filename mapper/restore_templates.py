@@ -43,14 +43,15 @@ def expanded(undo: UndoTemplate, arguments: JsonObject) -> UndoTemplate:
         raise InvalidInput(f"{unknown[0][:60]} can't be read before, as far as is known")
     if not undo.answered and any(len(part) > 1 for part in parts):
         raise InvalidInput("it changes parts of an object, and isn't answered with what became of it")
+    at = undo.around
     *before, last = undo.calls
     own = {**last.arguments, **_mask(undo, arguments, written)}
-    restored = replace(last, arguments={**own, undo.restores: {name: f"$pre.{name}?" for name in written}})
+    restored = replace(last, arguments={**own, undo.restores: {name: f"$pre.{at}{name}?" for name in written}})
     if undo.answered:
-        left = [_equals(name, f"$response.{name}?", _DIFFERENT) for name in written]
+        left = [_equals(f"{at}{name}", f"$response.{at}{name}?", _DIFFERENT) for name in written]
     else:
-        left = [_equals(name, f"$request.{undo.restores}.{name}", _DIFFERENT) for name in written]
-    back = [_equals(name, f"$pre.{name}?", _NOT_BACK) for name in written]
+        left = [_equals(f"{at}{name}", f"$request.{undo.restores}.{name}", _DIFFERENT) for name in written]
+    back = [_equals(f"{at}{name}", f"$pre.{at}{name}?", _NOT_BACK) for name in written]
     return replace(
         undo,
         calls=(*before, restored),
@@ -66,7 +67,9 @@ def parts_before(undo: UndoTemplate, arguments: JsonObject) -> tuple[str, ...]:
     the whole field wasn't."""
     if not undo.restores:
         return ()
-    return tuple(f"$.{'.'.join(part)}" for part in _leaves(arguments.get(undo.restores), ()) if len(part) > 1)
+    return tuple(
+        f"$.{undo.around}{'.'.join(part)}" for part in _leaves(arguments.get(undo.restores), ()) if len(part) > 1
+    )
 
 
 def _mask(undo: UndoTemplate, arguments: JsonObject, written: Mapping[str, Any]) -> dict[str, str]:

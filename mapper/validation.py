@@ -2,7 +2,8 @@
 
 Rules: nothing is converted (a number in quotes isn't a number); what the caller may leave out and has a plain default
 is filled in, so that the person sees it; `{"$from": N, "path": …}` may stand in place of any value and is checked for
-its form alone, since the value isn't known yet. Sizes are bounded before anything is judged.
+its form alone, since the value isn't known yet; its path may filter (`policies.jsonpath`). Sizes are bounded before
+anything is judged.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from jsonschema.validators import extend
 
 from mapper import templates
 from policies.errors import InvalidInput
-from policies.jsonvalue import JsonObject, JsonValue, canonical, steps
+from policies.jsonpath import check_path
+from policies.jsonvalue import JsonObject, JsonValue, canonical
 from policies.services import Method
 
 MAX_ARGUMENTS = 200_000  # bytes of canonical JSON
@@ -58,11 +60,18 @@ def is_reference(value: JsonValue) -> bool:
     index = value["$from"]
     if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < MAX_CALLS:
         return False
+    return not _wrong_path(value["path"])
+
+
+def _wrong_path(path: JsonValue) -> str:
+    """Why it isn't a path; "" when it is."""
+    if not isinstance(path, str):
+        return "a path is a text"
     try:
-        steps(value["path"])
-    except (InvalidInput, ValueError, TypeError, AttributeError):
-        return False
-    return True
+        check_path(path)
+    except InvalidInput as error:
+        return error.message.rstrip(".")
+    return ""
 
 
 def references(value: JsonValue) -> Iterator[tuple[int, str]]:
@@ -164,9 +173,10 @@ def _words(error: ValidationError) -> str:
     wanted: Any = error.validator_value
     instance: Any = error.instance
     got = shown(error.instance)
-    if isinstance(instance, Mapping) and "$from" in instance:
-        form = '{"$from": N, "path": "$.a.b[0]"}, where N is the number of an earlier call'
-        return f"{name} isn't a reference: write {form}; a path names keys and places, and nothing in it filters"
+    if isinstance(instance, Mapping) and "$from" in instance and not is_reference(instance):
+        form = '{"$from": N, "path": "$.a[0].b"}, where N is the number of an earlier call; $.a[?@.b=="x"].c filters'
+        wrong = _wrong_path(instance.get("path"))
+        got = f"an object that isn't a reference ({f'{wrong}; ' if wrong else ''}write {form})"
     match error.validator:
         case "type":
             kinds = [wanted] if isinstance(wanted, str) else list(wanted)

@@ -2,7 +2,7 @@
 
 The canonical form (sorted keys, no spaces, UTF-8, no NaN) is what digests, hashes and seals are taken over.
 The path language is deliberately small: `$.a.b[0]`, nothing that searches, filters or computes, because paths
-are used where an answer of an untrusted service fills a value.
+are used where an answer of an untrusted service fills a value (`policies.jsonpath` has the one that filters).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ JsonObject: TypeAlias = Mapping[str, JsonValue]
 
 MAX_DEPTH = 64
 MAX_BYTES = 1_000_000
+MAX_PATH = 400  # characters
 
 _LEAVES = frozenset({str, int, float, bool, type(None), bytes})
 _FLATTER = f"At most {MAX_DEPTH} levels are read: make it flatter."
@@ -97,7 +98,7 @@ def find(value: JsonValue, path: str) -> JsonValue:
 
 def steps(path: str) -> tuple[str | int, ...]:
     """Parse a path into its steps. Raises InvalidInput when it isn't one."""
-    if not path.startswith("$") or len(path) > 400:
+    if not path.startswith("$") or len(path) > MAX_PATH:
         raise InvalidInput(f"{path[:60]!r} isn't a path.", next_step=_PATHS)
     found: list[str | int] = []
     position = 1

@@ -169,7 +169,9 @@ def undo_to_json(undo: UndoTemplate) -> dict[str, Any]:
         made["guards"] = [_call_to_json(guard) for guard in undo.guards]
     if undo.restores:
         made |= {"restores": undo.restores, "answered": undo.answered}
-    made |= {name: value for name, value in (("mask", undo.mask), ("unless", undo.unless)) if value}
+    made |= {
+        name: value for name, value in (("mask", undo.mask), ("around", undo.around), ("unless", undo.unless)) if value
+    }
     if undo.fields:
         made["fields"] = list(undo.fields)
     if undo.note:
@@ -184,7 +186,7 @@ def undo_from_json(value: Any, source: Source) -> UndoTemplate:
         around: dict[str, Any] = {
             name: _call_from_json(value[name]) for name in ("pre", "guard", "verify") if name in value
         }
-        around |= {name: str(value.get(name, "")) for name in ("note", "restores", "mask", "unless")}
+        around |= {name: str(value.get(name, "")) for name in ("note", "restores", "mask", "around", "unless")}
         made = UndoTemplate(
             calls=calls,
             guards=tuple(_call_from_json(guard) for guard in value.get("guards", ())),

@@ -34,6 +34,7 @@ from vault.atomic_file import place
 from vault.errors import BackupBroken, BackupCut, BackupTooNew, VaultBroken, WrongPassphrase
 from vault.header import Header, RecordIndex, Restored
 from vault.keys import SALT_BYTES, Cost, Protector, read_stretch_parameters, stretch, stretch_parameters
+from vault.passkeys import NONE, Passkeys
 from vault.record import SealedRecord, check_account, check_secret
 from vault.schema import VaultFile
 from vault.secret import Secret
@@ -68,6 +69,7 @@ class Kept:
     payload: tuple[Secret, ...]
     approval: Approval
     records: tuple[KeptRecord, ...]
+    passkeys: Passkeys = NONE
 
     def to_secret(self) -> Secret:
         return Secret(
@@ -78,6 +80,7 @@ class Kept:
                     "root": self.root.reveal().hex(),
                     "payload": [key.reveal().hex() for key in self.payload],
                     "approval": self.approval.to_json(),
+                    **({"passkeys": self.passkeys.to_json()} if self.passkeys != NONE else {}),
                     "records": [
                         {
                             "account": _account_to_json(each.account),
@@ -106,6 +109,7 @@ class Kept:
             root=root,
             payload=payload,
             approval=Approval.from_json(read["approval"]),
+            passkeys=Passkeys.from_json(read["passkeys"]) if "passkeys" in read else NONE,
             records=tuple(
                 KeptRecord(
                     account=_account_from_json(each["account"]),
@@ -131,6 +135,7 @@ def keep(now: Unsealed, at: datetime) -> Kept:
         root=ledger.root,
         payload=ledger.payload,
         approval=ledger.approval.proved(),
+        passkeys=ledger.passkeys,
         records=tuple(
             KeptRecord(
                 account=row.account,
@@ -253,6 +258,7 @@ def restore(
             root=kept.root,
             payload=kept.payload,
             approval=kept.approval,
+            passkeys=dataclasses.replace(kept.passkeys, reset_at=None),
             entries={key: row.entry(last_used[key]) for key, row in rows.items()},
             restored=Restored(at=at.astimezone(UTC), by=by, generation=kept.generation),
         )

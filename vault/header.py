@@ -20,6 +20,7 @@ from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
 from vault.aead import KEY_BYTES, Random, Unopened, bound_to_ledger, bound_to_master, seal, unseal
 from vault.approval import Approval
 from vault.keys import KeyedBy
+from vault.passkeys import NONE, Passkeys
 from vault.schema import broken
 from vault.secret import Secret
 
@@ -139,7 +140,8 @@ class Reached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordIndex:
-    """The sealed state of a vault: the root secret, the approval passphrase's verifier, and every record's entry.
+    """The sealed state of a vault: the root secret, what shows the person's presence (the approval passphrase's
+    verifier, passkeys), and every record's entry.
 
     `payload` are the keys of payloads, newest first; while there is none, it is the root secret's work. `reached` is
     how far the log had come when it was noted last; None in a vault that was never told.
@@ -151,6 +153,7 @@ class RecordIndex:
     payload: tuple[Secret, ...] = ()
     restored: Restored | None = None
     reached: Reached | None = None
+    passkeys: Passkeys = NONE
 
     @property
     def payload_keys(self) -> tuple[Secret, ...]:
@@ -179,6 +182,7 @@ class RecordIndex:
             canonical(
                 {
                     **({"payload": [key.reveal().hex() for key in self.payload]} if self.payload else {}),
+                    **({"passkeys": self.passkeys.to_json()} if self.passkeys != NONE else {}),
                     **({"reached": self.reached.to_json()} if self.reached else {}),
                     **({"restored": self.restored.to_json()} if self.restored else {}),
                     "root": self.root.reveal().hex(),
@@ -209,6 +213,7 @@ class RecordIndex:
             payload=payload,
             restored=Restored.from_json(read["restored"]) if "restored" in read else None,
             reached=Reached.from_json(read["reached"]) if "reached" in read else None,
+            passkeys=Passkeys.from_json(read["passkeys"]) if "passkeys" in read else NONE,
             approval=Approval.from_json(read["approval"]),
             entries={
                 record_id: Entry(

@@ -21,6 +21,7 @@ from vault.backup import Kept, keep, seal_backup
 from vault.errors import ApprovalBackoff, PayloadAltered, VaultSealed, WrongPassphrase
 from vault.header import Header, Reached, RecordIndex, Restored
 from vault.keys import Cost, Protector, check_passphrase, same_passphrase
+from vault.passkeys import Passkeys
 from vault.secret import Secret
 from vault.unsealed import Progress, Unsealed, Work, discard, no_progress, nothing
 
@@ -191,6 +192,24 @@ class Keeping:
         with self._lock:
             now = self._need()
             self._write(now, dataclasses.replace(now.ledger, approval=approval))
+
+    # ---- passkeys ----
+
+    @property
+    def passkeys(self) -> Passkeys:
+        """The registered passkeys. Raises VaultSealed."""
+        with self._lock:
+            return self._need().ledger.passkeys
+
+    def change_passkeys(self, change: Callable[[Passkeys], Passkeys]) -> Passkeys:
+        """Change them, on disk when it returns. Raises VaultUnwritable, VaultSealed, VaultChanged, and what `change`
+        raises: then nothing was changed."""
+        with self._lock:
+            now = self._need()
+            passkeys = change(now.ledger.passkeys)
+            if passkeys != now.ledger.passkeys:
+                self._write(now, dataclasses.replace(now.ledger, passkeys=passkeys))
+            return passkeys
 
     def _need(self) -> Unsealed:
         if self._unsealed is None:

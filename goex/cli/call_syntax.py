@@ -17,7 +17,6 @@ from typing import Any
 
 from policies.errors import InvalidInput
 from policies.jsonvalue import parse as parse_json
-from policies.jsonvalue import steps
 
 _METHOD = re.compile(r"([A-Za-z0-9_\-]+)\.([A-Za-z0-9_\-.]+)")
 _PAIR = re.compile(r"([A-Za-z_$][A-Za-z0-9_.$\[\]\-]*)(:?=)(.*)", re.DOTALL)
@@ -90,5 +89,7 @@ def _pair(index: int, word: str) -> tuple[str, Any]:
             f"{key} refers to call {number}, which isn't before call {index}.",
             next_step="Calls count from 0, and only an earlier one has an answer to take a value from.",
         )
-    steps(reference[2])
+    from policies.jsonpath import check_path
+
+    check_path(reference[2])
     return key, {"$from": number, "path": reference[2]}

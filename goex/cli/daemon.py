@@ -131,5 +131,5 @@ def status(as_json: Json = False) -> None:
     )
     if reply.pending:
         out.progress(shown(f"{reply.pending} waiting for you: goex approve"))
-    for line in notes:
+    for line in (*map(shown, reply.warnings), *notes):
         out.progress(line)

@@ -79,6 +79,9 @@ def checks(env: Mapping[str, str], *, quick: bool = False) -> list[Check]:
     found.append(_guard("vault", lambda: _vault(paths, status[0] if status else None)))
     if status and status[0].sealing:
         found.append(_guard("sealing", lambda: _sealing(status[0])))
+    if status and status[0].warnings:
+        says = " ".join(status[0].warnings)
+        found.append(Check(name="passkeys", ok=False, says=says, mend="goex passkey reset --cancel", needed=False))
     found.append(_guard("polkit", lambda: _polkit(paths)))
     if status and status[0].vault == "unsealed":
         found.append(_guard("rules", lambda: _rules(paths)))

@@ -165,7 +165,9 @@ class Follower:
         """Whether the approval passphrase will be asked for on this terminal, which an event doesn't know."""
         with suppress(GoexError):
             for found in self._client.approvals(approval_id=approval.id):
-                approval.presence = found.presence
+                approval.presence, approval.presence_by = found.presence, found.presence_by
+                if found.HasField("question"):  # with what the person should know now
+                    approval.question.CopyFrom(found.question)
 
     def _output(self, output: pb.Output) -> None:
         if self._out.as_json:

@@ -150,7 +150,8 @@ def _verify(client: Client, out: Output) -> int:
     out.message(reply)
     if not out.as_json:
         if reply.good and reply.authenticated:
-            out.say(f"The journal is whole: {reply.rows} rows, head {shown(reply.head)}.")
+            signed = f" {reply.signed} rows are signed by passkeys." if reply.signed else ""
+            out.say(f"The journal is whole: {reply.rows} rows, head {shown(reply.head)}.{signed}")
         elif reply.good:
             out.say(f"The chain of {reply.rows} rows is whole; the vault is sealed, so its head couldn't be checked.")
             out.progress("Unseal it with: goex vault unlock")

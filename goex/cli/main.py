@@ -33,6 +33,7 @@ from goex.cli import (
     map,
     mcp,
     pairs,
+    passkey,
     rules,
     show,
     vault,
@@ -155,6 +156,7 @@ app.add_typer(rules.app, name="rules")
 app.add_typer(pairs.app, name="undo-pairs")
 app.add_typer(auth.app, name="auth")
 app.add_typer(vault.app, name="vault")
+app.add_typer(passkey.app, name="passkey")
 app.add_typer(db.app, name="db")
 app.add_typer(daemon.app, name="daemon")
 app.add_typer(catalog.app, name="catalog")

@@ -47,7 +47,7 @@ from policies.display_text import escape
 from policies.errors import Denied, InvalidInput
 
 if TYPE_CHECKING:
-    from goex.client import Client
+    from goex.client import Client, Refused
     from goex.rpc import goex_pb2 as pb
 
 Gone = Callable[[], str]
@@ -55,6 +55,7 @@ T = TypeVar("T")
 
 _CODES = {"bold": "\x1b[1m", "dim": "\x1b[2m", "warn": "\x1b[1;33m", "added": "\x1b[32m", "removed": "\x1b[31m"}
 TRIES = 3
+_PASSKEY_SECONDS = 300.0  # that a call waits for a passkey at most
 _LEAST_WIDTH = 30
 _LATE_SECONDS = 60.0  # that a prompt stays which came to nothing while somebody may have been typing
 _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
@@ -276,6 +277,8 @@ def with_presence(call: Callable[[str], T], terminal: Terminal | None = None, go
         try:
             return call(passphrase)
         except Refused as refused:
+            if refused.code == "passkey" and refused.details:
+                return _confirmed(call, refused, terminal or Terminal.controlling(), gone)
             if refused.code != "presence":
                 raise
             if attempt and passphrase:
@@ -292,6 +295,22 @@ def with_presence(call: Callable[[str], T], terminal: Terminal | None = None, go
         if not passphrase:
             break
     raise Denied("Without the approval passphrase nothing was changed.", next_step="Try again when you have it.")
+
+
+def _confirmed(call: Callable[[str], T], refused: Refused, terminal: Terminal | None, gone: Gone) -> T:
+    """`call("")` once a passkey confirmed it on the page, which is waited for at a terminal. Raises Refused."""
+    if terminal is None:
+        raise refused
+    _note(terminal, escape(f"{refused.message} Confirm it on the page (goex web); this waits. Ctrl-C ends it."))
+    deadline = time.monotonic() + _PASSKEY_SECONDS
+    while time.monotonic() < deadline and not gone():
+        time.sleep(1.0)
+        try:
+            return call("")
+        except type(refused) as again:
+            if again.code != "passkey":
+                raise
+    raise refused
 
 
 def _note(terminal: Terminal | None, text: str) -> None:

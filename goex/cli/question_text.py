@@ -83,7 +83,7 @@ def answers_line(approval: pb.Approval, now: datetime) -> str:
     able = answers(approval)
     said = [f"{one.key} {one.label}" for one in approval.question.answers if able.get(one.key) == one.name]
     shown = escape("  ".join(said or [*offered(approval), "no", "later", "? more"]))
-    presence = "  (passphrase)" if approval.presence else ""
+    presence = f"  ({approval.presence_by or 'passphrase'})" if approval.presence else ""
     return f"{shown}{presence}  {_clock(approval.deadline, now)} [no]: "
 
 
@@ -150,7 +150,9 @@ def choices(approval: pb.Approval, width: int) -> list[Line]:
     rest = f", nor {'the identical one' if twins == 1 else f'any of the {twins} identical ones'}" if twins > 0 else ""
     lines += _choice("no", f"don't run it{rest} (Enter is no; words after it tell the agent why)", width)
     lines += _choice("later", "leave it open for now", width)
-    if approval.presence:
+    if approval.presence_by == "passkey":
+        lines += words("  A yes needs your passkey, on the page: goex web", width, "dim")
+    elif approval.presence:
         lines += words("  You'll be asked for your approval passphrase.", width, "dim")
     return lines
 

@@ -179,4 +179,5 @@ def verified(found: Verification) -> pb.VerifyLogReply:
         head=found.head,
         problem=found.problem,
         authenticated=found.authenticated,
+        signed=found.signed,
     )

@@ -10,7 +10,6 @@ import asyncio
 import importlib
 import logging
 import os
-import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -33,16 +32,20 @@ from goex.daemon.autoseal import WORDS, AutoSeal, Why
 from goex.daemon.credential_broker import CredentialBroker
 from goex.daemon.databases_service import DatabasesService
 from goex.daemon.model_context import model_context
+from goex.daemon.passkeys import PasskeyPresence
+from goex.daemon.passkeys_service import PasskeysService
 from goex.daemon.person_context import Daemon, PersonContext
 from goex.daemon.person_service import PersonService
 from goex.daemon.person_threads import in_thread
 from goex.daemon.polkit import Polkit
+from goex.daemon.process_state import docker_state, giving_way, state_id
 from goex.daemon.reversions_service import ReversionsService
 from goex.daemon.rpc_context import Callers, Readable
 from goex.daemon.rules_service import RulesService
 from goex.daemon.unlock import Opening, open_at_start
 from goex.daemon.vault_service import VaultService
 from goex.daemon.vault_state import VaultState
+from goex.daemon.waiting_calls import WaitingCalls
 from goex.engine.core import Core, Settings
 from goex.engine.engine import Engine
 from goex.engine.grant_store import GrantStore
@@ -59,6 +62,7 @@ from goex.rpc import audit_pb2_grpc as audit_rpc
 from goex.rpc import databases_pb2_grpc as databases_rpc
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
+from goex.rpc import passkeys_pb2_grpc as passkeys_rpc
 from goex.rpc import reversions_pb2_grpc as reversions_rpc
 from goex.rpc import rules_pb2_grpc as rules_rpc
 from goex.rpc import vault_pb2_grpc as vault_rpc
@@ -112,6 +116,8 @@ class App:
     retention: Retention = field(init=False)
     sessions: Sessions = field(init=False)
     presence: Presence = field(init=False)
+    passkeys: PasskeyPresence = field(init=False)
+    waiting: WaitingCalls = field(init=False)
     registry: Registry = field(init=False)
     autoseal: AutoSeal = field(init=False)
     _mapper: Mapper | None = None
@@ -129,18 +135,26 @@ class App:
         self.broker = CredentialBroker(self.vault_state)
         self.catalog = Catalog.open(self.paths.catalog)
         self.presence = Presence(self.config.ask.presence_seconds, self.clock)
+        self.passkeys = PasskeyPresence(
+            self.vault_state,
+            self.journal,
+            self.clock,
+            wanted=self.config.ask.presence == "passkey",
+            origins=self.config.web.origins,
+        )
+        self.waiting = WaitingCalls(self.clock)
         self.autoseal = AutoSeal(
             self.config.vault,
             seal=self.seal,
             unsealed=lambda: self.vault_state.state == "unsealed",
             busy=lambda: bool(self.engine.core.actions.in_states((State.PREPARED, State.RUNNING))),
-            locked=self.presence.forget,
+            locked=self._forget_presence,
         )
         self.vault_state.used = self.autoseal.used
         self.sessions = Sessions(self.clock, self._session_ended, self.autoseal.used)
         self.registry = Registry(self.sessions.disconnected)
         self.sandbox = DockerSandbox(
-            _state_id(self.paths),
+            state_id(self.paths),
             scratch_dir=self.paths.state_dir / "sandbox",
             profiles_dir=self.paths.profiles,
             pool_dir=self.paths.run_dir / "waiting",  # beside the gateway's sockets, which are linked into it
@@ -205,7 +219,7 @@ class App:
         )
         self.engine = Engine(core, mappings)
         self.vault_state.opened = Opening(
-            self.journal, self.vault_state, self.anchor, self.reversions, self.engine
+            self.journal, self.vault_state, self.anchor, self.reversions, self.engine, self.passkeys
         ).opened
         self.holds = Holds(self.engine)
         self.retention = Retention(self.engine)
@@ -222,7 +236,7 @@ class App:
         for runtime in self.engine.core.runtimes.values():
             with suppress(GoexError):
                 await runtime.reap()
-        with _giving_way():
+        with giving_way():
             await self._listen()
         await open_at_start(self.vault_state, os.environ)
         self.autoseal.start()
@@ -258,7 +272,7 @@ class App:
     async def seal(self, why: Why = "asked", by: str = "GoEx itself") -> None:
         """Forget the keys: what runs loses its credentials and is killed; presence is forgotten. The keys go even when
         something of that fails, and before a machine that goes to sleep waits for containers to end."""
-        self.presence.forget()
+        self._forget_presence()
         try:
             if why != "sleep":
                 await self._end_acting()
@@ -287,6 +301,8 @@ class App:
             callers=callers,
             vault_state=self.vault_state,
             presence=self.presence,
+            passkeys=self.passkeys,
+            waiting=self.waiting,
             polkit=Polkit(self.config.ask.polkit),
             actions=actions,
             daemon=Daemon(status=self._status, seal=lambda by: self.seal("asked", by), stop=self.stop),
@@ -311,6 +327,7 @@ class App:
                 "Databases": lambda server: databases_rpc.add_DatabasesServicer_to_server(
                     DatabasesService(person, self._lend_database, self.holds, self.config.databases.hold_hours), server
                 ),
+                "Passkeys": lambda server: passkeys_rpc.add_PasskeysServicer_to_server(PasskeysService(person), server),
                 "Audit": lambda server: audit_rpc.add_AuditServicer_to_server(AuditService(person), server),
             },
         )
@@ -432,7 +449,7 @@ class App:
         return lease.secret.reveal().decode("utf-8")
 
     async def _status(self) -> pb.StatusReply:
-        docker, image = await self._docker()
+        docker, image = await docker_state(self.sandbox, self.config.sandbox.profile())
         return pb.StatusReply(
             version=__version__,
             pid=os.getpid(),
@@ -449,17 +466,12 @@ class App:
             state_dir=str(self.paths.state_dir),
             model=self.config.model.name,
             agent_sockets=[str(extra.path) for extra in self.config.agent_sockets],
+            warnings=self.passkeys.warnings(),
         )
 
-    async def _docker(self) -> tuple[str, str]:
-        """What is wrong with Docker, and the command that builds the image; both "" when nothing is."""
-        try:
-            await self.sandbox.image_id(self.config.sandbox.profile())
-        except GoexError as error:
-            if "images build" in error.next_step:
-                return "", error.next_step
-            return str(error), ""
-        return "", ""
+    def _forget_presence(self) -> None:
+        self.presence.forget()
+        self.waiting.forget()
 
     def _session_ended(self, session: str) -> None:
         with suppress(GoexError):
@@ -482,29 +494,3 @@ class App:
                     await self.holds.end_overdue()
                     await self.retention.end_overdue()
                 await in_thread(self.vault_state.flush_uses)
-
-
-@contextmanager
-def _giving_way() -> Iterator[None]:
-    """Threads that are started in the block, and by those, don't interrupt the loop when they are woken: it wakes one
-    of gRPC's with each message that it sends."""
-    usual = os.sched_getscheduler(0), os.sched_getparam(0)
-    with suppress(OSError):
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            os.sched_setscheduler(0, *usual)
-
-
-def _state_id(paths: Paths) -> str:
-    """What this state folder's containers are labelled with: random, made once."""
-    file = paths.state_dir / "id"
-    try:
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    except FileExistsError:
-        return file.read_text().strip()
-    with os.fdopen(handle, "w") as opened:
-        opened.write(secrets.token_hex(8))
-    return file.read_text().strip()

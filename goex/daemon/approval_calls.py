@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from goex.daemon.approval_views import LARGEST_REPLY, grant_view
+from goex.daemon.passkey_statements import approving
 from goex.daemon.person_context import PersonCalls
 from goex.daemon.rpc_context import streaming, unary
 from goex.engine.events import Approval
@@ -34,6 +35,7 @@ class AskingCalls(PersonCalls):
         reply, size = pb.ApprovalsReply(), 0
         async for made in self._views(found, brief=request.brief):
             made.presence = made.presence and not remembered  # so that nobody types it where it isn't asked for
+            made.presence_by = ("passkey" if self._person.passkeys.required else "passphrase") if made.presence else ""
             size += made.ByteSize()
             if reply.approvals and size > LARGEST_REPLY:
                 break
@@ -55,7 +57,7 @@ class AskingCalls(PersonCalls):
                 id = await queue.get()
                 twins = approvals.queue.twins(id)
                 stands = twins[0] if twins and not request.twins else id
-                yield self._person.actions.approval(stands, brief=request.brief)
+                yield self._warned(self._person.actions.approval(stands, brief=request.brief))
                 await asyncio.sleep(0)
         finally:
             approvals.unwatch(queue)
@@ -69,11 +71,16 @@ class AskingCalls(PersonCalls):
             reason = _reason(request.reason)
             done = asking.deny(approval.id, by=peer.describe(), reason=reason, same_as=request.same_as)
         else:
-            choice = _choice(request.width)
-            if asking.presence_due(approval.id, request.digest, choice):
-                peer = await self._person.present(context, request.passphrase, "Approving this")
+            choice, proof = _choice(request.width), None
+            if request.assertion_json:
+                asking.check_shown(approval.id, request.digest)
+                statement = approving(request, approval.action_id)
+                peer, shown = await self._person.shown(context, request.assertion_json, "Approving this", statement)
+                proof = shown.facts
+            elif asking.presence_due(approval.id, request.digest, choice):
+                peer = await self._person.present(context, request.passphrase, "Approving this", waits=False)
             lasts = timedelta(seconds=min(request.expires_seconds, _LONGEST_ASKED)) if request.expires_seconds else None
-            yes = Yes(choice=choice, by=peer.describe(), lasts=lasts, bound=tuple(request.bind_arguments))
+            yes = Yes(choice=choice, by=peer.describe(), lasts=lasts, bound=tuple(request.bind_arguments), proof=proof)
             done = asking.approve(approval.id, shown=request.digest, yes=yes)
         return pb.DecideReply(approval=self._person.actions.approval(approval.id), settled=done.also)
 
@@ -109,6 +116,12 @@ class AskingCalls(PersonCalls):
         done = core.grant_store.revoke(ids, by=peer.describe())
         return pb.RevokeReply(grants=[grant_view(core, grant) for grant in done])
 
+    def _warned(self, view: pb.Approval) -> pb.Approval:
+        """A question that also says what the person should know now, wherever they look at it."""
+        if view.HasField("question") and not view.brief:
+            view.question.notes.extend(self._person.passkeys.warnings())
+        return view
+
     async def _views(self, found: Sequence[Approval], *, brief: bool) -> AsyncIterator[pb.Approval]:
         """Made one at a time, since a reply may have no room for all, and others want to be answered meanwhile."""
         actions = self._person.engine.core.actions
@@ -116,7 +129,7 @@ class AskingCalls(PersonCalls):
             some = found[start : start + _AT_ONCE]
             rows = actions.those(approval.action_id for approval in some)
             for approval in some:
-                yield self._person.actions.approval_of(approval, rows[approval.action_id], brief=brief)
+                yield self._warned(self._person.actions.approval_of(approval, rows[approval.action_id], brief=brief))
                 await asyncio.sleep(0)
 
 

@@ -2,7 +2,8 @@
 
 Rules: whatever lets more happen (approving a write, a standing grant, an agent, an account) needs *presence*: the
 approval passphrase, given with the call or a few minutes ago on the same terminal; or polkit's yes in its stead or
-beside it, as config.toml says. What lets less happen needs none.
+beside it, as config.toml says; or a passkey's assertion over exactly this call. Where passkeys are required only the
+last counts, and any other call is confirmed by one before it is let through. What lets less happen needs none.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from goex.daemon.actions_service import ActionsService
+from goex.daemon.passkey_statements import Statement
+from goex.daemon.passkeys import PasskeyPresence, Shown
 from goex.daemon.polkit import Polkit
-from goex.daemon.rpc_context import Callers
+from goex.daemon.rpc_context import Callers, current_call
 from goex.daemon.vault_state import VaultState
+from goex.daemon.waiting_calls import PasskeyDue, WaitingCalls
 from goex.engine.engine import Engine
 from goex.engine.peers import Peer, Presence
 from goex.rpc import goex_pb2 as pb
@@ -41,7 +45,7 @@ class SecretDue(InvalidInput):
 
 
 class PolkitRefused(Denied):
-    """config.toml wants polkit's yes beside the passphrase, and polkit didn't say it."""
+    """config.toml wants polkit's yes beside the passphrase or the passkey, and polkit didn't say it."""
 
     code = "polkit"
 
@@ -63,17 +67,39 @@ class PersonContext:
     callers: Callers
     vault_state: VaultState
     presence: Presence
+    passkeys: PasskeyPresence
+    waiting: WaitingCalls
     polkit: Polkit
     actions: ActionsService
     daemon: Daemon
     acknowledge: Callable[[], Awaitable[None]]  # waits until what was changed can't be undone by an older file
 
-    async def present(self, context: Any, passphrase: str, what: str) -> Peer:
-        """Raises PresenceDue unless the person showed themselves here, now or lately; first of all what the vault is
-        short of, which no passphrase helps."""
-        peer = self.callers.peer(context)
-        self.vault_state.require_open()
-        self.callers.sessions.of(peer, "person")
+    async def present(self, context: Any, passphrase: str, what: str, *, waits: bool = True) -> Peer:
+        """Raises PresenceDue, or PasskeyDue, unless the person showed themselves here, now or lately; first of all what
+        the vault is short of, which no passphrase helps. `waits`: a passkey can confirm this call by itself."""
+        peer = self._here(context)
+        if self.passkeys.required:
+            if self.presence.holds(peer):
+                return peer
+            if not waits:
+                raise PasskeyDue(what)
+            self.waiting.require(peer, what, *current_call())
+            await self.confirm(peer, what)
+            return peer
+        return await self.present_with_passphrase(context, passphrase, what)
+
+    async def shown(
+        self, context: Any, assertion: str, what: str, statement: Statement | None = None, *, kind: str = ""
+    ) -> tuple[Peer, Shown]:
+        """What a passkey's assertion proves, for this call alone. Raises PasskeyRefused, PolkitRefused."""
+        peer = self._here(context)
+        shown = await self.passkeys.shown(assertion, statement, kind=kind)
+        await self.confirm(peer, what)
+        return peer, shown
+
+    async def present_with_passphrase(self, context: Any, passphrase: str, what: str) -> Peer:
+        """As `present`, where the approval passphrase (or polkit) is what counts, whatever config.toml says."""
+        peer = self._here(context)
         if passphrase:
             await self.vault_state.prove(Secret(passphrase))
             await self.confirm(peer, what)
@@ -84,8 +110,20 @@ class PersonContext:
         self.presence.remember(peer)
         return peer
 
+    async def prove(self, passphrase: str, what: str) -> None:
+        """Raises PresenceDue without the approval passphrase, WrongApproval for another."""
+        if not passphrase:
+            raise PresenceDue(f"{what} needs your approval passphrase.", next_step="Type it when you are asked.")
+        await self.vault_state.prove(Secret(passphrase))
+
+    def _here(self, context: Any) -> Peer:
+        peer = self.callers.peer(context)
+        self.vault_state.require_open()
+        self.callers.sessions.of(peer, "person")
+        return peer
+
     async def confirm(self, peer: Peer, what: str) -> None:
-        """After a passphrase that was right: raises PolkitRefused where polkit's yes is wanted beside it."""
+        """After a right passphrase or a passkey: raises PolkitRefused where polkit's yes is wanted beside it."""
         if self.polkit.mode == "also" and not await self.polkit.allows(peer):
             raise PolkitRefused(
                 f"{what} needs polkit's yes too, and it wasn't given.",

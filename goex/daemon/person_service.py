@@ -12,6 +12,8 @@ from goex.daemon.log_calls import LogCalls
 from goex.daemon.person_context import PresenceDue
 from goex.daemon.rpc_context import unary
 from goex.daemon.vault_calls import VaultCalls
+from goex.daemon.waiting_calls import PasskeyDue
+from goex.daemon.webauthn import PasskeyRefused
 from goex.engine.recovery import look_again
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
@@ -22,9 +24,26 @@ class PersonService(AskingCalls, DryRunCalls, VaultCalls, LogCalls, rpc.PersonSe
 
     @unary
     async def Present(self, request: pb.PresentRequest, context: Any) -> pb.PresentReply:
+        if request.assertion_json:
+            return await self._present_by_passkey(request.assertion_json, context)
+        if self._person.passkeys.required:
+            raise PasskeyDue("Showing that you are there")
         if not request.passphrase:  # what is remembered isn't remembered for longer by asking
             raise PresenceDue("Showing that you are there needs your approval passphrase.", next_step="Type it.")
         peer = await self._person.present(context, request.passphrase, "Showing that you are there")
+        return pb.PresentReply(seconds=self._person.presence.remember(peer))
+
+    async def _present_by_passkey(self, assertion: str, context: Any) -> pb.PresentReply:
+        """Lets one call through that waits for it; or remembers presence at the caller's terminal."""
+        what = "Showing that you are there"
+        peer, shown = await self._person.shown(context, assertion, what, kind="presence")
+        here = shown.statement.get("terminal", "")
+        if "waiting" not in shown.statement and here != peer.place:
+            raise PasskeyRefused("This assertion is for another terminal.", next_step="Look at it again on the page.")
+        facts = {"by": peer.describe(), "assertion": dict(shown.facts)}
+        self._person.engine.core.journal.append("presence", facts=facts)
+        if "waiting" in shown.statement:
+            return pb.PresentReply(seconds=self._person.waiting.confirm(shown.statement["waiting"]))
         return pb.PresentReply(seconds=self._person.presence.remember(peer))
 
     # ---- agents

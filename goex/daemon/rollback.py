@@ -23,6 +23,11 @@ _KINDS = (
     "account-remove",
     "account-login",
     "account-logout",
+    "passkey-add",
+    "passkey-remove",
+    "passkeys-required",
+    "passkeys-reset",
+    "passkeys-reset-ask",
     "vault-rotate",
     "vault-unlock",
     "vault-seal",
@@ -41,9 +46,9 @@ def floor(journal: Journal) -> int:
     return max((_facts(row).get("generation", 0) for row in _rows(journal)), default=0)
 
 
-def check(journal: Journal, vault: Vault) -> None:
-    """Raises Conflict for a vault that was put back, JournalBroken for rows that say otherwise by hand. A vault that
-    was just restored is noted here. The vault is unsealed, and the journal has its key."""
+def check(journal: Journal, vault: Vault) -> bool:
+    """Whether the vault was just restored, which is noted here. Raises Conflict for a vault that was put back,
+    JournalBroken for rows that say otherwise by hand. The vault is unsealed, and the journal has its key."""
     rows = _rows(journal)
     naming = [row for row in rows if _facts(row).get("vault")]
     newest = max(naming or rows, key=lambda row: row.number, default=None)
@@ -64,6 +69,8 @@ def check(journal: Journal, vault: Vault) -> None:
             "before": known,
         }
         journal.append(RESTORED, facts=facts)
+        return True
+    return False
 
 
 def _rows(journal: Journal) -> list[Row]:

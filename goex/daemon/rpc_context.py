@@ -6,6 +6,7 @@ An error goes out as a gRPC status with its message, and whole (with next step a
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import grpc
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from goex.daemon.acceptor import Registry
 from goex.daemon.action_views import problem_view
@@ -167,6 +168,14 @@ def _read(request: Any) -> None:
         )
 
 
+_CALL: contextvars.ContextVar[tuple[str, Message]] = contextvars.ContextVar("goex call")
+
+
+def current_call() -> tuple[str, Message]:
+    """The name and the request of the call that is being answered here."""
+    return _CALL.get()
+
+
 async def _before_reply(service: Any) -> None:
     if (last := getattr(service, "before_reply", None)) is not None:
         await last()
@@ -179,6 +188,7 @@ def unary(function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[An
     async def wrapped(self: Any, request: Any, context: Any) -> Any:
         try:
             _read(request)
+            _CALL.set((function.__name__, request))
             reply = await function(self, request, context)
             await _before_reply(self)
             return reply
@@ -200,6 +210,7 @@ def streaming(function: Callable[..., AsyncIterator[Any]]) -> Callable[..., Asyn
     async def wrapped(self: Any, request: Any, context: Any) -> AsyncIterator[Any]:
         try:
             _read(request)
+            _CALL.set((function.__name__, request))
             async for item in function(self, request, context):
                 yield item
             await _before_reply(self)

@@ -16,6 +16,7 @@ from goex import __version__
 from goex.daemon import rollback
 from goex.daemon.anchor import Anchor, reached
 from goex.daemon.credential import vault_passphrase
+from goex.daemon.passkeys import PasskeyPresence
 from goex.daemon.vault_state import VaultState
 from goex.engine.engine import Engine
 from goex.engine.grant_store import GrantsAltered
@@ -52,8 +53,15 @@ class Opening:
     """What is done each time that the vault was opened."""
 
     def __init__(
-        self, journal: Journal, vault_state: VaultState, anchor: Anchor, reversions: Reversions, engine: Engine
+        self,
+        journal: Journal,
+        vault_state: VaultState,
+        anchor: Anchor,
+        reversions: Reversions,
+        engine: Engine,
+        passkeys: PasskeyPresence,
     ) -> None:
+        self._passkeys = passkeys
         self._journal = journal
         self._vault_state = vault_state
         self._anchor = anchor
@@ -75,8 +83,9 @@ class Opening:
                         raise
                     strange = error
                     self._journal.unlock(vault.derive("journal"))
+            restored = False
             if strange is None:
-                rollback.check(self._journal, vault)
+                restored = rollback.check(self._journal, vault)
             else:
                 log.warning("the person accepted the journal: %s", strange.message)
                 facts = {**rollback.noted(vault), "by": accepted_by, "problem": strange.message}
@@ -94,6 +103,7 @@ class Opening:
             await self._begin(distrust=strange is not None)
         else:
             self._journal.append("vault-unlock", facts=rollback.noted(vault))
+        await self._passkeys.opened(restored=restored)
         try:
             await self._anchor.write()
         except GoexError as error:

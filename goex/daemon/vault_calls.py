@@ -34,7 +34,8 @@ class VaultCalls(PersonCalls):
         peer = self._person.callers.peer(context)
 
         async def present() -> str:
-            await self._person.present(context, request.approval_passphrase, "Accepting the log")
+            # It takes away what was allowed, and no passkey: those are in the vault.
+            await self._person.present_with_passphrase(context, request.approval_passphrase, "Accepting the log")
             return peer.describe()
 
         await self._person.vault_state.unlock(Secret(request.passphrase), present if request.accept_log else None)

@@ -102,13 +102,17 @@ class Asking:
         """It has ended. Idempotent."""
         self._allowed.pop(action_id, None)
 
-    def presence_due(self, question: str, shown: str, choice: Choice) -> bool:
-        """Whether a yes needs the approval passphrase, by the plan that hashes to what was shown: the question's own
-        row can be written by others. Raises Conflict when the action isn't the one that was shown."""
+    def check_shown(self, question: str, shown: str) -> ActionRow:
+        """The action of a question. Raises Conflict when it isn't the one that was shown."""
         row = self.core.actions.get(self.core.approvals.get(question).action_id)
         if shown != row.digest:
             raise _not_shown()
-        return row.the_plan().risk > Risk.READ or choice is not Choice.ONCE
+        return row
+
+    def presence_due(self, question: str, shown: str, choice: Choice) -> bool:
+        """Whether a yes needs the approval passphrase, by the plan that hashes to what was shown: the question's own
+        row can be written by others. Raises Conflict when the action isn't the one that was shown."""
+        return self.check_shown(question, shown).the_plan().risk > Risk.READ or choice is not Choice.ONCE
 
     async def settle(self, row: ActionRow, plan: Plan, assess: Assess, ask_seconds: float = 0) -> ActionRow:
         """Allow on standing grants, or ask and wait. Returns the row as ALLOWED or DENIED."""
@@ -216,7 +220,7 @@ class Asking:
         grants = made(row, plan, needs, yes, self.core.clock(), self._entries)
         with self.core.grant_store.changing() as transaction:
             self.core.approvals.settle(transaction, question, "approved", by=yes.by)
-            self.core.grant_store.grant(transaction, grants, by=yes.by)
+            self.core.grant_store.grant(transaction, grants, by=yes.by, action_id=row.id, proof=yes.proof)
         self.core.approvals.announce(question)
         also = () if yes.choice is Choice.ONCE else self._settle_covered(self._concerned(grants))
         return Answered(self.core.approvals.get(question), also)

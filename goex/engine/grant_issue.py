@@ -49,12 +49,13 @@ class Choice(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Yes:
     """What the person chose. `lasts` None is the usual time; `bound` are names of arguments, () all or none of them:
-    all for `Choice.ARGUMENTS`, none for the wider ones."""
+    all for `Choice.ARGUMENTS`, none for the wider ones. `proof` is a passkey's assertion over it, for the journal."""
 
     choice: Choice
     by: str
     lasts: timedelta | None = None
     bound: tuple[str, ...] = ()
+    proof: Mapping[str, str] | None = None
 
 
 def choices(plan: Plan, ask: Ask) -> tuple[Choice, ...]:

@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import secrets
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -220,8 +220,16 @@ class GrantStore:
 
     # ---- changing
 
-    def grant(self, transaction: Transaction, made: Iterable[Grant], *, by: str) -> tuple[Grant, ...]:
-        """Add grants."""
+    def grant(
+        self,
+        transaction: Transaction,
+        made: Iterable[Grant],
+        *,
+        by: str,
+        action_id: str = "",
+        proof: Mapping[str, str] | None = None,
+    ) -> tuple[Grant, ...]:
+        """Add grants, for that action; with the passkey's assertion that allows them, if one does."""
         added = tuple(made)
         for grant in added:
             if grant.width is not Width.ONCE and grant.agent == ANONYMOUS:
@@ -231,11 +239,12 @@ class GrantStore:
             mac = self._mac(grant_rows.body(grant))
             transaction.connection.execute(insert(grants), {**grant_rows.row_of(grant), "mac": mac})
             self._keep(grant, mac)
+        facts = {"grants": [grant_rows.facts(grant) for grant in added], "by": by, "ledger": self._root()}
         transaction.append(
             "grant",
-            action_id=added[0].why if added else "",
+            action_id=added[0].why if added else action_id if proof else "",
             agent=added[0].agent if added else "",
-            facts={"grants": [grant_rows.facts(grant) for grant in added], "by": by, "ledger": self._root()},
+            facts={**facts, "assertion": dict(proof)} if proof else facts,
             anchored=any(grant.width is not Width.ONCE for grant in added),
         )
         return added

@@ -51,6 +51,11 @@ class Peer:
         return f"user {self.uid}, process {self.pid} ({escape(self.program) or 'gone'}), on {where}"
 
     @property
+    def place(self) -> str:
+        """What names its terminal; "" without one."""
+        return f"{self.terminal.device}-{self.terminal.leader}-{self.terminal.started}" if self.terminal else ""
+
+    @property
     def process(self) -> str:
         """What names the process beyond this daemon's life (see `ended`); "" for one that /proc said nothing of."""
         return f"{self.pid} {self.started} {_boot()}" if self.started else ""
@@ -107,7 +112,7 @@ def _stat(pid: int) -> tuple[str, list[str]] | None:
 
 
 class Presence:
-    """Which terminals showed the approval passphrase lately."""
+    """At which terminals the person showed themselves lately."""
 
     def __init__(self, seconds: int, clock: Callable[[], datetime]) -> None:
         self._seconds = seconds
@@ -159,9 +164,8 @@ class Sessions:
         """The id of the session that this peer is in, which is active now. `named`: by an agent that has a name."""
         self.sweep()
         if peer.socket == "user" and peer.terminal is not None:
-            terminal = peer.terminal
             self._seen()
-            base = f"tty-{peer.uid}-{terminal.device}-{terminal.leader}-{terminal.started}"
+            base = f"tty-{peer.uid}-{peer.place}"
         elif named and peer.socket == "agent" and agent != ANONYMOUS:
             base = f"id-{hashlib.sha256(named.encode()).hexdigest()[:32]}-{agent}"
         else:

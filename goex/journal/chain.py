@@ -114,6 +114,7 @@ class Verification:
     head: str
     problem: str
     authenticated: bool
+    signed: int = 0  # rows that a passkey signed
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,7 +396,9 @@ class Journal:
         problem = problem or (self._refused if self._key is None else "")
         if problem:
             return Verification(False, walk.end.count, "", problem, self._key is not None)
-        return Verification(True, walk.end.count, walk.end.hash.hex(), "", self._key is not None)
+        return Verification(
+            True, walk.end.count, walk.end.hash.hex(), "", self._key is not None, walk.signatures.signed
+        )
 
     def head(self) -> tuple[Mark, bool]:
         """Where the chain ends now, and whether the head outside the database vouches for that with its MAC.

@@ -4,23 +4,37 @@ docs/audit.md has the format. Rules: every row's hash is recomputed over the has
 that follow each other must fit; the last line must be there, count the rows, and hold the hash over all lines before;
 in an export of everything the chain begins at its fixed beginning and ends at its head. Whoever can change the file can
 make all of it anew, though: only a head that was written down elsewhere (`goex log --verify` prints it) proves that
-it is the journal that was kept. Constant memory; this file stands alone and can be copied.
+it is the journal that was kept. What a passkey signed is checked with the public key that was registered for it: nobody
+who lacks the authenticator can make that anew. Constant memory but for a number for each signature; this file stands
+alone and can be copied, and needs the package `cryptography` for signatures alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
 import hashlib
 import json
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
+from urllib.parse import urlsplit
 
 FORMAT = 1
 GENESIS = hashlib.sha256(b"goex.v1.journal").hexdigest()
 LONGEST_LINE = 128 * 2**20
+PREFIX = b"goex.v1.passkey\0"
+# Rows that may hold a passkey's assertion, and the kind of statement that it must be over.
+SIGNED = {
+    "grant": "approve",
+    "presence": "presence",
+    "passkey-add": "add-passkey",
+    "passkey-remove": "remove-passkey",
+}
+_ANSWERED = frozenset({"allow", "deny", "expire", "withdraw", "reject", "lose"})
+_WIDTHS = {"once": "once", "session": "session", "arguments": "permanent", "permanent": "permanent"}
 _FIELDS = ("number", "at", "action", "agent", "kind", "from", "to", "facts", "previous", "hash")
 
 
@@ -40,6 +54,9 @@ class Checked:
     head_number: int
     authenticated: bool  # when it was exported, GoEx had proven the head with its key
     head_given: bool  # and it is the one that the caller knows
+    signed: int = 0  # rows whose passkey's signature is right
+    unchecked: int = 0  # and rows whose signature couldn't be checked
+    signers: tuple[str, ...] = ()  # the passkeys that signed
 
 
 def check(file: BinaryIO, head: str = "") -> Checked:
@@ -58,11 +75,18 @@ def check(file: BinaryIO, head: str = "") -> Checked:
     total.update(first_line)
     count = first = number = 0
     last = GENESIS
+    signatures = Signatures(whole=whole)
     for place, (text, value) in enumerate(lines, 2):
         if value.get("end") is True:
             if next(lines, None) is not None:
                 raise Altered(f"Something follows line {place}, which says that it is the last.")
-            return _ended(header, value, total.hexdigest(), (count, first, number, last), whole, head)
+            found = _ended(header, value, total.hexdigest(), (count, first, number, last), whole, head)
+            return replace(
+                found,
+                signed=signatures.signed,
+                unchecked=signatures.unchecked,
+                signers=tuple(sorted(signatures.signers)),
+            )
         total.update(text)
         _row(value, place)
         if value["number"] <= number:
@@ -72,6 +96,8 @@ def check(file: BinaryIO, head: str = "") -> Checked:
             raise Altered(f"Line {place}: row {number + 1} is missing: row {value['number']} follows.")
         if follows and value["previous"] != last:
             raise Altered(f"Line {place}: row {value['number']} doesn't follow the one before it.")
+        if problem := signatures.row(value["kind"], value["action"], value["facts"]):
+            raise Altered(f"Line {place}: row {value['number']} {problem}.")
         count, number, last = count + 1, value["number"], value["hash"]
         first = first or number
     raise Altered("The last line is missing: the file was cut.")
@@ -106,6 +132,161 @@ def _ended(
         authenticated=end.get("authenticated") is True and header.get("authenticated") is True,
         head_given=bool(head),
     )
+
+
+@dataclass
+class _Key:
+    name: str
+    rp_id: str
+    credential_id: str
+    public_key: bytes  # SubjectPublicKeyInfo
+    counter: int = 0
+    live: bool = True
+
+
+def signed_or_key(kind: str, facts: str) -> bool:
+    """Whether a row may be signed, or say which keys are registered; by the text of its facts."""
+    return (kind in SIGNED and (kind != "grant" or '"assertion":' in facts)) or kind == "passkeys-reset"
+
+
+class Signatures:
+    """Goes over rows in their order: which passkeys are registered, and whether what they signed is what rows say."""
+
+    def __init__(self, *, whole: bool, digest_of: Callable[[str], str] | None = None) -> None:
+        """`whole`: no row is left out, so each key must be registered. `digest_of`: an action's plan, for a caller that
+        knows them and gives `signed_or_key` rows alone."""
+        self.signed = self.unchecked = 0
+        self.signers: set[str] = set()
+        self._whole = whole
+        self._keys: dict[str, _Key] = {}
+        self._nonces: set[str] = set()
+        self._digests: dict[str, str] = {}  # of plans that wait for an answer
+        self._digest_of = digest_of or (lambda action: self._digests.get(action, ""))
+
+    def row(self, kind: str, action: str, facts: Any) -> str:
+        """What is wrong with a row, or ""."""
+        if not isinstance(facts, dict):
+            return ""
+        problem = ""
+        if kind in SIGNED and "assertion" in facts:
+            try:
+                problem = self._assertion(kind, action, facts)
+            except (ValueError, TypeError, KeyError, AttributeError, IndexError):
+                problem = "holds an assertion that can't be read"
+        self._note(kind, action, facts)
+        return problem
+
+    def _note(self, kind: str, action: str, facts: dict[str, Any]) -> None:
+        if kind == "passkey-add":
+            self._keys[facts["id"]] = _Key(
+                name=facts["name"],
+                rp_id=facts["rp_id"],
+                credential_id=facts["credential_id"],
+                public_key=_decoded(facts["public_key"]),
+            )
+        elif kind == "passkey-remove" and facts["id"] in self._keys:
+            self._keys[facts["id"]].live = False
+        elif kind == "passkeys-reset":
+            for key in self._keys.values():
+                key.live = False
+        elif kind == "assess":
+            self._digests[action] = facts.get("digest", "")
+        elif kind in _ANSWERED:
+            self._digests.pop(action, None)
+
+    def _assertion(self, kind: str, action: str, facts: dict[str, Any]) -> str:
+        said = facts["assertion"]
+        key, text = self._keys.get(said["passkey"]), said["statement"]
+        statement = json.loads(text)
+        if problem := self._states(kind, action, facts, statement):
+            return problem
+        if key is None and not self._whole:
+            self.unchecked += 1
+            return ""
+        if key is None or not key.live:
+            return "is signed by a passkey that isn't registered"
+        if (key.rp_id, key.credential_id) != (said["rp_id"], said["credential_id"]) or statement["rp_id"] != key.rp_id:
+            return "is signed by another passkey than it says"
+        client, data = _decoded(said["client_data"]), _decoded(said["authenticator_data"])
+        if problem := _unfit(json.loads(client), data, hashlib.sha256(PREFIX + text.encode()).digest(), key.rp_id):
+            return problem
+        counter = int.from_bytes(data[33:37], "big")
+        if key.counter and counter <= key.counter:
+            return "is signed by a copy of the passkey: its count goes back"
+        if statement["nonce"] in self._nonces:
+            return "holds an assertion that was used before"
+        self._nonces.add(statement["nonce"])
+        verifier = _verifier()
+        if verifier is None:
+            self.unchecked += 1
+            return ""
+        if not verifier(key.public_key, _decoded(said["signature"]), data + hashlib.sha256(client).digest()):
+            return "isn't what the passkey signed"
+        key.counter = counter
+        self.signed += 1
+        self.signers.add(f"{said['passkey']} ({key.name})")
+        return ""
+
+    def _states(self, kind: str, action: str, facts: dict[str, Any], statement: dict[str, Any]) -> str:
+        """Whether the row is what was approved."""
+        wanted: dict[str, Any] = {"kind": SIGNED[kind]}
+        if kind == "grant":
+            wanted["action"] = action
+            if self._whole or self._digest_of(action):
+                wanted["digest"] = self._digest_of(action)
+            widths = {grant["width"] for grant in facts["grants"]}
+            if widths - {_WIDTHS.get(statement["width"])}:
+                return "grants more than the passkey approved"
+        elif kind == "passkey-add":
+            wanted |= {name: facts[name] for name in ("name", "credential_id", "public_key")}
+        elif kind == "passkey-remove":
+            wanted["passkey"] = facts["id"]
+        if any(statement.get(name) != value for name, value in wanted.items()):
+            return "isn't what the passkey approved"
+        return ""
+
+
+def _unfit(client: dict[str, Any], data: bytes, challenge: bytes, rp_id: str) -> str:
+    """Whether what the browser and the authenticator say is of this challenge."""
+    if client["type"] != "webauthn.get" or _decoded(client["challenge"]) != challenge:
+        return "isn't what the passkey was asked for"
+    if urlsplit(client["origin"]).hostname != rp_id or client.get("crossOrigin", False) or "topOrigin" in client:
+        return "was signed on another page"
+    if data[:32] != hashlib.sha256(rp_id.encode()).digest() or len(data) < 37 or data[32] & 5 != 5:
+        return "was signed for another host, or without the person"
+    return ""
+
+
+def _verifier() -> Callable[[bytes, bytes, bytes], bool] | None:
+    """Checks a signature (ES256, EdDSA or RS256); None where the package for it isn't installed."""
+    try:
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives import hashes
+        from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
+        from cryptography.hazmat.primitives.serialization import load_der_public_key
+    except ImportError:
+        return None
+
+    def check(public_key: bytes, signature: bytes, message: bytes) -> bool:
+        key = load_der_public_key(public_key)
+        try:
+            if isinstance(key, ec.EllipticCurvePublicKey):
+                key.verify(signature, message, ec.ECDSA(hashes.SHA256()))
+            elif isinstance(key, ed25519.Ed25519PublicKey):
+                key.verify(signature, message)
+            elif isinstance(key, rsa.RSAPublicKey):
+                key.verify(signature, message, padding.PKCS1v15(), hashes.SHA256())
+            else:
+                return False
+        except InvalidSignature:
+            return False
+        return True
+
+    return check
+
+
+def _decoded(text: str) -> bytes:
+    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
 
 
 def _row(value: dict[str, Any], place: int) -> None:
@@ -173,11 +354,17 @@ def in_words(found: Checked) -> str:
         proof = "GoEx had proven this head when it wrote the file; compare it with one that you keep (--head)."
     else:
         proof = "The vault was sealed when it was written, so nothing proved this head; compare it (--head)."
-    return f"Whole: {rows} ({what}). Head: row {found.head_number}, {found.head}. {proof}"
+    said = f"Whole: {rows} ({what}). Head: row {found.head_number}, {found.head}. {proof}"
+    if found.signed:
+        said += f" {found.signed} rows are signed by passkeys: {', '.join(found.signers)}."
+    if found.unchecked:
+        why = "the package cryptography isn't here" if _verifier() is None else "the row that registers the key isn't"
+        said += f" {found.unchecked} signatures couldn't be checked: {why}."
+    return said
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Exit status 0: whole; 1: altered; 2: it can't be read."""
+    """Exit status 0: whole; 1: altered; 2: it can't be read; 3: whole, but not every signature could be checked."""
     parser = argparse.ArgumentParser(prog="python -m goex.journal.verify", description="Check an exported journal.")
     parser.add_argument("file", help="what `goex log --export` wrote; - for standard input")
     parser.add_argument("--head", default="", help="the hash that the journal must have ended with")
@@ -195,7 +382,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"It can't be read: {error.strerror}.", file=sys.stderr)
         return 2
     print(in_words(found))
-    return 0
+    return 3 if found.unchecked else 0
 
 
 if __name__ == "__main__":

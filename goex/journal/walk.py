@@ -20,6 +20,7 @@ from sqlalchemy import Connection
 from goex.journal.facets import facets
 from goex.journal.head import Mark
 from goex.journal.prepared import driver as driver_of
+from goex.journal.verify import Signatures, signed_or_key
 from policies.jsonvalue import canonical
 
 GENESIS = hashlib.sha256(b"goex.v1.journal").digest()
@@ -78,6 +79,7 @@ class Walk:
 
     def __init__(self, progress: Callable[[int], None] | None = None) -> None:
         self.end = Mark(0, GENESIS)
+        self.signatures = Signatures(whole=True, digest_of=lambda action: self._actions[action].digest)
         self._actions: dict[str, Said] = {}
         self._progress = progress
 
@@ -111,9 +113,15 @@ class Walk:
                 count, last = raw[0], made
                 if raw[6]:
                     self._step(raw)
+                if signed_or_key(raw[4], raw[7]) and (problem := self._signed(raw)):
+                    return problem
         finally:
             self.end = Mark(count, last)
         return ""
+
+    def _signed(self, raw: Raw) -> str:
+        problem = self.signatures.row(raw[4], raw[2], json.loads(raw[7]))
+        return f"Row {raw[0]} {problem}." if problem else ""
 
     def _step(self, raw: Raw) -> None:
         said = self._actions.get(raw[2])

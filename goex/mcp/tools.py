@@ -36,7 +36,8 @@ _CALLS: Schema = {
             "method": {"type": "string", "description": "As goex_find names it, like slack.chat.postMessage."},
             "arguments": {
                 "type": "object",
-                "description": 'A value may be {"$from": N, "path": "$.a.b"}: from the answer to call N, from 0.',
+                "description": 'A value may be {"$from": N, "path": "$.a.b"}: from the answer to call N, from 0. '
+                "A path like $.a[?@.name=='x'].id filters; exactly one must fit.",
             },
             "account": {"type": "string", "description": "Where the service has several."},
         },

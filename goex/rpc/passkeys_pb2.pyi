@@ -68,20 +68,22 @@ class ListPasskeysReply(_message.Message):
     def __init__(self, passkeys: _Optional[_Iterable[_Union[PasskeyView, _Mapping]]] = ..., presence: _Optional[str] = ..., reset_at: _Optional[str] = ..., waiting: _Optional[_Iterable[_Union[WaitingCall, _Mapping]]] = ...) -> None: ...
 
 class WaitingCall(_message.Message):
-    __slots__ = ("id", "what", "by", "at", "call", "request")
+    __slots__ = ("id", "what", "by", "at", "call", "request", "request_json")
     ID_FIELD_NUMBER: _ClassVar[int]
     WHAT_FIELD_NUMBER: _ClassVar[int]
     BY_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
     CALL_FIELD_NUMBER: _ClassVar[int]
     REQUEST_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_JSON_FIELD_NUMBER: _ClassVar[int]
     id: str
     what: str
     by: str
     at: str
     call: str
     request: str
-    def __init__(self, id: _Optional[str] = ..., what: _Optional[str] = ..., by: _Optional[str] = ..., at: _Optional[str] = ..., call: _Optional[str] = ..., request: _Optional[str] = ...) -> None: ...
+    request_json: str
+    def __init__(self, id: _Optional[str] = ..., what: _Optional[str] = ..., by: _Optional[str] = ..., at: _Optional[str] = ..., call: _Optional[str] = ..., request: _Optional[str] = ..., request_json: _Optional[str] = ...) -> None: ...
 
 class RemovePasskeyRequest(_message.Message):
     __slots__ = ("id", "passphrase", "assertion_json")

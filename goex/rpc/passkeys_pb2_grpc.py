@@ -90,7 +90,7 @@ class PasskeysServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Remove(self, request, context):
-        """Removes one. Needs an assertion, of any registered passkey.
+        """Removes one. Needs an assertion of any registered passkey: over this request, or as for any WaitingCall.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

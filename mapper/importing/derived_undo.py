@@ -41,6 +41,8 @@ _LOCKS = frozenset({"etag", "eTag", "revision", "resourceVersion", "resource_ver
 _HIDDEN = re.compile(r"(?i)pass(word|phrase)|secret|private|credential|token|certificate|\bpem\b|^raw$|_?key(Data)?$")
 # With one of these a read may show only a part of the thing by itself.
 _VIEWS = frozenset({"view", "format", "projection", "part", "expand", "include", "fields", "detail", "details"})
+# What a name in a path ends with that is a thing's own field: `{milestone_number}` is its `number`.
+_IDS = frozenset({"sid", "uuid", "guid", "gid", "uid", "number", "slug", "key", "name", "code", "pk"})
 _BRINGS_BACK = ("undelete", "restore", "untrash")
 # A verb, its opposite, and what is true of a thing between the two.
 _PAIRS = (
@@ -125,6 +127,8 @@ class _Document:
         if other.needed != _bare(other) or other.has_body or _bare(other) - {hole} != _bare(op):
             return None
         chosen = op.body is not None and id in op.body.fields and not op.body.fields[id].read_only
+        if chosen and op.body is not None and id in op.body.needed:
+            return None  # each call names it itself, so that none could be taken back
         there = {**_same_names(op), hole: f"$response.{op.around}{id}"}
         guard, empty = _unchanged(read, op), self._empty(op, other, id)
         if not guard or empty is None:
@@ -188,7 +192,7 @@ class _Document:
         read = self._read_of(op)
         if read is None or op.body is None or read.answer is None or not self._goes(op, read):
             return None
-        if read.around or op.body_around:
+        if op.body_around or (op.answer is not None and op.around != read.around):
             return None  # fields are written back by their names in the body itself
         if op.answer is not None and not _same(op.answer, read.answer):
             return None  # something that goes on by itself, or another thing
@@ -211,15 +215,14 @@ class _Document:
             answered=_same(op.answer, read.answer),
             fields=tuple(sorted(fields)[:1000]),
             mask=mask,
+            around=read.around,
         )
 
     def _replace(self, op: Op) -> UndoTemplate | None:
-        hole, read = _last_hole(op.path), self._read_of(op)
-        if not hole or read is None or op.body is None or read.answer is None or not self._goes(op, read):
+        read = self._read_of(op)
+        if read is None or op.body is None or read.answer is None or not self._goes(op, read):
             return None
-        # Where things are made elsewhere, this one changes what is there.
-        make = self._by.get(("POST", (_parent(op.path), _forms_without(op, hole))))
-        if make is None or not self._makes(make) or not _same(op.answer, read.answer):
+        if not self._changes(op) or (op.answer is not None and not _same(op.answer, read.answer)):
             return None
         fields = [name for name in _writable(op.body) if name not in _ITS_OWN or name in op.body.needed]
         if op.needed - {"body"} != _bare(op) or not fields or len(fields) > MAX_FIELDS or set(op.body.fields) & _LOCKS:
@@ -227,14 +230,19 @@ class _Document:
         if not _reads(read.answer, fields, op.body) or not op.body.needed <= set(fields):
             return None
         there = _same_names(op)
+
+        def left(name: str) -> str:
+            # Without an answer, what was left is what was asked for: all of it, since what the request didn't have may
+            # have got any value, and may be another's by then. A call without one of the fields has no such undo.
+            return f"$response.{op.around}{name}?" if op.answer is not None else f"$request.body.{op.body_around}{name}"
+
         return UndoTemplate(
             pre=CallTemplate(method=read.id, arguments=there),
             guard=CallTemplate(
                 method=read.id,
                 arguments=there,
                 expect=tuple(
-                    _equals(f"{read.around}{name}", f"$response.{op.around}{name}?", "It isn't as the action left it")
-                    for name in fields
+                    _equals(f"{read.around}{name}", left(name), "It isn't as the action left it") for name in fields
                 ),
             ),
             calls=(CallTemplate(method=op.id, arguments={**there, "body": _body(op, read, fields)}),),
@@ -316,6 +324,20 @@ class _Document:
         said = words(op.name.rpartition(".")[2])
         return 201 in op.codes or bool(_MAKES & set(said[:1] + said[-1:]))
 
+    def _changes(self, op: Op) -> bool:
+        """Whether a PUT changes what is there, and never makes it: things of its kind are made elsewhere, or its
+        answers say so."""
+        hole = _last_hole(op.path)
+        make = self._by.get(("POST", (_parent(op.path), _forms_without(op, hole)))) if hole else None
+        if make is not None and self._makes(make):
+            return True
+        if 201 in op.codes or not op.codes:
+            return False
+        if ("DELETE", op.key) in self._by:
+            return False  # it comes and goes: a PUT may be how it comes
+        # Settings are there with what they are of; another thing is, where it says what happens when it isn't.
+        return not hole or 404 in op.codes
+
     def _read_of(self, op: Op) -> Op | None:
         """The GET of the very same thing, which needs nothing else."""
         found = self._by.get(("GET", op.key))
@@ -386,14 +408,27 @@ def _verb_of(path: str) -> tuple[str, str, str]:
 
 
 def _id_of(hole: str, make: Op, item: Op) -> str | None:
-    """The field of what is made that names it in the path of its item."""
+    """The field of what is made that names it in the path of its item.
+
+    That it is the right one is told by the read before the undo, which compares the whole thing.
+    """
     assert make.answer is not None
-    for name in (hole, "id" if re.search(r"(?i)id$", hole) else ""):
+    spelled = {_letters(name): name for name in make.answer.fields}
+    last = re.split(r"_|-|(?<=[a-z])(?=[A-Z])", hole)[-1]
+    ids = last.lower() in _IDS and (last if last in make.answer.fields else last.lower())
+    for name in (hole, spelled.get(_letters(hole), ""), "id" if re.search(r"(?i)id$", hole) else "", ids or ""):
         found = make.answer.fields.get(name)
         if found is not None and _NAME.fullmatch(name):
-            kinds = found.kinds & {"string", "integer"}
-            return name if kinds and kinds & item.holes[hole] else None
+            kinds = found.kinds & {"string", "integer", "number"}
+            wanted = item.holes[hole]
+            # Many documents say "number" where they mean a whole one.
+            fits = kinds & wanted or ("number" in kinds | wanted and "integer" in kinds | wanted)
+            return name if kinds and fits else None
     return None
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def _same(one: Shape | None, other: Shape | None) -> bool:

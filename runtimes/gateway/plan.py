@@ -3,8 +3,8 @@
 A plan is rules: of a program a set of them, each for any number of requests; of calls an ordered list of exact ones,
 each for one request, and only after the ones before it were answered well.
 Values may come from earlier answers (`Ref`), and only values: never a host, a method, or the shape of a path.
-The gateway resolves the references itself from what *it* saw, and compares; it sends what it has resolved, not
-what the container wrote.
+The gateway resolves the references itself from what *it* saw; the container asks for a request that holds one by its
+name. A request that is written out is compared; what is sent is the plan's, not what the container wrote.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from policies.services import Expect
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A value in the JSON answer to an earlier request of this plan, by path (`policies.jsonvalue.find`).
+    """A value in the JSON answer to an earlier request of this plan, by path (`policies.jsonpath.value_at`).
 
     `optional`: nothing need be there; `omitted`: what isn't there is left out. Only an undo says so, whose references
     are filled before it is planned: to the gateway, a missing value is a missing value.

@@ -2,8 +2,9 @@
 
 Requests go strictly in the plan's order, each once (a read up to its `attempts`), each only after the ones before it
 were answered well. A request must *be* the planned one: origin, method, decoded path, decoded query, body; so it is
-judged as a whole, when its body is there. What is sent is then composed from the plan and from answers that the gateway
-saw itself, never from the container's bytes.
+judged as a whole, when its body is there. Where its values come from answers it may be asked for by its name instead
+(`x-goex-request`), with nothing else in it. What is sent is then composed from the plan and from answers that the
+gateway saw itself, never from the container's bytes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from runtimes.gateway.head import Head, check_credentials, check_overrides, pars
 from runtimes.gateway.plan import GatewayPlan, PlannedRequest
 from runtimes.gateway.response_values import Answers, Kind, NoValue, judge
 from runtimes.gateway.urls import BadTarget, decode_path, decode_query, encode_path, encode_query, split_target
+
+_NAME = "x-goex-request"  # as `sandbox-images/base/goex/run_calls.py` writes it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,10 +86,10 @@ class PlanPolicy(Policy):
             planned = self._plan.requests[index]
             try:
                 differs = self.differs(planned, asked)
-                ready = self.compose(planned, admission, asked)
+                ready = None if differs else self.compose(planned, admission, asked)
             except (NoValue, BadTarget) as error:
-                differs = error.message
-            if not differs:
+                differs, ready = error.message, None
+            if ready is not None:
                 if index != self._next:
                     self._next, self._tries = index, 0
                 self._tries += 1
@@ -122,9 +125,16 @@ class PlanPolicy(Policy):
         return (
             self.origin_differs(planned, asked)
             or self.method_differs(planned, asked)
-            or self.path_differs(planned, asked)
-            or self.query_differs(planned, asked)
-            or self.body_differs(planned, asked)
+            or self.written_differs(planned, asked)
+        )
+
+    def written_differs(self, planned: PlannedRequest, asked: Asked) -> str:
+        name = asked.head.get(_NAME)
+        if name is not None:
+            bare = split_target(asked.target) == ("/", "") and not asked.body
+            return "" if bare and name == planned.id else "the plan has another request here"
+        return (
+            self.path_differs(planned, asked) or self.query_differs(planned, asked) or self.body_differs(planned, asked)
         )
 
     def origin_differs(self, planned: PlannedRequest, asked: Asked) -> str:
@@ -208,7 +218,7 @@ class PlanPolicy(Policy):
     def _explain(self, asked: Asked, reason: str) -> No:
         """Say more exactly why nothing fits: a second use and a wrong order are other news than a wrong path."""
         for index, planned in enumerate(self._plan.requests):
-            if self._fits(planned, asked):
+            if index != self._next and self._fits(planned, asked):
                 if index < self._next:
                     return No(f"{planned.id} was sent already, and the plan has it once")
                 return No(f"it isn't {planned.id}'s turn yet", 409)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from policies.errors import GoexError, InvalidInput
+from policies.jsonpath import value_at
 from policies.jsonvalue import JsonValue, MissingValue, canonical, find, parse
 from policies.services import Expect
 from runtimes.gateway.plan import Ref, fill
@@ -23,13 +24,16 @@ class NoValue(GoexError):
 
 
 class Answers:
-    """The JSON bodies of a plan's answers so far, by request id, as the container saw them too."""
+    """The JSON bodies of a plan's answers so far, by request id."""
 
     def __init__(self) -> None:
         self._bodies: dict[str, JsonValue] = {}
+        # Whoever asks again, in whatever words, has no second search made.
+        self._found: dict[Ref, JsonValue | NoValue] = {}
 
     def keep(self, request: str, body: JsonValue) -> None:
         self._bodies[request] = body
+        self._found = {ref: found for ref, found in self._found.items() if ref.request != request}
 
     def resolve(self, value: Any) -> Any:
         """`value` with every Ref in it replaced. Raises NoValue."""
@@ -38,10 +42,15 @@ class Answers:
     def _value(self, ref: Ref) -> JsonValue:
         if ref.request not in self._bodies:
             raise NoValue(f"there is no JSON answer to {ref.request} that a value could come from")
-        try:
-            return find(self._bodies[ref.request], ref.path)
-        except MissingValue as error:
-            raise NoValue(f"the answer to {ref.request} has nothing at {ref.path}") from error
+        if ref not in self._found:
+            try:
+                self._found[ref] = value_at(self._bodies[ref.request], ref.path)
+            except InvalidInput as error:
+                self._found[ref] = NoValue(f"the answer to {ref.request}: {error.message.rstrip('.')}")
+        found = self._found[ref]
+        if isinstance(found, NoValue):
+            raise NoValue(found.message)
+        return found
 
     def segment(self, part: str | Ref) -> str:
         """One path segment, decoded. Raises NoValue when it couldn't be exactly one."""

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from policies.actions import Plan, UndoClass
 from policies.display_text import escape
+from policies.jsonpath import is_filter
 from policies.reversions import Standing
 from policies.services import Service
 from runtimes.gateway.plan import PlannedRequest, Ref
@@ -157,10 +158,16 @@ def spoken(value: Any) -> Any:
 
 
 def reference(ref: Ref) -> str:
-    """`from the answer to call 1, at $.ts`."""
+    """`from the answer to call 1, at $.ts`; of a filter that exactly one value fits."""
     role, number = ref.request.split("-")[:2]
     source = _SOURCES.get(role, "what was read before")
-    return f"from {source} call {int(number) + 1}, at {ref.path}{' (if it is there)' if ref.optional else ''}"
+    return f"from {source} call {int(number) + 1}, at {ref.path}{_how(ref)}"
+
+
+def _how(ref: Ref) -> str:
+    if ref.optional:
+        return " (if it is there)"
+    return " (exactly one must fit)" if is_filter(ref.path) else ""
 
 
 _SOURCES = {"call": "the answer to", "undo": "the answer to the undo of"}

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from policies.actions import ANY_VALUE
 from policies.errors import InvalidInput
+from policies.jsonpath import check_path, is_filter, value_at
 from policies.jsonvalue import JsonValue, MissingValue, find, steps
 from runtimes.gateway.plan import OMITTED, Ref, fill
 
@@ -56,7 +57,7 @@ def referring(value: JsonValue) -> Any:
                 [], ["?"], ["?-"],
             ):  # fmt: skip
                 raise InvalidInput("A reference names one request and one path.")
-            _check_path(path)
+            check_path(path)
             return Ref(request, path, optional=bool(rest), omitted=rest == ["?-"])
         return {key: referring(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -88,7 +89,7 @@ def with_refs(value: Any, index: int) -> Any:
                 raise InvalidInput("The path of a reference is a text.")
             if not 0 <= source < index:
                 raise InvalidInput(f"Call {index} can refer to the answers of earlier calls only, not to {source}.")
-            _check_path(path)
+            check_path(path)
             return Ref(f"call-{source}", path)
         return {key: with_refs(item, index) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -97,7 +98,9 @@ def with_refs(value: Any, index: int) -> Any:
 
 
 def look(value: Any, path: str) -> Any:
-    """As `policies.jsonvalue.find`, in values that may hold a `Ref`: a path into one makes a longer `Ref`."""
+    """As `policies.jsonpath.value_at`, in values that may hold a `Ref`: a plain path into one makes a longer `Ref`."""
+    if is_filter(path):
+        return value_at(value, path)
     todo = steps(path)
     for place, step in enumerate(todo):
         if isinstance(value, Ref):
@@ -146,13 +149,6 @@ def value_of(ref: Ref, answers: Mapping[str, Answered]) -> JsonValue:
     if ref.request not in answers:
         raise MissingValue(f"{ref.request} has no answer that a value could come from.")
     return answers[ref.request].value(ref.path)
-
-
-def _check_path(path: str) -> None:
-    try:
-        steps(path)
-    except ValueError as error:  # an escape in a quoted step that JSON doesn't know
-        raise InvalidInput(f"{path[:60]!r} isn't a path: {error}.") from error
 
 
 def _spelled(step: str | int) -> str:

@@ -26,7 +26,7 @@ from runtimes.rest.plan_text import heading
 from runtimes.rest.records import Answer, Ledger
 from runtimes.rest.references import plain, referring, refs_in
 from runtimes.rest.requests import check_values
-from runtimes.rest.steps import Step, expect_to_json
+from runtimes.rest.steps import Step
 from runtimes.sandbox.contract import Job, Profile, Sandbox, SandboxFailed
 
 PROGRAM = ("/usr/bin/python3", "-I", "-S", "/goex/bin/run_calls.py")
@@ -116,19 +116,24 @@ def job_file(steps: Sequence[Step]) -> bytes:
 
 
 def _for_container(step: Step) -> dict[str, JsonValue]:
+    """A request written out; of one whose values come from answers its name alone, since the gateway fills it."""
     request = step.request
-    return {
+    about: dict[str, JsonValue] = {
         "id": request.id,
         "origin": str(request.origin),
         "method": request.method,
-        "path": plain([*request.base_path, *request.path]),
-        "query": plain(request.query),
-        "body": plain(request.body),
-        "body_format": request.body_format,
-        "expect": [expect_to_json(expect) for expect in request.expect] if request.attempts > 1 else [],
         "attempts": request.attempts,
         "optional": request.optional,
     }
+    if refs_in([list(request.path), request.query, request.body]):
+        return about
+    written = {
+        "path": [*request.base_path, *request.path],
+        "query": request.query,
+        "body": request.body,
+        "body_format": request.body_format,
+    }
+    return {**about, "written": plain(written)}
 
 
 @dataclass(slots=True)

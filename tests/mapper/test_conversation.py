@@ -113,15 +113,20 @@ def test_a_refused_plan_comes_back_with_its_reason_and_ends_at_last() -> None:
     assert isinstance(sample, Rejected) and sample.klass == "arguments" and "must be text" in sample.reason
 
 
-def test_a_path_that_filters_is_refused_with_what_a_path_is() -> None:
+def test_a_path_may_filter_and_one_that_isnt_taken_comes_back_with_what_a_path_is() -> None:
+    def chosen(path: str) -> dict[str, Any]:
+        found = {"$from": 0, "path": path}
+        first = {"name": "slack.conversations.list", "arguments": {}}
+        return {"calls": [first, {"name": POST, "arguments": {**GOOD, "channel": found}}]}
+
     conversation = talk()
-    chosen = {"$from": 0, "path": "$.channels[?@.name=='ops'].id"}
-    calls = [
-        {"name": "slack.conversations.list", "arguments": {}},
-        {"name": POST, "arguments": {**GOOD, "channel": chosen}},
-    ]
-    conversation.hear(native(("propose", {"calls": calls})))
-    assert "nothing in it filters" in last(conversation)
+    conversation.hear(native(("propose", chosen("$.channels[?@.is_general].id"))))
+    assert "must be text" in last(conversation) and "compares values of an item" in last(conversation)
+    assert "write {" in last(conversation)
+    conversation.hear(native(("propose", chosen("$.channels[?(@.name=='ops')].id"))))
+    assert conversation.reading is not None
+    sample = conversation.reading.sample
+    assert not isinstance(sample, Rejected | Clarification) and sample[1].arguments["channel"]["$from"] == 0
 
 
 def test_a_refused_plan_can_be_mended() -> None:

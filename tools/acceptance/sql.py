@@ -4,7 +4,7 @@ Each statement runs past the daemon through `runtimes.sql` on a real server: do,
 equal each time. It is asked for under reversal, and where that is refused under versioning, as the refusal says. What
 the server itself refuses isn't counted. Nothing is to be tuned on the schemas of `sql_schemas.HELD_OUT`.
 
-    python -m tools.acceptance sql -- [--engine ENGINE] [--schema NAME] [--held-out | --open] [--case NAME]
+    python -m tools.acceptance sql -- [--engine ENGINE] [--schema NAME] [--held-out | --open] [--case PATTERN]
     [--sample N] [--verbose]
 
 `--sample 3` takes every third statement, a different third of each schema.
@@ -99,7 +99,7 @@ def _engine(dialect: Dialect, server: Postgres | MariaDb | None, asked: argparse
         with _ground(dialect, server) as ground:
             _load(ground, dump.read_text())
             filled = _fill(ground)
-            every = [case for case in cases(filled) if asked.case in (None, case.name)]
+            every = [case for case in cases(filled) if asked.case is None or re.fullmatch(asked.case, case.name)]
             if not every:
                 print(f"  {name}: no pair of tables could be filled", file=sys.stderr)
                 continue

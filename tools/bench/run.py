@@ -38,6 +38,7 @@ from tools.bench import (
     mcp_call,
     memory,
     model_overhead,
+    page_list,
     programs,
     question_size,
     request_map,
@@ -54,7 +55,7 @@ GROUPS: Mapping[str, Group] = {
         catalog_import, catalog_open, catalog_search, request_map, model_overhead, memory, decision, lease,
         journal_append, log_verification, log_page, question_size,
         gateway, gateway_stream, sandbox, warm_container, beside, execution, daemon_memory, programs,
-        folders, databases, mcp_call, client_import,
+        folders, databases, mcp_call, client_import, page_list,
     )
 }  # fmt: skip
 

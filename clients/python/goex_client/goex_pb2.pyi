@@ -524,7 +524,7 @@ class StatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class StatusReply(_message.Message):
-    __slots__ = ("version", "pid", "vault", "keyed_by", "docker", "image", "pending", "agent_socket", "user_socket", "state_dir", "model", "agent_sockets", "vault_trouble", "sealing")
+    __slots__ = ("version", "pid", "vault", "keyed_by", "docker", "image", "pending", "agent_socket", "user_socket", "state_dir", "model", "agent_sockets", "vault_trouble", "sealing", "warnings")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     PID_FIELD_NUMBER: _ClassVar[int]
     VAULT_FIELD_NUMBER: _ClassVar[int]
@@ -539,6 +539,7 @@ class StatusReply(_message.Message):
     AGENT_SOCKETS_FIELD_NUMBER: _ClassVar[int]
     VAULT_TROUBLE_FIELD_NUMBER: _ClassVar[int]
     SEALING_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
     version: str
     pid: int
     vault: str
@@ -553,7 +554,8 @@ class StatusReply(_message.Message):
     agent_sockets: _containers.RepeatedScalarFieldContainer[str]
     vault_trouble: str
     sealing: str
-    def __init__(self, version: _Optional[str] = ..., pid: _Optional[int] = ..., vault: _Optional[str] = ..., keyed_by: _Optional[str] = ..., docker: _Optional[str] = ..., image: _Optional[str] = ..., pending: _Optional[int] = ..., agent_socket: _Optional[str] = ..., user_socket: _Optional[str] = ..., state_dir: _Optional[str] = ..., model: _Optional[str] = ..., agent_sockets: _Optional[_Iterable[str]] = ..., vault_trouble: _Optional[str] = ..., sealing: _Optional[str] = ...) -> None: ...
+    warnings: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, version: _Optional[str] = ..., pid: _Optional[int] = ..., vault: _Optional[str] = ..., keyed_by: _Optional[str] = ..., docker: _Optional[str] = ..., image: _Optional[str] = ..., pending: _Optional[int] = ..., agent_socket: _Optional[str] = ..., user_socket: _Optional[str] = ..., state_dir: _Optional[str] = ..., model: _Optional[str] = ..., agent_sockets: _Optional[_Iterable[str]] = ..., vault_trouble: _Optional[str] = ..., sealing: _Optional[str] = ..., warnings: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ApprovalsRequest(_message.Message):
     __slots__ = ("settled", "approval_id", "brief", "twins")
@@ -618,7 +620,7 @@ class WidthView(_message.Message):
     def __init__(self, name: _Optional[str] = ..., words: _Optional[_Iterable[str]] = ..., until: _Optional[str] = ..., warning: _Optional[str] = ...) -> None: ...
 
 class Approval(_message.Message):
-    __slots__ = ("id", "action_id", "agent", "digest", "lines", "needs", "undo_class", "undo_text", "risk", "presence", "widths", "reason", "created", "deadline", "intent", "state", "settled_by", "arguments", "source", "session", "place", "waiting", "count", "same_as", "choices", "kind", "brief", "question")
+    __slots__ = ("id", "action_id", "agent", "digest", "lines", "needs", "undo_class", "undo_text", "risk", "presence", "widths", "reason", "created", "deadline", "intent", "state", "settled_by", "arguments", "source", "session", "place", "waiting", "count", "same_as", "choices", "kind", "brief", "presence_by", "question")
     ID_FIELD_NUMBER: _ClassVar[int]
     ACTION_ID_FIELD_NUMBER: _ClassVar[int]
     AGENT_FIELD_NUMBER: _ClassVar[int]
@@ -646,6 +648,7 @@ class Approval(_message.Message):
     CHOICES_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     BRIEF_FIELD_NUMBER: _ClassVar[int]
+    PRESENCE_BY_FIELD_NUMBER: _ClassVar[int]
     QUESTION_FIELD_NUMBER: _ClassVar[int]
     id: str
     action_id: str
@@ -674,8 +677,9 @@ class Approval(_message.Message):
     choices: _containers.RepeatedCompositeFieldContainer[WidthView]
     kind: str
     brief: bool
+    presence_by: str
     question: Question
-    def __init__(self, id: _Optional[str] = ..., action_id: _Optional[str] = ..., agent: _Optional[str] = ..., digest: _Optional[str] = ..., lines: _Optional[_Iterable[str]] = ..., needs: _Optional[_Iterable[_Union[NeedView, _Mapping]]] = ..., undo_class: _Optional[str] = ..., undo_text: _Optional[str] = ..., risk: _Optional[str] = ..., presence: _Optional[bool] = ..., widths: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ..., created: _Optional[str] = ..., deadline: _Optional[str] = ..., intent: _Optional[str] = ..., state: _Optional[str] = ..., settled_by: _Optional[str] = ..., arguments: _Optional[_Iterable[str]] = ..., source: _Optional[str] = ..., session: _Optional[str] = ..., place: _Optional[int] = ..., waiting: _Optional[int] = ..., count: _Optional[int] = ..., same_as: _Optional[_Iterable[str]] = ..., choices: _Optional[_Iterable[_Union[WidthView, _Mapping]]] = ..., kind: _Optional[str] = ..., brief: _Optional[bool] = ..., question: _Optional[_Union[Question, _Mapping]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., action_id: _Optional[str] = ..., agent: _Optional[str] = ..., digest: _Optional[str] = ..., lines: _Optional[_Iterable[str]] = ..., needs: _Optional[_Iterable[_Union[NeedView, _Mapping]]] = ..., undo_class: _Optional[str] = ..., undo_text: _Optional[str] = ..., risk: _Optional[str] = ..., presence: _Optional[bool] = ..., widths: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ..., created: _Optional[str] = ..., deadline: _Optional[str] = ..., intent: _Optional[str] = ..., state: _Optional[str] = ..., settled_by: _Optional[str] = ..., arguments: _Optional[_Iterable[str]] = ..., source: _Optional[str] = ..., session: _Optional[str] = ..., place: _Optional[int] = ..., waiting: _Optional[int] = ..., count: _Optional[int] = ..., same_as: _Optional[_Iterable[str]] = ..., choices: _Optional[_Iterable[_Union[WidthView, _Mapping]]] = ..., kind: _Optional[str] = ..., brief: _Optional[bool] = ..., presence_by: _Optional[str] = ..., question: _Optional[_Union[Question, _Mapping]] = ...) -> None: ...
 
 class Question(_message.Message):
     __slots__ = ("sentence", "payload", "asks", "worst", "undo", "fresh", "notes", "irreversible", "answers", "alone")
@@ -1107,18 +1111,20 @@ class VerifyLogRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class VerifyLogReply(_message.Message):
-    __slots__ = ("good", "rows", "head", "problem", "authenticated")
+    __slots__ = ("good", "rows", "head", "problem", "signed", "authenticated")
     GOOD_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     HEAD_FIELD_NUMBER: _ClassVar[int]
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    SIGNED_FIELD_NUMBER: _ClassVar[int]
     AUTHENTICATED_FIELD_NUMBER: _ClassVar[int]
     good: bool
     rows: int
     head: str
     problem: str
+    signed: int
     authenticated: bool
-    def __init__(self, good: _Optional[bool] = ..., rows: _Optional[int] = ..., head: _Optional[str] = ..., problem: _Optional[str] = ..., authenticated: _Optional[bool] = ...) -> None: ...
+    def __init__(self, good: _Optional[bool] = ..., rows: _Optional[int] = ..., head: _Optional[str] = ..., problem: _Optional[str] = ..., signed: _Optional[int] = ..., authenticated: _Optional[bool] = ...) -> None: ...
 
 class ServicesRequest(_message.Message):
     __slots__ = ("service", "method", "versions")

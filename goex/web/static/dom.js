@@ -16,9 +16,10 @@ export function put(element, ...children) {
   return element;
 }
 
+const clock = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 export function when(text) {
   const moment = new Date(text);
-  return isNaN(moment) ? text : moment.toLocaleString();
+  return isNaN(moment) ? text : clock.format(moment);
 }
 
 export function facts(pairs) {
@@ -41,4 +42,8 @@ export function say(text) {
   document.getElementById("said").textContent = text;
   clearTimeout(forget);
   if (text) forget = setTimeout(() => say(""), 8000);
+}
+
+export function pretty(json) {
+  try { return JSON.stringify(JSON.parse(json), null, 2); } catch { return json; }
 }

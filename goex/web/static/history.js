@@ -1,7 +1,7 @@
 // What happened: actions newest first, one of them from request to outcome, and taking it back.
 
 import { call, stream } from "./daemon.js";
-import { facts, h, lines, put, say, when } from "./dom.js";
+import { facts, h, lines, pretty, put, say, when } from "./dom.js";
 
 let main = null, wanted = {};
 
@@ -81,8 +81,4 @@ async function standing(id) {
       ? h("ul", {}, others.map((step) => h("li", {}, h("a", { href: `#history/${step.action.id}` }, step.what || step.action.id), step.why ? ` — ${step.why}` : "")))
       : h("p", { class: "quiet" }, "Nothing that came later.");
   } catch (error) { return h("p", { class: "quiet" }, error.text || error.message); }
-}
-
-function pretty(json) {
-  try { return JSON.stringify(JSON.parse(json), null, 2); } catch { return json; }
 }

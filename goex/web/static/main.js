@@ -43,7 +43,7 @@ async function begin() {
     put(main, h("p", { class: "problem", role: "alert" }, error instanceof Problem ? error.text : String(error)));
     return;
   }
-  await lookForPasskeys();
+  await lookForPasskeys().catch(() => {});
   window.addEventListener("hashchange", draw);
   await draw();
   waiting.follow((now, away) => {

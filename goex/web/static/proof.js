@@ -3,19 +3,19 @@
 import { call, Problem } from "./daemon.js";
 
 const field = (id) => document.getElementById(id);
-let passkeys = false;
+let passkeys = false, required = false;
 
+// Returns what the daemon says of passkeys.
 export async function lookForPasskeys() {
-  try {
-    passkeys = (await call("Passkeys/List")).passkeys.length > 0 && !!window.PublicKeyCredential;
-  } catch {
-    passkeys = false;
-  }
+  const found = await call("Passkeys/List");
+  passkeys = found.passkeys.length > 0 && !!window.PublicKeyCredential;
+  required = found.presence === "passkey";
+  return found;
 }
 
-async function sign(subject) {
-  const { options_json } = await call("Passkeys/Challenge", subject);
-  const options = PublicKeyCredential.parseRequestOptionsFromJSON(JSON.parse(options_json).publicKey || JSON.parse(options_json));
+export async function sign(subject) {
+  const { options_json } = await call("Passkeys/Challenge", { ...subject, origin: location.origin });
+  const options = PublicKeyCredential.parseRequestOptionsFromJSON(JSON.parse(options_json));
   return JSON.stringify(await navigator.credentials.get({ publicKey: options }));
 }
 
@@ -28,6 +28,7 @@ export function prove(title, what, subject, attempt) {
   problem.textContent = "";
   passphrase.value = "";
   field("proof-passkey").hidden = !(passkeys && subject);
+  for (const part of [passphrase, field("proof-yes"), dialog.querySelector("label")]) part.hidden = required && passkeys;
   return new Promise((resolve) => {
     let done = false;
     const end = (value) => {

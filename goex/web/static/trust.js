@@ -1,8 +1,8 @@
 // What is allowed and connected: grants and their use, rules, accounts, agents, the vault, passkeys.
 
 import { call } from "./daemon.js";
-import { facts, h, lines, put, say, when } from "./dom.js";
-import { lookForPasskeys, prove } from "./proof.js";
+import { facts, h, lines, pretty, put, say, when } from "./dom.js";
+import { lookForPasskeys, prove, sign } from "./proof.js";
 
 const list = (items, none) => (items.length ? h("ul", { class: "list" }, items) : h("p", { class: "quiet" }, none));
 const entry = (title, pairs, ...buttons) => h("li", { class: "card" }, h("strong", {}, title), facts(pairs), buttons.length ? h("p", { class: "buttons" }, buttons) : "");
@@ -68,23 +68,30 @@ function unlock(status, after) {
 
 async function passkeys(after) {
   let found;
-  try { found = (await call("Passkeys/List")).passkeys || []; } catch (error) { return h("p", { class: "quiet" }, error.text || error.message); }
+  let told;
+  try { told = await lookForPasskeys(); found = told.passkeys; } catch (error) { return h("p", { class: "quiet" }, error.text || error.message); }
   const add = async () => {
     const name = `Passkey ${found.length + 1}`;
-    const { options_json } = await call("Passkeys/Begin", { name });
-    const parsed = JSON.parse(options_json);
-    const options = PublicKeyCredential.parseCreationOptionsFromJSON(parsed.publicKey || parsed);
+    const { options_json } = await call("Passkeys/Begin", { name, origin: location.origin });
+    const options = PublicKeyCredential.parseCreationOptionsFromJSON(JSON.parse(options_json));
     const credential_json = JSON.stringify(await navigator.credentials.create({ publicKey: options }));
     const request = { name, credential_json };
     const done = await prove("Register this passkey", "From then on it can approve in your name.", found.length ? { add: request } : null, (proof) => call("Passkeys/Add", { ...request, ...proof }));
     if (done) say("The passkey is registered.");
-    await lookForPasskeys();
   };
   const remove = (one) => async () => {
     const request = { id: one.id };
     await prove("Remove this passkey", one.name, { remove: request }, (proof) => call("Passkeys/Remove", { ...request, ...proof }));
-    await lookForPasskeys();
   };
-  return [list(found.map((one) => entry(one.name, [["Registered", when(one.created)], ["Last used", one.used ? when(one.used) : "never"]], act("Remove", remove(one), after))), "None is registered."),
+  const confirm = (one) => async () => {
+    await call("Person/Present", { assertion_json: await sign({ presence: one.id }) });
+    say("Confirmed: run the command again.");
+  };
+  return [
+    told.reset_at ? h("p", { class: "warn" }, `Somebody who has your approval passphrase asked to remove all passkeys at ${when(told.reset_at)}. Each use of one ends that.`) : "",
+    told.waiting.length ? [h("h3", {}, "Waiting for a passkey"), list(told.waiting.map((one) => h("li", { class: "card" }, h("strong", {}, one.what),
+      facts([["Call", one.call], ["By", one.by], ["At", when(one.at)]]), lines(pretty(one.request_json).split("\n"), one.call), h("p", { class: "buttons" }, act("Confirm with a passkey", confirm(one), after)))))] : "",
+    told.presence === "passkey" ? h("p", {}, "The passphrase alone shows no presence: [ask] presence is passkey.") : "",
+    list(found.map((one) => entry(one.name, [["Registered", when(one.created)], ["Last used", one.used ? when(one.used) : "never"]], act("Remove", remove(one), after))), "None is registered."),
     window.PublicKeyCredential ? h("p", { class: "buttons" }, act("Register a passkey", add, after)) : h("p", { class: "quiet" }, "This browser has no passkeys.")];
 }

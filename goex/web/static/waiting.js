@@ -8,6 +8,7 @@ const MOMENT = 500; // milliseconds that a question stands before it can be allo
 const waiting = new Map(); // id -> as a list shows it
 const seen = new Map(); // id -> digest of what was on the screen to its end
 const ticked = new Set();
+const made = new WeakMap(); // one that waits -> its line of the list
 let open = "", listening = null, drawn = false;
 let tell = () => {};
 
@@ -20,14 +21,11 @@ export async function follow(told) {
   for (;;) {
     listening = new AbortController();
     try {
-      const events = stream("Person/WatchApprovals", { brief: true }, listening.signal);
-      const first = events.next(); // it listens before the list is asked for, so that nothing falls between
-      first.catch(() => {}); // awaited below; the list may fail first
-      const { approvals } = await call("Person/Approvals", { brief: true });
-      waiting.clear();
-      for (const one of approvals) waiting.set(one.id, one);
-      changed();
-      for (let event = await first; !event.done; event = await events.next()) take(event.value);
+      const events = stream("Person/WatchApprovals", { brief: true }, listening.signal, () => {
+        waiting.clear(); // what waits is told anew, then each that comes or is settled
+        changed();
+      });
+      for await (const one of events) take(one);
       throw new Problem({ message: "The daemon ended the connection." });
     } catch (error) {
       tell(count(), error instanceof Problem ? error.text : "The daemon is away.");
@@ -53,7 +51,8 @@ function changed() {
   tell(count(), "");
   if (drawn) return;
   drawn = true;
-  requestAnimationFrame(() => { drawn = false; draw(); });
+  // Many that come at once are drawn together.
+  setTimeout(() => { drawn = false; draw(); }, Math.min(200, waiting.size / 5));
 }
 
 let root = null;
@@ -62,7 +61,6 @@ export function show(main) {
   put(main, root);
   draw();
   if (open && waiting.has(open)) question(open);
-  else if (waiting.size && matchMedia("(min-width: 50.01rem)").matches) question(ordered()[0].id);
 }
 export function hide() { root = null; }
 
@@ -86,7 +84,17 @@ function draw() {
   if (had) list.querySelector(`button[data-id="${CSS.escape(had)}"]`)?.focus();
 }
 
+// Only what changed of a long list is made anew.
 function item(one) {
+  const state = [one.id === open, seen.has(one.id), ticked.has(one.id)].join();
+  const had = made.get(one);
+  if (had && had.state === state) return had.node;
+  const node = newItem(one);
+  made.set(one, { state, node });
+  return node;
+}
+
+function newItem(one) {
   const ready = seen.has(one.id);
   const tick = h("input", {
     type: "checkbox", disabled: !ready, "aria-label": ready ? "Answer this one together with others" : "Open it first",

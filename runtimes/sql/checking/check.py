@@ -7,6 +7,7 @@ from sqlglot import exp
 from policies.errors import InvalidInput, Unsupported
 from runtimes.sql.checking import definitions, statements
 from runtimes.sql.checking.allowlist import allow, refused
+from runtimes.sql.checking.known_tables import KnownTables
 from runtimes.sql.checking.parse import read, remade, write
 from runtimes.sql.checking.statements import Found
 from runtimes.sql.checking.usage import Reads
@@ -22,10 +23,11 @@ def check(text: str, schema: Schema, *, database: str) -> Program:
     with their schema. Raises InvalidInput (can't be read, unknown name) and Unsupported (read, but not allowed).
     """
     try:
-        return Program(
-            dialect=schema.dialect,
-            statements=tuple(_statement(tree, schema, database) for tree in read(text, schema.dialect)),
-        )
+        known, made = KnownTables(schema, database), []
+        for tree in read(text, schema.dialect):
+            made.append(_statement(tree, known.schema, database))
+            known.follow(tree, made[-1])
+        return Program(dialect=schema.dialect, statements=tuple(made))
     except RecursionError:
         raise InvalidInput("The SQL is nested too deep.", next_step="Send less at a time.") from None
     except (AttributeError, KeyError, IndexError, TypeError, ValueError):  # a tree of a shape that nobody thought of

@@ -91,6 +91,11 @@ def create(tree: exp.Create, reads: Reads) -> Found:
     name = _new(node, reads)
     if tree.args.get("expression") is not None:
         reads.query(tree.expression, None, {})
+    for like in tree.find_all(exp.LikeProperty):
+        if reads.dialect is not Dialect.MARIADB or schema is not None or not isinstance(like.this, exp.Table):
+            raise refused("LIKE in a definition")
+        if reads.table(like.this).kind != "table":
+            raise refused("LIKE anything but a table")
     if schema is not None and kind == "TABLE":
         _definitions(schema.expressions, None, name, reads)
     replaced = kind == "VIEW" and tree.args.get("replace") and name in reads.schema.tables

@@ -90,7 +90,7 @@ class GoexMariaDB(MySQL):
     """MariaDB and MySQL as sqlglot reads MySQL."""
 
     class Tokenizer(MySQL.Tokenizer):
-        COMMANDS: ClassVar[set[TokenType]] = MySQL.Tokenizer.COMMANDS - {TokenType.REPLACE}
+        COMMANDS: ClassVar[set[TokenType]] = MySQL.Tokenizer.COMMANDS - {TokenType.REPLACE, TokenType.RENAME}
 
     class Parser(MySQLParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {}

@@ -13,7 +13,7 @@ _BINARY = names("""
     Add Sub Mul Div Mod IntDiv EQ NEQ GT GTE LT LTE NullSafeEQ NullSafeNEQ And Or Xor Is DPipe BitwiseAnd BitwiseOr
     BitwiseXor BitwiseLeftShift BitwiseRightShift Escape Glob Collate Pow RegexpLike RegexpILike SimilarTo Overlaps
     ArrayContainsAll ArrayContainedBy ArrayOverlaps JSONBContainsTopKey JSONBContainsAllTopKeys
-    JSONBContainsAnyTopKeys JSONBDeleteAtPath JSONBExtract JSONBExtractScalar Filter WithinGroup
+    JSONBContainsAnyTopKeys JSONBDeleteAtPath JSONBExtract JSONBExtractScalar Filter WithinGroup Distance
 """)
 _QUERY = "with_ joins laterals where group having windows order limit offset"
 
@@ -94,7 +94,7 @@ NODES: Mapping[str, frozenset[str]] = {
             "CTE": "this alias materialized",
             "From": "this",
             "Join": "this on side kind using method",
-            "Table": "this alias db joins laterals ordinality",
+            "Table": "this alias db joins laterals ordinality only partition",
             "TableAlias": "this columns",
             "Lateral": "this alias ordinality",
             "Unnest": "expressions alias offset",
@@ -159,6 +159,9 @@ NODES: Mapping[str, frozenset[str]] = {
             "SchemaCommentProperty": "this",
             "AutoIncrementProperty": "this",
             "StrictProperty": "",
+            "MaterializedProperty": "",
+            "LikeProperty": "this",
+            "Partition": "expressions",
         }.items()
     },
 }

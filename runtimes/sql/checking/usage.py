@@ -68,6 +68,8 @@ class Reads:
         """The schema's table of that name. The node is renamed to what it is called there."""
         if not isinstance(node.this, exp.Identifier) or node.args.get("catalog"):
             raise refused(f"The table {node.sql()[:60]}")
+        if node.args.get("partition") and self.dialect is not Dialect.MARIADB:
+            raise refused("PARTITION behind a table")
         name, db = self.fold(node.this), node.args.get("db")
         wanted = name
         if self.dialect is Dialect.POSTGRESQL and any("." in self.fold(part) for part in (node.this, db) if part):

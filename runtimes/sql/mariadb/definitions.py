@@ -40,6 +40,7 @@ class Definition:
     undo: str
     lost: str
     lock: bool  # whether undo locks it: a view has no rows
+    tried: bool = False  # both ways, on an empty copy
 
 
 def planned(wire: Wire, schema: Schema, statements: tuple[Statement, ...], policy: Policy) -> Definition:
@@ -54,15 +55,15 @@ def planned(wire: Wire, schema: Schema, statements: tuple[Statement, ...], polic
             next_step="Make it an action of its own.",
         )
     (tree,) = read(only.sql, Dialect.MARIADB)
-    found = _inverse(tree, only, schema)
+    found = _inverse(wire, tree, only, schema)
     if found is None:
         raise Unsupported(f"MariaDB commits {verb} at once, and it can't be taken back exactly.", next_step=_BACKUP)
-    if only.verb == "alter":
+    if found.tried:
         _try(wire, tree, found)
     return found
 
 
-def _inverse(tree: exp.Expr, statement: Statement, schema: Schema) -> Definition | None:
+def _inverse(wire: Wire, tree: exp.Expr, statement: Statement, schema: Schema) -> Definition | None:
     name = statement.table
     if isinstance(tree, exp.Create) and statement.verb == "create":
         return _created(tree, name, schema)
@@ -75,30 +76,111 @@ def _inverse(tree: exp.Expr, statement: Statement, schema: Schema) -> Definition
         linked = {key.columns[0].lower() for key in table.foreign_keys}
         if linked & set(columns[:1]):
             return None  # the server may drop the index that it made for the foreign key
-        return Definition(name, f"DROP INDEX {quoted(index.name)} ON {quoted(name)}", "", True)
+        return Definition(name, f"DROP INDEX {quoted(index.name)} ON {quoted(name)}", "", True, True)
+    if isinstance(tree, exp.Drop):
+        line = _line(wire, name, f"KEY {quoted(tree.args['tables'][0].name)} ")
+        return Definition(name, f"ALTER TABLE {quoted(name)} ADD {line}", "", True, True) if line else None
     if not isinstance(tree, exp.Alter) or len(tree.args["actions"]) != 1:
         return None
     (action,) = tree.args["actions"]
     if isinstance(action, exp.RenameColumn) and not table.triggers:
         old, new = quoted(action.this.name), quoted(action.args["to"].name)
-        return Definition(name, f"ALTER TABLE {quoted(name)} RENAME COLUMN {new} TO {old}", "", True)
+        return Definition(name, f"ALTER TABLE {quoted(name)} RENAME COLUMN {new} TO {old}", "", True, True)
     if isinstance(action, exp.ColumnDef) and _plain(action, table):
         column = quoted(action.name)
         lost = f"SELECT 1 FROM {quoted(name)} WHERE NOT {column} <=> DEFAULT({column}) LIMIT 1"
-        return Definition(name, f"ALTER TABLE {quoted(name)} DROP COLUMN {column}", lost, True)
+        return Definition(name, f"ALTER TABLE {quoted(name)} DROP COLUMN {column}", lost, True, True)
+    if isinstance(action, exp.AlterRename):
+        new = action.this.name
+        _free(new, schema)
+        return Definition(new, f"ALTER TABLE {quoted(new)} RENAME {quoted(name)}", "", False)
+    if isinstance(action, exp.AddConstraint):
+        return _linked(action, table)
+    if isinstance(action, exp.ModifyColumn) and action.args.get("rename_from") is None:
+        return _widened(wire, tree, action.this, table)
     return None
+
+
+def _linked(action: exp.AddConstraint, table: Table) -> Definition | None:
+    """A foreign key with a name, on columns that an index leads with: the server makes none for it, to be left over."""
+    constraint = action.expressions[0]
+    if len(action.expressions) != 1 or not isinstance(constraint, exp.Constraint):
+        return None
+    keys = constraint.expressions
+    if len(keys) != 1 or not isinstance(keys[0], exp.ForeignKey):
+        return None
+    columns = [one.name.lower() for one in keys[0].expressions]
+    whole = [[str(name).lower() if part is None else "" for name, part in one] for one in _indexes(table)]
+    leading = [index[: len(columns)] for index in whole]
+    if columns not in leading or any(one.name.lower() == constraint.name.lower() for one in table.foreign_keys):
+        return None
+    undo = f"ALTER TABLE {quoted(table.name)} DROP FOREIGN KEY {quoted(constraint.name)}"
+    return Definition(table.name, undo, "", True)
+
+
+def _indexes(table: Table) -> list[list[tuple[str, int | None]]]:
+    """The columns of its unique indexes, each with the length of its prefix where only that is indexed."""
+    found: dict[str, list[tuple[str, int | None]]] = table.facts["uniques"]
+    return list(found.values())
+
+
+def _widened(wire: Wire, tree: exp.Alter, column: exp.ColumnDef, table: Table) -> Definition | None:
+    """A column of characters that gets room for more, as long as none of its values changes: of the same collation,
+    and no NULL of it becomes another value."""
+    was = next(one for one in table.columns if one.name.lower() == column.name.lower())
+    width = re.fullmatch(r"varchar\((\d+)\)", was.type.lower())
+    line = _line(wire, table.name, f"{quoted(was.name)} ")
+    if not width or was.generated or not line or table.triggers:
+        return None
+    kind, collation, nullable = _written(wire, tree, table.name, was.name)
+    new = re.fullmatch(r"varchar\((\d+)\)|(medium|long)?text", kind.lower())
+    if new is None or int(width[1]) > (int(new[1]) if new[1] else _MOST_OF_TEXT):
+        return None
+    if collation != table.facts["forms"][was.name][2] or (was.nullable and nullable != "YES"):
+        return None
+    lost = f"SELECT 1 FROM {quoted(table.name)} WHERE CHAR_LENGTH({quoted(was.name)}) > {width[1]}"
+    lost += "" if was.nullable else f" OR {quoted(was.name)} IS NULL"
+    undo = f"ALTER TABLE {quoted(table.name)} MODIFY COLUMN {line}"
+    return Definition(table.name, undo, f"{lost} LIMIT 1", True, True)
+
+
+_MOST_OF_TEXT = 16_383  # characters of four bytes in 64 kB
+
+
+def _line(wire: Wire, table: str, begins: str) -> str:
+    """The line of a table's definition that begins so, as the server writes it; "": there is none."""
+    lines = (line.strip().removesuffix(",") for line in _shown(wire, table).splitlines())
+    return next((line for line in lines if line.startswith(begins)), "")
+
+
+def _written(wire: Wire, tree: exp.Expr, table: str, column: str) -> tuple[str, str, str]:
+    """Type, collation and nullability that a column has after a statement, seen on an empty copy."""
+    with _copied(wire, table):
+        wire.run(write(_of_copy(tree, table), Dialect.MARIADB))
+        for name, kind, collation, nullable, *_ in wire.rows(f"SHOW FULL COLUMNS FROM {quoted(_COPY)}"):
+            if str(name) == column:
+                return str(kind), str(collation or ""), str(nullable)
+    return "", "", ""
 
 
 def _created(tree: exp.Create, name: str, schema: Schema) -> Definition | None:
     kind = str(tree.args.get("kind")).upper()
-    if name.lower() in (one.lower() for one in schema.tables) or tree.args.get("replace"):
-        raise Unsupported(f"{name} is there already.", next_step="Choose another name.")
+    _free(name, schema)
+    if tree.args.get("replace"):
+        raise Unsupported("CREATE OR REPLACE can't be taken back.", next_step="Choose another name, and CREATE it.")
     if kind == "VIEW":
         return Definition(name, f"DROP VIEW {quoted(name)}", "", False)
-    engine = tree.find(exp.EngineProperty)
+    engine, like = tree.find(exp.EngineProperty), tree.find(exp.LikeProperty)
+    if like is not None and schema.tables[like.this.name].facts["engine"] != "InnoDB":
+        return None
     if tree.args.get("expression") is not None or (engine is not None and engine.name.upper() != "INNODB"):
         return None
     return Definition(name, f"DROP TABLE {quoted(name)}", f"SELECT 1 FROM {quoted(name)} LIMIT 1", True)
+
+
+def _free(name: str, schema: Schema) -> None:
+    if name.lower() in (one.lower() for one in schema.tables):
+        raise Unsupported(f"{name} is there already.", next_step="Choose another name.")
 
 
 def _plain(column: exp.ColumnDef, table: Table) -> bool:
@@ -124,18 +206,26 @@ _CONSTRAINTS = (
 
 def _try(wire: Wire, tree: exp.Expr, found: Definition) -> None:
     """Run it and what takes it back on an empty copy, and compare. Raises Unsupported."""
-    copy = tree.copy()
-    for node in copy.find_all(exp.Table):
-        if node.name.lower() == found.table.lower():
-            node.set("this", exp.to_identifier(_COPY, quoted=True))
-    undo = found.undo.replace(quoted(found.table), quoted(_COPY))
+    with _copied(wire, found.table):
+        before = _shown(wire, _COPY)
+        wire.run(write(_of_copy(tree, found.table), Dialect.MARIADB))
+        wire.run(
+            found.undo.replace(f"ALTER TABLE {quoted(found.table)}", f"ALTER TABLE {quoted(_COPY)}", 1).replace(
+                f" ON {quoted(found.table)}", f" ON {quoted(_COPY)}", 1
+            )
+        )
+        same = _shown(wire, _COPY) == before
+    if not same:
+        raise Unsupported(f"{found.table} wouldn't be defined exactly as it was after an undo.", next_step=_BACKUP)
+
+
+@contextlib.contextmanager
+def _copied(wire: Wire, table: str) -> Iterator[None]:
+    """Inside, an empty temporary copy of the table is there. Raises Unsupported for what the server refuses of it."""
     try:
-        wire.run(f"CREATE TEMPORARY TABLE {quoted(_COPY)} LIKE {quoted(found.table)}")
+        wire.run(f"CREATE TEMPORARY TABLE {quoted(_COPY)} LIKE {quoted(table)}")
         try:
-            before = _shown(wire, _COPY)
-            wire.run(write(copy, Dialect.MARIADB))
-            wire.run(undo)
-            same = _shown(wire, _COPY) == before
+            yield
         finally:
             with contextlib.suppress(GoexError, ServerError):
                 wire.run(f"DROP TEMPORARY TABLE IF EXISTS {quoted(_COPY)}")
@@ -143,8 +233,14 @@ def _try(wire: Wire, tree: exp.Expr, found: Definition) -> None:
         raise Unsupported(
             f"Taking it back was tried on an empty copy, and failed: {error.said.message}", next_step=_BACKUP
         ) from None
-    if not same:
-        raise Unsupported(f"{found.table} wouldn't be defined exactly as it was after an undo.", next_step=_BACKUP)
+
+
+def _of_copy(tree: exp.Expr, table: str) -> exp.Expr:
+    copy = tree.copy()
+    for node in copy.find_all(exp.Table):
+        if node.name.lower() == table.lower():
+            node.set("this", exp.to_identifier(_COPY, quoted=True))
+    return copy
 
 
 def _shown(wire: Wire, name: str) -> str:

@@ -206,14 +206,21 @@ class Running:
             yield from self._taking(self.link.copy_out(f"COPY ({image}) TO STDOUT"), index, "b", bounded=True)
             rows = self._lines.get((index, "b"), 0) - before
         else:
-            rows = int(self.link.ask(f"SELECT pg_catalog.count(*) FROM {relation.sql}")[0][0])
+            rows = self._size(relation)
+        emptied = {statement.table: rows}
+        for reach in self.strategy.reaches:  # by CASCADE
+            if reach.verb == "truncate" and reach.why == "cascade" and reach.table not in emptied:
+                emptied[reach.table] = self._size(self.catalog.relations[reach.table])
         self._plain(statement)
-        self.truncated[statement.table] = rows
-        # Its rows went without being counted, into a new file: the books begin again for it, and its partitions.
+        self.truncated.update(emptied)
+        # Their rows went without being counted, into new files: the books begin again for them, and their partitions.
         for oid, *_, file in self.link.ask(_COUNTS):
             known = self.catalog.by_oid.get(oid)
-            if known is not None and self.catalog.root(known).name == relation.name:
+            if known is not None and self.catalog.root(known).name in emptied:
                 self.books.files[oid] = file
+
+    def _size(self, relation: Relation) -> int:
+        return int(self.link.ask(f"SELECT pg_catalog.count(*) FROM {relation.sql}")[0][0])
 
     def _taking(
         self, pieces: Generator[bytes, None, None], index: int, side: str, *, bounded: bool = False

@@ -35,6 +35,10 @@ SELECT pg_catalog.json_build_object(
       WHERE pg_catalog.has_table_privilege(rel.oid, p)),
     pg_catalog.has_any_column_privilege(rel.oid, 'SELECT, INSERT, UPDATE'),
     (SELECT i.inhparent::pg_catalog.int8 FROM pg_catalog.pg_inherits i WHERE i.inhrelid = rel.oid LIMIT 1),
+    CASE WHEN rel.relkind = 'v' THEN (SELECT pg_catalog.json_agg(DISTINCT d.refobjid::pg_catalog.int8)
+      FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_rewrite w ON w.oid = d.objid
+      WHERE d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND w.ev_class = rel.oid
+      AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid <> rel.oid) END,
     CASE WHEN rel.relhasrules THEN (SELECT pg_catalog.json_agg(pg_catalog.pg_get_ruledef(w.oid) ORDER BY w.rulename)
       FROM pg_catalog.pg_rewrite w WHERE w.ev_class = rel.oid) END,
     (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod),
@@ -154,6 +158,7 @@ class Relation:
     persistence: str
     partition: bool
     parent: int | None
+    stands_on: tuple[int, ...]  # of a view: the tables and views that its query names
     inherited: bool  # others inherit from it (of a partitioned table: its partitions)
     row_security: bool
     owned: bool
@@ -354,9 +359,10 @@ def _relation(row: list[Any], name: str, parts: _Parts) -> Relation:
         privileges,
         some,
         parent,
+        stands_on,
         rules,
-    ) = row[:13]
-    raw = row[13] or []
+    ) = row[:14]
+    raw = row[14] or []
     columns = tuple(
         Column(
             name=column,
@@ -379,6 +385,7 @@ def _relation(row: list[Any], name: str, parts: _Parts) -> Relation:
         persistence=persistence,
         partition=partition,
         parent=parent,
+        stands_on=tuple(stands_on or ()),
         inherited=children,
         row_security=row_security,
         owned=owned,

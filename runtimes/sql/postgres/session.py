@@ -318,7 +318,9 @@ class PostgresSession:
     def _over(self, found: Settled, verb: Literal["undo", "redo"], job: Job) -> Ran | None:
         """The answer where nothing is to be done, or can be."""
         if not job.program.reads_only:
-            self._recorded(job)
+            state = self._recorded(job)
+            if not (state.image or state.made or state.ran.reached):  # the server counted no row that it wrote
+                return Ran(reached=(), notes=(_ALREADY,))
         if verb == "undo" and found.state in ("undone", "nothing"):
             return Ran(reached=(), notes=(_ALREADY,))
         if verb == "redo":

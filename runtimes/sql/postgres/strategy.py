@@ -158,6 +158,7 @@ def _closure(catalog: Catalog, program: Program) -> Iterator[Reach]:
         seen.add(reach)
         yield reach
         waiting += _cascades(catalog, reach)
+        waiting += _stands_for(catalog, reach)
         relation = catalog.relations.get(reach.table)
         if relation is not None:
             for trigger in relation.firing:
@@ -165,8 +166,30 @@ def _closure(catalog: Catalog, program: Program) -> Iterator[Reach]:
                     waiting += _written_by(catalog, trigger, reach.table)
 
 
+def _stands_for(catalog: Catalog, reach: Reach) -> Iterator[Reach]:
+    """What is written in its place, or with it: of a partition the whole table, of a table those that inherit from it,
+    of a view that writes the tables that it is made of."""
+    relation = catalog.relations.get(reach.table)
+    if relation is None or reach.verb not in _DATA:
+        return
+    others = [one for one in catalog.relations.values() if one.parent == relation.oid and not one.partition]
+    if relation.partition:
+        others.append(catalog.root(relation))
+    verbs: tuple[Verb, ...] = (reach.verb,)
+    instead = any(trigger.events & _EVENTS.get(reach.verb, 0) for trigger in relation.firing)  # its text says what
+    if relation.kind == "v" and not instead:
+        others += [catalog.by_oid[oid] for oid in relation.stands_on if oid in catalog.by_oid]
+        verbs = ("insert", "update", "delete") if relation.rules else verbs
+    for other in others:
+        for verb in verbs:
+            yield Reach(other.name, verb, "cascade", frozenset(), reach.table)
+
+
 def _cascades(catalog: Catalog, reach: Reach) -> Iterator[Reach]:
     for key in catalog.pointing_to(reach.table):
+        if reach.verb == "truncate" and key.child != reach.table:  # CASCADE; without it the server refuses
+            yield Reach(key.child, "truncate", "cascade", frozenset(), reach.table)
+            continue
         if reach.verb == "delete" and key.on_delete in "cnd":
             verb: Verb = "delete" if key.on_delete == "c" else "update"
         elif (
@@ -242,6 +265,16 @@ def _held(
     for table in tables:
         if catalog.relations[table].persistence == "t":
             raise Unsupported("A transaction on a temporary table can't be held.", next_step=_REVERSE)
+        if any(one.kind == "f" for one in catalog.relations.values() if catalog.root(one).name == table):
+            raise Unsupported(
+                f"{table} is kept by another server: nothing holds what is written there.",
+                next_step="Leave it to somebody with a backup.",
+            )
+        if any(oid not in catalog.by_oid for oid in catalog.relations[table].stands_on):
+            raise Unsupported(
+                f"{table} stands on a table that GoEx's user can't see.",
+                next_step="Write to the tables that it stands on.",
+            )
     for table, trigger in firing:
         if _NOTIFIES.search(trigger.source):
             raise Unsupported(

@@ -1,16 +1,15 @@
 """Makes planned requests in order, from within the container, through the action's gateway.
 
 Rules: standard library only, and no secret: the gateway puts the credential in. What is sent must be the plan to the
-letter, since the gateway refuses anything else; values from earlier answers are taken from what it let through. It
-stops at the first request that doesn't go well. The daemon trusts nothing that is printed here: it is for a person who
-debugs.
+letter, since the gateway refuses anything else; a request whose values come from earlier answers is asked for by its
+name, and the gateway fills it. It stops at the first request that doesn't go well. The daemon trusts nothing that is
+printed here: it is for a person who debugs.
 """
 
 from __future__ import annotations
 
 import http.client
 import json
-import re
 import socket
 import ssl
 import sys
@@ -20,7 +19,6 @@ from urllib.parse import quote, urlsplit
 JOB = "/goex/job"
 SOCKET = "/goex/gateway/gw.sock"
 MAX_ANSWER = 16_000_000
-_STEP = re.compile(r"\.([A-Za-z_][A-Za-z0-9_\-]*)|\[(\d{1,6})\]|\[\"((?:[^\"\\]|\\.)*)\"\]")
 
 
 class Stop(Exception):
@@ -63,12 +61,11 @@ class Tunnel(http.client.HTTPConnection):
 
 
 class Runner:
-    """The state of one run: connections by origin, answers by request."""
+    """The state of one run: connections by origin."""
 
     def __init__(self, context):
         self.context = context
         self.connections = {}
-        self.answers = {}
 
     def run(self, requests):
         """Returns whether every request went well."""
@@ -84,61 +81,37 @@ class Runner:
         return True
 
     def send(self, request):
-        path = "/" + "/".join(quote(text(self.fill(part)), safe="") for part in request["path"])
-        query = pairs(self.fill(request["query"]))
-        headers = {"Accept": "application/json"}
-        body = self.body(request, headers)
+        target, headers, body = written(request)
         connection = self.connections.get(request["origin"])
         if connection is None:
             connection = self.connections[request["origin"]] = Tunnel(request["origin"], self.context)
-        connection.request(request["method"], connection.target(path + (f"?{query}" if query else "")), body, headers)
+        connection.request(request["method"], connection.target(target), body, headers)
         answer = connection.getresponse()
         data = answer.read(MAX_ANSWER)
         if answer.will_close or len(data) >= MAX_ANSWER:
             connection.close()
         well = answer.getheader("x-goex-well")
         say(id=request["id"], status=answer.status, well=well == "1", bytes=len(data))
-        try:
-            self.answers[request["id"]] = json.loads(data)
-        except ValueError:
-            self.answers.pop(request["id"], None)
         if well is None:
-            reason = self.answers.get(request["id"])
-            raise Stop(f"the gateway refused {request['id']}: {str(reason)[:500]}")
+            raise Stop(f"the gateway refused {request['id']}: {data.decode(errors='replace')[:500]}")
         return well == "1"
 
-    def body(self, request, headers):
-        if request["body_format"] == "none" or request["body"] is None:
-            return None
-        filled = self.fill(request["body"])
-        if request["body_format"] == "form":
-            headers["Content-Type"] = "application/x-www-form-urlencoded"
-            return pairs(filled).encode()
-        headers["Content-Type"] = "application/json"
-        return json.dumps(filled, ensure_ascii=False).encode()
 
-    def fill(self, value):
-        """`value` with each reference replaced by what was answered."""
-        if isinstance(value, dict):
-            if "$ref" in value:
-                request, path = value["$ref"]
-                return find(self.answers, request, path)
-            return {key: self.fill(item) for key, item in value.items()}
-        if isinstance(value, list):
-            return [self.fill(item) for item in value]
-        return value
-
-
-def find(answers, request, path):
-    if request not in answers:
-        raise Stop(f"there is no answer to {request}")
-    value = answers[request]
-    for name, index, quoted in _STEP.findall(path):
-        try:
-            value = value[int(index)] if index else value[name or json.loads(f'"{quoted}"')]
-        except (LookupError, TypeError):
-            raise Stop(f"the answer to {request} has nothing at {path}") from None
-    return value
+def written(request):
+    """The target, headers and body of a request."""
+    headers = {"Accept": "application/json"}
+    if "written" not in request:
+        return "/", {**headers, "X-GoEx-Request": request["id"]}, None
+    plan = request["written"]
+    query = pairs(plan["query"])
+    target = "/" + "/".join(quote(text(part), safe="") for part in plan["path"]) + (f"?{query}" if query else "")
+    if plan["body_format"] == "none" or plan["body"] is None:
+        return target, headers, None
+    if plan["body_format"] == "form":
+        headers["Content-Type"] = "application/x-www-form-urlencoded"
+        return target, headers, pairs(plan["body"]).encode()
+    headers["Content-Type"] = "application/json"
+    return target, headers, json.dumps(plan["body"], ensure_ascii=False).encode()
 
 
 def pairs(mapping):
@@ -155,7 +128,7 @@ def text(value):
         return "true" if value else "false"
     if isinstance(value, (str, int, float)):
         return value if isinstance(value, str) else json.dumps(value)
-    raise Stop("an answer holds something else where a text or a number belongs")
+    raise Stop("the plan holds something else where a text or a number belongs")
 
 
 def say(**facts):

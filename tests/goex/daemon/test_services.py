@@ -18,7 +18,10 @@ from tests.support.daemon import Daemon
 
 ACTIONS = {"goex.v1.Actions", "grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"}
 
-PERSONS = {f"goex.v1.{name}" for name in ("Accounts", "Audit", "Databases", "Person", "Reversions", "Rules", "Vault")}
+PERSONS = {
+    f"goex.v1.{name}"
+    for name in ("Accounts", "Audit", "Databases", "Passkeys", "Person", "Reversions", "Rules", "Vault")
+}
 
 
 def services(daemon: Daemon, socket: Path) -> set[str]:

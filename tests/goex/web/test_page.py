@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,14 @@ pytestmark = needs_browser
 
 def pending(daemon: Daemon) -> list[Any]:
     return list(daemon.person("Approvals", pb.ApprovalsRequest()).approvals)
+
+
+def until(holds: Callable[[], bool], seconds: float = 15.0) -> None:
+    """Wait for what an action that was allowed does."""
+    ends = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < ends
+        time.sleep(0.05)
 
 
 def allow(tab: Any, passphrase: str = APPROVAL_PASSPHRASE) -> None:
@@ -39,7 +49,7 @@ def test_a_write_is_allowed_seen_in_the_history_and_undone(daemon: Daemon, shop:
     expect(tab.locator("main")).to_contain_text("settled: approved")
     tab.click("nav a:has-text('History')")
     tab.wait_for_selector("button:has-text('Undo')")
-    assert status_of(shop) == "sent"
+    until(lambda: status_of(shop) == "sent")
     tab.click("tbody a >> nth=0")
     expect(tab.locator("main")).to_contain_text("Nothing that came later.")
     assert "[object" not in tab.inner_text("main")
@@ -52,7 +62,7 @@ def test_a_write_is_allowed_seen_in_the_history_and_undone(daemon: Daemon, shop:
         tab.fill("#passphrase", APPROVAL_PASSPHRASE)
         tab.click("#proof-yes")
     expect(tab.locator("#said")).to_have_text("undo: done.")
-    assert status_of(shop) == "new"
+    until(lambda: status_of(shop) == "new")
 
 
 def test_a_wrong_passphrase_allows_nothing_and_says_so(daemon: Daemon, shop: Path, token: str, tab: Any) -> None:
@@ -100,8 +110,7 @@ def test_several_are_allowed_together_each_bound_to_what_was_shown(
     tab.click("#proof-yes")
     expect(tab.locator("#said")).to_have_text("Allowed 2.")
     expect(tab.locator("main")).to_contain_text("Nothing waits")
-    for action in ("first", "second"):
-        assert action in {status_of(shop, 1), status_of(shop, 2)}
+    until(lambda: (status_of(shop, 1), status_of(shop, 2)) == ("first", "second"))
 
 
 @pytest.mark.promise(26)

@@ -201,6 +201,7 @@ ENVELOPES: tuple[dict[str, Any], Ops] = (
     {
         "Server": thing(id=ID, name=TEXT, note=TEXT),
         "ServerInput": thing(["name"], name=TEXT, note=TEXT),
+        "ServerFields": thing(name=TEXT, note=TEXT),
         "OneServer": thing(server={"$ref": "#/components/schemas/Server"}, meta={"type": "object"}),
         "Goal": thing(gid=ID, title=TEXT),
         "GoalFields": thing(["title"], title=TEXT),
@@ -220,6 +221,8 @@ ENVELOPES: tuple[dict[str, Any], Ops] = (
         "GET /goals/{gid}/": op(answer="OneGoal"),
         "PUT /goals/{gid}/": op("PUT /goals/{gid}/", body="GoalInput", answer="OneGoal"),
         "PATCH /goals/{gid}/": op(body="GoalInput", answer="OneGoal"),
+        # What is answered is in an envelope, what is written isn't.
+        "PATCH /servers/{id}": op("PATCH /servers/{id}", body="ServerFields", answer="OneServer"),
         "DELETE /goals/{gid}/": op("POST /goals/"),
         # What stands alone in this answer is another thing: its id would delete somebody else's.
         "POST /pets": op(body="PetInput", answer="Pet", codes=[201]),
@@ -233,9 +236,52 @@ ENVELOPES: tuple[dict[str, Any], Ops] = (
     },
 )
 
+SETTINGS: tuple[dict[str, Any], Ops] = (
+    {
+        "Settings": thing(theme=TEXT, mail=YES, version=WHOLE),
+        "SettingsInput": thing(["theme"], theme=TEXT, mail=YES),
+        "Alarm": thing(sound=TEXT, on=YES),
+        "Command": thing(["action"], action=TEXT),
+        "Profile": thing(["name"], name=TEXT),
+        "Milestone": thing(number={"type": "number"}, title=TEXT),
+        "MilestoneInput": thing(["title"], title=TEXT),
+        "Key": thing(["name"], name=TEXT, text=TEXT),
+    },
+    {
+        # Settings are there with what they are of.
+        "GET /users/{user}/settings": op(answer="Settings", codes=[200, 404]),
+        "PUT /users/{user}/settings": op("PUT /users/{user}/settings", body="SettingsInput", answer="Settings"),
+        "GET /users/{user}/alarm": op(answer="Alarm"),
+        "PUT /users/{user}/alarm": op("PUT /users/{user}/alarm", body="Alarm", codes=[204]),
+        # May be made by it, and goes.
+        "GET /users/{user}/mark": op(answer="Alarm"),
+        "PUT /users/{user}/mark": op(body="Alarm", answer="Alarm"),
+        "DELETE /users/{user}/mark": op(),
+        "GET /users/{user}/sign": op(answer="Alarm"),
+        "PUT /users/{user}/sign": op(body="Alarm", answer="Alarm", codes=[200, 201]),
+        # A command isn't what is read.
+        "GET /users/{user}/player": op(answer="Alarm"),
+        "PUT /users/{user}/player": op(body="Command", answer="Alarm"),
+        # Nothing says where profiles are made: this one may make them, that one says that it can't.
+        "GET /profiles/{user}": op(answer="Profile"),
+        "PUT /profiles/{user}": op(body="Profile", answer="Profile"),
+        "GET /people/{user}": op(answer="Profile"),
+        "PUT /people/{user}": op("PUT /people/{user}", body="Profile", answer="Profile", codes=[200, 404]),
+        # A thing's own number in another name; a name that every call gives itself.
+        "POST /milestones": op(
+            "DELETE /milestones/{milestone_number}", body="MilestoneInput", answer="Milestone", codes=[201]
+        ),
+        "GET /milestones/{milestone_number}": op(answer="Milestone"),
+        "DELETE /milestones/{milestone_number}": op("POST /milestones"),
+        "POST /keys": op(body="Key", answer="Key", codes=[201]),
+        "GET /keys/{key_name}": op(answer="Key"),
+        "DELETE /keys/{key_name}": op(),
+    },
+)
+
 SPECS: Mapping[str, tuple[dict[str, Any], Ops]] = {
     "notes": NOTES, "shop": SHOP, "forge": FORGE, "chat": CHAT, "office": OFFICE, "boards": BOARDS,
-    "envelopes": ENVELOPES,
+    "envelopes": ENVELOPES, "settings": SETTINGS,
 }  # fmt: skip
 
 
@@ -281,7 +327,7 @@ def _operation(path: str, facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _type(name: str) -> dict[str, Any]:
-    return WHOLE if name in ("number", "productId") else TEXT
+    return WHOLE if name in ("number", "productId", "milestone_number") else TEXT
 
 
 def _json(schema: str) -> dict[str, Any]:

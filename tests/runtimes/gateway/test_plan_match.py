@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from policies.accounts import Origin
+from policies.jsonpath import value_at
 from policies.services import Expect
 from runtimes.gateway.admission import AskedHead, No, Ready
 from runtimes.gateway.head import Head
@@ -258,3 +259,51 @@ def test_a_filled_body_stays_within_its_bound() -> None:
 )  # fmt: skip
 def test_answers_are_read_strictly(body: bytes, kind: str) -> None:
     assert readable(body, 10_000_000)[1] == kind
+
+
+NAMED = planned(
+    ORIGIN, id="b", path=("rows", Ref("a", "$.rows[?@.t=='x'].id")), body={"n": Ref("a", "$.rows[?@.t=='x'].n")}
+)
+
+
+def test_a_request_with_values_of_answers_is_asked_for_by_its_name() -> None:
+    policy = PlanPolicy(plan(get("a"), NAMED))
+    assert run(policy, read("a"), {"rows": [{"t": "w", "id": "1", "n": 1}, {"t": "x", "id": "2", "n": 2}]}) == ""
+    for other in (
+        asked("/", x_goex_request="a"),
+        asked("/", x_goex_request="c"),
+        asked("/", "GET", x_goex_request="b"),
+        asked("/", body={}, x_goex_request="b"),
+        asked("/?x=1", x_goex_request="b"),
+        asked("/api/rows/2", x_goex_request="b"),
+        asked("/api/rows/1", body={"n": 1}),
+    ):
+        assert isinstance(judge(policy, other), No)
+    ready = judge(policy, asked("/", x_goex_request="b"))
+    assert isinstance(ready, Ready)
+    assert (ready.admission.target, ready.body) == ("/api/rows/2", b'{"n":2}')
+
+
+@pytest.mark.parametrize(("rows", "says"), [([], "nothing at"), ([{"t": "x", "id": "2", "n": 2}] * 2, "2 values fit")])
+def test_a_filter_that_fits_none_or_several_sends_nothing(rows: list[Any], says: str) -> None:
+    policy = PlanPolicy(plan(get("a"), NAMED))
+    assert run(policy, read("a"), {"rows": rows}) == ""
+    refused = judge(policy, asked("/", x_goex_request="b"))
+    assert isinstance(refused, No)
+    assert says in refused.reason
+
+
+def test_a_filter_is_looked_up_once_however_often_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+
+    def counting(value: Any, path: str) -> Any:
+        looked.append(path)
+        return value_at(value, path)
+
+    monkeypatch.setattr("runtimes.gateway.response_values.value_at", counting)
+    policy = PlanPolicy(plan(get("a"), NAMED))
+    run(policy, read("a"), {"rows": [{"t": "x", "id": "2"}]})  # there is no n
+    for _ in range(100):
+        assert isinstance(judge(policy, asked("/", x_goex_request="b")), No)
+        assert isinstance(judge(policy, asked("/api/rows/3", body={"n": 1})), No)
+    assert len(looked) == 2

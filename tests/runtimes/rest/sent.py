@@ -8,6 +8,7 @@ import json
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ class Sent:
     seen: tuple[Seen, ...]
     watch: Watch
     well: bool
-    answers: Mapping[str, Any]
+    answers: tuple[bytes, ...]  # as the container read them
 
     @property
     def only(self) -> Seen:
@@ -87,8 +88,19 @@ async def send(
             job = json.loads(job_file(steps))["requests"]
             program = _program(box.container.socket)
             runner = program.Runner(ssl.create_default_context(cadata=box.container.ca_pem))
+            answers: list[bytes] = []
+            program.Tunnel.response_class = _recording(answers)
             well = await asyncio.to_thread(runner.run, job)
-            return Sent(tuple(server.seen), watch, well, dict(runner.answers))
+            return Sent(tuple(server.seen), watch, well, tuple(answers))
+
+
+def _recording(answers: list[bytes]) -> type[HTTPResponse]:
+    class Recording(HTTPResponse):
+        def read(self, amt: int | None = None) -> bytes:
+            answers.append(super().read(amt))
+            return answers[-1]
+
+    return Recording
 
 
 def _program(socket: str) -> Any:

@@ -230,6 +230,7 @@ IN_ENVELOPES = st.one_of(
         st.just("PUT /notes/{id}/"),
         st.builds(lambda id, title, rest: {"id": id, "body": {"data": {**rest, "title": title}}}, IDS, TEXTS, FIELDS),
     ),
+    st.tuples(st.just("PATCH /notes/{id}/"), st.builds(lambda id, body: {"id": id, "body": body}, IDS, FIELDS)),
     st.tuples(st.just("DELETE /notes/{id}/"), IDS.map(lambda id: {"id": id})),
     st.tuples(
         st.sampled_from(["POST /notes/{id}/archive/", "POST /notes/{id}/unarchive/"]), IDS.map(lambda id: {"id": id})
@@ -259,6 +260,77 @@ def test_things_in_envelopes_are_taken_back_or_refused(
             assert to.state() == before
         if between and other in to.notes:
             assert to.notes[other]["text"] == "somebody else's"
+
+
+# ---- settings: put as a whole, with an answer or without one
+
+
+class Alarms(Notes):
+    """One user's settings and alarm. What a PUT doesn't say becomes its default."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.settings: dict[str, Any] = {"theme": "dark", "mail": True, "version": 1}
+        self.alarm: dict[str, Any] = {"sound": "bell", "on": True}
+
+    def state(self) -> Any:
+        return {name: self.settings[name] for name in ("theme", "mail")}, dict(self.alarm)
+
+    def _handle(self, hit: Hit, parts: list[str]) -> tuple[int, Any]:
+        name = parts[-1]
+        if hit.method == "PUT" and name == "settings":
+            version = self.settings["version"] + 1
+            self.settings = {"theme": hit.body["theme"], "mail": hit.body.get("mail", False), "version": version}
+        elif hit.method == "PUT":
+            self.alarm = {"sound": hit.body.get("sound", "none"), "on": hit.body.get("on", False)}
+            return 204, None
+        return 200, self.settings if name == "settings" else self.alarm
+
+
+@pytest.fixture(scope="module")
+def alarms(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
+    folder = tmp_path_factory.mktemp("settings")
+    (folder / "settings.json").write_text(json.dumps(document("settings")))
+    import_openapi(folder / "catalog.db", folder / "settings.json", "notes")
+    return Catalog.open(folder / "catalog.db", alone=True)
+
+
+PUTS = st.one_of(
+    st.tuples(
+        st.just("PUT /users/{user}/settings"),
+        st.fixed_dictionaries({"theme": TEXTS}, optional={"mail": st.booleans()}),
+    ),
+    st.tuples(
+        st.just("PUT /users/{user}/alarm"),
+        st.fixed_dictionaries({}, optional={"sound": st.sampled_from(["bell", "horn"]), "on": st.booleans()}),
+    ),
+)
+
+
+@pytest.mark.promise(65)
+@settings(max_examples=80, deadline=None)
+@given(one=PUTS, between=st.sampled_from(["", "theme", "mail", "sound", "on"]))
+def test_settings_are_put_back_or_left(one: Any, between: str, alarms: Catalog, tmp_path_factory: Any) -> None:
+    spelled = {method.origin_id: method for method in alarms.methods()}
+    bench, to = Bench(tmp_path_factory.mktemp("records"), (ACCOUNT,)), Alarms()
+    before = to.state()
+    plan, ledger = do([(spelled[one[0]].name, {"user": "u", "body": one[1]})], to, alarms, bench)
+    mine = to.settings if one[0].endswith("settings") else to.alarm
+    other = {"theme": "other", "mail": not to.settings["mail"], "sound": "other", "on": not to.alarm["on"]}
+    if between in mine:
+        mine[between] = other[between]  # somebody else's
+    left = to.state()
+    try:
+        stopped = carry(undo_steps(plan, ledger, alarms, bench.context("a1").accounts), to, Ledger())
+    except Unsupported:
+        # Without an answer, a call that doesn't say all of it has no way back, and that is said before it runs.
+        assert one[0].endswith("alarm") and len(one[1]) < 2
+        assert to.state() == left
+        return
+    if between in mine:
+        assert stopped is not None and stopped.role == "guard" and to.state() == left
+    else:
+        assert stopped is None and to.state() == before
 
 
 @pytest.mark.promise(65)

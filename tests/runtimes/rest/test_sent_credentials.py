@@ -60,6 +60,7 @@ async def test_a_key_goes_to_its_place(tmp_path: Path, place: str, target: str, 
     assert sent.watch.sent[0].endswith("/x")  # the journal's line has no query
 
 
+@pytest.mark.promise(54)
 async def test_a_key_that_must_be_encoded_comes_back_in_no_spelling(tmp_path: Path) -> None:
     secret = "goex/canary+7Qf3 Zr=9xW2kLmP0"
     raw = doc([{"s": []}], {"s": key("query", "key")})
@@ -68,6 +69,7 @@ async def test_a_key_that_must_be_encoded_comes_back_in_no_spelling(tmp_path: Pa
     assert "canary" not in told(sent)
 
 
+@pytest.mark.promise(54)
 async def test_two_credentials_go_to_their_places(tmp_path: Path) -> None:
     sent = await send(tmp_path, PAIR, ("look", {}), answer=echo, secret=BOTH)
     assert (sent.only.headers["plaid-client-id"], sent.only.headers["plaid-secret"]) == (ID, SECRET)

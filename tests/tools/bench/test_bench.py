@@ -61,6 +61,7 @@ NAMES = (
     "sql.reversal_200k.ratio",
     "mcp.added.p50_ms",
     "client.import_ms",
+    "web.first_paint_ms",
 )
 
 

@@ -170,6 +170,9 @@ ALTER TABLE orders DROP CONSTRAINT orders_user
 ALTER TABLE orders ADD COLUMN IF NOT EXISTS note text, DROP COLUMN IF EXISTS extra
 SELECT * FROM orders FOR UPDATE
 SELECT * FROM orders FOR SHARE
+SELECT * FROM ONLY orders
+UPDATE ONLY orders SET total = 1
+CREATE MATERIALIZED VIEW w AS SELECT id FROM orders
 EXPLAIN SELECT * FROM orders WHERE id = 1
 SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'
 MERGE INTO orders USING users ON orders.user_id = users.id WHEN MATCHED THEN DELETE
@@ -235,6 +238,8 @@ ALTER TABLE orders ADD CONSTRAINT u UNIQUE (user_id, placed)
 ALTER TABLE orders DROP FOREIGN KEY orders_user
 ALTER TABLE orders ALTER COLUMN total SET DEFAULT 3
 ALTER TABLE orders DROP INDEX orders_status
+CREATE TABLE t LIKE orders
+RENAME TABLE archive TO t
 SHOW TABLES
 DESCRIBE orders
 SHOW COLUMNS FROM orders

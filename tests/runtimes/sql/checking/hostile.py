@@ -199,7 +199,6 @@ SELECT inet_server_addr()
 SELECT * FROM ROWS FROM (pg_ls_dir('/'))
 SELECT * FROM generate_series(1, pg_sleep(1)::text::int) AS g(x)
 SELECT * FROM orders TABLESAMPLE SYSTEM (10)
-SELECT * FROM ONLY orders
 COPY orders TO '/tmp/x'
 COPY orders FROM PROGRAM 'id'
 COPY (SELECT 1) TO STDOUT
@@ -261,7 +260,6 @@ CREATE TABLE t PARTITION OF orders DEFAULT
 CREATE TABLE t (x int) TABLESPACE x
 CREATE TABLE t (x int) WITH (autovacuum_enabled = false)
 CREATE TABLE t (x regclass)
-CREATE MATERIALIZED VIEW w AS SELECT 1
 CREATE VIEW w WITH (security_barrier) AS SELECT 1
 CREATE RECURSIVE VIEW w (n) AS SELECT 1
 CREATE INDEX CONCURRENTLY i ON orders (id)
@@ -376,7 +374,6 @@ SELECT * FROM orders PROCEDURE ANALYSE()
 SELECT * FROM mysql.user
 SELECT mysql.user.host FROM orders
 SELECT * FROM performance_schema.threads
-SELECT * FROM orders PARTITION (p0)
 SELECT * FROM orders FOR SYSTEM_TIME ALL
 SELECT * FROM orders USE INDEX (x)
 SELECT SQL_CALC_FOUND_ROWS * FROM orders
@@ -435,7 +432,11 @@ CREATE TABLE t (x int) ENGINE=CSV
 CREATE TABLE t (x int) ENGINE=MERGE UNION=(orders)
 CREATE TABLE t (x int) DATA DIRECTORY='/tmp'
 CREATE TABLE t (x int) CONNECTION='x'
-CREATE TABLE t LIKE orders
+CREATE TABLE t LIKE v
+CREATE TABLE t LIKE nowhere
+CREATE TABLE t LIKE mysql.user
+RENAME TABLE orders TO a, users TO b
+RENAME TABLE orders TO mysql.x
 CREATE TABLE mysql.t (x int)
 CREATE OR REPLACE TABLE orders (x int)
 CREATE SEQUENCE s

@@ -8,8 +8,9 @@ import time
 import pytest
 
 from policies.errors import Conflict, Unavailable, Unsupported
+from runtimes.sql.checking.check import check
 from runtimes.sql.contract import Limits
-from tests.runtimes.sql.postgres.support import job, session, state
+from tests.runtimes.sql.postgres.support import LIMITS, job, session, state
 from tests.services.postgres import Made, Postgres
 
 _TABLES = (
@@ -339,3 +340,31 @@ def test_interrupting_rolls_back(made: Made) -> None:
 def _read(made: Made) -> list[tuple[int, ...]]:
     with made.connect() as other:
         return other.execute("SELECT id FROM t ORDER BY id").fetchall()
+
+
+@pytest.mark.promise(75)
+def test_what_stands_behind_a_view_is_named_or_it_isnt_held(postgres: Postgres) -> None:
+    made = postgres.make(
+        "CREATE TABLE t (id int PRIMARY KEY, n int)",
+        "CREATE TABLE log (what text)",
+        "CREATE VIEW plain AS SELECT id, n FROM t",
+        "CREATE VIEW ruled AS SELECT id, n FROM t",
+        "CREATE RULE to_log AS ON UPDATE TO ruled DO INSTEAD INSERT INTO log VALUES ('seen')",
+    )
+    with made.admin() as admin:
+        admin.execute("CREATE EXTENSION file_fdw; CREATE SERVER files FOREIGN DATA WRAPPER file_fdw")
+        admin.execute("CREATE FOREIGN TABLE f (id int, n int) SERVER files OPTIONS (filename '/dev/null')")
+        admin.execute("CREATE SCHEMA hidden; CREATE TABLE hidden.t (id int, n int)")
+        admin.execute("CREATE VIEW elsewhere AS SELECT * FROM f; CREATE VIEW unseen AS SELECT * FROM hidden.t")
+        admin.execute(f"GRANT ALL ON f, elsewhere, unseen TO {made.user}")
+    with session(made) as on:
+
+        def reached(view: str) -> set[tuple[str, str]]:
+            program = check(f"UPDATE {view} SET n = 0", on.schema(), database="")
+            return {(one.table, one.verb) for one in on.survey(program, "versioning", LIMITS).reached}
+
+        assert reached("plain") == {("plain", "update"), ("t", "update")}
+        assert {("log", "insert"), ("t", "update")} <= reached("ruled")
+        for view, reason in (("elsewhere", "another server"), ("unseen", "can't see")):
+            with pytest.raises(Unsupported, match=reason):
+                reached(view)

@@ -1,0 +1,151 @@
+"""Calls that were refused until a passkey confirms them, and are let through once when they come again.
+
+Rules: what is confirmed is the very same request, byte for byte, of the same process; so neither another program nor
+another request takes its place. It is shown to the person with all that is in it but secrets, and doesn't outlive the
+daemon.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
+
+from goex.engine.peers import Peer
+from goex.journal.chain import stamp
+from goex.rpc import passkeys_pb2 as ppb
+from policies.errors import Denied, InvalidInput
+
+LASTS = timedelta(minutes=5)  # that it is shown, and after the confirmation may come again
+_MOST = 100
+_LONGEST_SHOWN = 200_000  # characters
+_SECRET = re.compile("secret|passphrase|password|token|code|key|assertion|credential", re.IGNORECASE)
+_HIDDEN = "(not shown)"
+
+
+class PasskeyDue(Denied):
+    """A passkey's assertion is due. `difference` names the waiting call that it confirms, where there is one."""
+
+    code = "passkey"
+
+    def __init__(self, what: str, waiting: str = "") -> None:
+        where = "confirm it there, while this waits or before you run it again" if waiting else "answer it there"
+        super().__init__(f"{what} needs your passkey.", next_step=f"Open the page and {where}: goex web")
+        self.difference = (waiting,) if waiting else ()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Waiting:
+    view: ppb.WaitingCall
+    key: bytes
+    until: datetime
+    confirmed: bool = False
+
+
+class WaitingCalls:
+    """Those that wait."""
+
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        self._clock = clock
+        self._salt = secrets.token_bytes(32)
+        self._calls: dict[str, _Waiting] = {}
+
+    def require(self, peer: Peer, what: str, call: str, request: Message) -> None:
+        """Return for a call that was confirmed, which it is used up by. Raises PasskeyDue."""
+        now = self._sweep()
+        key = self._key(peer, call, request)
+        found = next((one for one in self._calls.values() if one.key == key), None)
+        if found is None:
+            shown = _shown(request)
+            view = ppb.WaitingCall(
+                id=f"pw-{secrets.token_hex(6)}",
+                what=what,
+                by=peer.describe(),
+                at=stamp(now),
+                call=call,
+                request=hashlib.sha256(shown.encode()).hexdigest(),
+                request_json=shown,
+            )
+            while len(self._calls) >= _MOST:
+                del self._calls[next(iter(self._calls))]
+            found = self._calls[view.id] = _Waiting(view=view, key=key, until=now + LASTS)
+        if not found.confirmed:
+            raise PasskeyDue(what, found.view.id)
+        del self._calls[found.view.id]
+
+    def open(self) -> list[ppb.WaitingCall]:
+        """Those that nobody confirmed yet, oldest first."""
+        self._sweep()
+        return [one.view for one in self._calls.values() if not one.confirmed]
+
+    def statement(self, id: str) -> dict[str, Any]:
+        """What an assertion says that confirms it. Raises InvalidInput."""
+        self._sweep()
+        if (found := self._calls.get(id)) is None:
+            raise InvalidInput(f"No call {id[:40]!r} waits.", next_step="Run it again.")
+        view = found.view
+        return {
+            "kind": "presence",
+            "waiting": view.id,
+            "what": view.what,
+            "by": view.by,
+            "call": view.call,
+            "request": view.request,
+        }
+
+    def confirm(self, id: str) -> int:
+        """Let it through once. Returns for how many seconds. Raises InvalidInput."""
+        now = self._sweep()
+        if (found := self._calls.get(id)) is None:
+            raise InvalidInput("That call doesn't wait any more.", next_step="Run it again.")
+        found.confirmed, found.until = True, now + LASTS
+        return int(LASTS.total_seconds())
+
+    def forget(self) -> None:
+        self._calls.clear()
+
+    def _key(self, peer: Peer, call: str, request: Message) -> bytes:
+        plain = type(request)()
+        plain.CopyFrom(request)
+        for name in ("passphrase", "approval_passphrase", "assertion_json"):
+            if name in plain.DESCRIPTOR.fields_by_name:
+                plain.ClearField(name)
+        who = f"{peer.uid} {peer.process or peer.connection}"
+        parts = (self._salt, who.encode(), call.encode(), plain.SerializeToString(deterministic=True))
+        made = hashlib.sha256()
+        for part in parts:
+            made.update(len(part).to_bytes(8, "big") + part)
+        return made.digest()
+
+    def _sweep(self) -> datetime:
+        now = self._clock()
+        for id in [id for id, one in self._calls.items() if one.until <= now]:
+            del self._calls[id]
+        return now
+
+
+def _shown(request: Message) -> str:
+    """The request as JSON, without what may be a secret."""
+    found = MessageToDict(request, preserving_proto_field_name=True)
+    hidden = {field.name for field in request.DESCRIPTOR.fields if field.type == field.TYPE_BYTES}
+    text = json.dumps(_without(found, hidden), sort_keys=True, indent=1, ensure_ascii=False)
+    if len(text) > _LONGEST_SHOWN:
+        raise InvalidInput("This request is too large to be confirmed by a passkey.", next_step="Make it smaller.")
+    return text
+
+
+def _without(value: Any, hidden: set[str]) -> Any:
+    if isinstance(value, dict):
+        return {
+            name: _HIDDEN if name in hidden or _SECRET.search(name) else _without(each, hidden)
+            for name, each in value.items()
+        }
+    return [_without(each, hidden) for each in value] if isinstance(value, list) else value
