@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Literal, Protocol
 
 from policies.actions import Need, Plan
 from policies.grants import ANONYMOUS, Grant, Width
@@ -52,10 +52,11 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Deny:
-    """No. The reason is one that the agent may read; `rules` are those that forbid it."""
+    """No. The reason is one that the agent may read; `rules` are those that forbid it; `code` is the problem's."""
 
     reason: str
     rules: tuple[str, ...] = ()
+    code: Literal["denied", "busy"] = "denied"  # busy: too much waits for the person, which is no opinion
 
 
 Decision = Allow | Ask | Deny

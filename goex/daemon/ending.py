@@ -22,7 +22,7 @@ _STATUS = {
 _ENDED = frozenset({"done", "partial", "unknown", "undone", "committed", "failed", "withdrawn"})
 _LATER = frozenset({ExitStatus.TIMED_OUT, ExitStatus.SEALED, ExitStatus.UNAVAILABLE})
 _CHANGED = frozenset({ExitStatus.USAGE, ExitStatus.AMBIGUOUS, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED})
-_RESTING = frozenset({"resting", "exhausted"})
+_RESTING = frozenset({"resting", "exhausted", "busy"})
 
 
 def guided(problem: pb.Problem) -> pb.Problem:

@@ -36,6 +36,7 @@ PROBLEM_KEY = "goex-problem-bin"
 # one may take 4 bytes.
 _LONGEST_TEXT = 500
 _LONGEST_DETAILS = 700
+_LONGEST_SESSION = 200
 
 _CODES = {
     ExitStatus.FAILED: grpc.StatusCode.ABORTED,
@@ -76,9 +77,8 @@ class Callers:
         """Who asks. A token that isn't known is an error, never `anonymous`."""
         peer = self.peer(context)
         agent = PERSON if peer.socket == "user" else self._agent(context)
-        return Principal(
-            agent=agent, session=self.sessions.of(peer, agent), source=peer.describe(), process=peer.process
-        )
+        session = self.sessions.of(peer, agent, _session(context))
+        return Principal(agent=agent, session=session, source=peer.describe(), process=peer.process)
 
     def _agent(self, context: Any) -> str:
         for key, value in context.invocation_metadata() or ():
@@ -92,6 +92,18 @@ class Callers:
                     )
                 return name
         return ANONYMOUS
+
+
+def _session(context: Any) -> str:
+    """What an agent calls its session; "" where it doesn't. Raises InvalidInput."""
+    for key, value in context.invocation_metadata() or ():
+        if key == "goex-session":
+            if not isinstance(value, str) or len(value) > _LONGEST_SESSION:
+                raise InvalidInput(
+                    f"A session's name has at most {_LONGEST_SESSION} characters.", next_step="Use a random one of 32."
+                )
+            return value
+    return ""
 
 
 async def abort(context: Any, error: GoexError) -> NoReturn:

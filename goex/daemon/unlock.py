@@ -129,7 +129,7 @@ class Opening:
         if rules.trouble:
             log.error("no rule permits anything: %s", rules.trouble)
         for session in grant_store.sessions():
-            if session.startswith("conn-"):  # that connection is gone; a terminal may still be there
+            if session.startswith(("conn-", "id-")):  # with the last daemon; a terminal may still be there
                 grant_store.end_session(session)
         grant_store.forget_unused()
         await recover(self._engine, distrust=distrust)

@@ -80,11 +80,11 @@ class Asking:
         if row.agent == PERSON:
             return None
         if row.agent == ANONYMOUS and len(queue.of(agent=ANONYMOUS, session=row.session)) >= MOST_OF_UNNAMED:
-            return Deny(f"{MOST_OF_UNNAMED} requests of this connection wait already.")
+            return Deny(f"{MOST_OF_UNNAMED} requests of this connection wait already.", code="busy")
         if queue.count(row.agent) >= MOST_OF_AN_AGENT:
-            return Deny(f"{MOST_OF_AN_AGENT} requests of {row.agent} wait already.")
+            return Deny(f"{MOST_OF_AN_AGENT} requests of {row.agent} wait already.", code="busy")
         if queue.count() >= MOST_WAITING:
-            return Deny(f"{MOST_WAITING} requests wait for the person already.")
+            return Deny(f"{MOST_WAITING} requests wait for the person already.", code="busy")
         return None
 
     def check_still_allowed(self, row: ActionRow, plan: Plan) -> None:
@@ -337,7 +337,10 @@ class Asking:
 
     def _decided(self, row: ActionRow, decision: Allow | Deny) -> ActionRow:
         if isinstance(decision, Deny):
-            problem = Problem(code="denied", message=decision.reason, exit_status=ExitStatus.DENIED)
+            later = "Answer what waits, then let it be asked again: goex approve" if decision.code == "busy" else ""
+            problem = Problem(
+                code=decision.code, message=decision.reason, next_step=later, exit_status=ExitStatus.DENIED
+            )
             facts = {"by": "the rules", "rules": list(decision.rules)} if decision.rules else {"by": "goex"}
             row = self.core.stepped(row, Event.DENY, facts=facts, problem=problem.to_json())
             if decision.rules and "breaker" not in decision.rules:

@@ -7,6 +7,7 @@ for a few minutes, and never without a terminal.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,9 +16,11 @@ from pathlib import Path
 from typing import Literal
 
 from policies.display_text import escape
+from policies.grants import ANONYMOUS
 
 IDLE = timedelta(minutes=30)
 LONGEST = timedelta(hours=8)
+MOST_NAMED = 64  # sessions of one agent
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +139,7 @@ class Presence:
 @dataclass(slots=True)
 class _Session:
     id: str
+    agent: str
     began: datetime
     active: datetime
 
@@ -143,8 +147,9 @@ class _Session:
 class Sessions:
     """One agent's conversation: ends at disconnect, after 30 idle minutes, or after 8 hours.
 
-    An agent's session is its connection; the person's is the terminal. `ended` is told each id that has ended, `seen`
-    that the person did something at a terminal.
+    An agent's session is its connection, or, of an agent with a name, what it calls it: that one isn't over when it
+    disconnects, but when it begins more than `MOST_NAMED`. The person's is the terminal. `ended` is told each id that
+    has ended, `seen` that the person did something at a terminal.
     """
 
     def __init__(
@@ -155,18 +160,22 @@ class Sessions:
         self._seen = seen
         self._open: dict[str, _Session] = {}
 
-    def of(self, peer: Peer, agent: str) -> str:
-        """The id of the session that this peer is in, which is active now."""
+    def of(self, peer: Peer, agent: str, named: str = "") -> str:
+        """The id of the session that this peer is in, which is active now. `named`: by an agent that has a name."""
         self.sweep()
         if peer.socket == "user" and peer.terminal is not None:
             self._seen()
             base = f"tty-{peer.uid}-{peer.place}"
+        elif named and peer.socket == "agent" and agent != ANONYMOUS:
+            base = f"id-{hashlib.sha256(named.encode()).hexdigest()[:32]}-{agent}"
         else:
             base = f"conn-{peer.connection}-{agent}"
         now = self._clock()
         session = self._open.get(base)
         if session is None:
-            session = self._open[base] = _Session(f"{base}-{now.timestamp():.0f}", now, now)
+            if base.startswith("id-"):
+                self._make_room(agent)
+            session = self._open[base] = _Session(f"{base}-{now.timestamp():.0f}", agent, now, now)
         session.active = now
         return session.id
 
@@ -179,6 +188,12 @@ class Sessions:
         for base, session in list(self._open.items()):
             if now - session.active > IDLE or now - session.began > LONGEST:
                 self._end(base)
+
+    def _make_room(self, agent: str) -> None:
+        """End the named session of this agent that was idle longest, where it has as many as it may."""
+        own = [base for base, each in self._open.items() if each.agent == agent and base.startswith("id-")]
+        if len(own) >= MOST_NAMED:
+            self._end(min(own, key=lambda base: self._open[base].active))
 
     def _end(self, base: str) -> None:
         self._ended(self._open.pop(base).id)

@@ -1,5 +1,5 @@
 """The daemon as the MCP server reaches it: agent.sock alone, asynchronous, each call with the token of the agent that
-it is for.
+it is for, and in its session.
 
 Rules: an action that was begun is followed until it ends, whether or not anybody waits, so that no answer is lost
 because a client gave up; when this process ends, its streams do, and the daemon withdraws what nobody has answered yet.
@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import grpc
@@ -26,6 +26,13 @@ Reply = TypeVar("Reply", bound=Message)
 Told = Callable[[str], None]
 _UNARY_SECONDS = 60.0
 _METHODS = {pb.ExecuteRequest: "Execute", pb.RevertRequest: "Revert", pb.ActionId: "Watch"}
+
+
+class Caller(NamedTuple):
+    """Whose call one is: the agent's token, and what its session is called; "": it is the connection."""
+
+    token: str
+    session: str = ""
 
 
 class DaemonLink:
@@ -42,7 +49,7 @@ class DaemonLink:
         if self._channel is not None:
             await self._channel.close()
 
-    async def call(self, method: str, request: Message, reply: type[Reply], token: str) -> Reply:
+    async def call(self, method: str, request: Message, reply: type[Reply], caller: Caller) -> Reply:
         """One unary call of the Actions service. Raises GoexError."""
         call = self._open().unary_unary(
             f"/goex.v1.Actions/{method}",
@@ -50,14 +57,14 @@ class DaemonLink:
             response_deserializer=reply.FromString,
         )
         try:
-            answer: Reply = await call(request, timeout=_UNARY_SECONDS, metadata=_metadata(token))
+            answer: Reply = await call(request, timeout=_UNARY_SECONDS, metadata=_metadata(caller))
         except grpc.RpcError as error:
             raise translate(error) from error
         return answer
 
-    async def begin(self, request: pb.ExecuteRequest | pb.RevertRequest, token: str) -> str:
+    async def begin(self, request: pb.ExecuteRequest | pb.RevertRequest, caller: Caller) -> str:
         """Ask for an action and follow it from now on; returns its id. Raises GoexError when it isn't taken."""
-        stream = self._stream(request, token)
+        stream = self._stream(request, caller)
         try:
             first = await stream.read()
         except grpc.RpcError as error:
@@ -67,39 +74,39 @@ class DaemonLink:
             raise
         if first is grpc.aio.EOF:
             raise Unavailable("The daemon said nothing of this request.", next_step="Look at what was asked for.")
-        self._follow(first.action_id, token, stream)
+        self._follow(first.action_id, caller, stream)
         return str(first.action_id)
 
-    async def wait(self, id: str, token: str, seconds: float, told: Told) -> pb.ActionView:
+    async def wait(self, id: str, caller: Caller, seconds: float, told: Told) -> pb.ActionView:
         """The action when it has ended, or as it stands after `seconds`. `told` hears each state. Raises GoexError."""
-        view = await self.get(id, token)
+        view = await self.get(id, caller)
         if view.ending.status not in ("running", "waiting"):
             return view
-        key = (token, id)
+        key = (caller.token, id)
         if key not in self._followed:
-            self._follow(id, token, self._stream(pb.ActionId(id=id), token))
+            self._follow(id, caller, self._stream(pb.ActionId(id=id), caller))
         told(view.ending.status)
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await asyncio.shield(self._followed[key])
-        return await self.get(id, token)
+        return await self.get(id, caller)
 
-    async def get(self, id: str, token: str) -> pb.ActionView:
-        return await self.call("Get", pb.ActionId(id=id), pb.ActionView, token)
+    async def get(self, id: str, caller: Caller) -> pb.ActionView:
+        return await self.call("Get", pb.ActionId(id=id), pb.ActionView, caller)
 
-    def _follow(self, id: str, token: str, stream: Any) -> None:
-        key = (token, id)
+    def _follow(self, id: str, caller: Caller, stream: Any) -> None:
+        key = (caller.token, id)
         task = asyncio.create_task(_read(stream))
         self._followed[key] = task
         task.add_done_callback(lambda done: self._followed.pop(key, None) if self._followed.get(key) is done else None)
 
-    def _stream(self, request: pb.ExecuteRequest | pb.RevertRequest | pb.ActionId, token: str) -> Any:
+    def _stream(self, request: pb.ExecuteRequest | pb.RevertRequest | pb.ActionId, caller: Caller) -> Any:
         call = self._open().unary_stream(
             f"/goex.v1.Actions/{_METHODS[type(request)]}",
             request_serializer=_to_bytes,
             response_deserializer=pb.Event.FromString,
         )
-        return call(request, metadata=_metadata(token))
+        return call(request, metadata=_metadata(caller))
 
     def _open(self) -> grpc.aio.Channel:
         if self._channel is None:
@@ -125,8 +132,11 @@ async def _read(stream: Any) -> None:
         stream.cancel()
 
 
-def _metadata(token: str) -> tuple[tuple[str, str], ...]:
-    return (("authorization", f"Bearer {token}"),) if token else ()
+def _metadata(caller: Caller) -> tuple[tuple[str, str], ...]:
+    if not caller.token:
+        return ()
+    named = (("goex-session", caller.session),) if caller.session else ()
+    return (("authorization", f"Bearer {caller.token}"), *named)
 
 
 def _to_bytes(message: Message) -> bytes:

@@ -20,7 +20,7 @@ from mcp.shared.exceptions import MCPError
 
 from goex import __version__
 from goex.mcp import requests, results
-from goex.mcp.daemon_link import DaemonLink
+from goex.mcp.daemon_link import Caller, DaemonLink
 from goex.mcp.tools import MAX_TOKENS, TOOLS, WAIT_SECONDS, of_method, tool_name
 from goex.rpc import goex_pb2 as pb
 from policies.errors import GoexError, InvalidInput
@@ -35,15 +35,15 @@ INSTRUCTIONS = (
 )
 _ACTING = frozenset({"goex_read", "goex_call", "goex_program", "goex_sql"})
 Context = ServerRequestContext[Any, Any]
-TokenOf = Callable[[Context], str]
+CallerOf = Callable[[Context], Caller]
 
 
 class Door:
-    """Answers the tools. `token_of` finds whose call one is."""
+    """Answers the tools. `caller_of` finds whose call one is."""
 
-    def __init__(self, link: DaemonLink, token_of: TokenOf, methods: Mapping[str, pb.FoundMethod]) -> None:
+    def __init__(self, link: DaemonLink, caller_of: CallerOf, methods: Mapping[str, pb.FoundMethod]) -> None:
         self._link = link
-        self._token_of = token_of
+        self._caller_of = caller_of
         self._methods = {tool_name(id): found for id, found in methods.items()}
         self.tools = (*TOOLS, *(of_method(found) for found in methods.values()))
         self._checkers = {tool.name: Draft202012Validator(tool.input_schema) for tool in self.tools}
@@ -57,7 +57,7 @@ class Door:
         arguments = params.arguments or {}
         try:
             self._check(params.name, arguments)
-            return await self._answer(params.name, arguments, self._token_of(context), context)
+            return await self._answer(params.name, arguments, self._caller_of(context), context)
         except GoexError as error:
             return results.of_error(error)
 
@@ -71,20 +71,20 @@ class Door:
                 f"{wrong.json_path[:200]}: {wrong.message[:300]}", next_step="See the tool's input schema."
             )
 
-    async def _answer(self, name: str, arguments: JsonObject, token: str, context: Context) -> types.CallToolResult:
+    async def _answer(self, name: str, arguments: JsonObject, caller: Caller, context: Context) -> types.CallToolResult:
         match name:
             case "goex_find":
-                return await self._find(arguments, token)
+                return await self._find(arguments, caller)
             case "goex_actions":
-                return await self._actions(arguments, token)
+                return await self._actions(arguments, caller)
             case "goex_cancel":
                 id = pb.ActionId(id=arguments["action"])
-                return results.of_action(await self._link.call("Cancel", id, pb.ActionView, token))
+                return results.of_action(await self._link.call("Cancel", id, pb.ActionView, caller))
             case "goex_result":
-                view = await self._link.get(arguments["action"], token)
-                return results.of_action(view, await self._page(view.id, arguments, token))
+                view = await self._link.get(arguments["action"], caller)
+                return results.of_action(view, await self._page(view.id, arguments, caller))
             case "goex_wait":
-                return await self._waited(arguments["action"], arguments, token, context)
+                return await self._waited(arguments["action"], arguments, caller, context)
         request: pb.ExecuteRequest | pb.RevertRequest
         if name == "goex_undo":
             request = requests.revert(arguments)
@@ -94,20 +94,20 @@ class Door:
             method = self._methods[name]
             request = requests.of_method(method.id, arguments, reads=method.risk == "read")
             arguments = {}
-        return await self._waited(await self._link.begin(request, token), arguments, token, context)
+        return await self._waited(await self._link.begin(request, caller), arguments, caller, context)
 
-    async def _waited(self, id: str, arguments: JsonObject, token: str, context: Context) -> types.CallToolResult:
+    async def _waited(self, id: str, arguments: JsonObject, caller: Caller, context: Context) -> types.CallToolResult:
         """How an action stands when it has ended, or when the time to wait is over."""
         seconds = arguments.get("seconds", arguments.get("wait_seconds", WAIT_SECONDS))
         steps = asyncio.Queue[str]()
         beating = asyncio.create_task(_progress(context, id, steps))
         try:
-            view = await self._link.wait(id, token, seconds, steps.put_nowait)
+            view = await self._link.wait(id, caller, seconds, steps.put_nowait)
         finally:
             beating.cancel()
-        return results.of_action(view, await self._page(id, arguments, token) if view.outcome_json else None)
+        return results.of_action(view, await self._page(id, arguments, caller) if view.outcome_json else None)
 
-    async def _page(self, id: str, arguments: JsonObject, token: str) -> pb.ResultReply:
+    async def _page(self, id: str, arguments: JsonObject, caller: Caller) -> pb.ResultReply:
         request = pb.ResultRequest(
             id=id,
             path=arguments.get("path", ""),
@@ -116,10 +116,10 @@ class Door:
             limit=arguments.get("limit", 0),
             max_bytes=results.bytes_of(arguments.get("max_tokens", MAX_TOKENS)),
         )
-        return await self._link.call("Result", request, pb.ResultReply, token)
+        return await self._link.call("Result", request, pb.ResultReply, caller)
 
-    async def _find(self, arguments: JsonObject, token: str) -> types.CallToolResult:
-        found = await self._link.call("Find", pb.FindRequest(**arguments), pb.FindReply, token)
+    async def _find(self, arguments: JsonObject, caller: Caller) -> types.CallToolResult:
+        found = await self._link.call("Find", pb.FindRequest(**arguments), pb.FindReply, caller)
         methods = [_method(each) for each in found.methods]
         facts: dict[str, Any] = {"methods": methods} if methods else {}
         if found.services:
@@ -139,9 +139,9 @@ class Door:
         room = results.bytes_of(MAX_TOKENS)
         return results.of_facts(results.fitted(facts, room, arguments.get("offset", 0)))
 
-    async def _actions(self, arguments: JsonObject, token: str) -> types.CallToolResult:
+    async def _actions(self, arguments: JsonObject, caller: Caller) -> types.CallToolResult:
         request = pb.ListRequest(limit=50 if "state" in arguments else arguments.get("limit", 10), brief=True)
-        reply = await self._link.call("List", request, pb.ListReply, token)
+        reply = await self._link.call("List", request, pb.ListReply, caller)
         wanted = arguments.get("state", "")
         shown = [each for each in reply.actions if not wanted or each.ending.status == wanted]
         listed = [
@@ -180,14 +180,14 @@ async def _progress(context: Context, id: str, steps: asyncio.Queue[str]) -> Non
         await context.session.report_progress(count, message=f"{id} is {said}")
 
 
-async def methods_of(link: DaemonLink, services: list[str], token: str) -> dict[str, pb.FoundMethod]:
+async def methods_of(link: DaemonLink, services: list[str], caller: Caller) -> dict[str, pb.FoundMethod]:
     """The methods of these services that can be called, whole, by name. Raises GoexError."""
     names: list[str] = []
     for service in services:
         offset = 0
         while True:
             request = pb.FindRequest(service=service, offset=offset, limit=200)
-            reply = await link.call("Find", request, pb.FindReply, token)
+            reply = await link.call("Find", request, pb.FindReply, caller)
             names += [each.id for each in reply.methods if not each.lacks]
             if not (offset := reply.next_offset) or len(names) > MOST_METHODS:
                 break
@@ -198,7 +198,7 @@ async def methods_of(link: DaemonLink, services: list[str], token: str) -> dict[
         )
     made = {}
     for name in names:
-        found = await link.call("Find", pb.FindRequest(method=name), pb.FindReply, token)
+        found = await link.call("Find", pb.FindRequest(method=name), pb.FindReply, caller)
         made[name] = found.methods[0]
     return made
 

@@ -7,6 +7,7 @@ is one agent, by the token that it was started with.
 
 from __future__ import annotations
 
+import hashlib
 import socket
 import sys
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from mcp.server.lowlevel import Server
 from pydantic import AnyHttpUrl
 
 from goex.loopback import IPV4, listening
-from goex.mcp.daemon_link import DaemonLink
+from goex.mcp.daemon_link import Caller, DaemonLink
 from goex.mcp.server import Context, Door, methods_of, server
 from goex.rpc import goex_pb2 as pb
 from policies.errors import GoexError
@@ -34,7 +35,7 @@ class Tokens:
 
     async def verify_token(self, token: str) -> AccessToken | None:
         try:
-            who = await self._link.call("Whoami", pb.WhoamiRequest(), pb.WhoamiReply, token)
+            who = await self._link.call("Whoami", pb.WhoamiRequest(), pb.WhoamiReply, Caller(token))
         except GoexError:
             return None
         if who.agent == ANONYMOUS:
@@ -48,7 +49,8 @@ async def stdio(socket_path: Path, token: str, services: list[str]) -> None:
 
     link = DaemonLink(socket_path)
     try:
-        made = server(Door(link, lambda _: token, await methods_of(link, services, token)))
+        caller = Caller(token)
+        made = server(Door(link, lambda _: caller, await methods_of(link, services, caller)))
         async with stdio_server() as (incoming, outgoing):
             await made.run(incoming, outgoing, made.create_initialization_options())
     finally:
@@ -59,7 +61,7 @@ async def http(socket_path: Path, port: int, token: str, services: list[str], sa
     """Serve agents until the process is ended. `token` is for looking up the methods of `services` alone."""
     link = DaemonLink(socket_path)
     try:
-        made = server(Door(link, bearer, await methods_of(link, services, token)))
+        made = server(Door(link, bearer, await methods_of(link, services, Caller(token))))
         with listening(port) as listener:
             await serve(made, link, listener, say)
     finally:
@@ -82,12 +84,17 @@ async def serve(made: Server[Any], link: DaemonLink, listener: socket.socket, sa
     await uvicorn.Server(config).serve(sockets=[listener])
 
 
-def bearer(context: Context) -> str:
-    """The token of the request that a call came with."""
+def bearer(context: Context) -> Caller:
+    """Whose the request is that a call came with: its token, and the client's session. A client without one (the
+    revision of 2026-07-28 has none) is told from others of its agent by what it calls itself alone."""
     if context.request is None:  # the transport attaches it to each
         raise GoexError("This call came without its request.")
     scheme, _, token = str(context.request.headers.get("authorization", "")).partition(" ")
-    return token if scheme.lower() == "bearer" else ""
+    client = context.session.client_params
+    itself = f"{client.client_info.name} {client.client_info.version}"[:100] if client is not None else ""
+    named = str(context.request.headers.get("mcp-session-id", ""))[:100]
+    session = f"mcp {named}" if named else f"mcp stateless {itself}"
+    return Caller(token if scheme.lower() == "bearer" else "", hashlib.sha256(session.encode()).hexdigest())
 
 
 def say(text: str) -> None:

@@ -29,6 +29,12 @@ ROWS: tuple[Attack, ...] = (
     _own("undo", "goex_undo"),
     _own("cancel", "goex_cancel"),
     _row("mcp-list-of-another", "list what another agent asked for", "a list is its agent's", "listing"),
+    _row(
+        "mcp-grant-of-session",
+        "use what was allowed for another client's session",
+        "a session is its id's",
+        "grant_of_session",
+    ),
     _row("mcp-session-of-another", "speak in another agent's MCP session", "a session is its agent's", "session"),
     _row("mcp-guessed-token", "guess an agent's token", "the daemon knows each token", "token", "goex_guessed"),
     _row("mcp-person-token", "claim to be the person", "the daemon knows each token", "token", "person"),

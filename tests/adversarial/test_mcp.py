@@ -9,17 +9,19 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
 from goex.rpc import goex_pb2 as pb
-from tests.acceptance.conftest import daemon
+from tests.acceptance.conftest import daemon, folder
 from tests.support import mcp
 from tests.support.daemon import GOEX, Daemon
+from tests.support.journey import decide
 
-__all__ = ["daemon"]
+__all__ = ["daemon", "folder"]
 
 POST: dict[str, Any] = {"method": "slack.chat.postMessage", "arguments": {"channel": "C0123456789", "text": "hi"}}
 HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
@@ -225,6 +227,43 @@ async def test_form(daemon: Daemon, tokens: tuple[str, str]) -> None:
         result = await session.call_tool("goex_call", {"calls": [POST], "wait_seconds": 1})
         state = await asyncio.to_thread(daemon.person_action, (result.structured_content or {})["action"])
     assert (asked, state) == ([], "asking")
+
+
+async def _after_a_session_grant(daemon: Daemon, address: str, token: str, folder: Path, *, same: bool) -> str:
+    """How a program stands that another client of the same token, or the same client, asks for once more after it was
+    allowed for the session."""
+    program = {"language": "shell", "program": "date > x", "folders": [str(folder)]}
+    async with mcp.http(address, token) as first, mcp.http(address, token) as second:
+        asked = await first.call_tool("goex_program", {**program, "wait_seconds": 0})
+        action = (asked.structured_content or {})["action"]
+        await asyncio.to_thread(_allowed_for_the_session, daemon, action)
+        done = await first.call_tool("goex_wait", {"action": action, "seconds": 50})
+        assert (done.structured_content or {})["status"] == "done"
+        again = await (first if same else second).call_tool(
+            "goex_program", {**program, "wait_seconds": 50 if same else 3}
+        )
+        ended = again.structured_content or {}
+        if not same:
+            await second.call_tool("goex_cancel", {"action": ended["action"]})
+    return str(ended["status"])
+
+
+def _allowed_for_the_session(daemon: Daemon, action: str) -> None:
+    waiting = daemon.person("WatchApprovals", pb.ApprovalsRequest())
+    asked = next(each for each in waiting if each.action_id == action and each.state == "pending")
+    waiting.cancel()
+    decide(daemon, asked, width="session")
+
+
+@pytest.mark.docker
+@pytest.mark.promise(6)
+async def test_grant_of_session(daemon: Daemon, address: str, tokens: tuple[str, str], folder: Path) -> None:
+    assert await _after_a_session_grant(daemon, address, tokens[0], folder, same=False) in ("waiting", "running")
+
+
+@pytest.mark.docker
+async def test_control_grant_of_session(daemon: Daemon, address: str, tokens: tuple[str, str], folder: Path) -> None:
+    assert await _after_a_session_grant(daemon, address, tokens[0], folder, same=True) == "done"
 
 
 async def test_death(daemon: Daemon, tokens: tuple[str, str]) -> None:

@@ -20,11 +20,12 @@ Told = Callable[[pb.Event], None]
 
 
 class Client:
-    """An agent's connection. `told` hears every event of what is under way."""
+    """An agent's connection. `session`: what its session is called, where it has a token; else it is the connection.
+    `told` hears every event of what is under way."""
 
-    def __init__(self, *, token: str = "", socket: str = "", told: Told | None = None) -> None:
+    def __init__(self, *, token: str = "", session: str = "", socket: str = "", told: Told | None = None) -> None:
         self._channel = grpc.insecure_channel(requests.target(socket), options=requests.OPTIONS)
-        self._metadata = requests.metadata(token)
+        self._metadata = requests.metadata(token, session)
         self._told = told or (lambda _: None)
 
     def close(self) -> None:

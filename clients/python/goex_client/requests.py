@@ -42,9 +42,10 @@ def target(socket: str) -> str:
     return "unix:" + quote(found)
 
 
-def metadata(token: str) -> tuple[tuple[str, str], ...]:
+def metadata(token: str, session: str = "") -> tuple[tuple[str, str], ...]:
     token = token or os.environ.get("GOEX_AGENT_TOKEN", "")
-    return (("authorization", f"Bearer {token}"),) if token else ()
+    named = (("goex-session", session),) if session else ()
+    return (("authorization", f"Bearer {token}"), *named) if token else ()
 
 
 def calls(wanted: Iterable[Call], key: str = "") -> pb.ExecuteRequest:

@@ -127,6 +127,7 @@ async def test_one_agent_cannot_fill_the_queue(desk: Desk, monkeypatch: pytest.M
     row = await desk.until(desk.ask(numbered(2)), State.DENIED, State.ASKING)
     assert row.state is State.DENIED
     assert "2 requests of bot wait already" in row.problem
+    assert '"code":"busy"' in row.problem  # no rule, and no opinion: it may be asked for again
     await desk.asked(principal=replace(ASKER, agent="other"))  # whom it doesn't concern
 
 

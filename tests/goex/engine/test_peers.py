@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from goex.engine.peers import IDLE, LONGEST, Peer, Presence, Sessions, Terminal, look_up
+from goex.engine.peers import IDLE, LONGEST, MOST_NAMED, Peer, Presence, Sessions, Terminal, look_up
 
 
 class Clock:
@@ -148,3 +148,40 @@ def test_a_name_with_parentheses_and_spaces_is_read_right() -> None:
         os.kill(pid, 9)
         os.waitpid(pid, 0)
         os.close(named)
+
+
+def test_a_named_session_is_the_same_over_connections_and_survives_them(sessions: Sessions, ended: list[str]) -> None:
+    first = sessions.of(AGENT, "bot", "work")
+    sessions.disconnected("c2")
+    assert ended == []
+    assert sessions.of(replace(AGENT, connection="c3", pid=301), "bot", "work") == first
+
+
+def test_a_named_session_is_its_agents_alone(sessions: Sessions) -> None:
+    first = sessions.of(AGENT, "bot", "work")
+    assert sessions.of(AGENT, "other", "work") != first
+    assert sessions.of(AGENT, "bot", "play") != first
+    assert sessions.of(AGENT, "bot") != first
+
+
+def test_nobody_without_a_name_and_no_person_names_a_session(sessions: Sessions) -> None:
+    other = replace(AGENT, connection="c3")
+    assert sessions.of(AGENT, "anonymous", "work") != sessions.of(other, "anonymous", "work")
+    assert sessions.of(PERSON, "person", "work") == sessions.of(PERSON, "person")
+
+
+def test_an_idle_named_session_ends(sessions: Sessions, clock: Clock, ended: list[str]) -> None:
+    first = sessions.of(AGENT, "bot", "work")
+    clock.goes(IDLE + timedelta(seconds=1))
+    assert sessions.of(AGENT, "bot", "work") != first
+    assert ended == [first]
+
+
+def test_named_sessions_are_bounded_and_the_idlest_goes(sessions: Sessions, clock: Clock, ended: list[str]) -> None:
+    neighbour = sessions.of(AGENT, "other", "work")
+    made = []
+    for number in range(MOST_NAMED + 1):
+        clock.goes(timedelta(seconds=1))
+        made.append(sessions.of(AGENT, "bot", str(number)))
+    assert ended == made[:1]
+    assert sessions.of(AGENT, "other", "work") == neighbour
