@@ -413,10 +413,10 @@ def _id_of(hole: str, make: Op, item: Op) -> str | None:
     That it is the right one is told by the read before the undo, which compares the whole thing.
     """
     assert make.answer is not None
-    spelled = {_letters(name): name for name in make.answer.fields}
+    spelled = {_without_signs(name): name for name in make.answer.fields}
     last = re.split(r"_|-|(?<=[a-z])(?=[A-Z])", hole)[-1]
     ids = last.lower() in _IDS and (last if last in make.answer.fields else last.lower())
-    for name in (hole, spelled.get(_letters(hole), ""), "id" if re.search(r"(?i)id$", hole) else "", ids or ""):
+    for name in (hole, spelled.get(_without_signs(hole), ""), "id" if re.search(r"(?i)id$", hole) else "", ids or ""):
         found = make.answer.fields.get(name)
         if found is not None and _NAME.fullmatch(name):
             kinds = found.kinds & {"string", "integer", "number"}
@@ -427,7 +427,7 @@ def _id_of(hole: str, make: Op, item: Op) -> str | None:
     return None
 
 
-def _letters(name: str) -> str:
+def _without_signs(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
