@@ -7,19 +7,19 @@ stands in this file: the model's key is a vault record (service `model`). A file
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import stat
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 from urllib.parse import urlsplit
 
+from goex.config_section import BadConfig as BadConfig
+from goex.config_section import Section
 from policies.databases import LONGEST_HOLD
-from policies.errors import InvalidInput
 from policies.limits import BREAKER, NOT_CONFINED, QUOTA, Breaker, Confinement, Quota
 from runtimes.sandbox.contract import Limits, Profile, Runtime
 from runtimes.sandbox.pool_bounds import NO_POOL, POOLED_BYTES, PoolBounds
@@ -30,12 +30,6 @@ LONGEST_RESULT = 500_000  # bytes of rows in one outcome: it travels, and is kep
 _SERVERS = ("mariadb", "postgresql")  # images that undo statements are tried in (`runtimes.sql.pair_policy`)
 _HOST = r"(?=.*[a-z])[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+"  # no passkey is for a number
 LEVELS = ("debug", "info", "warning", "error")
-
-
-class BadConfig(InvalidInput):
-    """config.toml says something that GoEx doesn't understand."""
-
-    code = "config"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,7 +245,7 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
     """Check a parsed table and freeze it. Raises BadConfig naming the key and `where`."""
     from mapper.techniques import DEFAULT, NAMES
 
-    top = _Section(table, "", where)
+    top = Section(table, "", where)
     vault = top.section("vault")
     ask, model, sandbox = top.section("ask"), top.section("model"), top.section("sandbox")
     grants = top.section("grants")
@@ -347,7 +341,7 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
     return made
 
 
-def _told(model: _Section) -> tuple[str, ...]:
+def _told(model: Section) -> tuple[str, ...]:
     from mapper.context import FACTS
 
     if not model.has("context"):
@@ -358,7 +352,7 @@ def _told(model: _Section) -> tuple[str, ...]:
     return found
 
 
-def _about_me(model: _Section) -> str:
+def _about_me(model: Section) -> str:
     from mapper.context import MAX_ABOUT
 
     found = model.text("about_me")
@@ -367,11 +361,11 @@ def _about_me(model: _Section) -> str:
     return found
 
 
-def _runtime(section: _Section, default: Runtime) -> Runtime:
+def _runtime(section: Section, default: Runtime) -> Runtime:
     return cast(Runtime, section.choice("runtime", default, get_args(Runtime)))
 
 
-def _limits(section: _Section, default: Limits) -> Limits:
+def _limits(section: Section, default: Limits) -> Limits:
     return Limits(
         memory=section.size("memory", default.memory, 16 * 2**20),
         cpus=section.number("cpus", default.cpus, 0.1, 256.0),
@@ -383,7 +377,7 @@ def _limits(section: _Section, default: Limits) -> Limits:
     )
 
 
-def _profiles(sandbox: _Section, runtime: Runtime, limits: Limits) -> dict[str, tuple[Runtime, Limits]]:
+def _profiles(sandbox: Section, runtime: Runtime, limits: Limits) -> dict[str, tuple[Runtime, Limits]]:
     """Each profile's own runtime and limits; what it doesn't say is as for all."""
     found: dict[str, tuple[Runtime, Limits]] = {}
     for name, section in sandbox.tables("profiles"):
@@ -394,7 +388,7 @@ def _profiles(sandbox: _Section, runtime: Runtime, limits: Limits) -> dict[str, 
     return found
 
 
-def _confinement(section: _Section) -> Confinement:
+def _confinement(section: Section) -> Confinement:
     folders = section.texts("folders")
     for folder in folders:
         if not Path(folder).is_absolute() or ".." in Path(folder).parts:
@@ -410,17 +404,17 @@ def _confinement(section: _Section) -> Confinement:
     )
 
 
-def _polkit(section: _Section) -> Literal["off", "instead", "also"]:
+def _polkit(section: Section) -> Literal["off", "instead", "also"]:
     said = section.either("polkit", "off", ("off", "instead", "also"))
     return cast(Literal["off", "instead", "also"], {True: "instead", False: "off"}.get(cast(bool, said), said))
 
 
-def _presence(section: _Section) -> Literal["passphrase", "passkey"]:
+def _presence(section: Section) -> Literal["passphrase", "passkey"]:
     found = section.choice("presence", "passphrase", ("passphrase", "passkey"))
     return cast(Literal["passphrase", "passkey"], found)
 
 
-def _public_url(section: _Section) -> str:
+def _public_url(section: Section) -> str:
     """An origin as browsers write it, or ""."""
     found = section.text("public_url").removesuffix("/").lower()
     if not found:
@@ -435,7 +429,7 @@ def _public_url(section: _Section) -> str:
     return found
 
 
-def _agent_socket(section: _Section) -> AgentSocket:
+def _agent_socket(section: Section) -> AgentSocket:
     path = Path(section.text("path"))
     users = section.take("users", list, [])
     section.refuse_unknown()
@@ -444,7 +438,7 @@ def _agent_socket(section: _Section) -> AgentSocket:
     return AgentSocket(path=path, uids=frozenset(_uid(section, user) for user in users))
 
 
-def _uid(section: _Section, user: Any) -> int:
+def _uid(section: Section, user: Any) -> int:
     import pwd
 
     if isinstance(user, int) and not isinstance(user, bool) and 0 <= user < 2**32 - 1:
@@ -455,117 +449,3 @@ def _uid(section: _Section, user: Any) -> int:
         except (KeyError, ValueError):
             raise section.wrong("users", f"names {user[:60]!r}, and there is no such user") from None
     raise section.wrong("users", "must be a list of user names or numbers")
-
-
-class _Section:
-    """One table while it is read: remembers which keys were asked for, so that the rest is unknown."""
-
-    def __init__(self, table: Any, name: str, where: str) -> None:
-        self._name, self._where = name, where
-        if not isinstance(table, Mapping):
-            raise BadConfig(f"[{name}] in {where} must be a table.", next_step=f"Write it as [{name}].")
-        self._table = table
-        self._known: list[str] = []
-
-    def section(self, key: str) -> _Section:
-        self._known.append(key)
-        return _Section(self._table.get(key, {}), key, self._where)
-
-    def tables(self, key: str) -> Iterable[tuple[str, _Section]]:
-        """The tables within a table, by their names."""
-        self._known.append(key)
-        within = self._table.get(key, {})
-        if not isinstance(within, Mapping):
-            raise self.wrong(key, "must be a table of tables")
-        for name, table in within.items():
-            yield name, _Section(table, f"{self._name}.{key}.{name}", self._where)
-
-    def sections(self, key: str) -> Iterable[_Section]:
-        for item in self.take(key, list, []):
-            yield _Section(item, key, self._where)
-
-    def take(self, key: str, kind: type | tuple[type, ...], default: Any) -> Any:
-        self._known.append(key)
-        value = self._table.get(key, default)
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            kinds = kind if isinstance(kind, tuple) else (kind,)
-            names = {str: "text", int: "a whole number", float: "a number", list: "a list", bool: "true or false"}
-            raise self.wrong(key, "must be " + " or ".join(names.get(one, one.__name__) for one in kinds))
-        return value
-
-    def text(self, key: str) -> str:
-        return str(self.take(key, str, ""))
-
-    def either(self, key: str, default: str, names: tuple[str, ...]) -> str | bool:
-        """One of the names, or true or false."""
-        self._known.append(key)
-        value = self._table.get(key, default)
-        if isinstance(value, bool) or value in names:
-            return cast(str | bool, value)
-        raise self.wrong(key, f"must be true, false or one of: {', '.join(names)}")
-
-    def words(self, key: str) -> tuple[str, ...]:
-        """A list of texts, like a command and its options."""
-        value = self.take(key, list, [])
-        if not all(isinstance(word, str) and word and "\0" not in word for word in value):
-            raise self.wrong(key, 'must be a list of words, like ["xterm", "-e"]')
-        return tuple(value)
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        values = self.take(key, list, [])
-        if not all(isinstance(value, str) and value for value in values):
-            raise self.wrong(key, "must be a list of texts")
-        return tuple(values)
-
-    def integer(self, key: str, default: int, least: int, most: int) -> int:
-        value = int(self.take(key, int, default))
-        if not least <= value <= most:
-            raise self.wrong(key, f"must be between {least} and {most}")
-        return value
-
-    def number(self, key: str, default: float, least: float, most: float) -> float:
-        value = float(self.take(key, (int, float), default))
-        if not least <= value <= most:
-            raise self.wrong(key, f"must be between {least:g} and {most:g}")
-        return value
-
-    def boolean(self, key: str, default: bool) -> bool:
-        return bool(self.take(key, bool, default))
-
-    def has(self, key: str) -> bool:
-        return key in self._table
-
-    def choice(self, key: str, default: str, among: tuple[str, ...]) -> str:
-        value = str(self.take(key, str, default))
-        if value not in among:
-            raise self.wrong(key, "must be one of " + ", ".join(among))
-        return value
-
-    def size(self, key: str, default: int, least: int) -> int:
-        """Bytes: a whole number, or text like "256 MiB"."""
-        value = self.take(key, (int, str), default)
-        if isinstance(value, str):
-            match = re.fullmatch(r"(\d{1,12}) ?(KiB|MiB|GiB)", value)
-            if match is None:
-                raise self.wrong(key, 'must be bytes, or a size like "256 MiB"')
-            value = int(match[1]) * {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}[match[2]]
-        if not least <= value <= 2**50:
-            raise self.wrong(key, f"must be at least {least} bytes")
-        return int(value)
-
-    def wrong(self, key: str, says: str) -> BadConfig:
-        return BadConfig(f"{self._spell(key)} in {self._where} {says}.", next_step="Change it, then try again.")
-
-    def refuse_unknown(self) -> None:
-        for key in self._table:
-            if key not in self._known:
-                close = difflib.get_close_matches(key, self._known, n=2)
-                raise BadConfig(
-                    f"{self._spell(key)} in {self._where} isn't a setting of GoEx.",
-                    next_step=f"Did you mean {' or '.join(close)}?"
-                    if close
-                    else f"These are: {', '.join(self._known)}.",
-                )
-
-    def _spell(self, key: str) -> str:
-        return f"[{self._name}] {key}" if self._name else key

@@ -180,8 +180,8 @@ class Placement:
     """Where a credential goes: the header, query parameter or cookie called `header`, written as `format` with
     `{secret}` in it.
 
-    `more`: further places, of an account whose credential is several values (`vault.several`): each of them goes to the
-    place of its name, and all of them into every request.
+    `more`: further places, of an account whose credential is several values (`vault.secret.values_of`): each of them
+    goes to the place of its name, and all of them into every request.
     """
 
     header: str = "Authorization"

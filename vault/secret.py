@@ -6,8 +6,15 @@ to grep for, and few call it. Python can't promise that memory is wiped; SECURIT
 
 from __future__ import annotations
 
+import contextlib
 import hmac
-from typing import NoReturn, final
+from collections.abc import Collection, Mapping
+from typing import Any, NoReturn, final
+
+from policies.errors import InvalidInput
+from policies.jsonvalue import canonical, parse
+
+_LONGEST = 8192  # characters of one of several values
 
 
 @final
@@ -45,3 +52,22 @@ class Secret:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a Secret can't be pickled")
+
+
+def values_of(secret: Secret, names: Collection[str]) -> Mapping[str, Secret]:
+    """Return the value for each of `names`, of several that are one credential: a JSON object. Raises InvalidInput, which
+    quotes nothing, unless it has exactly these."""
+    found: Any = None
+    with contextlib.suppress(InvalidInput, ValueError):
+        found = parse(secret.reveal().decode("utf-8"), what="The credential")
+    if not isinstance(found, dict) or found.keys() != set(names) or not all(map(_is_value, found.values())):
+        # Raised here, so that the error doesn't carry the one that quotes the secret.
+        raise InvalidInput(
+            f"This service wants {len(names)} values at once: {', '.join(sorted(names))}.",
+            next_step=f"Give them as one JSON object: {canonical(dict.fromkeys(sorted(names), '…')).decode('utf-8')}",
+        )
+    return {name: Secret(value) for name, value in found.items()}
+
+
+def _is_value(value: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= _LONGEST

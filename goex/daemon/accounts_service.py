@@ -49,8 +49,7 @@ from vault.oauth.provider import Client, Provider
 from vault.oauth.token_requests import Revoked, client_credentials, revoke
 from vault.oauth.token_set import PROTOCOL_SCOPES, TokenSet
 from vault.record import check_account
-from vault.secret import Secret
-from vault.several import values_of
+from vault.secret import Secret, values_of
 
 LONGEST_LOGIN = 600.0  # seconds, in which the person must be done
 MOST_LOGINS = 8  # at once, of all accounts

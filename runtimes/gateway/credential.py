@@ -1,6 +1,6 @@
 """The credential of an account, put into the place of a request where its service wants it. Pure.
 
-An account's credential is one value with one place, or several values (`vault.several`) each with its own.
+An account's credential is one value with one place, or several values (`vault.secret.values_of`) each with its own.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from runtimes.gateway.admission import Ready
 from runtimes.gateway.plan import CredentialPlace, GatewayPlan, Rule
 from runtimes.gateway.urls import encode_query
 from vault.lease import Lease
-from vault.secret import Secret
-from vault.several import values_of
+from vault.secret import Secret, values_of
 
 AccountKey = tuple[str, str]
 
