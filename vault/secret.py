@@ -55,8 +55,8 @@ class Secret:
 
 
 def values_of(secret: Secret, names: Collection[str]) -> Mapping[str, Secret]:
-    """Return the value for each of `names`, of several that are one credential: a JSON object. Raises InvalidInput, which
-    quotes nothing, unless it has exactly these."""
+    """Return the value for each of `names`, of several that are one credential: a JSON object. Raises InvalidInput,
+    which quotes nothing, unless it has exactly these."""
     found: Any = None
     with contextlib.suppress(InvalidInput, ValueError):
         found = parse(secret.reveal().decode("utf-8"), what="The credential")
