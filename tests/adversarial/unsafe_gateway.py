@@ -99,8 +99,8 @@ class UnsafeWithoutBodies(PlanPolicy):
     def body_differs(self, planned: PlannedRequest, asked: Asked) -> str:
         return ""
 
-    def compose_body(self, planned: PlannedRequest, asked: Asked) -> bytes:
-        return asked.body
+    def compose_body(self, planned: PlannedRequest, asked: Asked) -> tuple[bytes, str]:
+        return asked.body, "application/json"
 
 
 class UnsafeWithoutOnce(PlanPolicy):
