@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goex.cli.output import Output, shown
+from goex.cli.output import Json, Output, shown
 from policies.errors import Denied, InvalidInput, Unavailable
 
 if TYPE_CHECKING:
@@ -37,16 +38,21 @@ def run(
     socket: Annotated[Path | None, typer.Option(help="agent.sock, where it isn't this user's own.")] = None,
     project: Annotated[Path | None, typer.Option(help="This project's folder, not your own settings.")] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Take GoEx out of the configuration again.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Write without asking; the difference is still shown.")] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write without asking; the difference is still shown.")
+    ] = False,
+    as_json: Json = False,
 ) -> None:
     """Connect a coding agent: GoEx's MCP server, and a hook that asks your rules about the agent's own tools.
 
-    The difference is shown first, and what else the files hold stays as it is.
+    The difference is shown first, and what else the files hold stays as it is. With --json nothing is written without
+    --write.
     """
     from goex.cli.connect import paths
-    from goex.coding_agents.configurations import Program, changes, write
+    from goex.coding_agents.configurations import Program, changes
+    from goex.coding_agents.configurations import write as write_change
 
-    out = Output(False)
+    out = Output(as_json)
     name = agent or client.value
     if "/" in name or name.startswith("."):
         raise InvalidInput(f"{name[:60]!r} isn't a name for an agent.", next_step="Name it like the client.")
@@ -58,36 +64,39 @@ def run(
     program = Program(command=_command(), arguments=("--token-file", str(file), "--socket", str(place)))
     found = changes(client.value, program, os.environ, project.absolute() if project else None, remove=remove)
     named = remove or file.is_file()
-    for change in found:
-        _show(out, change)
-    if not found and named:
-        out.say("Nothing to change.")
-        return
-    if found and not yes and not _agreed():
+    differences = [{"file": str(change.file), "difference": list(_difference(change))} for change in found]
+    if not as_json:
+        for line in (line for each in differences for line in each["difference"]):
+            out.say(shown(line), {"+": "green", "-": "red"}.get(line[:1], ""))
+    writes = write or (not as_json and (not found or _agreed()))
+    if found and not writes and not as_json:
         raise Denied("Nothing was written.")
-    if not named:
+    if writes and not named:
         _name(out, name, file)
-    for change in found:
-        write(change)
-        out.say(f"Wrote {shown(str(change.file))}." if change.after else f"Removed {shown(str(change.file))}.")
+    for change in found if writes else ():
+        write_change(change)
+        if not as_json:
+            out.say(f"Wrote {shown(str(change.file))}." if change.after else f"Removed {shown(str(change.file))}.")
+    out.json({"changes": differences, "written": writes and bool(found)})
+    if not found and named:
+        if not as_json:
+            out.say("Nothing to change.")
+        return
     if remove and token_file is None and file.is_file():
         out.progress(f"The agent keeps its name. To end that: goex agents remove {name}; rm {file}")
     if client is Name.CODEX and not remove:
         out.progress("Codex runs a new hook once you trust it: /hooks in Codex.")
 
 
-def _show(out: Output, change: Change) -> None:
-    """What would be different in a file."""
+def _difference(change: Change) -> Iterator[str]:
+    """What would be different in a file, line by line."""
     import difflib
 
     before, after = (change.before or "").splitlines(), change.after.splitlines()
     title = str(change.file)
-    styles = {"+": "green", "-": "red"}
-    lines = difflib.unified_diff(
+    yield from difflib.unified_diff(
         before, after, title if change.before is not None else "/dev/null", title if after else "/dev/null", lineterm=""
     )
-    for line in lines:
-        out.say(shown(line), styles.get(line[:1], ""))
 
 
 def _agreed() -> bool:
@@ -95,7 +104,7 @@ def _agreed() -> bool:
 
     terminal = Terminal.controlling()
     if terminal is None:
-        raise Unavailable("There is no terminal to ask on.", next_step="Read the difference, then add --yes.")
+        raise Unavailable("There is no terminal to ask on.", next_step="Read the difference, then add --write.")
     return (terminal.ask("Write this? [y/N] ") or "").strip().lower() in ("y", "yes")
 
 
@@ -122,7 +131,8 @@ def _name(out: Output, name: str, file: Path) -> None:
             f"The token can't be kept at {file}: {error.strerror}.",
             next_step=f"Mend that, then: goex agents remove {name}, and connect again.",
         ) from error
-    out.say(f"Named the agent {shown(name)}; its token is in {shown(str(file))}.")
+    if not out.as_json:
+        out.say(f"Named the agent {shown(name)}; its token is in {shown(str(file))}.")
 
 
 def _command() -> str:

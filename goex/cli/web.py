@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from goex.cli.output import Output
+from goex.cli.output import Json, Output
 
 
 def web(
@@ -16,6 +16,7 @@ def web(
         int | None,
         typer.Option(help="Of localhost; else \\[web] port of config.toml, which passkeys need.", min=0, max=65535),
     ] = None,
+    as_json: Json = False,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in the browser.")] = True,
 ) -> None:
     """Show what waits, what happened and what is allowed on a page in your browser.
@@ -29,12 +30,14 @@ def web(
     from goex.config import load
     from goex.web.server import running_link, serve
 
-    out = Output(False)
+    out = Output(as_json)
     places = paths()
     config = load(places.config_file)
 
     def tell(link: str) -> None:
-        out.say(link)
+        out.json({"link": link})
+        if not as_json:
+            out.say(link)
         if browser and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
             import webbrowser
 

@@ -140,7 +140,7 @@ def test_claude_code_does_what_the_rules_say(daemon: Daemon, folder: Path, rule:
     (folder / "Makefile").write_text("it:\n\ttouch made\n")
     token = daemon.add_agent(f"bot-{rule}")
     (daemon.home / "token").write_text(token)
-    assert daemon.goex("connect", "claude", "--yes", "--token-file", str(daemon.home / "token")).returncode == 0
+    assert daemon.goex("connect", "claude", "--write", "--token-file", str(daemon.home / "token")).returncode == 0
     told: list[str] = []
 
     def make(_: Seen) -> tuple[str, dict[str, object]]:

@@ -13,6 +13,8 @@ export async function lookForPasskeys() {
   return found;
 }
 
+export const onlyPasskeys = () => required && passkeys;
+
 export async function sign(subject) {
   const { options_json } = await call("Passkeys/Challenge", { ...subject, origin: location.origin });
   const options = PublicKeyCredential.parseRequestOptionsFromJSON(JSON.parse(options_json));
@@ -28,7 +30,7 @@ export function prove(title, what, subject, attempt) {
   problem.textContent = "";
   passphrase.value = "";
   field("proof-passkey").hidden = !(passkeys && subject);
-  for (const part of [passphrase, field("proof-yes"), dialog.querySelector("label")]) part.hidden = required && passkeys;
+  for (const part of [passphrase, field("proof-yes"), dialog.querySelector("label")]) part.hidden = onlyPasskeys();
   return new Promise((resolve) => {
     let done = false;
     const end = (value) => {

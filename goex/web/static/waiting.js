@@ -2,7 +2,7 @@
 
 import { call, Problem, stream } from "./daemon.js";
 import { facts, h, lines, put, say, when } from "./dom.js";
-import { prove } from "./proof.js";
+import { onlyPasskeys, prove, sign } from "./proof.js";
 
 const MOMENT = 500; // milliseconds that a question stands before it can be allowed
 const waiting = new Map(); // id -> as a list shows it
@@ -122,13 +122,15 @@ async function together(ids) {
     let allowed = 0;
     for (const id of ids) {
       if (!waiting.has(id)) continue;
-      await call("Person/Decide", { approval_id: id, approve: true, width: "once", digest: seen.get(id), ...proof });
+      const request = { approval_id: id, approve: true, width: "once", digest: seen.get(id) };
+      const signed = presence && onlyPasskeys() ? { assertion_json: await sign({ decide: request }) } : {};
+      await call("Person/Decide", { ...request, ...proof, ...signed });
       allowed += 1;
     }
     return allowed;
   };
   try {
-    const allowed = presence ? await prove("Allow these, once each", `${ids.length} questions that you have seen whole.`, null, each) : await each({});
+    const allowed = presence && !onlyPasskeys() ? await prove("Allow these, once each", `${ids.length} questions that you have seen whole.`, null, each) : await each({});
     if (allowed !== null) say(`Allowed ${allowed}.`);
   } catch (error) { say(error.text || error.message); }
   changed();

@@ -51,16 +51,16 @@ def test_connect_twice_and_remove(daemon: Daemon, client: str) -> None:
     (daemon.home / ".codex").mkdir(exist_ok=True)
     (daemon.home / ".codex" / "config.toml").write_text(TOML)
     before = snapshot(daemon.home)
-    shown = connect(daemon, client, "--yes")
+    shown = connect(daemon, client, "--write")
     after = snapshot(daemon.home)
     assert after != before
     assert "\n+" in shown
     assert (daemon.home / "token").read_text() not in json.dumps(after)
-    assert connect(daemon, client, "--yes") == "Nothing to change.\n"
+    assert connect(daemon, client, "--write") == "Nothing to change.\n"
     assert snapshot(daemon.home) == after
-    connect(daemon, client, "--yes", "--remove")
+    connect(daemon, client, "--write", "--remove")
     assert snapshot(daemon.home) == before
-    assert connect(daemon, client, "--yes", "--remove") == "Nothing to change.\n"
+    assert connect(daemon, client, "--write", "--remove") == "Nothing to change.\n"
 
 
 def test_what_is_there_stays(daemon: Daemon) -> None:
@@ -68,18 +68,18 @@ def test_what_is_there_stays(daemon: Daemon) -> None:
     file.parent.mkdir(exist_ok=True)
     file.write_text(SETTINGS)
     file.chmod(0o640)
-    connect(daemon, "claude", "--yes")
+    connect(daemon, "claude", "--write")
     text = file.read_text()
     assert "// the team's own" in text and "guard.sh" in text and "mcp__goex" in text
     assert file.stat().st_mode & 0o777 == 0o640
-    connect(daemon, "claude", "--yes", "--remove")
+    connect(daemon, "claude", "--write", "--remove")
     config = daemon.home / ".codex" / "config.toml"
     config.parent.mkdir(exist_ok=True)
     config.write_text(TOML)
-    connect(daemon, "codex", "--yes")
+    connect(daemon, "codex", "--write")
     assert config.read_text().startswith(TOML)
     assert set(tomllib.loads(config.read_text())["mcp_servers"]) == {"other", "goex"}
-    connect(daemon, "codex", "--yes", "--remove")
+    connect(daemon, "codex", "--write", "--remove")
     assert config.read_text() == TOML
 
 
@@ -87,7 +87,7 @@ def test_nothing_is_written_without_a_yes(daemon: Daemon) -> None:
     before = snapshot(daemon.home)
     said = daemon.goex("connect", "cursor", "--token-file", str(daemon.home / "token"))
     assert said.returncode != 0
-    assert '+    "goex": {' in said.stdout and "--yes" in said.stderr
+    assert '+    "goex": {' in said.stdout and "--write" in said.stderr
     with daemon.terminal("connect", "cursor", "--token-file", str(daemon.home / "token")) as terminal:
         terminal.expect(r"\[y/N\] ")
         terminal.type()
@@ -99,7 +99,7 @@ def test_a_broken_file_is_left_alone(daemon: Daemon) -> None:
     file = daemon.home / ".cursor" / "mcp.json"
     file.parent.mkdir(exist_ok=True)
     file.write_text('{"mcpServers": {')
-    said = daemon.goex("connect", "cursor", "--yes", "--token-file", str(daemon.home / "token"))
+    said = daemon.goex("connect", "cursor", "--write", "--token-file", str(daemon.home / "token"))
     assert said.returncode == 2 and str(file) in said.stderr
     assert file.read_text() == '{"mcpServers": {'
     file.unlink()
