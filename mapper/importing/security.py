@@ -50,6 +50,9 @@ _SIGNATURE = re.compile(
     r"\bsign(?:s|ed|ing)?\s+(?:\w+\s+){0,2}requests?|"
     r"\boauth[ _-]?1|\bhawk\b|\bntlm\b|\bnegotiate\b|\bkerberos\b|edgegrid|\bsharedkey|\bnonce\b|\bx-mac\b|\bmac auth"
 )
+# What the value of a key is that is called so, also in the query: `sig`, `api_sig`, `hash`.
+_SIGNATURES = frozenset({"sig", "sign", "mac", "hash", "checksum"})
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _SCOPE = re.compile(r"[!-~]{1,200}")
 _BEARER = Placement()
 _CUTS = "Its document has no permission for it, so GoEx cuts one and holds to it."
@@ -243,6 +246,8 @@ def signed(scheme: Mapping[str, Any]) -> str:
     told = f"{scheme.get('name', '')} {scheme.get('description', '')}"[:2000]
     told = f"{told} {' '.join(key for key in scheme if key.startswith('x-'))[:500]}"
     found = _SIGNATURE.search(told)
+    if found is None and (named := _SIGNATURES & {word.lower() for word in _WORD.findall(str(scheme.get("name", "")))}):
+        return f"it wants each request signed ({min(named)!r}), which GoEx doesn't do"
     return f"it wants each request signed ({found[0][:20]!r}), which GoEx doesn't do" if found else ""
 
 

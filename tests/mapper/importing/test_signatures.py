@@ -26,16 +26,19 @@ SIGNED: dict[str, dict[str, Any]] = {
     "oauth1": {**HEADER, "name": "Authorization", "description": "OAuth 1.0a"},
     "you sign requests": {**HEADER, "name": "X-Auth", "description": "Sign every request with your key."},
     "shared key": {**HEADER, "name": "Authorization", "description": "SharedKey account:signature"},
+    "in the query": {"type": "apiKey", "in": "query", "name": "sig"},
+    "in the query, beside a key": {"type": "apiKey", "in": "query", "name": "api_sig"},
+    "a hash of the request": {"type": "apiKey", "in": "query", "name": "requestHash"},
 }
 OTHERS: dict[str, dict[str, Any]] = {
     "http digest": {"type": "http", "scheme": "digest"},
     "http hmac": {"type": "http", "scheme": "payone-hmac-sha256"},
     "http negotiate": {"type": "http", "scheme": "Negotiate"},
     "a certificate": {"type": "mutualTLS"},
-    "the query": {"type": "apiKey", "in": "query", "name": "sig"},
 }
 PLAIN: dict[str, tuple[dict[str, Any], str]] = {
     "a key": ({**HEADER, "name": "X-Key"}, "{secret}"),
+    "a key in the query": ({"type": "apiKey", "in": "query", "name": "api_key"}, "{secret}"),
     "a token in Authorization": ({**HEADER, "name": "Authorization", "description": "Your API token."}, "{secret}"),
     "bearer, a signed token": (
         {"type": "http", "scheme": "bearer", "description": "A signed request token"}, "Bearer {secret}"
