@@ -18,6 +18,7 @@ from goex.rpc import goex_pb2 as pb
 from tests.support.daemon import APPROVAL_PASSPHRASE, GOEX, Daemon
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or ""
+SECONDS = 60  # that a busy machine may take for what a test waits for
 needs_browser = pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium on this machine")
 
 
@@ -62,8 +63,9 @@ def page_of(daemon: Daemon, port: int = 0) -> Iterator[WebPage]:
 @contextmanager
 def chromium() -> Iterator[Any]:
     """A headless Chromium, driven by Playwright."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=SECONDS * 1000)
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         try:

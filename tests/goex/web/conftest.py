@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from goex.rpc import goex_pb2 as pb
 from tests.support.daemon import Daemon
-from tests.support.page import WebPage, add_shop, chromium, page_of
+from tests.support.page import SECONDS, WebPage, add_shop, chromium, page_of
 
 
 @pytest.fixture(scope="module")
@@ -41,11 +42,11 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def tab(browser: Any, web: WebPage) -> Iterator[Any]:
-    """A tab that came by a link. What its console says is an error of the test."""
+def tab(daemon: Daemon, browser: Any, web: WebPage) -> Iterator[Any]:
+    """A tab that came by a link. What its console says is an error of the test. No question is left for the next."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     made = context.new_page()
-    made.set_default_timeout(15_000)
+    made.set_default_timeout(SECONDS * 1000)
     said: list[str] = []
     made.on("console", lambda message: said.append(message.text) if _is_wrong(message) else None)
     made.on("pageerror", lambda error: said.append(str(error)))
@@ -53,6 +54,7 @@ def tab(browser: Any, web: WebPage) -> Iterator[Any]:
     made.wait_for_selector("nav a")
     yield made
     context.close()
+    daemon.person("DenyAll", pb.DenyAllRequest(agent="bot"))
     assert not said
 
 

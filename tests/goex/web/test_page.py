@@ -11,7 +11,7 @@ import pytest
 
 from goex.rpc import goex_pb2 as pb
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
-from tests.support.page import CHROMIUM, WebPage, ask_for_update, needs_browser, status_of
+from tests.support.page import CHROMIUM, SECONDS, WebPage, ask_for_update, needs_browser, status_of
 
 if CHROMIUM:
     from playwright.sync_api import expect
@@ -22,7 +22,7 @@ def pending(daemon: Daemon) -> list[Any]:
     return list(daemon.person("Approvals", pb.ApprovalsRequest()).approvals)
 
 
-def until(holds: Callable[[], bool], seconds: float = 15.0) -> None:
+def until(holds: Callable[[], bool], seconds: float = SECONDS) -> None:
     """Wait for what an action that was allowed does."""
     ends = time.monotonic() + seconds
     while not holds():

@@ -13,7 +13,7 @@ import pytest
 
 from goex.rpc import goex_pb2 as pb
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
-from tests.support.page import CHROMIUM, WebPage, add_shop, ask_for_update, needs_browser, page_of, status_of
+from tests.support.page import CHROMIUM, SECONDS, WebPage, add_shop, ask_for_update, needs_browser, page_of, status_of
 
 if CHROMIUM:
     from playwright.sync_api import expect
@@ -55,7 +55,7 @@ class Keyed:
     def __init__(self, browser: Any, address: str) -> None:
         self.context = browser.new_context()
         self.tab = self.context.new_page()
-        self.tab.set_default_timeout(15_000)
+        self.tab.set_default_timeout(SECONDS * 1000)
         self.tab.goto(address)
         self.tab.wait_for_selector("nav a")
         self.devtools = self.context.new_cdp_session(self.tab)
@@ -91,7 +91,7 @@ def keyed(browser: Any, web: WebPage, daemon: Daemon) -> Iterator[Keyed]:
 
 
 def until(database: Path, value: str) -> None:
-    ends = time.monotonic() + 15
+    ends = time.monotonic() + SECONDS
     while status_of(database) != value:
         assert time.monotonic() < ends
         time.sleep(0.05)
