@@ -66,7 +66,7 @@ API = "https://api.example.com"
             ("GET", f"{API}/a", {}, "none"),
         ),
         (
-            f"class Api {{ constructor(base) {{ this.base = base }}\nget(path) {{ return fetch(this.base + path) }} }}\n"
+            f"class Api {{ constructor(base) {{ this.base = base }}\nget(p) {{ return fetch(this.base + p) }} }}\n"
             f"const api = new Api('{API}')\napi.get('/a')",
             ("GET", f"{API}/a", {}, "none"),
         ),
