@@ -224,7 +224,7 @@ class Translation:
             made.extend(self._assigned(to, inner))
         return made
 
-    def _target(self, node: Node | None) -> ast.expr | None:
+    def _target(self, node: Node | None) -> ast.Name | ast.Attribute | ast.Subscript | None:
         if node is None:
             return None
         match node.type:

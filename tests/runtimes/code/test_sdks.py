@@ -103,7 +103,7 @@ def test_what_takes_no_proxy_reaches_the_service_and_nothing_else(ran: dict[str,
         "True",
         "another host refused",
         "another name refused",
-        "another host in the request HTTP/1.1 421",
+        "another host in the request HTTP/1.1 403",
         "an address refused",
         "what is allowed HTTP/1.1 200",  # the control: the same way with what may be sent
     ], program
