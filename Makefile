@@ -92,6 +92,10 @@ bench: services ## Measure, print a table, write bench.json
 acceptance: services ## Measure what is accepted of other people's documents and schemas (needs npm, Docker); writes acceptance.json
 	@$(BIN)/python -m tools.acceptance $(ARGS)
 
+.PHONY: prism
+prism: setup ## Let Prism judge the requests of imported documents (needs npm); writes acceptance.json
+	@$(BIN)/python -m tools.acceptance prism -- $(ARGS)
+
 .PHONY: peers
 peers: setup ## Install what make bench measures the sandbox beside, each in an environment of its own
 	@for peer in epicbox swe-rex; do \
