@@ -13,7 +13,7 @@ import pytest
 
 from goex.rpc import goex_pb2 as pb
 from tests.support.daemon import Daemon
-from tests.support.journey import decide
+from tests.support.journey import answer_next
 
 SOURCE = Path(__file__).resolve().parents[2] / "clients" / "python"
 
@@ -83,13 +83,6 @@ def begin(python: Path, daemon: Daemon, code: str, folder: Path, token: str) -> 
     return subprocess.Popen(
         [str(python), "-I", "-c", code, str(folder)], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-
-
-def answer_next(daemon: Daemon, *, approve: bool) -> None:
-    """Answer the question that comes next, as the person."""
-    for question in daemon.person("WatchApprovals", pb.ApprovalsRequest(), seconds=60):
-        decide(daemon, question, approve=approve)
-        return
 
 
 def test_it_is_small(python: Path) -> None:
