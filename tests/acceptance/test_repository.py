@@ -15,7 +15,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("goex", "vault", "mapper", "runtimes", "policies", "protos", "sandbox-images", "tests", "tools", "clients")
+FOLDERS = (
+    "goex", "vault", "mapper", "runtimes", "policies", "protos", "sandbox-images", "tests", "tools", "clients",
+    "examples",
+)  # fmt: skip
 FILES = (
     "pyproject.toml",
     "README.md",
