@@ -801,6 +801,16 @@ class DryRunEvent(_message.Message):
     done: DryRunReply
     def __init__(self, progress: _Optional[str] = ..., done: _Optional[_Union[DryRunReply, _Mapping]] = ...) -> None: ...
 
+class PreviewRequest(_message.Message):
+    __slots__ = ("request", "revert", "action_id")
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    REVERT_FIELD_NUMBER: _ClassVar[int]
+    ACTION_ID_FIELD_NUMBER: _ClassVar[int]
+    request: ExecuteRequest
+    revert: RevertRequest
+    action_id: str
+    def __init__(self, request: _Optional[_Union[ExecuteRequest, _Mapping]] = ..., revert: _Optional[_Union[RevertRequest, _Mapping]] = ..., action_id: _Optional[str] = ...) -> None: ...
+
 class DryRunReply(_message.Message):
     __slots__ = ("ok", "summary", "lines", "plan", "preview")
     OK_FIELD_NUMBER: _ClassVar[int]
