@@ -66,6 +66,7 @@ def test_a_write_is_allowed_seen_in_the_history_and_undone(daemon: Daemon, shop:
 
 
 def test_a_wrong_passphrase_allows_nothing_and_says_so(daemon: Daemon, shop: Path, token: str, tab: Any) -> None:
+    before = status_of(shop)
     action = ask_for_update(daemon, token, "wrong")
     tab.click("li.item button.open")
     tab.wait_for_selector("article")
@@ -77,7 +78,17 @@ def test_a_wrong_passphrase_allows_nothing_and_says_so(daemon: Daemon, shop: Pat
     tab.click("article button:has-text('Deny')")
     expect(tab.locator("main")).to_contain_text("denied")
     assert not pending(daemon)
-    assert status_of(shop) == "new"
+    assert status_of(shop) == before
+
+
+def test_the_history_that_is_shown_follows_what_happens(daemon: Daemon, shop: Path, token: str, tab: Any) -> None:
+    tab.click("nav a:has-text('History')")
+    tab.wait_for_selector("table")
+    action = ask_for_update(daemon, token, "shown")
+    tab.wait_for_selector(f"tr[data-id='{action}']:has-text('asking')")
+    daemon.person("DenyAll", pb.DenyAllRequest(agent="bot"))
+    tab.wait_for_selector(f"tr[data-id='{action}']:has-text('denied')")
+    expect(tab.locator(f"tr[data-id='{action}']")).to_have_count(1)
 
 
 @pytest.mark.promise(27)
