@@ -1,8 +1,8 @@
 """Previews for agents: what calls would send.
 
-Rules: a preview of calls is made of their arguments and the catalog alone. A dry run of a program or of statements shows
-what lies in a folder or a database, so an agent gets none of them, whatever it asks; that is said before anything is
-looked at.
+Rules: a preview of calls is made of their arguments and the catalog alone. A dry run of a program or of statements
+shows what lies in a folder or a database, so an agent gets none of them, whatever it asks; that is said before anything
+is looked at.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runtimes.base import DryRun
 async def preview(
     engine: Engine, action: Action | None, target: ActionRow | None, principal: Principal
 ) -> pb.DryRunReply:
-    """What an action would send. `target`: of a revert, what it takes back. Raises what planning raises, Unsupported."""
+    """What it would send. `target`: of a revert, what it takes back. Raises what planning raises; Unsupported."""
     if not isinstance(action, ApiCalls) and not (target and target.kind == "calls"):
         raise Unsupported(
             "Only calls have a preview: a program's or a database's would show what is there.",

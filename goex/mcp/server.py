@@ -19,18 +19,17 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from goex import __version__
-from goex.mcp import mcp_tasks, person_page, requests, results
+from goex.mcp import listings, mcp_tasks, person_page, requests, resources, results
 from goex.mcp.daemon_link import Caller, DaemonLink
 from goex.mcp.person_page import Context
 from goex.mcp.tools import MAX_TOKENS, TOOLS, WAIT_SECONDS, of_method, tool_name
 from goex.rpc import goex_pb2 as pb
 from policies.errors import GoexError, InvalidInput
-from policies.jsonvalue import JsonObject, parse
+from policies.jsonvalue import JsonObject
 
 SOON = 1.0  # seconds in which what needs nobody has ended
 MOST_LED = 1000  # actions whose client was led to the page
 BEAT = 10.0  # seconds between two notes of progress
-MOST_METHODS = 128  # that are tools of their own
 INSTRUCTIONS = (
     "GoEx runs calls, programs and SQL for you; a person decides what runs, elsewhere than here. Begin with goex_find. "
     "Status waiting: do other work or goex_wait, don't send it again. Never try to approve, and never reach by another "
@@ -46,7 +45,7 @@ class Door:
     """Answers the tools. `caller_of` finds whose call one is."""
 
     def __init__(self, link: DaemonLink, caller_of: CallerOf, methods: Mapping[str, pb.FoundMethod]) -> None:
-        self._link = link
+        self.link = link
         self.caller_of = caller_of
         self._methods = {tool_name(id): found for id, found in methods.items()}
         self.tools = (*TOOLS, *(of_method(found) for found in methods.values()))
@@ -85,14 +84,17 @@ class Door:
     async def _answer(self, name: str, arguments: JsonObject, caller: Caller, context: Context) -> Answer:
         match name:
             case "goex_find":
-                return await self._find(arguments, caller)
+                return await listings.find(self.link, arguments, caller)
             case "goex_actions":
-                return await self._actions(arguments, caller)
+                return await listings.actions(self.link, arguments, caller)
+            case "goex_preview":
+                reply = await self.link.call("Preview", requests.preview(arguments), pb.DryRunReply, caller)
+                return results.of_preview(reply, results.bytes_of(MAX_TOKENS))
             case "goex_cancel":
                 id = pb.ActionId(id=arguments["action"])
-                return results.of_action(await self._link.call("Cancel", id, pb.ActionView, caller))
+                return results.of_action(await self.link.call("Cancel", id, pb.ActionView, caller))
             case "goex_result":
-                view = await self._link.get(arguments["action"], caller)
+                view = await self.link.get(arguments["action"], caller)
                 return results.of_action(view, await self._page(view.id, arguments, caller))
             case "goex_wait":
                 return await self._waited(arguments["action"], arguments, caller, context)
@@ -105,7 +107,7 @@ class Door:
             method = self._methods[name]
             request = requests.of_method(method.id, arguments, reads=method.risk == "read")
             arguments = {}
-        return await self._followed(await self._link.begin(request, caller), arguments, caller, context)
+        return await self._followed(await self.link.begin(request, caller), arguments, caller, context)
 
     async def _followed(self, id: str, arguments: JsonObject, caller: Caller, context: Context) -> Answer:
         """What a call answers that has begun an action: its end when it comes soon enough; else a task, the person's
@@ -137,7 +139,7 @@ class Door:
         steps = asyncio.Queue[str]()
         beating = asyncio.create_task(_progress(context, id, steps))
         try:
-            return await self._link.wait(id, caller, seconds, steps.put_nowait)
+            return await self.link.wait(id, caller, seconds, steps.put_nowait)
         finally:
             beating.cancel()
 
@@ -160,7 +162,7 @@ class Door:
         caller = self.caller_of(context)
         view = await self._owned(id, caller)
         if view.ending.status in _UNDER_WAY:
-            await self._link.call("Cancel", pb.ActionId(id=id), pb.ActionView, caller)
+            await self.link.call("Cancel", pb.ActionId(id=id), pb.ActionView, caller)
 
     async def answer_task(self, context: Context, id: str, responses: dict[str, Any]) -> None:
         """Remember that the client was led to the page. What it says of it is dropped."""
@@ -181,7 +183,7 @@ class Door:
 
     async def _owned(self, id: str, caller: Caller) -> pb.ActionView:
         try:
-            return await self._link.get(id, caller)
+            return await self.link.get(id, caller)
         except GoexError as error:
             raise mcp_tasks.unknown_task() from error
 
@@ -194,57 +196,7 @@ class Door:
             limit=arguments.get("limit", 0),
             max_bytes=results.bytes_of(arguments.get("max_tokens", MAX_TOKENS)),
         )
-        return await self._link.call("Result", request, pb.ResultReply, caller)
-
-    async def _find(self, arguments: JsonObject, caller: Caller) -> types.CallToolResult:
-        found = await self._link.call("Find", pb.FindRequest(**arguments), pb.FindReply, caller)
-        methods = [_method(each) for each in found.methods]
-        facts: dict[str, Any] = {"methods": methods} if methods else {}
-        if found.services:
-            facts["services"] = [
-                {"name": each.name, "accounts": list(each.accounts), "methods": each.methods} for each in found.services
-            ]
-        if found.next_offset:
-            facts["next_offset"] = found.next_offset
-        if not arguments:
-            facts |= {
-                "databases": list(found.databases),
-                "folders": list(found.folders) or "any that the person allows",
-                "more_services_known": found.unconnected,
-            }
-        if found.vault != "unsealed":
-            facts["next"] = f"The vault is {found.vault}; only the person can open it. Tell them, and stop."
-        room = results.bytes_of(MAX_TOKENS)
-        return results.of_facts(results.fitted(facts, room, arguments.get("offset", 0)))
-
-    async def _actions(self, arguments: JsonObject, caller: Caller) -> types.CallToolResult:
-        request = pb.ListRequest(limit=50 if "state" in arguments else arguments.get("limit", 10), brief=True)
-        reply = await self._link.call("List", request, pb.ListReply, caller)
-        wanted = arguments.get("state", "")
-        shown = [each for each in reply.actions if not wanted or each.ending.status == wanted]
-        listed = [
-            {
-                "action": each.id,
-                "kind": each.kind,
-                "status": each.ending.status,
-                "changed": each.ending.changed,
-                "undo": each.ending.undo,
-                "created": each.created,
-                "summary": each.ending.summary[:120],
-            }
-            for each in shown[: arguments.get("limit", 10)]
-        ]
-        return results.of_facts({"actions": listed})
-
-
-def _method(found: pb.FoundMethod) -> dict[str, Any]:
-    made: dict[str, Any] = {"method": found.id, "description": found.description, "risk": found.risk}
-    made |= {"undo": found.undo, "accounts": list(found.accounts)}
-    if found.lacks:
-        made["lacks"] = found.lacks
-    if found.parameters_json:
-        made["arguments"] = parse(found.parameters_json)
-    return made
+        return await self.link.call("Result", request, pb.ResultReply, caller)
 
 
 async def _progress(context: Context, id: str, steps: asyncio.Queue[str]) -> None:
@@ -258,29 +210,6 @@ async def _progress(context: Context, id: str, steps: asyncio.Queue[str]) -> Non
         await context.session.report_progress(count, message=f"{id} is {said}")
 
 
-async def methods_of(link: DaemonLink, services: list[str], caller: Caller) -> dict[str, pb.FoundMethod]:
-    """The methods of these services that can be called, whole, by name. Raises GoexError."""
-    names: list[str] = []
-    for service in services:
-        offset = 0
-        while True:
-            request = pb.FindRequest(service=service, offset=offset, limit=200)
-            reply = await link.call("Find", request, pb.FindReply, caller)
-            names += [each.id for each in reply.methods if not each.lacks]
-            if not (offset := reply.next_offset) or len(names) > MOST_METHODS:
-                break
-    if len(names) > MOST_METHODS:
-        raise InvalidInput(
-            f"These services have more than {MOST_METHODS} methods.",
-            next_step="Name fewer; goex_call calls all of them.",
-        )
-    made = {}
-    for name in names:
-        found = await link.call("Find", pb.FindRequest(method=name), pb.FindReply, caller)
-        made[name] = found.methods[0]
-    return made
-
-
 def server(door: Door) -> Server[Any]:
     """The server object, for any transport."""
     made: Server[Any] = Server(
@@ -289,4 +218,5 @@ def server(door: Door) -> Server[Any]:
     made.add_request_handler("tools/call", types.CallToolRequestParams, door.call_tool)
     made.middleware.append(person_page.boundary(door.caller_of))
     mcp_tasks.offer(made, door)
+    resources.offer(made, resources.ActionResources(door.link, door.caller_of))
     return made
