@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import subprocess
+import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -14,6 +15,10 @@ from mcp import ClientSession, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult
 
+from goex.loopback import listening
+from goex.mcp import transports
+from goex.mcp.daemon_link import DaemonLink
+from goex.mcp.server import Door, server
 from goex.rpc import goex_pb2 as pb
 from tests.support.daemon import APPROVAL_PASSPHRASE, GOEX, Daemon
 from tests.support.journey import decide
@@ -77,6 +82,7 @@ def connect_slack(daemon: Daemon) -> None:
     daemon.person("VaultPut", put)
 
 
+clock = time.time
 REVISION = "2026-07-28"
 TASKS: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 ADDRESSES: dict[str, Any] = {"elicitation": {"url": {}, "form": {}}}
@@ -126,3 +132,18 @@ def page_runs(daemon: Daemon) -> Iterator[str]:
             yield next(word for line in process.stdout for word in line.split() if word.startswith("http://"))
         finally:
             process.terminate()
+
+
+@contextlib.asynccontextmanager
+async def here(daemon: Daemon) -> AsyncIterator[str]:
+    """The server in this process, whose clock the test sets."""
+    link, said = DaemonLink(daemon.agent_socket), asyncio.Queue[str]()
+    with listening(0) as listener:
+        serving = asyncio.create_task(
+            transports.serve(server(Door(link, transports.bearer, {})), link, listener, said.put_nowait)
+        )
+        yield await said.get()
+        serving.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await serving
+    await link.close()

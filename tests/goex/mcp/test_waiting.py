@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import httpx2
 import pytest
 from mcp import ClientSession
-from mcp.client.streamable_http import streamable_http_client
 from mcp.client.context import ClientRequestContext
+from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitRequestParams, ElicitRequestURLParams, ElicitResult
 
-from goex.loopback import listening
-from goex.mcp import transports
-from goex.mcp.daemon_link import DaemonLink
-from goex.mcp.server import Door, server
 from tests.support import mcp
 from tests.support.daemon import Daemon
 
@@ -133,30 +127,15 @@ async def test_without_a_page_a_call_that_waits_answers_with_its_handle(address:
     await mcp.call(address, token, "goex_cancel", {"action": told["structuredContent"]["action"]})
 
 
-@contextlib.asynccontextmanager
-async def here(daemon: Daemon) -> AsyncIterator[str]:
-    """The server in this process, whose clock the test sets."""
-    link, said = DaemonLink(daemon.agent_socket), asyncio.Queue[str]()
-    with listening(0) as listener:
-        serving = asyncio.create_task(
-            transports.serve(server(Door(link, transports.bearer, {})), link, listener, said.put_nowait)
-        )
-        yield await said.get()
-        serving.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await serving
-    await link.close()
-
-
 @pytest.mark.parametrize(("minutes", "lands"), [(54, True), (61, False)])
 async def test_an_answer_lands_after_54_minutes(
     daemon: Daemon, token: str, page: str, monkeypatch: pytest.MonkeyPatch, minutes: int, *, lands: bool
 ) -> None:
-    async with here(daemon) as address:
+    async with mcp.here(daemon) as address:
         asked = await mcp.call(address, token, "goex_call", LONG, can=mcp.ADDRESSES)
         action = asked["inputRequests"]["person"]["params"]["message"].split()[0]
         await mcp.decided(daemon, action, approve=False)
-        now = time.time() + 60 * minutes
+        now = mcp.clock() + 60 * minutes
         monkeypatch.setattr("mcp.server.request_state.time.time", lambda: now)
         ended = await mcp.call(address, token, "goex_call", LONG, can=mcp.ADDRESSES, requestState=asked["requestState"])
         looked = await mcp.call(address, token, "goex_wait", {"action": action, "seconds": 0})
