@@ -11,7 +11,7 @@ from goex.mcp.daemon_link import Caller, DaemonLink
 from goex.mcp.tools import MAX_TOKENS
 from goex.rpc import goex_pb2 as pb
 from policies.errors import InvalidInput
-from policies.jsonvalue import JsonObject, parse
+from policies.jsonvalue import JsonObject, canonical, parse
 
 MOST_METHODS = 128  # that are tools of their own
 
@@ -20,22 +20,26 @@ async def find(link: DaemonLink, arguments: JsonObject, caller: Caller) -> types
     """What is connected, or the methods that fit."""
     found = await link.call("Find", pb.FindRequest(**arguments), pb.FindReply, caller)
     methods = [_method(each) for each in found.methods]
-    facts: dict[str, Any] = {"methods": methods} if methods else {}
+    there: dict[str, Any] = {}
     if found.services:
-        facts["services"] = [
+        there["services"] = [
             {"name": each.name, "accounts": list(each.accounts), "methods": each.methods} for each in found.services
         ]
     if found.next_offset:
-        facts["next_offset"] = found.next_offset
-    if not arguments:
-        facts |= {
+        there["next_offset"] = found.next_offset
+    if not arguments or "query" in arguments:
+        there |= {
             "databases": list(found.databases),
             "folders": list(found.folders) or "any that the person allows",
             "more_services_known": found.unconnected,
         }
     if found.vault != "unsealed":
-        facts["next"] = f"The vault is {found.vault}; only the person can open it. Tell them, and stop."
+        there["next"] = f"The vault is {found.vault}; only the person can open it. Tell them, and stop."
     room = results.bytes_of(MAX_TOKENS)
+    if "query" in arguments:
+        fitting = results.fitted({"methods": methods}, room - len(canonical(there)))
+        return results.of_facts({**fitting, **there})
+    facts = {**({"methods": methods} if methods else {}), **there}
     return results.of_facts(results.fitted(facts, room, arguments.get("offset", 0)))
 
 

@@ -117,8 +117,9 @@ TOOLS = (
     _tool(
         "goex_find",
         "Find what can be called",
-        "What is connected (with no argument), the methods that fit a query, a service's methods, or one method: with "
-        "the schema of its arguments, its risk, how it is undone, and what it lacks. Begin here.",
+        "What is connected: accounts, databases, folders. With a query also the methods that fit it, else a service's "
+        "methods, or one method: with the schema of its arguments, its risk, how it is undone, and what it lacks. "
+        "Begin here.",
         {
             "query": {"type": "string", "maxLength": 300, "description": "What to do, in words."},
             "service": {"type": "string", "maxLength": 300},
