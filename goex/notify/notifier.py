@@ -210,13 +210,12 @@ class Notifier:
         shown again."""
         self._opened.add(approval)
         process = await terminal.start(words, self._env)
+        self._pages = [page for page in self._pages if page.returncode is None] + [process]
         self._tell("opened", {"approval": approval})
         with suppress(TimeoutError):
             if await asyncio.wait_for(process.wait(), _QUICK_SECONDS):
                 await self._say(cards.words("The page didn't open", f"In a terminal: goex approve {approval}".rstrip()))
                 return
-        if process.returncode is None:
-            self._pages.append(process)
         if entry is not None:
             entry.closed = True
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from goex.paths import Paths
 from goex.rpc import goex_pb2 as pb
+from goex.web.access import KeyFile
 from tests.acceptance.notes_service import NotesService
 from tests.goex.notify.asking import CUT, IRREVERSIBLE, READ, STILL, message, pending, read, write
 from tests.support.daemon import Daemon
@@ -115,6 +117,9 @@ def test_where_there_is_a_browser_it_opens_the_page_at_the_question(
         assert pending(daemon) == [approval.id]
         journey.leave()
         notifying.until("settled", state="withdrawn")
+        page = KeyFile(Paths.from_env(daemon.env).web_key)
+        assert page.of_running() is not None
+    until(lambda: page.of_running() is None, "the page's end")
 
 
 @pytest.mark.promise(25)
