@@ -151,6 +151,7 @@ async def test_a_preview_says_what_would_be_sent_and_asks_nobody(daemon: Daemon,
     assert listed["actions"] == []
 
 
+@pytest.mark.promise(74)
 async def test_a_preview_of_a_program_tells_nothing_of_the_folder(daemon: Daemon, address: str, token: str) -> None:
     program = {"language": "shell", "program": "ls", "folders": [str(daemon.home)], "wait_seconds": 0}
     action = (await mcp.call(address, token, "goex_program", program))["structuredContent"]["action"]
