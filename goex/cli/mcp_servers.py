@@ -19,7 +19,7 @@ from policies.errors import InvalidInput
 if TYPE_CHECKING:
     from goex.rpc import goex_pb2 as pb
     from policies.services import Placement
-    from runtimes.servers.definition import Server
+    from runtimes.servers.definition import Server, Servers
 
 ACCOUNT = "default"
 _LONGEST = 160  # characters of a description that are shown
@@ -84,7 +84,7 @@ def add(
             "A server that works on a folder has no way out, so that nothing of it can leave.",
             next_step="Leave out --folder, or --token and --origin.",
         )
-    place = paths()
+    place, variables = paths(), _variables(env or ())
     mcp_tools.check_name(place.catalog, name, replace_own=again)
     made = packages.build(name, command, package or (), out.progress)
     draft = Server(
@@ -94,7 +94,7 @@ def add(
         image=made.image,
         lock=made.sha256,
         tools=(),
-        env=_variables(env or ()),
+        env=variables,
         variable=token,
         folder=str(folder.absolute()) if folder is not None else "",
     )
@@ -167,6 +167,7 @@ def review(name: Name, as_json: Json = False) -> None:
 
     place = paths()
     servers = Servers(place.servers)
+    _check_there(name, servers)
     server = servers.get(name)
     seen = servers.seen(name)
     lines = difference(server.tools, seen) if seen is not None else ()
@@ -205,8 +206,7 @@ def remove(name: Name, as_json: Json = False) -> None:
 
     place = paths()
     servers = Servers(place.servers)
-    if name not in servers.names():
-        raise InvalidInput(f"There is no MCP server {name[:40]!r}.", next_step="See which there are: goex mcp list")
+    _check_there(name, servers)
     with connect(out) as client:
         accounts = client.call("Person/VaultList", pb.VaultListRequest(), pb.VaultListReply).accounts
         if any(one.service == name for one in accounts):
@@ -229,6 +229,11 @@ def remove(name: Name, as_json: Json = False) -> None:
 
 
 # ---- inside
+
+
+def _check_there(name: str, servers: Servers) -> None:
+    if name not in servers.names():
+        raise InvalidInput(f"There is no MCP server {name[:40]!r}.", next_step="See which there are: goex mcp list")
 
 
 def _variables(given: Sequence[str]) -> dict[str, str]:

@@ -28,7 +28,7 @@ _SECONDS = 600
 _NPM = re.compile(r"(?P<name>(?:@[a-z0-9~][a-z0-9._~-]*/)?[a-z0-9~][a-z0-9._~-]*)(?:@(?P<version>[A-Za-z0-9.^~-]+))?")
 _PYPI = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?:(?:==|@)(?P<version>[A-Za-z0-9.!+-]+))?")
 _DEBIAN = re.compile(r"[a-z0-9][a-z0-9.+-]{1,80}")
-_DOCKERFILE = b"""\
+DOCKERFILE = b"""\
 ARG BASE
 FROM ${BASE}
 ARG PACKAGES
@@ -82,7 +82,7 @@ def build(name: str, command: Sequence[str], debian: Sequence[str], progress: Pr
         app = Path(scratch, "app")
         app.mkdir()
         start, lock = (_npm if runner == "npx" else _pypi)(words[0], app, progress)
-        files = {"Dockerfile": _DOCKERFILE, "lock": lock, "apt": " ".join(sorted(debian)).encode()}
+        files = {"Dockerfile": DOCKERFILE, "lock": lock, "apt": " ".join(sorted(debian)).encode()}
         image = images.build_on(IMAGE, f"mcp-{name}", files, app, tuple(sorted(debian)), progress)
     return Built(image=image, argv=(*start, *words[1:]), lock=lock)
 

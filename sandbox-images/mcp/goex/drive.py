@@ -16,7 +16,7 @@ import time
 JOB = "/goex/job/mcp.json"
 VERSION = "2025-06-18"
 LINE = 4 * 2**20  # bytes of one message
-ALL = 32 * 2**20  # bytes of everything that a server sends
+ALL = 12 * 2**20  # bytes of everything that a server sends
 PAGES = 50  # of its list of tools
 SAID = 2000  # bytes of its standard error that are told when it fails
 
