@@ -10,7 +10,7 @@ import urllib.request
 from pathlib import Path
 
 MODE = os.environ.get("MODE", "")
-STATE = Path(os.environ.get("PLACE", "/tmp"), "state")  # noqa: S108
+STATE = Path(os.environ.get("PLACE", "/tmp"), "state")
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 TOOL = {
     "name": "echo",

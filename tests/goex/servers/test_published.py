@@ -114,7 +114,12 @@ def test_time(daemon: Daemon) -> None:
 
 def test_git(daemon: Daemon, folder: Path) -> None:
     git = ("git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@example.org")
-    for command in (("init", "-q"), ("add", "."), ("commit", "-qm", "first"), ("config", "user.email", "a@example.org")):
+    for command in (
+        ("init", "-q"),
+        ("add", "."),
+        ("commit", "-qm", "first"),
+        ("config", "user.email", "a@example.org"),
+    ):
         subprocess.run([*git, *command], check=True)
     subprocess.run([*git, "config", "user.name", "a"], check=True)
     if os.geteuid() == 0:
