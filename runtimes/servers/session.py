@@ -61,7 +61,11 @@ def told(server: Server, calls: Sequence[JsonObject], limits: Limits, *, agreed:
 def job(action_id: str, what: Mapping[str, Any], *, socket_dir: str | None = None, ca_pem: str = "") -> Job:
     """The job of a session; with a way out where there is a socket."""
     if socket_dir is not None:
-        env = {**environment.VARIABLES, **what["env"]}
+        usual = environment.VARIABLES
+        if what["argv"][0] == "node":
+            # Its own way to the proxy (proxy.cjs) is for every library; axios, told of one, would send it plain text.
+            usual = {name: value for name, value in usual.items() if not name.lower().endswith("_proxy")}
+        env = {**usual, **what["env"]}
         what = {**what, "env": env, "port": environment.PORT}
     files = {FILE: json.dumps(what).encode()}
     if socket_dir is not None:

@@ -17,8 +17,10 @@ from typing import Any
 import pytest
 
 from goex.rpc import goex_pb2 as pb
+from tests.runtimes.rest.support import Hit, Service, serving
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.journey import Journey, undo
+from tests.support.mcp_server import TOKEN
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(900)]
 _OWN = {"NPM_CONFIG_USERCONFIG": ".npmrc", "npm_config_cache": ".npm", "PIP_CONFIG_FILE": ".config/pip/pip.conf"}
@@ -141,3 +143,69 @@ def _npx(name: str) -> tuple[str, ...]:
     if shutil.which("npm") is None:
         pytest.skip("npm isn't installed")
     return ("npx", "-y", f"@modelcontextprotocol/{name}")
+
+
+class _Notion(Service):
+    """Pages of one workspace, as far as two tools look at them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.comments: dict[str, str] = {}
+        self.archived: set[str] = set()
+
+    def handle(self, hit: Hit) -> tuple[int, Any]:
+        if hit.headers.get("authorization") != f"Bearer {TOKEN}":
+            return 401, {"object": "error", "status": 401, "message": "API token is invalid."}
+        page = hit.path.rpartition("/")[2]
+        if hit.method == "PATCH" and hit.path.startswith("/v1/pages/"):
+            gone = hit.body.get("in_trash", hit.body.get("archived"))
+            (self.archived.add if gone else self.archived.discard)(page)
+        elif hit.method != "GET":
+            return 404, {"object": "error", "status": 404}
+        return 200, {
+            "object": "page",
+            "id": page,
+            "in_trash": page in self.archived,
+            "echo": hit.headers["authorization"],
+        }
+
+
+_PAIR = """\
+method = "notion.API-patch-page"
+
+[undo]
+calls = [{ method = "API-patch-page", arguments = { page_id = "$request.page_id", in_trash = false } }]
+"""
+
+
+def test_notion(daemon: Daemon, tmp_path: Path) -> None:
+    """It sends to its own service, by the gateway, with the credential that it never has; a declared pair undoes."""
+    _npx("")
+    page = "0123456789abcdef0123456789abcdef"
+    notion = _Notion()
+    with serving(notion, tmp_path):
+        (tmp_path / "ca.crt").write_text(notion.ca_pem)
+        place = ("--origin", notion.url, "--private", "--ca", str(tmp_path / "ca.crt"))
+        options = (*place, "--token", "NOTION_TOKEN", "--env", f"BASE_URL={notion.url}")
+        with daemon.terminal("mcp", "add", "notion", *options, "--", "npx", "@notionhq/notion-mcp-server") as terminal:
+            terminal.expect("Credential for", seconds=400)
+            terminal.type(TOKEN)
+            terminal.expect("assphrase", seconds=60)
+            terminal.type(APPROVAL_PASSPHRASE)
+            assert terminal.wait(seconds=60) == 0, terminal.text
+        (tmp_path / "pair.toml").write_text(_PAIR)
+        with daemon.terminal("undo-pairs", "add", str(tmp_path / "pair.toml")) as terminal:
+            terminal.expect("Add this", seconds=60)
+            terminal.type("y")
+            terminal.expect("assphrase", seconds=60)
+            terminal.type(APPROVAL_PASSPHRASE)
+            assert terminal.wait(seconds=60) == 0, terminal.text
+        action, outcome = call(daemon, "notion.API-patch-page", page_id=page, in_trash=True)
+        assert outcome["ok"], json.dumps(outcome)
+        assert notion.archived == {page}
+        assert TOKEN not in json.dumps(outcome)
+        assert take_back(daemon, action) == "done"
+        assert notion.archived == set()
+        rows = json.loads(daemon.goex("log", "--rows", "--action", action, "--json").stdout)
+        assert TOKEN not in json.dumps(rows)
+        assert f"{notion.url}/v1/pages/{page}" in json.dumps(rows)
