@@ -66,7 +66,7 @@ def add(
     from goex.cli.input_text import read_text
     from goex.config import load
     from goex.rpc import goex_pb2 as pb
-    from mapper.importing import mcp_tools
+    from mapper.importing import mcp_install
     from policies.services import Placement
     from runtimes.servers import packages
     from runtimes.servers.definition import NAME, Server, Servers
@@ -85,7 +85,7 @@ def add(
             next_step="Leave out --folder, or --token and --origin.",
         )
     place, variables = paths(), _variables(env or ())
-    mcp_tools.check_name(place.catalog, name, replace_own=again)
+    mcp_install.check_name(place.catalog, name, replace_own=again)
     made = packages.build(name, command, package or (), out.progress)
     draft = Server(
         name=name,
@@ -264,13 +264,13 @@ def _install(server: Server, placement: Placement) -> None:
     import json
 
     from goex.cli.connect import paths
-    from mapper.importing import mcp_tools
+    from mapper.importing import mcp_install
     from mapper.importing.document_files import Source
 
     text = json.dumps({"tools": list(server.tools)})
     source = Source(server.name, text, hashlib.sha256(text.encode()).hexdigest())
     about = f"An MCP server: {' '.join(server.command)}"
-    mcp_tools.install(paths().catalog, source, server.name, server.version, about, server.base_url, placement)
+    mcp_install.install(paths().catalog, source, server.name, server.version, about, server.base_url, placement)
 
 
 def _seal(out: Output, server: Server, request: pb.VaultPutRequest) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from goex.rpc import goex_pb2 as pb
-from mapper.importing import mcp_tools
+from mapper.importing import mcp_install
 from mapper.importing.document_files import Source
 from policies.services import Placement
 from runtimes.sandbox import images
@@ -92,7 +92,7 @@ def install(daemon: Daemon, server: Server) -> None:
     text = json.dumps({"tools": list(server.tools)})
     source = Source(server.name, text, hashlib.sha256(text.encode()).hexdigest())
     place = daemon.state_dir / "catalog.db"
-    mcp_tools.install(place, source, server.name, server.version, "", server.base_url, Placement())
+    mcp_install.install(place, source, server.name, server.version, "", server.base_url, Placement())
 
 
 def sealed(daemon: Daemon, server: Server, origin: str = "", ca_pem: str = "") -> None:

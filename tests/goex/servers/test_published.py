@@ -115,7 +115,7 @@ def test_time(daemon: Daemon) -> None:
 
 
 def test_git(daemon: Daemon, folder: Path) -> None:
-    git = ("git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@example.org")
+    git = ("git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "safe.directory=*")
     for command in (
         ("init", "-q"),
         ("add", "."),
