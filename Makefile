@@ -84,6 +84,11 @@ coding-agents: services ## Run Claude Code and Codex with a scripted model, conn
 	@base=$$(mktemp -d /tmp/goXXXX) && trap 'rm -rf "$$base"' EXIT && \
 	    $(SIGNALS) $(BIN)/pytest --basetemp="$$base" -m "thorough or not thorough" tests/coding_agents $(ARGS)
 
+.PHONY: frameworks
+frameworks: services ## Run the programs of examples/ with the real frameworks and a scripted model (needs a package index)
+	@base=$$(mktemp -d /tmp/goXXXX) && trap 'rm -rf "$$base"' EXIT && \
+	    $(SIGNALS) $(BIN)/pytest --basetemp="$$base" -m "thorough or not thorough" tests/frameworks $(ARGS)
+
 .PHONY: bench
 bench: services ## Measure, print a table, write bench.json
 	@$(BIN)/python -m tools.bench.run $(ARGS)
