@@ -79,6 +79,10 @@ attacks: services ## Run every attack, also against runsc and an engine that map
 conformance: setup ## Run the conformance suite of MCP against goex mcp (needs Node)
 	@$(BIN)/python -m tests.conformance.run $(ARGS)
 
+.PHONY: agent-tasks
+agent-tasks: services ## Do eight tasks as an agent does, by MCP and goex-client; print trips and tokens (needs Docker)
+	@$(BIN)/python -m tools.agent_tasks $(ARGS)
+
 .PHONY: coding-agents
 coding-agents: services ## Run Claude Code and Codex with a scripted model, connected to GoEx (needs npm)
 	@base=$$(mktemp -d /tmp/goXXXX) && trap 'rm -rf "$$base"' EXIT && \
