@@ -268,6 +268,7 @@ export type Ending = Message<"goex.v1.Ending"> & {
   next: string;
   summary: string;
   deadline: string;
+  page: string;
 };
 export const EndingSchema: GenMessage<Ending>;
 
@@ -421,6 +422,30 @@ export type Answer = Message<"goex.v1.Answer"> & {
 };
 export const AnswerSchema: GenMessage<Answer>;
 
+export type PreviewRequest = Message<"goex.v1.PreviewRequest"> & {
+  what:
+    | { case: "request"; value: ExecuteRequest }
+    | { case: "revert"; value: RevertRequest }
+    | { case: "actionId"; value: string }
+    | { case: undefined; value?: undefined };
+};
+export const PreviewRequestSchema: GenMessage<PreviewRequest>;
+
+export type DryRunReply = Message<"goex.v1.DryRunReply"> & {
+  ok: boolean;
+  summary: string;
+  lines: DryLine[];
+  plan: string[];
+  preview: string;
+};
+export const DryRunReplySchema: GenMessage<DryRunReply>;
+
+export type DryLine = Message<"goex.v1.DryLine"> & {
+  kind: string;
+  text: string;
+};
+export const DryLineSchema: GenMessage<DryLine>;
+
 export const Actions: GenService<{
   find: { methodKind: "unary"; input: typeof FindRequestSchema; output: typeof FindReplySchema };
   map: { methodKind: "unary"; input: typeof MapRequestSchema; output: typeof MapReplySchema };
@@ -434,4 +459,5 @@ export const Actions: GenService<{
   cancel: { methodKind: "unary"; input: typeof ActionIdSchema; output: typeof ActionViewSchema };
   whoami: { methodKind: "unary"; input: typeof WhoamiRequestSchema; output: typeof WhoamiReplySchema };
   judge: { methodKind: "unary"; input: typeof JudgeRequestSchema; output: typeof JudgeReplySchema };
+  preview: { methodKind: "unary"; input: typeof PreviewRequestSchema; output: typeof DryRunReplySchema };
 }>;
