@@ -357,11 +357,13 @@ class FilesRuntime:
     def sandbox(self) -> Sandbox:
         return self._sandbox
 
-    def at(self, sandbox: Sandbox, profile: Profile | None = None) -> FilesRuntime:
-        """This runtime, with its locks and all, running programs elsewhere, or in another image."""
+    def at(self, sandbox: Sandbox, profile: Profile | None = None, keep_days: int | None = None) -> FilesRuntime:
+        """This runtime, with its locks and all, running programs elsewhere, in another image, or with its own
+        `keep_days`."""
         made = copy(self)
         made._sandbox = sandbox
         made._profile = profile or self._profile
+        made._keep_days = self._keep_days if keep_days is None else keep_days
         return made
 
     async def folder(self, plan: Plan) -> Folder:

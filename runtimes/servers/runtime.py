@@ -119,7 +119,8 @@ class CallsRuntime:
     def _of(self, server: Server, origins: Iterable[str]) -> Runtime:
         profile = session.profile_of(server, self.profiles(packages.IMAGE))
         if server.folder:
-            files = self.files.at(self.sandbox, profile)
+            # Only programs' snapshots are given up after some days.
+            files = self.files.at(self.sandbox, profile, keep_days=0)
             return FolderCalls(server, self.servers, self.catalog, profile, files)
         return ServerCalls(
             self.sandbox,

@@ -22,7 +22,7 @@ from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.journey import Journey, undo
 from tests.support.mcp_server import TOKEN
 
-pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.thorough, pytest.mark.timeout(900)]
 _OWN = {"NPM_CONFIG_USERCONFIG": ".npmrc", "npm_config_cache": ".npm", "PIP_CONFIG_FILE": ".config/pip/pip.conf"}
 
 
