@@ -11,7 +11,7 @@ import typer
 import typer.core
 
 from goex.cli import call_syntax as calls_
-from goex.cli.code import Program
+from goex.cli.call_syntax import Program
 from goex.cli.input_text import MAX_TEXT, input_text, read_text
 from goex.cli.output import Json, Output
 from policies.errors import ExitStatus, InvalidInput
