@@ -18,6 +18,7 @@ from tests.adversarial import (
     mcp_attacks,
     pool_attacks,
     recipient_attacks,
+    server_attacks,
     state_attacks,
 )
 from tests.adversarial.registry import Attack, Where
@@ -40,6 +41,7 @@ ATTACKS: tuple[Attack, ...] = (
     *state_attacks.ROWS,
     *limit_attacks.ROWS,
     *mcp_attacks.ROWS,
+    *server_attacks.ROWS,
     *hook_attacks.ROWS,
 )
 
