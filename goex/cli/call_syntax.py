@@ -1,4 +1,4 @@
-"""Calls, and programs for services, as they are written on the command line.
+"""Calls as they are written on the command line.
 
     --call slack.chat.postMessage channel=#ops text=hi --call slack.pins.add timestamp=@0.$.ts
 
@@ -13,18 +13,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from goex.cli.input_text import read_text
 from policies.errors import InvalidInput
 from policies.jsonvalue import parse as parse_json
 
-if TYPE_CHECKING:
-    from goex.rpc import goex_pb2 as pb
-
-LANGUAGES = ("python", "shell")
 _METHOD = re.compile(r"([A-Za-z0-9_\-]+)\.([A-Za-z0-9_\-.]+)")
 _PAIR = re.compile(r"([A-Za-z_$][A-Za-z0-9_.$\[\]\-]*)(:?=)(.*)", re.DOTALL)
 _REFERENCE = re.compile(r"@(\d{1,4})\.(\$.*)", re.DOTALL)
@@ -100,48 +93,3 @@ def _pair(index: int, word: str) -> tuple[str, Any]:
 
     check_path(reference[2])
     return key, {"$from": number, "path": reference[2]}
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """A program from a file, or an earlier one once more (`again`: its action)."""
-
-    file: Path | None = None
-    again: str = ""
-    language: str = ""
-    services: tuple[str, ...] = ()
-    methods: tuple[str, ...] = ()
-    profile: str = ""
-
-    def __bool__(self) -> bool:
-        return self.file is not None or bool(self.again)
-
-    def check(self, *, words: bool) -> None:
-        """Raises InvalidInput for options that don't belong together."""
-        if self.file is not None and self.again:
-            raise InvalidInput("--code and --again exclude each other.", next_step="Leave one out.")
-        if self.services and not (self or words):
-            raise InvalidInput(
-                "--service belongs to --code, --again or words.",
-                next_step="For example: goex exec --code report.py --service slack",
-            )
-        if self.methods and not self:
-            raise InvalidInput(
-                "--method belongs to --code and --again.", next_step="For a call of its own: goex exec --call METHOD …"
-            )
-        if (self.language or self.profile) and self.file is None:
-            raise InvalidInput("--language and --profile belong to --code.", next_step="Leave them out.")
-        if self.language not in ("", *LANGUAGES):
-            raise InvalidInput(
-                f"{self.language[:40]!r} isn't a language that code runs in.", next_step="python and shell are."
-            )
-
-    def request(self) -> pb.ExecuteRequest:
-        """Raises InvalidInput for a file that can't be read."""
-        from goex.rpc import goex_pb2 as pb
-
-        code = pb.CodeProgram(services=self.services, methods=self.methods, profile=self.profile, again=self.again)
-        if self.file is not None:
-            code.program = read_text(self.file, "The program")
-            code.language = self.language or ("shell" if self.file.suffix in (".sh", ".bash") else "python")
-        return pb.ExecuteRequest(code=code)

@@ -11,7 +11,7 @@ import typer
 import typer.core
 
 from goex.cli import call_syntax as calls_
-from goex.cli.call_syntax import Program
+from goex.cli.code import Program
 from goex.cli.input_text import MAX_TEXT, input_text, read_text
 from goex.cli.output import Json, Output
 from policies.errors import ExitStatus, InvalidInput
@@ -82,7 +82,7 @@ def run(
         typer.Option(metavar="SERVICE.METHOD", help="What --code may call with any arguments, found in it or not."),
     ] = None,
     language: Annotated[
-        str, typer.Option(metavar="NAME", help="Of --code: python or shell; by its ending, else python.")
+        str, typer.Option(metavar="NAME", help="Of --code: python, shell or javascript; by its ending, else python.")
     ] = "",
     profile: Annotated[
         str, typer.Option(metavar="NAME", help="The image that --code runs in (goex images list).")
