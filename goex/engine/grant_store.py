@@ -20,8 +20,7 @@ from sqlalchemy import bindparam, delete, desc, insert, select, update
 
 from goex.engine import grant_rows
 from goex.journal.chain import Journal, JournalBroken, JournalLocked, Transaction, stamp
-from goex.journal.prepared import Prepared
-from goex.journal.schema import agents, grant_uses, grants, journal
+from goex.journal.schema import Prepared, agents, grant_uses, grants, journal
 from policies.actions import Need
 from policies.errors import Conflict, InvalidInput
 from policies.grants import ANONYMOUS, PERSON, Grant, Width

@@ -25,12 +25,12 @@ from policies.errors import Conflict, GoexError, InvalidInput, Unavailable, Unsu
 from runtimes.base import Context, DryLine, DryRun, Footprint, Records, Settlement
 from runtimes.files import plan_text, plans, previews, records, rights, workcopy
 from runtimes.files.action_folder import Desk, Halted, refuse_difference, refuse_unrestorable, stopped
-from runtimes.files.cache import Cache
 from runtimes.files.difference import Difference
 from runtimes.files.dryrun import Dry, Room
 from runtimes.files.folder import Folder, open_pinned, resolve
 from runtimes.files.folder_names import names
 from runtimes.files.handles import remove_path
+from runtimes.files.manifest import Cache
 from runtimes.files.original import Kept, Original
 from runtimes.files.quota import Full, Quota, Undone, mark, unmark
 from runtimes.files.run import Run, interrupted

@@ -33,9 +33,8 @@ from policies.accounts import Account, Origin
 from policies.actions import ApiCalls, Call
 from policies.errors import GoexError
 from policies.services import Method
-from runtimes.gateway.body_composition import compose_body
 from runtimes.gateway.plan import PlannedRequest
-from runtimes.gateway.response_values import Answers
+from runtimes.gateway.response_values import Answers, compose_body
 from runtimes.gateway.urls import encode_path, encode_query
 from runtimes.rest.planner import plan_calls
 from tools.acceptance import openapi
