@@ -19,6 +19,7 @@ from tests.adversarial import (
     pool_attacks,
     recipient_attacks,
     state_attacks,
+    task_attacks,
 )
 from tests.adversarial.registry import Attack, Where
 
@@ -33,6 +34,7 @@ ATTACKS: tuple[Attack, ...] = (
     *pool_attacks.ROWS,
     *code_attacks.ROWS,
     *grant_attacks.ROWS,
+    *task_attacks.ROWS,
     *recipient_attacks.ROWS,
     *import_attacks.ROWS,
     *database_attacks.ROWS,
