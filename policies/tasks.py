@@ -1,13 +1,13 @@
 """Tasks: what an agent may do without being asked again, as one list with bounds, counts and an end.
 
-Rules: a line names one method on one account, never a pattern. An argument that a line doesn't name can't be there; one
-that it names is bounded by what was shown, and is there unless it may be anything. Only a read may be used any number
-of times, or with any arguments. What is proposed is untrusted: sizes first.
+Rules: a line names one method on one account, never a pattern. An argument that a line doesn't name can't be there;
+one that it names is bounded by what was shown, and is there unless it may be anything; `body.title` names a member.
+Only a read may be used any number of times, or with any arguments. What is proposed is untrusted: sizes first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -116,10 +116,23 @@ def within(bounds: Mapping[str, JsonObject] | None, arguments: Mapping[str, Json
     anything (the service's own value for it could be a wider one)."""
     if bounds is None:
         return True
+    found = list(_parts(bounds, arguments))
+    names = {name for name, _ in found}
     needed = {name for name, bound in bounds.items() if "any" not in bound}
-    return needed <= arguments.keys() <= bounds.keys() and all(
-        holds(bounds[name], value) for name, value in arguments.items()
-    )
+    return needed <= names <= bounds.keys() and all(holds(bounds[name], value) for name, value in found)
+
+
+def _parts(
+    bounds: Mapping[str, JsonObject], arguments: Mapping[str, JsonValue], above: str = ""
+) -> Iterator[tuple[str, JsonValue]]:
+    """Each argument; of an object that is bounded by its members (`body.title`) each member."""
+    for key, value in arguments.items():
+        name = f"{above}{key}"
+        inside = any(one.startswith(f"{name}.") for one in bounds)
+        if name not in bounds and inside and isinstance(value, Mapping):
+            yield from _parts(bounds, value, f"{name}.")
+        else:
+            yield name, value
 
 
 def _allowance(value: Any) -> Allowance:

@@ -35,7 +35,8 @@ def held(core: Core, row: ActionRow, plan: Plan) -> tuple[Grant, ...]:
 
 def of_tasks(core: Core, agent: str) -> tuple[Grant, ...]:
     """The lines of the agent's tasks that have begun, whose methods are what the catalog said they are."""
-    found = core.grant_store.tasks(agent)
+    if not (found := core.grant_store.tasks(agent)):
+        return ()
     begun = core.actions.those(grant.why for grant in found)
     return tuple(
         grant

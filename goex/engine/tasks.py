@@ -151,7 +151,7 @@ def _risk(core: Core, line: Allowance) -> Risk:
     method = core.catalog.method(f"{line.service}.{line.method}")
     core.catalog.check_callable(method.id)
     names = method.parameters.get("properties", {})
-    if unknown := set(line.arguments or ()) - set(names):
+    if unknown := {name for name in line.arguments or () if not {name, name.partition(".")[0]} & set(names)}:
         raise InvalidInput(f"{method.id} has no argument {sorted(unknown)[0][:60]!r}.", next_step="goex catalog show")
     return believed_risk(core.catalog.service(line.service), method)
 

@@ -7,12 +7,14 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from grpc import RpcError
 
+from goex.journal.verify import Signatures
 from goex.rpc import goex_pb2 as pb
 from tests.adversarial.grant_scene import Scene, scene
 from tests.adversarial.test_tasks import line, post, task
 from tests.support.daemon import APPROVAL_PASSPHRASE
-from tests.support.journey import Journey
+from tests.support.journey import Journey, decide
 
 pytestmark = pytest.mark.docker
 
@@ -71,10 +73,6 @@ def test_an_answer_can_narrow_a_task_and_never_widen_it(desk: Scene, more: dict[
     desk.new_agent()
     journey = desk.ask(task(line(), detach=True))
     asked = journey.asked()
-    from grpc import RpcError
-
-    from tests.support.journey import decide
-
     with pytest.raises(RpcError, match="never"):
         decide(desk.daemon, asked, **more)
     assert desk.approval(asked.id).state == "pending"
@@ -114,11 +112,21 @@ def test_a_task_is_proposed_as_json_for_an_agent(desk: Scene) -> None:
     ],
 )
 def test_what_cannot_be_held_to_is_refused_before_anybody_is_asked(desk: Scene, wrong: pb.ExecuteRequest) -> None:
-    from grpc import RpcError
-
     desk.new_agent()
     try:
         finished = Journey(desk.daemon, wrong, token=desk.token).finished()
     except RpcError:
         return
     assert finished.action.state == "failed" and not finished.action.digest
+
+
+@pytest.mark.promise(88)
+def test_what_a_passkey_signed_of_a_task_is_its_lines_and_no_other_grants() -> None:
+    signatures = Signatures(whole=False, digest_of=lambda action: "d")
+    statement = {"kind": "approve", "action": "a-1", "digest": "d", "width": "once", "narrowed": [[0, 1]]}
+    lines = {"width": "task", "service": "slack", "scope": "chat.postMessage"}
+    begun = {"width": "once", "service": "goex", "scope": "task"}
+    other = {"width": "once", "service": "slack", "scope": "chat:write"}
+    assert signatures._states("grant", "a-1", {"grants": [begun, lines]}, statement) == ""
+    for grants in ([other, lines], [lines], [begun, lines, {**lines, "width": "permanent"}]):
+        assert "more than" in signatures._states("grant", "a-1", {"grants": grants}, statement)
