@@ -96,6 +96,11 @@ class Paths:
         return self.run_dir / "web.key"
 
     @property
+    def web_opening(self) -> Path:
+        """The document that leads a browser to the page."""
+        return self.run_dir / "web.html"
+
+    @property
     def log_file(self) -> Path:
         return self.state_dir / "daemon.log"
 

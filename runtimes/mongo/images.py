@@ -15,7 +15,7 @@ from bson.decimal128 import Decimal128
 from policies.errors import Conflict
 from runtimes.base import Records
 from runtimes.mongo.extjson import decode, encode
-from runtimes.sql.image_records import has_image, read_image, write_image
+from runtimes.sql.records import has_image, read_image, write_image
 
 DOCUMENTS = "docs"  # the image of what an action changed
 
