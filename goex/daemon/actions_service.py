@@ -12,6 +12,7 @@ from goex.daemon.action_views import action_view, mapping_view, problem_view
 from goex.daemon.agent_views import shown_action, shown_event
 from goex.daemon.approval_views import approval_view, brief_view
 from goex.daemon.find_views import by_service, found
+from goex.daemon.preview_calls import asked_for, preview
 from goex.daemon.result_pages import page
 from goex.daemon.rpc_context import Callers, streaming, unary
 from goex.daemon.tool_calls import judged
@@ -26,7 +27,7 @@ from goex.journal.states import UNDER_WAY, State
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
 from policies.action_json import action_from_json
-from policies.actions import Action, ApiCalls, Call, Code, Files, Mongo
+from policies.actions import Action, ApiCalls, Call, Code, Files, Mongo, Revert
 from policies.errors import InvalidInput
 from policies.grants import ANONYMOUS
 from policies.jsonvalue import parse
@@ -166,6 +167,23 @@ class ActionsService(rpc.ActionsServicer):
         core.quotas.take(principal.agent, principal.session, request.ByteSize())
         with core.quotas.doing(principal.agent, principal.session):
             return await judged(core, request, principal)
+
+    @unary
+    async def Preview(self, request: pb.PreviewRequest, context: Any) -> pb.DryRunReply:
+        principal = self._callers.principal(context)
+        core = self._engine.core
+        core.quotas.take(principal.agent, principal.session, request.ByteSize())
+        action: Action | None = None
+        match request.WhichOneof("what"):
+            case "request":
+                action = wish(request.request).action
+            case "revert":
+                action = revert_wish(request.revert).action
+            case "action_id":
+                action = asked_for(self._owned(request.action_id, principal))
+        target = self._owned(action.target, principal) if isinstance(action, Revert) else None
+        with core.quotas.doing(principal.agent, principal.session):
+            return await preview(self._engine, action, target, principal)
 
     def _owned(self, id: str, principal: Principal) -> ActionRow:
         return owned(self._engine, id, principal)

@@ -209,6 +209,7 @@ class App:
                 breaker=self.config.breaker,
                 quota=self.config.limits,
                 model_calls=self.config.model.calls,
+                page_key=self.paths.web_key,
             ),
             clock=self.clock,
         )

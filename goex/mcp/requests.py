@@ -46,6 +46,18 @@ def revert(arguments: Arguments) -> pb.RevertRequest:
     )
 
 
+def preview(arguments: Arguments) -> pb.PreviewRequest:
+    """What goex_preview asks for. Raises InvalidInput."""
+    if ("calls" in arguments) == ("action" in arguments):
+        raise InvalidInput("Give either calls, or an action.", next_step="Leave the other out.")
+    if "calls" in arguments:
+        calls = pb.Calls(calls=[_call(each) for each in arguments["calls"]])
+        return pb.PreviewRequest(request=pb.ExecuteRequest(calls=calls))
+    if "verb" in arguments:
+        return pb.PreviewRequest(revert=revert(arguments))
+    return pb.PreviewRequest(action_id=arguments["action"])
+
+
 def _call(written: Arguments) -> pb.Call:
     service, _, method = written["method"].partition(".")
     if not method:

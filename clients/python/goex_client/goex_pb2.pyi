@@ -424,7 +424,7 @@ class Problem(_message.Message):
     def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., next_step: _Optional[str] = ..., exit_status: _Optional[int] = ..., details: _Optional[_Iterable[str]] = ..., retry: _Optional[str] = ..., who: _Optional[str] = ...) -> None: ...
 
 class Ending(_message.Message):
-    __slots__ = ("status", "changed", "undo", "retry", "who", "next", "summary", "deadline")
+    __slots__ = ("status", "changed", "undo", "retry", "who", "next", "summary", "deadline", "page")
     STATUS_FIELD_NUMBER: _ClassVar[int]
     CHANGED_FIELD_NUMBER: _ClassVar[int]
     UNDO_FIELD_NUMBER: _ClassVar[int]
@@ -433,6 +433,7 @@ class Ending(_message.Message):
     NEXT_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
     DEADLINE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_FIELD_NUMBER: _ClassVar[int]
     status: str
     changed: str
     undo: str
@@ -441,7 +442,8 @@ class Ending(_message.Message):
     next: str
     summary: str
     deadline: str
-    def __init__(self, status: _Optional[str] = ..., changed: _Optional[str] = ..., undo: _Optional[str] = ..., retry: _Optional[str] = ..., who: _Optional[str] = ..., next: _Optional[str] = ..., summary: _Optional[str] = ..., deadline: _Optional[str] = ...) -> None: ...
+    page: str
+    def __init__(self, status: _Optional[str] = ..., changed: _Optional[str] = ..., undo: _Optional[str] = ..., retry: _Optional[str] = ..., who: _Optional[str] = ..., next: _Optional[str] = ..., summary: _Optional[str] = ..., deadline: _Optional[str] = ..., page: _Optional[str] = ...) -> None: ...
 
 class ActionView(_message.Message):
     __slots__ = ("id", "agent", "state", "kind", "request_json", "digest", "undo_class", "undo_text", "lines", "outcome_json", "created", "updated", "intent", "target", "can_undo", "can_redo", "risk", "session", "held_until", "ending")
@@ -838,6 +840,16 @@ class DryRunEvent(_message.Message):
     progress: str
     done: DryRunReply
     def __init__(self, progress: _Optional[str] = ..., done: _Optional[_Union[DryRunReply, _Mapping]] = ...) -> None: ...
+
+class PreviewRequest(_message.Message):
+    __slots__ = ("request", "revert", "action_id")
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    REVERT_FIELD_NUMBER: _ClassVar[int]
+    ACTION_ID_FIELD_NUMBER: _ClassVar[int]
+    request: ExecuteRequest
+    revert: RevertRequest
+    action_id: str
+    def __init__(self, request: _Optional[_Union[ExecuteRequest, _Mapping]] = ..., revert: _Optional[_Union[RevertRequest, _Mapping]] = ..., action_id: _Optional[str] = ...) -> None: ...
 
 class DryRunReply(_message.Message):
     __slots__ = ("ok", "summary", "lines", "plan", "preview")

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from goex_client import goex_pb2 as pb
 from goex_client.results import Result
 
-Request = pb.ExecuteRequest | pb.RevertRequest
+Request = pb.ExecuteRequest | pb.RevertRequest | pb.ActionId  # an id: what is under way is followed
 METHODS = {"ExecuteRequest": "Execute", "RevertRequest": "Revert", "ActionId": "Watch"}
 MOST_DATA = 1_000_000  # bytes of one answer
 OPTIONS = (
