@@ -87,6 +87,11 @@ class Paths:
         return self.state_dir / "images"
 
     @property
+    def servers(self) -> Path:
+        """The MCP servers that were added, a folder each."""
+        return self.state_dir / "servers"
+
+    @property
     def journal_head(self) -> Path:
         return self.state_dir / "journal.head"
 

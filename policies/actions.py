@@ -140,6 +140,10 @@ class Mongo:
         }
 
 
+Language = Literal["python", "shell", "javascript"]  # that a program for services may be written in
+LANGUAGES: tuple[Language, ...] = ("python", "shell", "javascript")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Code:
     """A program, written by somebody untrusted, that uses services through the gateway alone.
@@ -148,7 +152,7 @@ class Code:
     is refused while it runs. It never holds a credential: where it wants one it reads a placeholder.
     """
 
-    language: Literal["python", "shell"]
+    language: Language
     program: str
     services: tuple[str, ...]  # that were named for it: "slack", or "slack/work" for one of several accounts
     methods: tuple[str, ...] = ()  # "service.method": what it is said to call, found in it or not

@@ -357,10 +357,11 @@ class FilesRuntime:
     def sandbox(self) -> Sandbox:
         return self._sandbox
 
-    def at(self, sandbox: Sandbox) -> FilesRuntime:
-        """This runtime, with its locks and all, running programs elsewhere."""
+    def at(self, sandbox: Sandbox, profile: Profile | None = None) -> FilesRuntime:
+        """This runtime, with its locks and all, running programs elsewhere, or in another image."""
         made = copy(self)
         made._sandbox = sandbox
+        made._profile = profile or self._profile
         return made
 
     async def folder(self, plan: Plan) -> Folder:

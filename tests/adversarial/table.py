@@ -18,6 +18,7 @@ from tests.adversarial import (
     mcp_attacks,
     pool_attacks,
     recipient_attacks,
+    server_attacks,
     state_attacks,
     task_attacks,
 )
@@ -42,6 +43,7 @@ ATTACKS: tuple[Attack, ...] = (
     *state_attacks.ROWS,
     *limit_attacks.ROWS,
     *mcp_attacks.ROWS,
+    *server_attacks.ROWS,
     *hook_attacks.ROWS,
 )
 

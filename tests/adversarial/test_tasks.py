@@ -252,7 +252,7 @@ def controls(sandbox_image: str) -> Iterator[Callable[[tuple[str, ...]], Scene]]
         yield of
 
 
-@pytest.mark.promise(90)
+@pytest.mark.promise(92)
 @pytest.mark.parametrize("name", ATTACKS)
 def test_nothing_outside_of_a_task_runs_unasked(shipped: Scene, name: str) -> None:
     shipped.new_agent()

@@ -12,7 +12,7 @@ WHERE = {"to": {"is": "ann"}, "text": {"any": True}}
 BODY = {"body.to": {"in": ["ann", "bob"]}, "body.amount": {"most": 10}, "body.note": {"any": True}}
 
 
-@pytest.mark.promise(90)
+@pytest.mark.promise(92)
 @pytest.mark.parametrize(
     ("bounds", "arguments", "held"),
     [

@@ -25,7 +25,7 @@ def desk(sandbox_image: str) -> Iterator[Scene]:
         yield made
 
 
-@pytest.mark.promise(90)
+@pytest.mark.promise(92)
 def test_a_task_is_narrowed_counted_logged_as_one_and_undone_as_one(desk: Scene) -> None:
     desk.new_agent()
     journey = desk.ask(task(line(times=3), line("conversations.history", None, times=0)))
@@ -67,7 +67,7 @@ def test_a_task_is_narrowed_counted_logged_as_one_and_undone_as_one(desk: Scene)
     assert len(desk.service.deleted) == 2
 
 
-@pytest.mark.promise(90)
+@pytest.mark.promise(92)
 @pytest.mark.parametrize("more", [{"narrowed": [pb.Narrowed(line=0, times=2)]}, {"expires_seconds": 7200}])
 def test_an_answer_can_narrow_a_task_and_never_widen_it(desk: Scene, more: dict[str, object]) -> None:
     desk.new_agent()

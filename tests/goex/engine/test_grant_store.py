@@ -292,7 +292,7 @@ def used(made: GrantStore, *grants: Grant) -> None:
         transaction.append("allow", action_id="a-2", agent="bot", facts={"ledger": made.root()})
 
 
-@pytest.mark.promise(90)
+@pytest.mark.promise(92)
 def test_a_tasks_counts_outlive_a_restart_and_are_never_exceeded(journal: Journal, grant_store: GrantStore) -> None:
     with grant_store.changing() as transaction:
         grant_store.grant(transaction, (LINE,), by="the person")
@@ -310,7 +310,7 @@ def test_a_tasks_counts_outlive_a_restart_and_are_never_exceeded(journal: Journa
         used(again, LINE)
 
 
-@pytest.mark.promise(90)
+@pytest.mark.promise(92)
 def test_an_older_count_put_back_shows(journal: Journal, grant_store: GrantStore, tmp_path: Path) -> None:
     with grant_store.changing() as transaction:
         grant_store.grant(transaction, (LINE,), by="the person")
