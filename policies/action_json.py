@@ -21,6 +21,7 @@ from policies.actions import (
 )
 from policies.errors import InvalidInput
 from policies.services import Risk
+from policies.tasks import task_from_json
 
 
 def action_from_json(value: Any) -> Action:
@@ -94,6 +95,8 @@ def action_from_json(value: Any) -> Action:
                     also=also,
                     regardless=value.get("regardless", False) is True,
                 )
+            case "task":
+                return task_from_json(value)
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidInput(f"This isn't an action: {error!r}.") from error
     raise InvalidInput(f"{str(value['kind'])[:40]!r} isn't a kind of action.")

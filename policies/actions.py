@@ -13,6 +13,7 @@ from typing import Literal
 
 from policies.jsonvalue import JsonObject, JsonValue
 from policies.services import Risk
+from policies.tasks import Task
 
 
 class UndoClass(StrEnum):
@@ -196,7 +197,7 @@ class Revert:
         return made
 
 
-Action = ApiCalls | Files | Sql | Mongo | Code | Revert
+Action = ApiCalls | Files | Sql | Mongo | Code | Revert | Task
 
 # Where a program decides while it runs: an argument that may have any value, or be left out.
 ANY_VALUE: JsonObject = {"$any": True}

@@ -31,6 +31,7 @@ from policies.actions import Action, ApiCalls, Call, Code, Files, Mongo, Revert
 from policies.errors import InvalidInput
 from policies.grants import ANONYMOUS
 from policies.jsonvalue import parse
+from policies.tasks import LARGEST, LONGEST_TITLE, MOST_LINES
 
 LONGEST_INTENT = 10_000  # characters
 LONGEST_PROPOSAL = 1_000_000
@@ -377,6 +378,8 @@ def wish(request: pb.ExecuteRequest, earlier: Earlier | None = None) -> Request:
             action = _mongo(request.mongo)
         case "code":
             action = _code(request.code, earlier)
+        case "task":
+            action = _task(request.task)
         case "proposal":
             proposal = request.proposal
             if len(proposal) > LONGEST_PROPOSAL:
@@ -386,7 +389,8 @@ def wish(request: pb.ExecuteRequest, earlier: Earlier | None = None) -> Request:
                 )
         case _:
             raise InvalidInput(
-                "The request asks for nothing.", next_step="Set intent, calls, files, sql, mongo, code or proposal."
+                "The request asks for nothing.",
+                next_step="Set intent, calls, files, sql, mongo, code, task or proposal.",
             )
     _short(request.database, *request.code_services[:MOST_SERVICES])
     about = [bool(request.database), bool(request.folder), bool(request.code_services)]
@@ -518,6 +522,27 @@ def _sql(program: pb.SqlProgram) -> Action:
             raise InvalidInput(f"There is a NUL character in the {what}.", next_step="Remove it.")
     made: dict[str, str] = {"kind": "sql", "database": program.database, "statements": program.statements}
     return action_from_json({**made, "policy": program.policy, "undo": program.undo})
+
+
+def _task(task: pb.Task) -> Action:
+    _short(task.agent)
+    if len(task.title) > LONGEST_TITLE or len(task.allows) > MOST_LINES:
+        raise InvalidInput(
+            f"A task has at most {MOST_LINES} lines, and a title of {LONGEST_TITLE} characters.",
+            next_step="Make it smaller.",
+        )
+    if sum(len(line.arguments_json) for line in task.allows) > LARGEST:
+        raise InvalidInput(f"A task's bounds are at most {LARGEST} characters.", next_step="Make it smaller.")
+    lines = []
+    for line in task.allows:
+        _short(line.service, line.method)
+        if len(line.account) > LONGEST_FOLDER:
+            raise InvalidInput("An account's name is too long.", next_step="goex auth list")
+        bounds = parse(line.arguments_json, what="The bounds of a task") if line.arguments_json else None
+        named = {"service": line.service, "method": line.method, "account": line.account}
+        lines.append({**named, "arguments": bounds, "times": line.times})
+    made = {"kind": "task", "title": task.title, "allows": lines, "seconds": task.seconds, "agent": task.agent}
+    return action_from_json(made)
 
 
 def _mongo(program: pb.MongoProgram) -> Action:

@@ -54,6 +54,7 @@ from goex.engine.intents import Mappings
 from goex.engine.peers import Presence, Sessions
 from goex.engine.retention import Retention
 from goex.engine.reversions import Reversions
+from goex.engine.tasks import TaskRuntime
 from goex.journal.chain import Journal, utc_now
 from goex.journal.states import State
 from goex.paths import Paths, make_open
@@ -203,6 +204,7 @@ class App:
                         self.config.sandbox.runtime,
                     ),
                 ),
+                "task": TaskRuntime(),
                 "mongo": MongoRuntime(self._lend_database, self.config.databases.limits()),
                 "code": CodeRuntime(
                     self.sandbox,

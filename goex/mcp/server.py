@@ -35,7 +35,7 @@ INSTRUCTIONS = (
     "Status waiting: do other work or goex_wait, don't send it again. Never try to approve, and never reach by another "
     "way what was denied."
 )
-_ACTING = frozenset({"goex_read", "goex_call", "goex_program", "goex_sql"})
+_ACTING = frozenset({"goex_read", "goex_call", "goex_program", "goex_sql", "goex_task"})
 _UNDER_WAY = frozenset({"running", "waiting"})
 Answer = types.CallToolResult | types.InputRequiredResult | dict[str, Any]
 CallerOf = Callable[[Context], Caller]

@@ -196,6 +196,40 @@ TOOLS = (
         ["database", "statements"],
     ),
     _tool(
+        "goex_task",
+        "Propose a task",
+        "Propose all that a piece of work needs as one list, which the person allows (or narrows) once: then these "
+        "calls run unasked, as often as it says. Name what you know from the person's words; bound each argument. "
+        "What is outside of it, and what can't be undone, is asked for as ever.",
+        {
+            "title": {"type": "string", "maxLength": 200, "description": "What it is for, in few words."},
+            "minutes": {"type": "integer", "minimum": 1, "maximum": 480, "description": "30 by default."},
+            "allows": {
+                "type": "array",
+                "minItems": 1,
+                "maxItems": 20,
+                "items": {
+                    "type": "object",
+                    "required": ["method"],
+                    "additionalProperties": False,
+                    "properties": {
+                        "method": {"type": "string", "description": "As goex_find names it; no patterns."},
+                        "account": {"type": "string", "description": "Where the service has several."},
+                        "arguments": {
+                            "type": "object",
+                            "description": 'By name {"is": value}, {"in": [values]}, {"least": n, "most": n} or '
+                            '{"any": true}; no other argument may be there. Left out: any, for reads alone.',
+                        },
+                        "times": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "Reads: any."},
+                    },
+                },
+            },
+            **_COMMON,
+        },
+        ["allows"],
+        destructive=False,
+    ),
+    _tool(
         "goex_preview",
         "Preview calls",
         "The requests that calls would send, or that an action of yours, or undoing it, would. Nothing is sent, and "

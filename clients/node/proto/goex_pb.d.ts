@@ -40,6 +40,23 @@ export type MongoProgram = Message<"goex.v1.MongoProgram"> & {
 };
 export const MongoProgramSchema: GenMessage<MongoProgram>;
 
+export type Task = Message<"goex.v1.Task"> & {
+  title: string;
+  allows: Allowance[];
+  seconds: number;
+  agent: string;
+};
+export const TaskSchema: GenMessage<Task>;
+
+export type Allowance = Message<"goex.v1.Allowance"> & {
+  service: string;
+  method: string;
+  account: string;
+  argumentsJson: string;
+  times: number;
+};
+export const AllowanceSchema: GenMessage<Allowance>;
+
 export type CodeProgram = Message<"goex.v1.CodeProgram"> & {
   language: string;
   program: string;
@@ -173,6 +190,7 @@ export type ExecuteRequest = Message<"goex.v1.ExecuteRequest"> & {
     | { case: "sql"; value: SqlProgram }
     | { case: "mongo"; value: MongoProgram }
     | { case: "code"; value: CodeProgram }
+    | { case: "task"; value: Task }
     | { case: undefined; value?: undefined };
 };
 export const ExecuteRequestSchema: GenMessage<ExecuteRequest>;
@@ -194,6 +212,7 @@ export type WayBackRequest = Message<"goex.v1.WayBackRequest"> & {
   moment: string;
   everyone: boolean;
   agent: string;
+  task: string;
 };
 export const WayBackRequestSchema: GenMessage<WayBackRequest>;
 

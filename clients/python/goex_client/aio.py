@@ -68,6 +68,9 @@ class AsyncClient:
     async def sql(self, database: str, statements: str, *, policy: str = "", key: str = "") -> Result:
         return await self.wait(requests.sql(database, statements, policy, key))
 
+    async def task(self, title: str, allows: Iterable[requests.Allowance], *, minutes: int = 30) -> Result:
+        return await self.wait(requests.task(title, allows, minutes))
+
     async def undo(self, action: Result | str) -> Result:
         return await self.wait(requests.revert(action, "undo"))
 

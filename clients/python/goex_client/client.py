@@ -69,6 +69,12 @@ class Client:
     ) -> Result:
         return self.wait(requests.sql(database, statements, policy, key), timeout=timeout)
 
+    def task(
+        self, title: str, allows: Iterable[requests.Allowance], *, minutes: int = 30, timeout: float | None = None
+    ) -> Result:
+        """Propose what this client may then do without being asked again; ends when the person has answered."""
+        return self.wait(requests.task(title, allows, minutes), timeout=timeout)
+
     def undo(self, action: Result | str, *, timeout: float | None = None) -> Result:
         return self.wait(requests.revert(action, "undo"), timeout=timeout)
 

@@ -32,6 +32,17 @@ class Call:
     account: str = ""
 
 
+@dataclass(frozen=True)
+class Allowance:
+    """One line of a task: a method, the bounds of its arguments by name ({"is": …}, {"in": […]}, {"least": …, "most":
+    …}, {"any": True}; None: any, for reads alone), and how many calls (0: any number, for reads alone)."""
+
+    method: str
+    arguments: Mapping[str, Mapping[str, Any]] | None = None
+    times: int = 0
+    account: str = ""
+
+
 def target(socket: str) -> str:
     """Where the daemon is: as named, or by GOEX_AGENT_SOCKET, or where it lies for this user."""
     found = socket or os.environ.get("GOEX_AGENT_SOCKET", "")
@@ -79,6 +90,17 @@ def run(
 
 def sql(database: str, statements: str, policy: str = "", key: str = "") -> pb.ExecuteRequest:
     return pb.ExecuteRequest(sql=pb.SqlProgram(database=database, statements=statements, policy=policy), key=key)
+
+
+def task(title: str, allows: Iterable[Allowance], minutes: int = 30, key: str = "") -> pb.ExecuteRequest:
+    lines = []
+    for one in allows:
+        service, _, method = one.method.partition(".")
+        bounds = "" if one.arguments is None else json.dumps(dict(one.arguments))
+        line = pb.Allowance(service=service, method=method, account=one.account, arguments_json=bounds)
+        line.times = one.times
+        lines.append(line)
+    return pb.ExecuteRequest(task=pb.Task(title=title, allows=lines, seconds=minutes * 60), key=key)
 
 
 def revert(action: Result | str, verb: str, key: str = "") -> pb.RevertRequest:
