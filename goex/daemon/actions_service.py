@@ -32,6 +32,7 @@ from policies.errors import InvalidInput
 from policies.grants import ANONYMOUS
 from policies.jsonvalue import parse
 from policies.tasks import LARGEST, LONGEST_TITLE, MOST_LINES
+from runtimes.code.reader import Reader
 
 LONGEST_INTENT = 10_000  # characters
 LONGEST_PROPOSAL = 1_000_000
@@ -56,6 +57,7 @@ class ActionsService(rpc.ActionsServicer):
         self._callers = callers
         self._vault_state = vault_state
         self._leaving: set[asyncio.Task[None]] = set()
+        self._reader = Reader()
 
     @unary
     async def Find(self, request: pb.FindRequest, context: Any) -> pb.FindReply:
@@ -166,7 +168,7 @@ class ActionsService(rpc.ActionsServicer):
         core = self._engine.core
         core.quotas.take(principal.agent, principal.session, request.ByteSize())
         with core.quotas.doing(principal.agent, principal.session):
-            return await judged(core, request, principal)
+            return await judged(core, self._reader, request, principal)
 
     @unary
     async def Preview(self, request: pb.PreviewRequest, context: Any) -> pb.DryRunReply:
