@@ -33,6 +33,7 @@ _BEFORE = frozenset(
 )
 _BY = frozenset(("via", "using", "through", "by"))  # what something is done by
 _URL = re.compile(r"https?://([^\s/:?#]+)", re.IGNORECASE)
+_MARKED = re.compile(r"\A#|@")  # a channel's name, an address
 _AFTER = frozenset(("api", "apis", "account", "workspace"))
 _ANY_API = re.compile(
     r"\b(?:use|using|via|through|with|call|calling|in|from|over)\s+(?:the|our|my)\s+"
@@ -79,7 +80,8 @@ class ServiceNames:
         known = {word for phrase in self._phrases for word in phrase}
         for text in (*products.names, *products.words):
             phrase = tuple(_WORD.findall(text))
-            if phrase and not (len(phrase) == 1 and phrase[0] in known):
+            here = phrase[0] in known if len(phrase) == 1 else any(self._phrases.get((word,)) for word in phrase)
+            if phrase and not here:
                 self._phrases.setdefault(phrase, set())
                 if text in products.words:
                     self._context.add(phrase)
@@ -90,7 +92,7 @@ class ServiceNames:
     def of(self, text: str) -> Named:
         """What `text` names."""
         words = [(each[0].removesuffix("'s"), each.start()) for each in _WORD.finditer(text.lower())]
-        words = [each for each in words if "@" not in text[max(each[1] - 1, 0) : each[1] + len(each[0]) + 1]]
+        words = [each for each in words if not _MARKED.search(text[max(each[1] - 1, 0) : each[1] + len(each[0]) + 1])]
         here: set[str] = set()
         said: set[str] = set()
         absent: dict[str, None] = {}

@@ -31,5 +31,7 @@ ROWS: tuple[Attack, ...] = (
     _row("long-refusals", "have long requests refused, and kept", "beginnings of what never ran", "kept"),
     _row("thread-hoard", "take every thread, so that no passphrase is checked", "threads of the person's", "threads"),
     _row("entangled-program", "have a program read that takes hours", "a budget of work", "work"),
+    _row("doubled-columns", "have a query read whose columns double with each WITH", "a bound of columns", "columns"),
+    _row("parser-lock", "have a parser hold the daemon's lock for a command", "parsers in their own process", "parser"),
     _row("model-bill", "map words until the model's bill hurts", "model calls an hour", "model"),
 )

@@ -37,6 +37,7 @@ ROWS: tuple[Attack, ...] = (
     _row("server-datagram", "send something out by DNS and UDP", "no network", "datagram", "steady", one_control=True),
     _row("server-datagram-2", "do so beside the gateway", "no network", "datagram", "connected", one_control=True),
     _row("server-folder", "reach a folder that wasn't named for it", "folders are the definition's", "folder"),
+    _row("server-preview", "read its folder by a preview", "an agent has no dry run of a folder", "preview"),
     _row("server-file", "start something else by its file", "the sealed account", "definition_altered", "file"),
     _row("server-catalog", "do so by the catalog, too", "the sealed account", "definition_altered", "catalog"),
 )

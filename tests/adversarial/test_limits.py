@@ -26,8 +26,15 @@ from goex.journal.chain import Journal
 from goex.rpc import goex_pb2 as pb
 from mapper.code.languages import read
 from mapper.code.sent_requests import MAX_WORK, Seen
+from policies.errors import InvalidInput
 from policies.grants import ANONYMOUS
 from policies.limits import Breaker, Quota
+from runtimes.code import reader
+from runtimes.code.reader import Reader
+from runtimes.sql.checking import usage
+from runtimes.sql.checking.check import check
+from runtimes.sql.contract import Dialect
+from tests.runtimes.sql.checking.schemas import shop
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 
 TIGHT = "[limits]\nrequests = 10\nmegabytes = 1\n"
@@ -259,6 +266,47 @@ def test_work() -> None:
 def test_control_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mapper.code.interpreter.MAX_STEPS", 10 * MAX_WORK)
     assert read("python", ENTANGLED * 4, Seen(budget=MAX_WORK + 20_000)).spent > MAX_WORK + 15_000
+
+
+def _doubled(number: int) -> str:
+    """Queries of which each has all columns of the one before it, twice."""
+    parts = ["a0 AS (SELECT * FROM orders)"]
+    parts += [f"a{i} AS (SELECT * FROM a{i - 1}, a{i - 1} AS b{i})" for i in range(1, number)]
+    return f"WITH {', '.join(parts)} SELECT * FROM a{number - 1}"
+
+
+@pytest.mark.promise(16)
+@pytest.mark.parametrize("number", [12, 40])
+def test_columns(number: int) -> None:
+    with pytest.raises(InvalidInput, match="more than 5000 columns"):
+        check(_doubled(number), shop(Dialect.SQLITE), database="shop")
+
+
+def test_control_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(usage, "MOST_OUTPUTS", 10**6)
+    assert check(_doubled(12), shop(Dialect.SQLITE), database="shop").statements
+
+
+COMMAND = "rm -r old notes/a.txt\n" * 40
+
+
+async def _parsed_here(monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether a command that a hook asks about reaches a parser in this process."""
+    monkeypatch.setattr("tree_sitter.Parser", None)
+    try:
+        return not (await Reader().read_folder_shell(COMMAND, "/work", "scout")).changes
+    except TypeError:
+        return True
+
+
+@pytest.mark.promise(16)
+async def test_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not await _parsed_here(monkeypatch)
+
+
+async def test_control_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "LITTLE_SHELL", 10_000)
+    assert await _parsed_here(monkeypatch)
 
 
 def _mapped(quotas: Quotas) -> int:

@@ -218,7 +218,7 @@ def kept(daemon: Daemon, image: str, tmp_path: Path) -> tuple[Added, Path]:
 
 
 @pytest.mark.promise(74)
-def test_a_preview_shows_nothing_of_its_folder(daemon: Daemon, kept: tuple[Added, Path]) -> None:
+def test_preview(daemon: Daemon, kept: tuple[Added, Path]) -> None:
     """A dry run has the server work on a copy, and shows what it changed with the lines around it."""
     server, place = kept
     asked = request(server.server.name, "remember more")
@@ -246,6 +246,13 @@ def test_a_preview_shows_nothing_of_its_folder(daemon: Daemon, kept: tuple[Added
     assert not {"divorce", "state"} & set(re.findall("[a-z]+", str(end.problem) + str(end.action.ending)))
     person = Journey(daemon, undo(journey.action_id), person=True).finished()
     assert any("state" in line for line in person.problem.details), "the control: the person is told"
+
+
+def test_control_preview(daemon: Daemon, kept: tuple[Added, Path]) -> None:
+    """The person's own dry run shows what it changes, with what was there."""
+    asked = pb.DryRunRequest(request=request(kept[0].server.name, "remember more"))
+    found = str(list(daemon.person("DryRun", asked))[-1].done)
+    assert "a line of the diary" in found
 
 
 @pytest.mark.promise(91)

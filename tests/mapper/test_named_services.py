@@ -85,6 +85,12 @@ def test_a_service_that_isnt_here_is_said_to_be_missing(proposer: EmbeddedPropos
         assert name in proposed.notes[0] and "goex catalog import openapi" in proposed.notes[0]
 
 
+@pytest.mark.parametrize("words", ["set up a zoom meeting", "join the zoom call"])
+def test_what_a_service_that_is_here_has_is_no_other_product(proposer: EmbeddedProposer, words: str) -> None:
+    assert proposer.named(words).absent == ()
+    assert EmbeddedProposer(Catalog.bundled()).named(words).absent != ()
+
+
 def test_the_api_of_anything_is_a_name(proposer: EmbeddedProposer) -> None:
     proposed = proposer.propose("use the Frobnicator API to delete file 7")
     assert proposed.declined and "frobnicator" in proposed.notes[0]
