@@ -20,7 +20,7 @@ from goex.journal.actions import ActionRow
 from goex.journal.states import State
 from goex.page_address import page_port
 from goex.rpc import goex_pb2 as pb
-from policies.actions import Action
+from policies.actions import Action, ApiCalls, refers
 from policies.errors import Conflict, Denied, ExitStatus, GoexError, InvalidInput
 from policies.jsonvalue import parse
 from runtimes.servers.runtime import CallsRuntime
@@ -33,6 +33,7 @@ _OF_THE_QUESTION = ("place", "waiting", "question")  # how others and what was a
 _ANSWERED = frozenset({"denied", "expired"})  # by the person, or by nobody
 # What says nothing of a folder: it was withdrawn, or the vault is sealed.
 _OF_ITSELF = frozenset({"withdrawn", "vault-sealed", "vault-absent"})
+_OF_A_FOLDER = frozenset({"invalid", "denied", "conflict", "unavailable", "unsupported"})  # what a look at one raises
 _LIMIT = 64 * 2**20  # our own texts are read whole
 _LATER = "a later action stands on it"
 
@@ -139,7 +140,19 @@ def _problem(core: Core, problem: pb.Problem, row: ActionRow) -> pb.Problem:
     if row.kind == "revert":
         said = "This can't be taken back or brought back as things are; nothing was touched."
         return _said(Conflict(said, next_step=next_step))
+    if row.kind == "calls" and (problem.code not in _OF_A_FOLDER or _malformed(core, row.action())):
+        return problem
     return _said(InvalidInput("GoEx doesn't do this in that folder.", next_step=next_step))
+
+
+def _malformed(core: Core, action: Action | None) -> bool:
+    """Whether calls can't be made as they were written, which says nothing of the folder."""
+    calls = action.calls if isinstance(action, ApiCalls) else ()
+    try:
+        core.catalog.validate_all(calls)
+    except GoexError:
+        return True
+    return any(refers(value) for call in calls for value in call.arguments.values())
 
 
 def _ending(core: Core, view: pb.ActionView, problem: pb.Problem | None, row: ActionRow) -> pb.Ending:

@@ -49,15 +49,16 @@ class FolderCalls:
         """Plan the calls, and look at the folder. Raises InvalidInput, Unavailable without an image."""
         if not isinstance(action, ApiCalls):
             raise InvalidInput(f"An action of kind {action.kind!r} isn't made of calls.")
-        inner = await self.files.assess(self._program(action), context)
-        plan = assess_calls(action, context, self.catalog, self.profile, inner.image_id)
+        plan = assess_calls(action, context, self.catalog, self.profile, "")
         if any(refs_in(step.arguments) for step in planned_steps(plan)):
             raise Unsupported(
                 f"The calls of {self.server.name} are made in one go, so none takes a value from another's answer.",
                 next_step="Make them one by one.",
             )
+        inner = await self.files.assess(self._program(action), context)
         return replace(
             plan,
+            image_id=inner.image_id,
             undo_class=inner.undo_class,
             undo_text=inner.undo_text,
             needs=tuple(need for need in plan.needs if need.why == "action"),

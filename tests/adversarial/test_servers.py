@@ -248,6 +248,14 @@ def test_preview(daemon: Daemon, kept: tuple[Added, Path]) -> None:
     assert any("state" in line for line in person.problem.details), "the control: the person is told"
 
 
+def test_what_an_agent_wrote_wrongly_is_said(daemon: Daemon, kept: tuple[Added, Path]) -> None:
+    """That says nothing of the folder."""
+    call = pb.Call(service=kept[0].server.name, method="echo", arguments_json='{"txet": "x"}')
+    token = daemon.add_agent(f"a{os.urandom(3).hex()}")
+    end = Journey(daemon, pb.ExecuteRequest(calls=pb.Calls(calls=[call])), token=token).finished()
+    assert end.problem.code == "invalid" and "txet" in end.problem.message
+
+
 def test_control_preview(daemon: Daemon, kept: tuple[Added, Path]) -> None:
     """The person's own dry run shows what it changes, with what was there."""
     asked = pb.DryRunRequest(request=request(kept[0].server.name, "remember more"))
