@@ -279,7 +279,8 @@ class _Document:
         if not reads(read.answer, fields, op.body) or not op.body.needed <= set(fields):
             return None
         there = {name: f"$request.{name}" for name in sorted(read.needed)}
-        before, absent, whole = CallTemplate(method=read.id, arguments=there), None, ()
+        before, absent = CallTemplate(method=read.id, arguments=there), None
+        whole: tuple[Expect, ...] = ()
         if not self._changes(op):  # it may make what it doesn't find
             other = self._unmade(op, read)
             whole = unchanged(read, op) if op.answer is not None else ()

@@ -16,6 +16,8 @@ from mapper.importing import bundles, install
 from mapper.importing.files import import_openapi
 from mapper.importing.import_report import Report
 from mapper.importing.install import Nothing
+from policies.actions import Call
+from policies.errors import InvalidInput
 from tests.mapper.importing.openapi_documents import document
 
 TEXT = {"type": "string"}
@@ -75,8 +77,11 @@ def test_files_that_refer_to_each_other_are_one_document(tmp_path: Path, how: st
     report, catalog = put(tmp_path, place)
     assert [one.what for one in report.problems] == []
     assert {method.name: method.unsupported for method in catalog.methods()} == {"add": "", "show": ""}
-    body = catalog.method("pets.add").parameters["properties"]["body"]
-    assert body["required"] == ["name"]
+    good: Any = {"name": "Rex", "owner": {"name": "Ada", "pets": [{"name": "Tom"}]}}
+    catalog.validate(Call(service="pets", method="add", arguments={"body": good}, account=""))
+    good["owner"]["pets"][0]["name"] = 5
+    with pytest.raises(InvalidInput, match="name"):
+        catalog.validate(Call(service="pets", method="add", arguments={"body": good}, account=""))
     assert catalog.method("pets.show").parameters["required"] == ["id"]
 
 
