@@ -152,7 +152,7 @@ class _Reader:
             try:
                 path, holes, why = _path(each.path, each.keys)
                 arguments = reading.read(
-                    each.raw, each.item.get("parameters"), holes, each.keys, each.item_keys, each.verb
+                    each.raw, each.item.get("parameters"), holes, each.keys, each.item_keys, each.verb, each.ways
                 )
             except CantSend as bad:
                 self.problems.append(bad)

@@ -14,11 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from mapper.importing.credential_arguments import is_credential, stands_in
+from mapper.importing.credential_arguments import is_credential, is_its_token, stands_in
 from mapper.importing.import_report import BadPart, CantSend
 from mapper.importing.pointers import Keys, Pointers
 from mapper.importing.schema_import import Shapes
-from mapper.importing.security import HEADER, OURS, alike
+from mapper.importing.security import HEADER, OURS, Ways, alike
 from policies.media_types import FORM, JSON, MULTIPART, format_of
 from policies.services import BodyFormat, Location, Placement
 
@@ -87,6 +87,7 @@ class Parameters:
         keys: Keys,
         shared_keys: Keys,
         http: str,
+        ways: Ways,
     ) -> Arguments:
         """The arguments of an operation, `shared` being those of its path. Raises BadPart when it can't be taken."""
         made = Arguments()
@@ -100,6 +101,10 @@ class Parameters:
             else:
                 if stands_in(self.credential, place, str(raw["name"])):
                     self.problems.append(BadPart(f"{name[:60]!r} is the gateway's alone", *here, "name"))
+                    continue
+                if place in ("query", "header") and is_its_token(raw, ways):
+                    said = f"{name[:60]!r} is the account's token, which is sent as a bearer's"
+                    self.problems.append(BadPart(said, *here, "name"))
                     continue
                 self._parameter(made, raw, place, name, holes, here)
         for hole in holes:

@@ -373,6 +373,27 @@ def test_operations_that_cant_be_taken_leave_the_rest(bench: Bench, parameters: 
     assert report.problems[0].line > 1
 
 
+def test_a_token_that_is_said_twice_is_no_argument(bench: Bench) -> None:
+    """As Slack's document has it: the token of the login is also listed as a parameter that is needed."""
+    flow = {
+        "authorizationUrl": "https://a.example.org",
+        "tokenUrl": "https://a.example.org/t",
+        "scopes": {"w": "Write"},
+    }
+    schemes = {
+        "login": {"type": "oauth2", "flows": {"authorizationCode": flow}},
+        "key": {"type": "apiKey", "in": "header", "name": "X-Key"},
+    }
+    token = {"name": "token", "in": "header", "required": True, "description": "Authentication token.", "schema": TEXT}
+    raw = document({"/a": {"post": {"operationId": "a", "parameters": [token], "security": [{"login": ["w"]}]}}})
+    raw["components"]["securitySchemes"] = schemes
+    made = bench.method(raw)
+    assert (made.unsupported, dict(made.locations)) == ("", {})
+    for name, scheme in (("api_key", "login"), ("token", "key")):  # another credential than that
+        raw["paths"]["/a"]["post"] |= {"parameters": [{**token, "name": name}], "security": [{scheme: []}]}
+        assert "goes elsewhere, and the operation needs it" in bench.method(raw).unsupported
+
+
 @pytest.mark.parametrize(
     ("http", "operation", "path", "why"),
     [
