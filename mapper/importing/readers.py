@@ -79,13 +79,14 @@ def _placed(bad: list[BadPart], tree: Tree, file: str) -> list[Problem]:
         inner = part.keys[1] if len(part.keys) > 1 and part.keys[0] == bundles.PARTS else ""
         at, keys = (inner, part.keys[2:]) if inner in tree.parts else (file, part.keys)
         of.setdefault(at, []).append((keys, part.what))
-    problems = [Problem(file=file, line=line, where="", what=what) for line, what in tree.odd[:MAX_PROBLEMS]]
+    problems: list[Problem] = []
     for at, found in of.items():
         lines = tree.parts.get(at, tree).lines([keys for keys, _ in found])
         problems += [
             Problem(file=at, line=line, where=".".join(keys), what=what)
             for (keys, what), line in zip(found, lines, strict=True)
         ]
+    problems += [Problem(file=file, line=line, where="", what=what) for line, what in tree.odd[:MAX_PROBLEMS]]
     problems.sort(key=lambda problem: (problem.file != file, problem.file, problem.line))
     rest = len(bad) - len(shown) + max(0, len(tree.odd) - MAX_PROBLEMS)
     if rest:
