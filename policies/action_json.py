@@ -21,6 +21,7 @@ def action_from_json(value: Any) -> Action:
                             method=_text(call["method"]),
                             arguments=dict(call["arguments"]),
                             account=_text(call["account"]),
+                            filled=tuple(_text(name) for name in call.get("filled", ())),
                         )
                         for call in value["calls"]
                     )
@@ -97,6 +98,7 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
                 "methods": list(need.methods),
                 "arguments": [dict(arguments) for arguments in need.arguments],
                 "why": need.why,
+                **({"filled": list(need.filled)} if need.filled else {}),
             }
             for need in plan.needs
         ],
@@ -126,6 +128,7 @@ def plan_from_json(value: Any) -> Plan:
                     methods=tuple(need["methods"]),
                     arguments=tuple(need["arguments"]),
                     why=need["why"],
+                    filled=tuple(need.get("filled", ())),
                 )
                 for need in value["needs"]
             ),

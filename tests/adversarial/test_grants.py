@@ -10,6 +10,7 @@ import pytest
 
 from goex.rpc import goex_pb2 as pb
 from tests.adversarial.grant_scene import (
+    FIRST,
     SECRET,
     Scene,
     answer_to,
@@ -81,8 +82,9 @@ def recipient(scene: Scene) -> bool:
 
     def post() -> pb.ExecuteRequest:
         return several(
+            FIRST,
             call("slack.conversations.list", limit=1),
-            call("slack.chat.postMessage", channel=answer_to(0, "$.channels[0].id"), text="the numbers"),
+            call("slack.chat.postMessage", channel=answer_to(1, "$.channels[0].id"), text="the numbers"),
         )
 
     scene.allow(post(), "arguments")
@@ -125,13 +127,14 @@ def in_the_path(scene: Scene) -> bool:
 def in_a_list(scene: Scene) -> bool:
     def issue() -> pb.ExecuteRequest:
         return several(
+            call("slack.chat.postMessage", channel="C0ALL", text="news"),
             call("slack.conversations.history", channel="C0BOARD", limit=1),
             call(
                 "github.issues.create",
                 owner="acme",
                 repo="tool",
                 title="A",
-                labels=["bug", answer_to(0, "$.messages[0].text")],
+                labels=["bug", answer_to(1, "$.messages[0].text")],
             ),
         )
 
@@ -165,8 +168,9 @@ def forbidden_value(scene: Scene) -> bool:
     )
     scene.service.first = "C0STRANGERS"
     request = several(
+        FIRST,
         call("slack.conversations.list", limit=1),
-        call("slack.chat.postMessage", channel=answer_to(0, "$.channels[0].id"), text="the numbers"),
+        call("slack.chat.postMessage", channel=answer_to(1, "$.channels[0].id"), text="the numbers"),
     )
     journey = scene.ask(request)
     try:
@@ -222,8 +226,8 @@ def test_a_grant_of_an_earlier_version_covers_no_reference_any_more(sandbox_imag
         made.new_agent()
         made.allow(relay("C0LUNCH"), "arguments")
         made.allow(several(call("slack.conversations.history", channel="C0BOARD", limit=1)), "permanent")
-        elsewhere = call("slack.chat.postMessage", channel="C0OTHER", text=answer_to(0, "$.channels[0].name"))
-        waiting = made.ask(several(call("slack.conversations.list", limit=1), elsewhere, detach=True)).asked()
+        elsewhere = call("slack.chat.postMessage", channel="C0OTHER", text=answer_to(1, "$.channels[0].name"))
+        waiting = made.ask(several(FIRST, call("slack.conversations.list", limit=1), elsewhere, detach=True)).asked()
         assert "arguments" in waiting.widths
         assert made.unasked(relay("C0BOARD")), "the control"
         assert secret_out(made), "the control"
