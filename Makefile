@@ -79,10 +79,19 @@ attacks: services ## Run every attack, also against runsc and an engine that map
 conformance: setup ## Run the conformance suite of MCP against goex mcp (needs Node)
 	@$(BIN)/python -m tests.conformance.run $(ARGS)
 
+.PHONY: agent-tasks
+agent-tasks: services ## Do eight tasks as an agent does, by MCP and goex-client; print trips and tokens (needs Docker)
+	@$(BIN)/python -m tools.agent_tasks $(ARGS)
+
 .PHONY: coding-agents
 coding-agents: services ## Run Claude Code and Codex with a scripted model, connected to GoEx (needs npm)
 	@base=$$(mktemp -d /tmp/goXXXX) && trap 'rm -rf "$$base"' EXIT && \
 	    $(SIGNALS) $(BIN)/pytest --basetemp="$$base" -m "thorough or not thorough" tests/coding_agents $(ARGS)
+
+.PHONY: frameworks
+frameworks: services ## Run the programs of examples/ with the real frameworks and a scripted model (needs a package index)
+	@base=$$(mktemp -d /tmp/goXXXX) && trap 'rm -rf "$$base"' EXIT && \
+	    $(SIGNALS) $(BIN)/pytest --basetemp="$$base" -m "thorough or not thorough" tests/frameworks $(ARGS)
 
 .PHONY: bench
 bench: services ## Measure, print a table, write bench.json
@@ -91,6 +100,10 @@ bench: services ## Measure, print a table, write bench.json
 .PHONY: acceptance
 acceptance: services ## Measure what is accepted of other people's documents and schemas (needs npm, Docker); writes acceptance.json
 	@$(BIN)/python -m tools.acceptance $(ARGS)
+
+.PHONY: prism
+prism: setup ## Let Prism judge the requests of imported documents (needs npm); writes acceptance.json
+	@$(BIN)/python -m tools.acceptance prism -- $(ARGS)
 
 .PHONY: peers
 peers: setup ## Install what make bench measures the sandbox beside, each in an environment of its own

@@ -27,7 +27,15 @@ from goex.rpc import goex_pb2 as pb
 from policies.errors import Denied, ExitStatus, GoexError, InvalidInput, Unavailable, Unsupported
 
 PROBLEM_KEY = "goex-problem-bin"
-MAX_MESSAGE = 64 * 2**20
+_MAX_MESSAGE = 64 * 2**20
+# A daemon that comes back is found at once, and one socket path may stand for another daemon later.
+CHANNEL = (
+    ("grpc.max_receive_message_length", _MAX_MESSAGE),
+    ("grpc.max_send_message_length", _MAX_MESSAGE),
+    ("grpc.max_reconnect_backoff_ms", 500),
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.default_authority", "localhost"),
+)
 START_SECONDS = 30.0
 _REATTACH = 5
 # Isolated, so that neither the current folder nor PYTHON* variables can put another module in the daemon's place.
@@ -154,16 +162,11 @@ class Client:
         self._channel = grpc.insecure_channel(
             "unix:" + quote(str(socket)),
             options=(
-                ("grpc.max_receive_message_length", MAX_MESSAGE),
-                ("grpc.max_send_message_length", MAX_MESSAGE),
+                *CHANNEL,
                 # A Unix socket has no bandwidth to find out: the pings for that would be as many as the messages.
                 ("grpc.http2.bdp_probe", 0),
                 ("grpc.http2.lookahead_bytes", 2**20),
-                # A daemon that comes back is found at once, and one socket path may stand for another daemon later.
                 ("grpc.initial_reconnect_backoff_ms", 100),
-                ("grpc.max_reconnect_backoff_ms", 500),
-                ("grpc.use_local_subchannel_pool", 1),
-                ("grpc.default_authority", "localhost"),
                 # Whoever reads a stream reads it itself: no thread is woken for each event. (The name stands in
                 # grpc.experimental, which takes longer to load than this file.)
                 ("SingleThreadedUnaryStream", 1),
@@ -259,9 +262,6 @@ class Client:
 
     def cancel(self, action_id: str) -> pb.ActionView:
         return self.call("Actions/Cancel", pb.ActionId(id=action_id), pb.ActionView)
-
-    def whoami(self) -> pb.WhoamiReply:
-        return self.call("Actions/Whoami", pb.WhoamiRequest(), pb.WhoamiReply)
 
     # What only the person may do.
 

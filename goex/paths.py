@@ -87,6 +87,11 @@ class Paths:
         return self.state_dir / "images"
 
     @property
+    def servers(self) -> Path:
+        """The MCP servers that were added, a folder each."""
+        return self.state_dir / "servers"
+
+    @property
     def journal_head(self) -> Path:
         return self.state_dir / "journal.head"
 
@@ -94,6 +99,11 @@ class Paths:
     def web_key(self) -> Path:
         """Where the page that runs keeps the key of its links."""
         return self.run_dir / "web.key"
+
+    @property
+    def web_opening(self) -> Path:
+        """The document that leads a browser to the page."""
+        return self.run_dir / "web.html"
 
     @property
     def log_file(self) -> Path:

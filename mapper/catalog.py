@@ -365,6 +365,8 @@ def _service_facts(service: Service) -> JsonValue:
         "success": [_expect(expect) for expect in service.success],
         "scopes": {name: {**asdict(scope), "risk": int(scope.risk)} for name, scope in sorted(service.scopes.items())},
         "source": service.source,
+        # What runs for an MCP server's methods, and where, is told by this alone.
+        **({"version": service.version} if service.provider == "mcp" else {}),
     }
 
 

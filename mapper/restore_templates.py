@@ -9,6 +9,7 @@ can't stand in a path, or of which it isn't known that it can be read, makes the
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -43,23 +44,38 @@ def expanded(undo: UndoTemplate, arguments: JsonObject) -> UndoTemplate:
         raise InvalidInput(f"{unknown[0][:60]} can't be read before, as far as is known")
     if not undo.answered and any(len(part) > 1 for part in parts):
         raise InvalidInput("it changes parts of an object, and isn't answered with what became of it")
-    at = undo.around
+    values = [name for name in written if name not in undo.tags]
+    if not values:
+        raise InvalidInput("it says only what type the thing is")
     *before, last = undo.calls
     own = {**last.arguments, **_mask(undo, arguments, written)}
-    restored = replace(last, arguments={**own, undo.restores: {name: f"$pre.{at}{name}?" for name in written}})
-    if undo.answered:
-        left = [_equals(f"{at}{name}", f"$response.{at}{name}?", _DIFFERENT) for name in written]
-    else:
-        left = [_equals(f"{at}{name}", f"$request.{undo.restores}.{name}", _DIFFERENT) for name in written]
-    back = [_equals(f"{at}{name}", f"$pre.{at}{name}?", _NOT_BACK) for name in written]
+    asked = f"$request.{undo.restores}"
+    maybe = "" if undo.select else "?"
+    there = {name: place(undo.around, name) for name in values}
+    before_it = {name: f"$pre{there[name]}{maybe}" for name in values}
+    again = {name: before_it.get(name, f"{asked}{place('', name)}") for name in written}
+    restored = replace(last, arguments={**own, undo.restores: again})
+    left_by = {name: f"$response{there[name]}?" if undo.answered else f"{asked}{place('', name)}" for name in values}
+    left = [_equals(there[name], left_by[name], _DIFFERENT) for name in values]
+    back = [_equals(there[name], before_it[name], _NOT_BACK) for name in values]
+    shown = {undo.select: values} if undo.select else {}
     return replace(
         undo,
+        pre=_with(undo.pre, [], shown),
         calls=(*before, restored),
-        guard=_with(undo.guard, left),
-        verify=_with(undo.verify, back),
+        guard=_with(undo.guard, left, shown),
+        verify=_with(undo.verify, back, shown),
         restores="",
         mask="",
+        select="",
+        tags=(),
     )
+
+
+def place(around: str, name: str) -> str:
+    """The end of a path to the field `name` of what is `around`: `.data.name`, `["@odata.type"]`."""
+    outer = f".{around.removesuffix('.')}" if around else ""
+    return outer + (f".{name}" if _NAME.fullmatch(name) else f"[{json.dumps(name)}]")
 
 
 def parts_before(undo: UndoTemplate, arguments: JsonObject) -> tuple[str, ...]:
@@ -90,15 +106,15 @@ def _is_there(arguments: JsonObject, path: str) -> bool:
     return True
 
 
-def _with(template: CallTemplate, expects: list[Expect]) -> CallTemplate:
-    return replace(template, expect=(*template.expect, *expects))
+def _with(template: CallTemplate, expects: list[Expect], shown: JsonObject) -> CallTemplate:
+    return replace(template, arguments={**template.arguments, **shown}, expect=(*template.expect, *expects))
 
 
 def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """The paths of all that is written."""
     if isinstance(value, Mapping) and value and "$from" not in value:
         for name, child in value.items():
-            if not _NAME.fullmatch(name):
+            if path and not all(_NAME.fullmatch(one) for one in (*path, name)):
                 raise InvalidInput(f"a field is called {name[:40]!r}")
             yield from _leaves(child, (*path, name))
     else:
@@ -106,4 +122,4 @@ def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def _equals(name: str, value: str, says: str) -> Expect:
-    return Expect(op="equals", path=f"$.{name}", value=value, says=f"{says} ({name})")
+    return Expect(op="equals", path=f"${name}", value=value, says=f"{says} ({name.removeprefix('.')})")

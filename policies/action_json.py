@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from policies.actions import Action, ApiCalls, Call, Code, Files, Mongo, Need, Plan, Revert, Sql, UndoClass, UndoPolicy
+from policies.actions import (
+    LANGUAGES,
+    Action,
+    ApiCalls,
+    Call,
+    Code,
+    Files,
+    Mongo,
+    Need,
+    Plan,
+    Revert,
+    Sql,
+    UndoClass,
+    UndoPolicy,
+)
 from policies.errors import InvalidInput
 from policies.services import Risk
+from policies.tasks import task_from_json
 
 
 def action_from_json(value: Any) -> Action:
@@ -57,9 +72,10 @@ def action_from_json(value: Any) -> Action:
                     operations=tuple(_text(operation) for operation in value["operations"]),
                 )
             case "code":
-                if value["language"] not in ("python", "shell"):
+                if value["language"] not in LANGUAGES:
                     raise InvalidInput(
-                        f"{value['language']!r} isn't a language that code runs in.", next_step="Use python or shell."
+                        f"{value['language']!r} isn't a language that code runs in.",
+                        next_step=f"Use one of: {', '.join(LANGUAGES)}.",
                     )
                 return Code(
                     language=value["language"],
@@ -80,6 +96,8 @@ def action_from_json(value: Any) -> Action:
                     also=also,
                     regardless=value.get("regardless", False) is True,
                 )
+            case "task":
+                return task_from_json(value)
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidInput(f"This isn't an action: {error!r}.") from error
     raise InvalidInput(f"{str(value['kind'])[:40]!r} isn't a kind of action.")

@@ -13,6 +13,7 @@ from typing import Literal
 
 from policies.jsonvalue import JsonObject, JsonValue
 from policies.services import Risk
+from policies.tasks import Task
 
 
 class UndoClass(StrEnum):
@@ -142,6 +143,10 @@ class Mongo:
         }
 
 
+Language = Literal["python", "shell", "javascript"]  # that a program for services may be written in
+LANGUAGES: tuple[Language, ...] = ("python", "shell", "javascript")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Code:
     """A program, written by somebody untrusted, that uses services through the gateway alone.
@@ -150,7 +155,7 @@ class Code:
     is refused while it runs. It never holds a credential: where it wants one it reads a placeholder.
     """
 
-    language: Literal["python", "shell"]
+    language: Language
     program: str
     services: tuple[str, ...]  # that were named for it: "slack", or "slack/work" for one of several accounts
     methods: tuple[str, ...] = ()  # "service.method": what it is said to call, found in it or not
@@ -195,7 +200,7 @@ class Revert:
         return made
 
 
-Action = ApiCalls | Files | Sql | Mongo | Code | Revert
+Action = ApiCalls | Files | Sql | Mongo | Code | Revert | Task
 
 # Where a program decides while it runs: an argument that may have any value, or be left out.
 ANY_VALUE: JsonObject = {"$any": True}

@@ -1,9 +1,10 @@
 """The decision: a pure function from what is asked to Allow, Ask or Deny.
 
 Order: a rule that forbids wins over everything; a rule may insist on asking, whatever was granted or permitted; then
-every need must be permitted by a rule or covered by a grant, or the person is asked. What an answer fills in nobody
-has seen yet: neither a rule nor a standing grant covers it, and it is asked for each time. Absence denies: an action
-without needs, a plan without a digest, a rule that can't be evaluated. Decisions are values, not exceptions.
+every need must be permitted by a rule or covered by a grant, or all of it is within a task, or the person is asked.
+What an answer fills in nobody has seen yet: neither a rule nor a standing grant covers it, and it is asked for each
+time. Absence denies: an action without needs, a plan without a digest, a rule that can't be evaluated. Decisions are
+values, not exceptions.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from policies.actions import Need, Plan
 from policies.grants import ANONYMOUS, Grant, Width
 from policies.rules.facts import Situation
 from policies.services import Risk
+from policies.task_cover import covering_task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +34,8 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Allow:
-    """Go ahead, on these grants (each of them is named in the journal; once-grants are consumed) and rules."""
+    """Go ahead, on these grants (each of them is named in the journal; once-grants are consumed) and rules. A task's
+    grant is named once for each call that it is used for."""
 
     grants: tuple[Grant, ...]
     rules: tuple[str, ...] = ()
@@ -127,6 +130,11 @@ def decide(request: Request, grants: Iterable[Grant], rules: Rules, now: datetim
     if not missing:
         return Allow(tuple({grant.id: grant for grant in used}.values()), said.ask or tuple(permitting))
 
+    if not said.ask and request.agent != ANONYMOUS:
+        inside = covering_task(request.plan, known, agent=request.agent, session=request.session, now=now)
+        if inside:
+            return Allow(inside)
+
     once_only = bool(said.ask) or request.agent == ANONYMOUS or bool(request.plan.unseen)
     asking = f"{_names(said.ask)} want{'s' if len(said.ask) == 1 else ''} each such action to be asked for."
     return Ask(
@@ -171,5 +179,5 @@ def _ungranted(missing: Sequence[Need], agent: str) -> str:
 
 
 def _breadth_first(grant: Grant) -> tuple[int, str]:
-    order = {Width.PERMANENT: 0, Width.SESSION: 1, Width.ONCE: 2}
+    order = {Width.PERMANENT: 0, Width.SESSION: 1, Width.ONCE: 2, Width.TASK: 3}
     return order[grant.width], grant.id

@@ -1,7 +1,8 @@
 """Grants: what the person allowed, and for how long.
 
 *Once* belongs to one digest and is consumed when it is used. *Session* ends with the session it was given in.
-*Permanent* lasts until it expires or is revoked. A grant never covers more than it says: another agent, account,
+*Permanent* lasts until it expires or is revoked. *Task* is one line of a task (`policies.task_cover` decides, over a
+whole plan). A grant never covers more than it says: another agent, account,
 scope, or arguments outside its constraints, and it doesn't apply. Matching compares fields, never text. An argument
 that an answer fills in is a reference, which equals itself whatever it comes to stand for: no grant but *once*, which
 is bound to the whole plan, covers it.
@@ -15,7 +16,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from policies.actions import Need
-from policies.jsonvalue import JsonValue, canonical
+from policies.jsonvalue import JsonObject, JsonValue, canonical
 
 ANONYMOUS = "anonymous"
 PERSON = "person"  # the agent name of what the person types at the command line
@@ -27,6 +28,7 @@ class Width(StrEnum):
     ONCE = "once"
     SESSION = "session"
     PERMANENT = "permanent"
+    TASK = "task"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +39,8 @@ class Grant:
     match. With `only` a call has no arguments but these, and `methods` are those that it holds for (empty: all that
     the scope opens). `entries` are the hashes of catalog entries as they were when it was given: where there are any,
     a method that isn't among them, or whose entry is another one now, isn't covered (`Grant.knows`). `digest` is set
-    exactly for once-grants, `session` exactly for session grants.
+    exactly for once-grants, `session` for session grants and for a task's that its own agent proposed. `times` and
+    `within` are a task's: how often (0: any number), and the bounds of its arguments (None: any).
     """
 
     id: str
@@ -58,8 +61,10 @@ class Grant:
     session: str = ""
     revoked: datetime | None = None
     used: datetime | None = None  # for once-grants: consumed
-    uses: int = 0  # actions that were allowed on it
+    uses: int = 0  # actions that were allowed on it; of a task's the calls
     last_used: datetime | None = None
+    times: int = 0
+    within: Mapping[str, JsonObject] | None = None
 
     def covers(self, need: Need, *, agent: str, digest: str, session: str, now: datetime) -> bool:
         """Whether this grant alone satisfies `need` now."""
@@ -82,6 +87,8 @@ class Grant:
             case Width.PERMANENT:
                 if agent == ANONYMOUS:
                     return False
+            case Width.TASK:
+                return False  # never by one need alone
         if self.width is not Width.ONCE and need.unseen:
             return False
         if self.methods and not set(need.methods) <= set(self.methods):

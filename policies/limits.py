@@ -118,7 +118,7 @@ def unproven(plan: Plan) -> str:
     if plan.undo_class is UndoClass.IRREVERSIBLE:
         return "Undo is strict, and this can't be taken back, so it isn't run. Without [undo] strict it is asked for."
     steps, undos = plan.resolved.get("steps"), plan.undo.get("calls")
-    if not isinstance(steps, list | tuple) or plan.action.kind in _SQL_KINDS:
+    if not isinstance(steps, list | tuple) or plan.action.kind in _SQL_KINDS or plan.undo_class is UndoClass.EXACT:
         return ""
     proven = {undo["call"] for undo in undos or () if undo.get("standing") == Standing.PROVEN}
     for step in steps:

@@ -22,6 +22,8 @@ from policies.jsonvalue import JsonObject, canonical
 from policies.services import CallTemplate, Expect, Source, UndoTemplate
 
 _DOMAIN = b"goex.v1.pair\0"
+_WORDS = ("mask", "select", "around", "unless")  # of an undo template, as they stand in its JSON form
+_NAMES = ("fields", "tags")
 _RANK: Mapping[Source, int] = {"developer": 4, "bundled": 3, "derived": 2, "imported": 1, "model": 0}
 
 
@@ -169,11 +171,8 @@ def undo_to_json(undo: UndoTemplate) -> dict[str, Any]:
         made["guards"] = [_call_to_json(guard) for guard in undo.guards]
     if undo.restores:
         made |= {"restores": undo.restores, "answered": undo.answered}
-    made |= {
-        name: value for name, value in (("mask", undo.mask), ("around", undo.around), ("unless", undo.unless)) if value
-    }
-    if undo.fields:
-        made["fields"] = list(undo.fields)
+    made |= {name: getattr(undo, name) for name in _WORDS if getattr(undo, name)}
+    made |= {name: list(getattr(undo, name)) for name in _NAMES if getattr(undo, name)}
     if undo.note:
         made["note"] = undo.note
     return made
@@ -186,13 +185,13 @@ def undo_from_json(value: Any, source: Source) -> UndoTemplate:
         around: dict[str, Any] = {
             name: _call_from_json(value[name]) for name in ("pre", "guard", "verify") if name in value
         }
-        around |= {name: str(value.get(name, "")) for name in ("note", "restores", "mask", "around", "unless")}
+        around |= {name: str(value.get(name, "")) for name in ("note", "restores", *_WORDS)}
+        around |= {name: tuple(str(one) for one in value.get(name, ())) for name in _NAMES}
         made = UndoTemplate(
             calls=calls,
             guards=tuple(_call_from_json(guard) for guard in value.get("guards", ())),
             source=source,
             answered=value.get("answered") is True,
-            fields=tuple(str(name) for name in value.get("fields", ())),
             **around,
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:

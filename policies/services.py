@@ -100,7 +100,9 @@ class UndoTemplate:
     the old value (from `pre`) of exactly the fields that the action wrote, the guard compares that these are as the
     action left them, and the read-back that they are as before. `answered`: what the action left is what its answer
     says; else what its request said. `fields`: it is known of these alone that they can be read (none: of all).
-    `mask`: an argument that names the fields, joined by commas. `around`: where in the answers the object is ("data.",
+    `mask`: an argument that names the fields, joined by commas. `select`: an argument of the reads that takes a list of
+    the fields to show; each must then be shown. `tags`: fields that say the thing's type, which the undo repeats as the
+    call gave them. `around`: where in the answers the object is ("data.",
     an envelope; "" for the whole). `unless`: a path into the request where nothing may be,
     like an id of the caller's own choice, under which something may have been there before.
     """
@@ -116,6 +118,8 @@ class UndoTemplate:
     answered: bool = False
     fields: tuple[str, ...] = ()
     mask: str = ""
+    select: str = ""
+    tags: tuple[str, ...] = ()
     around: str = ""
     unless: str = ""
 

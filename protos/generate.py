@@ -1,4 +1,4 @@
-"""Generate goex/rpc/, and the messages of clients/python, from the protos, or with --check say whether it has drifted.
+"""Generate goex/rpc/, and the messages of both clients, from the protos, or with --check say whether they have drifted.
 
 protoc writes `from goex.v1 import goex_pb2`, which would shadow our own package; the generated modules live in
 goex/rpc/ and import each other from there. A file of messages alone has no module for services.
@@ -12,11 +12,14 @@ import sys
 import tempfile
 from pathlib import Path
 
+import typescript
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from grpc_tools import protoc
 
 PROTOS = Path(__file__).resolve().parent
 TARGET = PROTOS.parent / "goex" / "rpc"
 CLIENT = PROTOS.parent / "clients" / "python" / "goex_client"  # of the agents' service alone
+NODE = PROTOS.parent / "clients" / "node" / "proto"
 SOURCES = tuple(sorted(path.relative_to(PROTOS).as_posix() for path in (PROTOS / "goex" / "v1").glob("*.proto")))
 
 
@@ -29,6 +32,7 @@ def generate(into: Path) -> None:
         f"--python_out={into}",
         f"--pyi_out={into}",
         f"--grpc_python_out={into}",
+        f"--descriptor_set_out={into / 'descriptors'}",
         *SOURCES,
     ]
     if protoc.main(arguments) != 0:
@@ -43,6 +47,9 @@ def main() -> int:
         made_now = {path.name: path.read_text() for path in (Path(scratch) / "goex" / "v1").iterdir()}
         targets = [(TARGET / name, text) for name, text in sorted(made_now.items())]
         targets += [(CLIENT / name, made_now[name]) for name in ("goex_pb2.py", "goex_pb2.pyi")]
+        described = FileDescriptorSet.FromString((Path(scratch) / "descriptors").read_bytes()).file
+        agents = typescript.agents_alone(next(file for file in described if file.name == "goex/v1/goex.proto"))
+        targets += [(NODE / "goex_pb.js", typescript.module(agents)), (NODE / "goex_pb.d.ts", typescript.types(agents))]
         for target, text in targets:
             made = re.sub(r"^from goex\.v1 import (\w+_pb2)", r"from goex.rpc import \1", text, flags=re.MULTILINE)
             if check:
@@ -55,7 +62,7 @@ def main() -> int:
                 path.name for path in TARGET.glob("*_pb2*") if path.suffix != ".pyc" and path.name not in made_now
             )
     if drifted:
-        print(f"goex/rpc has drifted from protos/ ({', '.join(drifted)}): run `make protos`.", file=sys.stderr)
+        print(f"What is generated has drifted from protos/ ({', '.join(drifted)}): run `make protos`.", file=sys.stderr)
         return 1
     return 0
 

@@ -52,8 +52,8 @@ class Trace:
 
     def measure(self, *words: str) -> set[str]:
         """Return `file:function` of all that ran for this command, in the command, the daemon and the gateway."""
-        running = list(self._processes())
-        for pid in running:
+        self._await_quiet()
+        for pid in self._processes():
             os.kill(pid, signal.SIGUSR1)
         for old in self.notes.glob("*.json"):
             old.unlink()
@@ -67,6 +67,19 @@ class Trace:
             os.kill(pid, signal.SIGUSR2)
             self._await(self.notes / f"{pid}.json")
         return {one for file in self.notes.glob("*.json") for one in json.loads(file.read_text())}
+
+    def _await_quiet(self) -> None:
+        """Wait until the daemon has its container pool: what fills it in the background is no part of an action."""
+        note = self.notes / f"{self.daemon.pid}.json"
+        for _ in range(30):
+            note.unlink(missing_ok=True)
+            os.kill(self.daemon.pid, signal.SIGUSR1)
+            time.sleep(2.0)
+            os.kill(self.daemon.pid, signal.SIGUSR2)
+            self._await(note)
+            if "runtimes/sandbox/" not in note.read_text():
+                return
+        raise SystemExit("The daemon doesn't come to rest.")
 
     @staticmethod
     def _await(file: Path) -> None:

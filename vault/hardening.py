@@ -1,4 +1,4 @@
-"""Keep other processes of the same user out of this one's memory.
+"""Keep other processes of the same user out of this one's memory, and that small.
 
 Linux: a process that isn't dumpable can't be traced, its /proc/PID/{mem,environ,maps,fd} belong to root, and no core
 file is written; the core limit says the same once more. A child that is executed becomes dumpable again, so each
@@ -8,11 +8,13 @@ process that holds secrets calls this itself. Root isn't kept out, and neither i
 from __future__ import annotations
 
 import ctypes
+import resource
 import sys
 from dataclasses import dataclass
 
 _PR_GET_DUMPABLE = 3
 _PR_SET_DUMPABLE = 4
+_M_ARENA_MAX = -8  # malloc.h
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +44,14 @@ def _forbid_tracing() -> bool:
 
 def _forbid_core() -> bool:
     try:
-        import resource
-    except ImportError:  # not a Unix: no core files of this kind either
-        return False
-    try:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         return resource.getrlimit(resource.RLIMIT_CORE) == (0, 0)
     except (OSError, ValueError):
         return False
+
+
+def keep_one_heap() -> None:
+    """With a heap for each thread, what actions leave free in theirs is of no use to others, and memory grows."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):  # glibc
+        libc.mallopt(_M_ARENA_MAX, 1)

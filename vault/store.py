@@ -127,7 +127,7 @@ class Vault(Renewing):
         try:
             with self._lock:
                 if self._unsealed is None:
-                    fresh.check_header()
+                    fresh.catch_up()
                     damage = fresh.compared()[1]
                     self._unsealed, self._header = fresh, fresh.header
                     return damage

@@ -153,12 +153,24 @@ class Unsealed:
         with self.file.reading() as connection:
             self._check_header(connection)
 
+    def catch_up(self) -> None:
+        """Take over what was written under the same master key since the file was opened: deriving the key of a
+        passphrase takes long enough for another process to write. Raises VaultChanged, VaultBroken."""
+        with self.file.reading() as connection:
+            header = read_header(connection)
+        if replace(header, generation=0, ledger=b"") != replace(self.header, generation=0, ledger=b""):
+            raise self._changed()
+        self.ledger, self.header = header.open_ledger(self.master), header
+
     def _check_header(self, connection: Connection) -> None:
         if read_header(connection) != self.header:
-            raise VaultChanged(
-                f"{self.file.path} was written to by somebody else while the vault was in use.",
-                next_step="Find out by whom; then seal and unlock it.",
-            )
+            raise self._changed()
+
+    def _changed(self) -> VaultChanged:
+        return VaultChanged(
+            f"{self.file.path} was written to by somebody else while the vault was in use.",
+            next_step="Find out by whom; then seal and unlock it.",
+        )
 
 
 _GONE = "it is gone"

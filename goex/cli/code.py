@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from goex.cli.input_text import read_text
+from policies.actions import LANGUAGES
 from policies.errors import InvalidInput
 
 if TYPE_CHECKING:
     from goex.rpc import goex_pb2 as pb
 
-LANGUAGES = ("python", "shell")
+_ENDINGS = {".sh": "shell", ".bash": "shell", ".js": "javascript", ".mjs": "javascript", ".cjs": "javascript"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,8 @@ class Program:
             raise InvalidInput("--language and --profile belong to --code.", next_step="Leave them out.")
         if self.language not in ("", *LANGUAGES):
             raise InvalidInput(
-                f"{self.language[:40]!r} isn't a language that code runs in.", next_step="python and shell are."
+                f"{self.language[:40]!r} isn't a language that code runs in.",
+                next_step=f"These are: {', '.join(LANGUAGES)}.",
             )
 
     def request(self) -> pb.ExecuteRequest:
@@ -56,5 +58,5 @@ class Program:
         code = pb.CodeProgram(services=self.services, methods=self.methods, profile=self.profile, again=self.again)
         if self.file is not None:
             code.program = read_text(self.file, "The program")
-            code.language = self.language or ("shell" if self.file.suffix in (".sh", ".bash") else "python")
+            code.language = self.language or _ENDINGS.get(self.file.suffix, "python")
         return pb.ExecuteRequest(code=code)

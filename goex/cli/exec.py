@@ -82,7 +82,7 @@ def run(
         typer.Option(metavar="SERVICE.METHOD", help="What --code may call with any arguments, found in it or not."),
     ] = None,
     language: Annotated[
-        str, typer.Option(metavar="NAME", help="Of --code: python or shell; by its ending, else python.")
+        str, typer.Option(metavar="NAME", help="Of --code: python, shell or javascript; by its ending, else python.")
     ] = "",
     profile: Annotated[
         str, typer.Option(metavar="NAME", help="The image that --code runs in (goex images list).")

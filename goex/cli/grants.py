@@ -99,20 +99,21 @@ def revoke(
     agent: Annotated[str, typer.Option(metavar="NAME", help="Every grant of this agent.")] = "",
     service: Annotated[str, typer.Option(metavar="NAME", help="Every grant on this service.")] = "",
     session: Annotated[str, typer.Option(metavar="ID", help="Every grant of this session.")] = "",
+    task: Annotated[str, typer.Option(metavar="ID", help="Every line of this task, which ends it.")] = "",
     as_json: Json = False,
 ) -> None:
     """Take grants back, at once, in running sessions too. Of several options, a grant must fit all."""
     out = Output(as_json)
-    if bool(grant_ids) == bool(agent or service or session):
+    if bool(grant_ids) + bool(agent or service or session) + bool(task) != 1:
         raise InvalidInput(
-            "Name grants, or what they have in common: --agent, --service, --session.",
+            "Name grants, or what they have in common: --agent, --service, --session; or --task alone.",
             next_step="See them with: goex grants",
         )
     from goex.cli.connect import connect
     from goex.rpc import goex_pb2 as pb
 
     with connect(out) as client:
-        request = pb.RevokeRequest(grant_ids=grant_ids, agent=agent, service=service, session=session)
+        request = pb.RevokeRequest(grant_ids=grant_ids, agent=agent, service=service, session=session, task=task)
         reply = client.call("Person/Revoke", request, pb.RevokeReply)
     out.message(reply)
     if not as_json:

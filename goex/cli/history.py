@@ -75,10 +75,20 @@ def undo(
     regardless: Regardless = False,
     detach: Detach = False,
     dry_run: DryRun = False,
+    task: Annotated[str, typer.Option(metavar="ID", help="All that was done in this task; one question.")] = "",
     as_json: Json = False,
 ) -> None:
     """Take an action back, or with --to all since a point. Refused, with the difference, when someone changed the
     state since, or a later action stands on it."""
+    if task:
+        if action_id != LAST or to or everyone or agent or regardless or detach:
+            raise InvalidInput("--task names all that was done in it.", next_step="Write goex undo --task ID.")
+        from goex.cli.connect import connect
+        from goex.cli.task import undo_all
+
+        out = Output(as_json)
+        with connect(out) as client:
+            raise typer.Exit(undo_all(client, task, dry_run, out))
     _revert("undo", action_id, Point(to, everyone, agent), regardless, detach, dry_run, as_json)
 
 

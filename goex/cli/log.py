@@ -6,12 +6,13 @@ is one. The same options choose among either, and among what `--export` writes.
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from goex.cli.output import Json, Output, local, shown, to_json
+from goex.cli.output import Json, Output, counted, local, shown, to_json
 from policies.errors import ExitStatus, InvalidInput
 
 if TYPE_CHECKING:
@@ -30,10 +31,11 @@ def log(
     kind: Annotated[
         str,
         typer.Option(
-            metavar="KIND", help="calls, files, sql, mongo, code, revert or intent; with --rows a row's kind."
+            metavar="KIND", help="calls, files, sql, mongo, code, task, revert or intent; with --rows a row's kind."
         ),
     ] = "",
     action: Annotated[str, typer.Option(metavar="ID", help="This action alone.")] = "",
+    task: Annotated[str, typer.Option(metavar="ID", help="What was done in this task, which is one line else.")] = "",
     grep: Annotated[str, typer.Option(metavar="TEXT", help="With this text in what was asked or came of it.")] = "",
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many, newest first.")] = 50,
     before: Annotated[str, typer.Option(metavar="N", help="Older ones: the number below the last page.")] = "",
@@ -86,6 +88,10 @@ def log(
             from goex.cli.action_ids import resolve
 
             wanted.action_id = resolve(client, action)
+        if task:
+            from goex.cli.action_ids import resolve
+
+            wanted.task = resolve(client, task)
         if export:
             _export(client, wanted, export, out)
         elif rows:
@@ -114,9 +120,20 @@ def _actions(client: Client, wanted: audit.Wanted, out: Output) -> None:
     if not page.actions:
         out.say("Nothing that was done is like that." if _narrowed(wanted) else "Nothing was done yet.")
         return
-    show_actions(out, page.actions)
+    show_actions(out, [each for each in page.actions if not _folded(each) or _narrowed(wanted)])
+    folded = Counter(_folded(each) for each in page.actions if not _narrowed(wanted))
+    for id, count in folded.items():
+        if id:
+            out.say(shown(f"{counted(count, 'action')} in task {id}: goex log --task {id}"))
     if page.before:
         out.progress(f"Older ones: the same with --before {page.before}. One as a whole: goex show ID")
+
+
+def _folded(action: audit.LoggedAction) -> str:
+    """The task that it was done in, whose entry stands for it while nothing is wrong with it; "" for none."""
+    if action.state not in ("done", "undone", "committed"):
+        return ""
+    return next((grant.for_action for grant in action.decided.grants if grant.width == "task"), "")
 
 
 def _rows(client: Client, wanted: audit.Wanted, out: Output) -> None:

@@ -36,6 +36,7 @@ from goex.cli import (
     passkey,
     rules,
     show,
+    task,
     vault,
     web,
 )
@@ -149,6 +150,7 @@ app.command("show", short_help="One action, from beginning to end.")(show.show)
 app.command("undo")(history.undo)
 app.command("redo", short_help="Do an undone action again.")(history.redo)
 app.command("commit", short_help="Keep an action for good.")(history.commit)
+app.command("task", short_help="Allow a list of things in one answer.")(task.task)
 app.command("grants", short_help="What you have allowed.")(grants.list_grants)
 app.command("revoke", short_help="Take grants back, at once.")(grants.revoke)
 app.add_typer(agents.app, name="agents")

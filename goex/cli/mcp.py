@@ -9,11 +9,18 @@ from typing import Annotated
 
 import typer
 
+from goex.cli import mcp_servers
 from policies.errors import InvalidInput, Unavailable
 
 app = typer.Typer(
-    invoke_without_command=True, rich_markup_mode=None, help="Serve agents by the Model Context Protocol."
+    invoke_without_command=True,
+    rich_markup_mode=None,
+    help="Serve agents by the Model Context Protocol; add MCP servers as services.",
 )
+app.command("add", short_help="Add a published MCP server as a service.")(mcp_servers.add)
+app.command("list")(mcp_servers.list_servers)
+app.command("review", short_help="What a server says now, beside what you agreed to.")(mcp_servers.review)
+app.command("remove")(mcp_servers.remove)
 TOKEN = "GOEX_AGENT_TOKEN"  # noqa: S105  # the name of a variable
 SOCKET = "GOEX_AGENT_SOCKET"
 

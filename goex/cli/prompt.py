@@ -249,6 +249,10 @@ def decide(terminal: Terminal, client: Client, approval: pb.Approval, gone: Gone
         return Verdict.GONE
     if answer == "later":
         return Verdict.LATER
+    if answer.startswith("once "):
+        answer, _, rest = answer.partition(" ")
+        if not _narrowed(terminal, rest, request):
+            return Verdict.LATER
     if answer in offered(approval):
         request.approve, request.width = True, answer
         if answer != "once" and not _narrow(terminal, approval, request):
@@ -340,6 +344,8 @@ def _answer(terminal: Terminal, approval: pb.Approval, gone: Gone) -> str:
             terminal.show([*describe(approval, width, datetime.now(UTC)), *choices(approval, width)])
         elif meant and not rest:
             return meant
+        elif meant == "once" and approval.kind == "task":
+            return f"once {rest}"
         else:
             wrong += 1
             terminal.write(Line("That isn't one of the answers; ? shows what each means.", "warn"))
@@ -361,6 +367,19 @@ def _narrow(terminal: Terminal, approval: pb.Approval, request: pb.DecideRequest
             terminal.write(Line("That isn't a time like 12h or 7d; it stays undecided.", "warn"))
             return False
         request.expires_seconds = int(match[1]) * {"h": 3600, "d": 86_400}[match[2]]
+    return True
+
+
+def _narrowed(terminal: Terminal, said: str, request: pb.DecideRequest) -> bool:
+    """A task's lines and time, made smaller: `2=1 3=0 10m`. False: it wasn't understood, and stays undecided."""
+    for word in said.split():
+        if match := re.fullmatch(r"(\d{1,2})=(\d{1,4})", word):
+            request.narrowed.add(line=max(int(match[1]) - 1, 0), times=int(match[2]))
+        elif match := re.fullmatch(r"(\d{1,3})m", word):
+            request.expires_seconds = max(int(match[1]), 1) * 60
+        else:
+            terminal.write(Line("To narrow a task write like: y 2=1 3=0 10m. It stays undecided.", "warn"))
+            return False
     return True
 
 

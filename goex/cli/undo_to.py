@@ -28,10 +28,7 @@ def go(client: Client, verb: str, to: str, everyone: bool, agent: str, dry_run: 
     """Show the way and take it. Returns the exit status."""
     steps = client.way_back(_request(client, verb, to, everyone, agent))
     able = [step for step in steps if step.can]
-    if out.as_json:
-        out.json({"steps": [to_json(step) for step in steps]})
-    else:
-        _show(out, verb, steps)
+    show(out, verb, steps)
     if dry_run or not able:
         return int(ExitStatus.OK)
     if not _meant(verb, len(able), out):
@@ -39,7 +36,7 @@ def go(client: Client, verb: str, to: str, everyone: bool, agent: str, dry_run: 
         return int(ExitStatus.DENIED)
     if verb == "commit":
         return _commit(client, able, out)
-    return _each(client, verb, able, out)
+    return each(client, verb, able, out)
 
 
 def _request(client: Client, verb: str, to: str, everyone: bool, agent: str) -> pb.WayBackRequest:
@@ -60,7 +57,11 @@ def _request(client: Client, verb: str, to: str, everyone: bool, agent: str) -> 
     return made
 
 
-def _show(out: Output, verb: str, steps: tuple[pb.WayStep, ...]) -> None:
+def show(out: Output, verb: str, steps: tuple[pb.WayStep, ...]) -> None:
+    """The whole way, with what stays and why."""
+    if out.as_json:
+        out.json({"steps": [to_json(step) for step in steps]})
+        return
     if not steps:
         out.say(f"Nothing there can be {_DONE[verb]}.")
         return
@@ -90,7 +91,8 @@ def _meant(verb: str, count: int, out: Output) -> bool:
     return (said or "no").lower() in ("y", "yes")
 
 
-def _each(client: Client, verb: str, steps: list[pb.WayStep], out: Output) -> int:
+def each(client: Client, verb: str, steps: list[pb.WayStep], out: Output) -> int:
+    """Take these steps, each as an action of its own, up to the first that fails. Returns the exit status."""
     from goex.cli.follow import exit_code, follow
     from goex.cli.missing_accounts import offer
     from goex.rpc import goex_pb2 as pb
@@ -104,7 +106,7 @@ def _each(client: Client, verb: str, steps: list[pb.WayStep], out: Output) -> in
             ended = follow(client, client.revert(request), out)
         code = exit_code(ended)
         if code:
-            left = [each.action.id for each in steps[number:]]
+            left = [one.action.id for one in steps[number:]]
             done = f"{number} of {len(steps)} {_DONE[verb]}"
             out.progress(f"Stopped: {done}, {', '.join(left)} not. Run it again to go on.")
             return code

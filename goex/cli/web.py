@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from typing import Annotated
 
@@ -18,6 +19,7 @@ def web(
     ] = None,
     as_json: Json = False,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in the browser.")] = True,
+    question: Annotated[str, typer.Option(metavar="ID", help="Open it at this question.")] = "",
 ) -> None:
     """Show what waits, what happened and what is allowed on a page in your browser.
 
@@ -28,8 +30,11 @@ def web(
 
     from goex.cli.connect import connect, paths
     from goex.config import load
-    from goex.web.server import running_link, serve
+    from goex.web.server import open_in_browser, running_link, serve
+    from policies.errors import InvalidInput
 
+    if question and not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", question):
+        raise InvalidInput("That isn't the id of a question.", next_step="See them: goex approve")
     out = Output(as_json)
     places = paths()
     config = load(places.config_file)
@@ -39,9 +44,7 @@ def web(
         if not as_json:
             out.say(link)
         if browser and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-            import webbrowser
-
-            webbrowser.open(link)
+            open_in_browser(places, link, question)
 
     if link := running_link(places):
         tell(link)

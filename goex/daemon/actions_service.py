@@ -12,6 +12,7 @@ from goex.daemon.action_views import action_view, mapping_view, problem_view
 from goex.daemon.agent_views import shown_action, shown_event
 from goex.daemon.approval_views import approval_view, brief_view
 from goex.daemon.find_views import by_service, found
+from goex.daemon.preview_calls import asked_for, preview
 from goex.daemon.result_pages import page
 from goex.daemon.rpc_context import Callers, streaming, unary
 from goex.daemon.tool_calls import judged
@@ -26,10 +27,11 @@ from goex.journal.states import UNDER_WAY, State
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
 from policies.action_json import action_from_json
-from policies.actions import Action, ApiCalls, Call, Code, Files, Mongo
+from policies.actions import Action, ApiCalls, Call, Code, Files, Mongo, Revert
 from policies.errors import InvalidInput
 from policies.grants import ANONYMOUS
 from policies.jsonvalue import parse
+from policies.tasks import LARGEST, LONGEST_TITLE, MOST_LINES
 
 LONGEST_INTENT = 10_000  # characters
 LONGEST_PROPOSAL = 1_000_000
@@ -165,6 +167,23 @@ class ActionsService(rpc.ActionsServicer):
         core.quotas.take(principal.agent, principal.session, request.ByteSize())
         with core.quotas.doing(principal.agent, principal.session):
             return await judged(core, request, principal)
+
+    @unary
+    async def Preview(self, request: pb.PreviewRequest, context: Any) -> pb.DryRunReply:
+        principal = self._callers.principal(context)
+        core = self._engine.core
+        core.quotas.take(principal.agent, principal.session, request.ByteSize())
+        action: Action | None = None
+        match request.WhichOneof("what"):
+            case "request":
+                action = wish(request.request).action
+            case "revert":
+                action = revert_wish(request.revert).action
+            case "action_id":
+                action = asked_for(self._owned(request.action_id, principal))
+        target = self._owned(action.target, principal) if isinstance(action, Revert) else None
+        with core.quotas.doing(principal.agent, principal.session):
+            return await preview(self._engine, action, target, principal)
 
     def _owned(self, id: str, principal: Principal) -> ActionRow:
         return owned(self._engine, id, principal)
@@ -359,6 +378,8 @@ def wish(request: pb.ExecuteRequest, earlier: Earlier | None = None) -> Request:
             action = _mongo(request.mongo)
         case "code":
             action = _code(request.code, earlier)
+        case "task":
+            action = _task(request.task)
         case "proposal":
             proposal = request.proposal
             if len(proposal) > LONGEST_PROPOSAL:
@@ -368,7 +389,8 @@ def wish(request: pb.ExecuteRequest, earlier: Earlier | None = None) -> Request:
                 )
         case _:
             raise InvalidInput(
-                "The request asks for nothing.", next_step="Set intent, calls, files, sql, mongo, code or proposal."
+                "The request asks for nothing.",
+                next_step="Set intent, calls, files, sql, mongo, code, task or proposal.",
             )
     _short(request.database, *request.code_services[:MOST_SERVICES])
     about = [bool(request.database), bool(request.folder), bool(request.code_services)]
@@ -500,6 +522,27 @@ def _sql(program: pb.SqlProgram) -> Action:
             raise InvalidInput(f"There is a NUL character in the {what}.", next_step="Remove it.")
     made: dict[str, str] = {"kind": "sql", "database": program.database, "statements": program.statements}
     return action_from_json({**made, "policy": program.policy, "undo": program.undo})
+
+
+def _task(task: pb.Task) -> Action:
+    _short(task.agent)
+    if len(task.title) > LONGEST_TITLE or len(task.allows) > MOST_LINES:
+        raise InvalidInput(
+            f"A task has at most {MOST_LINES} lines, and a title of {LONGEST_TITLE} characters.",
+            next_step="Make it smaller.",
+        )
+    if sum(len(line.arguments_json) for line in task.allows) > LARGEST:
+        raise InvalidInput(f"A task's bounds are at most {LARGEST} characters.", next_step="Make it smaller.")
+    lines = []
+    for line in task.allows:
+        _short(line.service, line.method)
+        if len(line.account) > LONGEST_FOLDER:
+            raise InvalidInput("An account's name is too long.", next_step="goex auth list")
+        bounds = parse(line.arguments_json, what="The bounds of a task") if line.arguments_json else None
+        named = {"service": line.service, "method": line.method, "account": line.account}
+        lines.append({**named, "arguments": bounds, "times": line.times})
+    made = {"kind": "task", "title": task.title, "allows": lines, "seconds": task.seconds, "agent": task.agent}
+    return action_from_json(made)
 
 
 def _mongo(program: pb.MongoProgram) -> Action:

@@ -18,6 +18,7 @@ from goex.engine.core import Core, Principal
 from goex.engine.events import Problem
 from goex.journal.actions import ActionRow
 from goex.journal.states import State
+from goex.page_address import page_port
 from goex.rpc import goex_pb2 as pb
 from policies.errors import Conflict, Denied, ExitStatus, GoexError, InvalidInput
 from policies.jsonvalue import parse
@@ -140,6 +141,9 @@ def _ending(core: Core, view: pb.ActionView, problem: pb.Problem | None, row: Ac
     touched = not row.outcome or bool(parse(row.outcome, limit=_LIMIT).get("touched", True))
     answered = last[0].state if last else ""
     made = ending(view, problem, answered=answered, deadline=deadline, touched=touched)
+    if made.status == "waiting" and core.settings.page_key is not None:
+        port = page_port(core.settings.page_key)
+        made.page = f"http://localhost:{port}/#waiting" if port else ""
     if not made.summary and row.outcome:
         made.summary = parse(row.outcome, limit=_LIMIT).get("summary", "")
     return made

@@ -54,6 +54,7 @@ from goex.engine.intents import Mappings
 from goex.engine.peers import Presence, Sessions
 from goex.engine.retention import Retention
 from goex.engine.reversions import Reversions
+from goex.engine.tasks import TaskRuntime
 from goex.journal.chain import Journal, utc_now
 from goex.journal.states import State
 from goex.paths import Paths, make_open
@@ -77,6 +78,8 @@ from runtimes.gateway.client import GatewayClient
 from runtimes.mongo.runtime import MongoRuntime
 from runtimes.rest.runtime import RestRuntime
 from runtimes.sandbox.docker import DockerSandbox
+from runtimes.servers.definition import Servers
+from runtimes.servers.runtime import CallsRuntime
 from runtimes.sql.pair_policy import Pairs
 from runtimes.sql.pairs.failed import FailedPairs
 from runtimes.sql.runtime import SqlRuntime
@@ -163,6 +166,16 @@ class App:
         self.gateway = GatewayClient(self.paths.run_dir / "gateway")
         profile = self.config.sandbox.profile()
         self.reversions = Reversions(self.journal, self.clock, self.catalog)
+        files = FilesRuntime(
+            self.sandbox,
+            self.paths.snapshots,
+            profile,
+            protected=(self.paths.config_dir, self.paths.run_dir),
+            bounds=Bounds(files=self.config.files.max_entries, bytes=self.config.files.max_bytes),
+            large=self.config.files.lfs_from,
+            quota=self.config.files.quota,
+            keep_days=self.config.files.keep_days,
+        )
         core = Core(
             journal=self.journal,
             grant_store=self.grant_store,
@@ -170,17 +183,17 @@ class App:
             vault=self.vault_state,
             lender=self.broker,
             runtimes={
-                "calls": RestRuntime(self.sandbox, self.gateway, self.catalog, profile, self.reversions),
-                "files": FilesRuntime(
+                "calls": CallsRuntime(
+                    RestRuntime(self.sandbox, self.gateway, self.catalog, profile, self.reversions),
+                    files,
+                    Servers(self.paths.servers),
                     self.sandbox,
-                    self.paths.snapshots,
-                    profile,
-                    protected=(self.paths.config_dir, self.paths.run_dir),
-                    bounds=Bounds(files=self.config.files.max_entries, bytes=self.config.files.max_bytes),
-                    large=self.config.files.lfs_from,
-                    quota=self.config.files.quota,
-                    keep_days=self.config.files.keep_days,
+                    self.gateway,
+                    self.catalog,
+                    self.config.sandbox.profile,
+                    self.reversions,
                 ),
+                "files": files,
                 "sql": SqlRuntime(
                     self._lend_database,
                     self.config.databases.limits(),
@@ -191,6 +204,7 @@ class App:
                         self.config.sandbox.runtime,
                     ),
                 ),
+                "task": TaskRuntime(),
                 "mongo": MongoRuntime(self._lend_database, self.config.databases.limits()),
                 "code": CodeRuntime(
                     self.sandbox,
@@ -207,6 +221,7 @@ class App:
                 breaker=self.config.breaker,
                 quota=self.config.limits,
                 model_calls=self.config.model.calls,
+                page_key=self.paths.web_key,
             ),
             clock=self.clock,
         )

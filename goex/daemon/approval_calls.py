@@ -80,7 +80,14 @@ class AskingCalls(PersonCalls):
             elif asking.presence_due(approval.id, request.digest, choice):
                 peer = await self._person.present(context, request.passphrase, "Approving this", waits=False)
             lasts = timedelta(seconds=min(request.expires_seconds, _LONGEST_ASKED)) if request.expires_seconds else None
-            yes = Yes(choice=choice, by=peer.describe(), lasts=lasts, bound=tuple(request.bind_arguments), proof=proof)
+            yes = Yes(
+                choice=choice,
+                by=peer.describe(),
+                lasts=lasts,
+                bound=tuple(request.bind_arguments),
+                narrowed={one.line: one.times for one in request.narrowed},
+                proof=proof,
+            )
             done = asking.approve(approval.id, shown=request.digest, yes=yes)
         return pb.DecideReply(approval=self._person.actions.approval(approval.id), settled=done.also)
 
@@ -105,6 +112,9 @@ class AskingCalls(PersonCalls):
         peer = self._person.callers.peer(context)
         core = self._person.engine.core
         ids = list(request.grant_ids)
+        if request.task:
+            live = (core.grant_store.live(id) for id in core.grant_store.of_task(request.task))
+            ids += [grant.id for grant in live if grant is not None]
         if request.agent or request.service or request.session:
             ids += [
                 grant.id

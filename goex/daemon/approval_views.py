@@ -28,6 +28,7 @@ from policies.decisions import Ask, Decision
 from policies.display_text import escape, shorten
 from policies.grants import Grant, Width
 from policies.lookalikes import right_to_left
+from policies.tasks import Allowance
 from runtimes.code.plans import PROGRAM
 from runtimes.code.plans import SERVICE as CODE
 
@@ -203,6 +204,7 @@ def grant_view(core: Core, grant: Grant) -> pb.GrantView:
         ends=stamp(ends) if ends else "",
         words=grant_words(core, grant),
         stale=_stale(core, grant),
+        times=grant.times,
     )
 
 
@@ -214,6 +216,15 @@ def grant_words(core: Core, grant: Grant) -> list[str]:
 def _grant_words(core: Core, grant: Grant) -> list[str]:
     who = "Your own command line" if grant.agent == "person" else f"The agent “{grant.agent}”"
     what = f"{grant.service}:{grant.scope}"
+    if grant.width is Width.TASK:
+        line = Allowance(
+            service=grant.service,
+            method=grant.scope,
+            account=grant.account,
+            arguments=grant.within,
+            times=grant.times,
+        )
+        return [f"{who} may, in task {grant.why}: {line.text}. Used {grant.uses} times."]
     if grant.width is Width.ONCE:
         return [f"{who} may do action {grant.why}, once."]
     if grant.service == "files":

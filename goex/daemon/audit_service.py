@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -35,7 +36,7 @@ MOST_ROWS = 10_000
 ROWS_OF_A_STORY = 1000
 METHODS_NAMED = 50
 _TOLD_EVERY = 0.25  # seconds
-_KINDS = ("calls", "files", "sql", "mongo", "code", "revert", "intent")
+_KINDS = ("calls", "files", "sql", "mongo", "code", "task", "revert", "intent")
 
 
 class AuditService(rpc.AuditServicer):
@@ -56,6 +57,9 @@ class AuditService(rpc.AuditServicer):
                 f"{wanted.kind[:40]!r} isn't a kind of action.",
                 next_step=f"It is one of: {', '.join(_KINDS)}. With --rows it is a row's kind.",
             )
+        if request.task:
+            grants = self._person.engine.core.grant_store.of_task(request.task)
+            wanted = replace(wanted, grants=grants)
         return await in_thread(self._page, wanted)
 
     @unary

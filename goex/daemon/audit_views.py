@@ -133,6 +133,9 @@ def what(row: ActionRow) -> str:
         names = request.get("services")
         services = ", ".join(map(str, names)) if isinstance(names, list) else ""
         done = f"{request.get('language', 'program')} for {services or 'no service'}: {program}"
+    elif row.kind == "task":
+        named = [f"{each.get('service')}.{each.get('method')}" for each in _objects(request.get("allows"))]
+        done = f"{json.dumps(str(request.get('title', '')), ensure_ascii=False)}: {', '.join(named)}"
     elif row.kind in ("sql", "mongo"):
         operations = request.get("operations")
         said = "; ".join(map(str, operations)) if isinstance(operations, list) else str(request.get("statements", ""))

@@ -8,11 +8,11 @@ from typing import Any
 
 from goex.daemon.actions_service import earlier_program, revert_wish, wish
 from goex.daemon.person_context import PersonCalls
+from goex.daemon.preview_calls import dry_run_reply
 from goex.daemon.rpc_context import streaming
 from goex.engine.dryrun import DryRuns
 from goex.rpc import goex_pb2 as pb
 from policies.errors import InvalidInput
-from runtimes.base import DryRun
 
 
 class DryRunCalls(PersonCalls):
@@ -37,7 +37,7 @@ class DryRunCalls(PersonCalls):
         match request.WhichOneof("what"):
             case "question":
                 asked = request.question
-                return _reply(await runs.of_question(asked.approval_id, asked.digest, by=by, progress=progress))
+                return dry_run_reply(await runs.of_question(asked.approval_id, asked.digest, by=by, progress=progress))
             case "request":
                 earlier = earlier_program(self._person.engine, request.request, principal)
                 plan, found = await runs.of_wish(
@@ -47,14 +47,4 @@ class DryRunCalls(PersonCalls):
                 plan, found = await runs.of_wish(revert_wish(request.revert), principal, by=by, progress=progress)
             case _:
                 raise InvalidInput("The request asks for nothing.", next_step="Set question, request or revert.")
-        return _reply(found, plan.lines)
-
-
-def _reply(found: DryRun, plan: tuple[str, ...] = ()) -> pb.DryRunReply:
-    return pb.DryRunReply(
-        ok=found.ok,
-        summary=found.summary,
-        lines=[pb.DryLine(kind=line.kind, text=line.text) for line in found.lines],
-        plan=plan,
-        preview=found.preview,
-    )
+        return dry_run_reply(found, plan.lines)

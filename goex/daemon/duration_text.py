@@ -25,6 +25,7 @@ from policies.actions import ApiCalls, Code, Need, Plan, Revert
 from policies.decisions import filled_later
 from policies.grants import PERSON
 from policies.services import Risk
+from policies.tasks import Task
 from runtimes.code.plans import PROGRAM
 
 _LONGEST_VALUE = 60  # characters of a value that is said again here
@@ -69,6 +70,11 @@ def _width(choice: Choice, asked: Asked, catalog: Catalog) -> pb.WidthView:
 
 
 def _once(asked: Asked) -> list[str]:
+    if isinstance(asked.plan.action, Task):
+        return [
+            "What its lines say, as often as they say, until its time is over or you revoke it (goex revoke --task).",
+            "Narrower: y 2=1 3=0 10m is line 2 once, line 3 not at all, all of it for 10 minutes.",
+        ]
     said = ["This very action, a single time. Whatever differs from what is shown here is asked for again."]
     if asked.twins:
         more = "another identical one waits" if asked.twins == 1 else f"{asked.twins} identical ones wait"

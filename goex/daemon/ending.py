@@ -69,7 +69,7 @@ def _guide(made: pb.Ending, view: pb.ActionView, problem: pb.Problem | None, rea
         case "waiting":
             made.who = "person"
             made.next = (
-                f"Nothing has run. The person has until {made.deadline}. Do other work or wait for {view.id}; "
+                f"Nothing has run. The person has until {_second(made.deadline)}. Do other work or wait for {view.id}; "
                 "don't send it again."
             )
         case "running":
@@ -108,4 +108,9 @@ def _guide(made: pb.Ending, view: pb.ActionView, problem: pb.Problem | None, rea
                 said = f"Only the person can mend this; tell them, and stop: {said}"
             made.next = " ".join(("Nothing was changed.", said)).strip()
         case "done" if made.changed == "yes" and made.undo == "none" and view.kind != "revert":
-            made.next = f"It can't be undone: {view.undo_text}".strip()
+            made.next = f"It can't be undone: {view.undo_text} Tell the user; don't imitate an undo."
+
+
+def _second(moment: str) -> str:
+    """A moment without what is below a second."""
+    return moment.partition(".")[0].removesuffix("Z") + "Z"

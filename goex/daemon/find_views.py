@@ -43,9 +43,15 @@ def found(catalog: Catalog, request: pb.FindRequest, accounts: Accounts, index: 
         # The ranking knows nothing of accounts: of what fits, that which can be called comes first.
         hits = [catalog.method(hit.id) for hit in search(catalog, request.query, limit=limit * 4, index=index)]
         hits.sort(key=lambda method: method.service not in accounts)
-        return pb.FindReply(methods=[_whole(method, accounts) for method in hits[:limit]])
+        reply = _connected(catalog, accounts)
+        reply.methods.extend(_whole(method, accounts) for method in hits[:limit])
+        return reply
     if request.service:
         return _listed(catalog, request, accounts)
+    return _connected(catalog, accounts)
+
+
+def _connected(catalog: Catalog, accounts: Accounts) -> pb.FindReply:
     connected = sorted(name for name in accounts if name != SERVICE)
     known = services_reply(catalog, pb.ServicesRequest(), accounts).services
     return pb.FindReply(

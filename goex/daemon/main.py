@@ -15,8 +15,7 @@ from pathlib import Path
 from goex.config import Config, load
 from goex.paths import Paths
 from policies.errors import GoexError, Unavailable
-from runtimes.gateway.hardening import keep_one_heap
-from vault.hardening import harden_process
+from vault.hardening import harden_process, keep_one_heap
 
 log = logging.getLogger("goex.daemon")
 

@@ -23,8 +23,10 @@ Statement = dict[str, Any]
 
 
 def approving(request: pb.DecideRequest, action_id: str) -> Statement:
-    """A yes to a question: for which plan, how far, how long, bound to which arguments."""
+    """A yes to a question: for which plan, how far, how long, bound to which arguments, a task narrowed how."""
+    narrowed = sorted([one.line, one.times] for one in request.narrowed)
     return {
+        **({"narrowed": narrowed} if narrowed else {}),
         "kind": "approve",
         "approval": request.approval_id,
         "action": action_id,

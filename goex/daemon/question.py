@@ -21,6 +21,7 @@ from policies.display_text import escape, shorten
 from policies.grants import ANONYMOUS, PERSON
 from policies.rules.audience import recipients_of
 from policies.services import Method, Service
+from policies.tasks import OWN, Task
 from runtimes.code import plan_text as code_text
 from runtimes.files import plan_text as files_text
 from runtimes.rest import plan_text as rest_text
@@ -113,7 +114,7 @@ def payload(plan: Plan) -> tuple[str, ...]:
             return mongo_text.payload_lines(plan)
         case Code():
             return code_text.payload_lines(plan)
-        case Revert():
+        case Revert() | Task():
             return plan.lines
 
 
@@ -163,6 +164,17 @@ def _request_text(plan: Plan, catalog: Catalog, target: str) -> str:
                 "redo": f"do {named} again",
                 "commit": f"keep {named} for good, without an undo",
             }[action.verb]
+        case Task():
+            return _task(action, plan)
+
+
+def _task(task: Task, plan: Plan) -> str:
+    """What a task allows, in short: each line of it stands in the payload."""
+    if task.allows[0].service == OWN:
+        return f"take back {sum(line.times for line in task.allows)} actions"
+    minutes = -(-task.seconds // 60)
+    whom = f"let “{_short(task.agent)}”" if task.agent else "be free to"
+    return f"{whom} do what these {len(task.allows)} lines allow for {minutes} minutes, unasked"
 
 
 def _calls(plan: Plan, catalog: Catalog) -> str:
@@ -207,7 +219,7 @@ def _on_database(plan: Plan) -> str:
 
 def _fresh(row: ActionRow, plan: Plan, standing: Standing) -> str:
     decision = standing.decision
-    if not isinstance(decision, Ask) or plan.unseen:
+    if not isinstance(decision, Ask) or plan.unseen or isinstance(plan.action, Task):
         return ""
     if decision.rules:
         several = len(decision.rules) > 1

@@ -13,6 +13,7 @@ from policies.display_text import escape
 from policies.reversions import Standing
 from policies.rules.audience import recipients_of
 from policies.services import Method, Risk, Service
+from policies.tasks import Task
 from runtimes.sql import plan_text as sql_text
 from runtimes.sql.contract import Reached
 from runtimes.sql.plans import program_from_json
@@ -57,6 +58,8 @@ def worst(plan: Plan, catalog: Catalog) -> str:
             if plan.action.verb == "commit":
                 return "it can't be undone any more"
             return "what is shown happens; later changes by others are left alone"
+        case Task():
+            return "each line, as often as it says, with any values that it leaves open"
 
 
 def _is_public(plan: Plan, catalog: Catalog) -> bool:
@@ -86,6 +89,8 @@ def _reached(one: Mapping[str, Any]) -> Reached:
 
 def undo(plan: Plan, catalog: Catalog) -> str:
     """Return how it is taken back, in a few words."""
+    if isinstance(plan.action, Task):
+        return "what is done in it is undone together; it ends at once when you revoke it"
     match plan.undo_class:
         case UndoClass.NOTHING:
             return "not needed, it only reads"

@@ -12,6 +12,7 @@ from goex.engine.engine import Engine
 from goex.engine.timeline import Step
 from goex.journal.actions import ActionRow
 from goex.journal.chain import stamp
+from goex.journal.search import Wanted, find_actions
 from goex.rpc import goex_pb2 as pb
 from policies.display_text import shorten
 from policies.errors import InvalidInput
@@ -24,9 +25,9 @@ async def way_back(engine: Engine, principal: Principal, request: pb.WayBackRequ
     """What going back to a point takes. Raises InvalidInput."""
     if request.verb not in ("undo", "redo", "commit"):
         raise InvalidInput(f"Unknown verb {request.verb[:40]!r}.", next_step="Use undo, redo or commit.")
-    if bool(request.action_id) == bool(request.moment):
+    if bool(request.action_id) + bool(request.moment) + bool(request.task) != 1:
         raise InvalidInput("A point is an action or a moment.", next_step="Name one of them.")
-    chosen = _mine(engine, principal, request)
+    chosen = _of_task(engine, principal, request.task) if request.task else _mine(engine, principal, request)
     if request.verb == "undo":
         steps = await engine.timeline.back(chosen)
     elif request.verb == "redo":
@@ -34,6 +35,15 @@ async def way_back(engine: Engine, principal: Principal, request: pb.WayBackRequ
     else:
         steps = engine.timeline.kept(chosen)
     return pb.WayBackReply(steps=[_view(engine, step, principal) for step in steps if principal.owns(step.row)])
+
+
+def _of_task(engine: Engine, principal: Principal, id: str) -> list[ActionRow]:
+    """What was done in a task, of whoever asks."""
+    task = engine.core.actions.get(id)
+    if not principal.owns(task) or task.kind != "task":
+        raise InvalidInput(f"There is no task {id[:60]!r}.", next_step="goex log --kind task lists them.")
+    wanted = Wanted(grants=engine.core.grant_store.of_task(id), limit=_MOST_LOOKED_AT)
+    return [row for row in find_actions(engine.core.journal, wanted) if principal.owns(row)]
 
 
 def _mine(engine: Engine, principal: Principal, request: pb.WayBackRequest) -> list[ActionRow]:

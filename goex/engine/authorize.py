@@ -9,6 +9,7 @@ it, and the journal says so. A no is for one question, and for the identical one
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from goex.engine.core import Core
 from goex.engine.events import Approval, Asked, Problem
 from goex.engine.grant_issue import Choice, Yes, choices, made
 from goex.engine.grant_lookup import changed, entries, held
+from goex.engine.tasks import given, plan_of
 from goex.journal.actions import ActionRow
 from goex.journal.chain import moment
 from goex.journal.states import Event
@@ -28,6 +30,7 @@ from policies.errors import Conflict, Denied, ExitStatus, InvalidInput
 from policies.grants import ANONYMOUS, PERSON, Grant, Width
 from policies.rules.facts import Situation
 from policies.services import Risk
+from policies.tasks import Task
 
 # Who settled a question that no person answered. What a person is called begins otherwise (`Peer.describe`).
 _BY_GRANT, _BY_RULES = "grant ", "the rules"
@@ -94,9 +97,16 @@ class Asking:
         if row.id in self._just:
             return
         own = [replace(grant, expires=None) for grant in allowed.grants if grant.width is Width.ONCE]
+        own += self._with_own_uses(allowed.grants)
         now = self._decision(row, plan, situation, (*own, *held(self.core, row, plan)))
         if not isinstance(now, Allow):
             raise Denied(f"It was allowed, and isn't any more, so it didn't run. {now.reason}", next_step="Ask again.")
+
+    def _with_own_uses(self, used: Iterable[Grant]) -> list[Grant]:
+        """Those of a task's grants that are still live, without the counts that this action took of them."""
+        counts = Counter(grant.id for grant in used if grant.width is Width.TASK)
+        live = ((self.core.grant_store.live(id), count) for id, count in counts.items())
+        return [replace(grant, uses=grant.uses - count) for grant, count in live if grant is not None]
 
     def forget(self, action_id: str) -> None:
         """It has ended. Idempotent."""
@@ -218,6 +228,12 @@ class Asking:
         plan = row.the_plan()
         needs = self._missing(row, plan) if yes.choice is Choice.ONCE else self._as_asked(question, row, plan)
         grants = made(row, plan, needs, yes, self.core.clock(), self._entries)
+        if isinstance(plan.action, Task):
+            if digest(plan_of(self.core, plan.action, row), agent=row.agent) != row.digest:
+                raise Conflict("The catalog changed since this was asked.", next_step="Deny it; it can be asked anew.")
+            grants = (*grants, *given(self.core, row, plan, yes, self.core.clock()))
+        elif yes.narrowed:
+            raise InvalidInput("Only a task has lines that can be narrowed.")
         with self.core.grant_store.changing() as transaction:
             self.core.approvals.settle(transaction, question, "approved", by=yes.by)
             self.core.grant_store.grant(transaction, grants, by=yes.by, action_id=row.id, proof=yes.proof)

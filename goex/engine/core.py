@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, Protocol
 
 from goex.engine.approvals import Approvals
@@ -113,6 +114,7 @@ class Settings:
     breaker: Breaker = BREAKER
     quota: Quota = QUOTA
     model_calls: int = 1  # that one mapping makes at most
+    page_key: Path | None = None  # the file that the person's page holds while it runs
 
 
 class Lost(GoexError):

@@ -27,6 +27,7 @@ from goex.engine.execution import Running
 from goex.engine.intents import Mappings
 from goex.engine.reverts import Reverting
 from goex.engine.stages import ReadsFailed, Stages
+from goex.engine.tasks import plan_of
 from goex.engine.timeline import Timeline
 from goex.engine.undo_policy import as_rules_want
 from goex.journal.actions import ActionRow, wish_hashes
@@ -40,6 +41,7 @@ from policies.grants import ANONYMOUS, PERSON
 from policies.jsonvalue import JsonValue, canonical, parse
 from policies.services import Risk
 from policies.stages import at_once
+from policies.tasks import Task
 from runtimes.base import Runtime
 from runtimes.files.plans import unseen
 
@@ -312,6 +314,8 @@ class Engine:
         if isinstance(action, Revert):
             return await self.reverting.plan(action, row.agent)
         runtime = self.core.runtime_of(action)
+        if isinstance(action, Task):
+            return runtime, plan_of(self.core, action, row)
         action = self.core.resolved(action)
         plan = await runtime.assess(action, self.core.context(row, action))
         if isinstance(action, Sql):

@@ -19,7 +19,7 @@ from goex.engine.events import Problem
 from goex.engine.reverts import Reverting
 from goex.journal.actions import ActionRow
 from goex.journal.states import Event
-from policies.actions import Ended, Outcome, Plan, Revert, UndoClass
+from policies.actions import Ended, Outcome, Plan, Revert, UndoClass, folders_of
 from policies.digest import digest
 from policies.errors import Conflict, ExitStatus, GoexError
 from policies.jsonvalue import JsonValue
@@ -54,7 +54,7 @@ class Running:
         `run`; `still` when its turn has come: it raises when it isn't allowed any more. `before`: the results of what
         was read for it; `answers` is filled with what it reads."""
         async with AsyncExitStack() as turn:
-            for folder in sorted({need.account for need in plan.needs if need.service == "files"}):
+            for folder in sorted({*folders_of(plan), *(n.account for n in plan.needs if n.service == "files")}):
                 await turn.enter_async_context(self._folders.setdefault(folder, asyncio.Lock()))
             await turn.enter_async_context(self.slots)
             self.core.vault.require_open()  # it may have been sealed since the request, or while this waited

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -49,12 +49,14 @@ class Choice(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Yes:
     """What the person chose. `lasts` None is the usual time; `bound` are names of arguments, () all or none of them:
-    all for `Choice.ARGUMENTS`, none for the wider ones. `proof` is a passkey's assertion over it, for the journal."""
+    all for `Choice.ARGUMENTS`, none for the wider ones. `narrowed` are a task's lines, by number, and how often each is
+    used then (0: not at all). `proof` is a passkey's assertion over it, for the journal."""
 
     choice: Choice
     by: str
     lasts: timedelta | None = None
     bound: tuple[str, ...] = ()
+    narrowed: Mapping[int, int] = field(default_factory=dict)
     proof: Mapping[str, str] | None = None
 
 

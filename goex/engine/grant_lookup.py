@@ -14,6 +14,7 @@ from contextlib import suppress
 
 from goex.engine.core import Core
 from goex.journal.actions import ActionRow
+from goex.journal.states import State
 from mapper import least_scopes
 from mapper.catalog import Catalog
 from policies.actions import Need, Plan
@@ -29,6 +30,20 @@ def held(core: Core, row: ActionRow, plan: Plan) -> tuple[Grant, ...]:
         grant
         for grant in core.grant_store.matching(row.agent, plan.required)
         if (grant.width is not Width.ONCE or grant.why == row.id) and not _stale(core.catalog, grant, plan)
+    ) + of_tasks(core, row.agent)
+
+
+def of_tasks(core: Core, agent: str) -> tuple[Grant, ...]:
+    """The lines of the agent's tasks that have begun, whose methods are what the catalog said they are."""
+    if not (found := core.grant_store.tasks(agent)):
+        return ()
+    begun = core.actions.those(grant.why for grant in found)
+    return tuple(
+        grant
+        for grant in found
+        if grant.why in begun
+        and begun[grant.why].state is State.DONE
+        and all(grant.knows(method, entry(core.catalog, grant.service, method)) for method in grant.methods)
     )
 
 

@@ -13,10 +13,12 @@ from policies.jsonvalue import canonical
 
 
 def body(grant: Grant) -> bytes:
-    """What the MAC of a grant is over: all but how often it was used."""
+    """What the MAC of a grant is over: all but how often it was used, and of a task's that, too."""
     row = row_of(grant)
     if row["bounds"] == UNBOUND:
         del row["bounds"]  # as it was before there were any
+    if grant.width is Width.TASK:
+        return canonical(["grant", row, grant.uses])  # whoever puts an older count back would give calls for nothing
     return canonical(["grant", row])
 
 
@@ -35,7 +37,7 @@ def row_of(grant: Grant) -> dict[str, Any]:
         "scope": grant.scope,
         "width": grant.width.value,
         "constraints": canonical(dict(grant.constraints)).decode("utf-8"),
-        "bounds": canonical({"methods": grant.methods, "only": grant.only, "entries": grant.entries}).decode("utf-8"),
+        "bounds": canonical(_bounds(grant)).decode("utf-8"),
         "digest": grant.digest,
         "session": grant.session,
         "created": stamp(grant.created),
@@ -45,6 +47,12 @@ def row_of(grant: Grant) -> dict[str, Any]:
         "revoked": stamp(grant.revoked) if grant.revoked else "",
         "used": stamp(grant.used) if grant.used else "",
     }
+
+
+def _bounds(grant: Grant) -> dict[str, Any]:
+    made = {"methods": grant.methods, "only": grant.only, "entries": grant.entries}
+    of_task = {"times": grant.times, "within": grant.within}
+    return {**made, **(of_task if grant.width is Width.TASK else {})}
 
 
 def uses_of(grant: Grant) -> dict[str, Any]:
@@ -76,6 +84,8 @@ def grant_from(row: Mapping[str, Any], uses: Mapping[str, Any] | None = None) ->
         used=moment(row["used"]) if row["used"] else None,
         uses=uses["uses"] if uses else 0,
         last_used=moment(uses["last_used"]) if uses and uses["last_used"] else None,
+        times=bounds.get("times", 0),
+        within=bounds.get("within"),
     )
 
 
@@ -83,4 +93,5 @@ def facts(grant: Grant) -> dict[str, Any]:
     """What the journal says of a grant that is given."""
     row = row_of(grant)
     named = {name: row[name] for name in ("id", "service", "account", "scope", "width", "expires", "constraints")}
-    return {**named, "methods": list(grant.methods), "only": grant.only, "session": grant.session}
+    made = {**named, "methods": list(grant.methods), "only": grant.only, "session": grant.session}
+    return {**made, "times": grant.times, "within": grant.within} if grant.width is Width.TASK else made

@@ -20,8 +20,7 @@ from sqlalchemy import bindparam, delete, desc, insert, select, update
 
 from goex.engine import grant_rows
 from goex.journal.chain import Journal, JournalBroken, JournalLocked, Transaction, stamp
-from goex.journal.prepared import Prepared
-from goex.journal.schema import agents, grant_uses, grants, journal
+from goex.journal.schema import Prepared, agents, grant_uses, grants, journal
 from policies.actions import Need
 from policies.errors import Conflict, InvalidInput
 from policies.grants import ANONYMOUS, PERSON, Grant, Width
@@ -65,7 +64,7 @@ class GrantStore:
         self._by_key: dict[tuple[str, str, str, str], set[str]] = {}
         self._by_agent: dict[str, set[str]] = {}
         self._by_session: dict[str, set[str]] = {}
-        self._once_of: dict[str, set[str]] = {}  # by action
+        self._once_of: dict[str, set[str]] = {}  # by action: what was given to it alone
         self._agents: dict[str, Agent] = {}
         self._macs: dict[str, bytes] = {}
         self._names: list[str] = []  # of `_macs`, sorted
@@ -149,8 +148,23 @@ class GrantStore:
             and not self._lapsed(grant, now)
         )
 
+    def tasks(self, agent: str) -> tuple[Grant, ...]:
+        """The lines of this agent's tasks, in the order of each task."""
+        found = (self._grants[id] for id in self._by_agent.get(agent, ()))
+        return tuple(sorted((one for one in found if one.width is Width.TASK), key=lambda one: one.id))
+
+    def of_task(self, action_id: str) -> tuple[str, ...]:
+        """The ids of all lines that a task has had, ended ones too."""
+        query = select(grants.c.id).where(grants.c.why == action_id, grants.c.width == Width.TASK.value)
+        with self._journal.read() as connection:
+            return tuple(connection.execute(query).scalars())
+
+    def live(self, id: str) -> Grant | None:
+        """A grant as it is now; None once it was used, revoked or never there."""
+        return self._grants.get(id)
+
     def unused(self, action_id: str) -> tuple[str, ...]:
-        """The ids of once-grants that were given to that action and weren't consumed."""
+        """The ids of the live grants that were given to that action alone: once-grants, and what its task allows."""
         return tuple(self._once_of.get(action_id, ()))
 
     def given(self, agent: str, need: Need) -> int:
@@ -257,11 +271,15 @@ class GrantStore:
             known = self._grants.get(grant.id)
             if known is None:
                 raise Conflict(f"Grant {grant.id} was used or revoked meanwhile.")
+            if known.times and known.uses >= known.times:
+                raise Conflict(f"Grant {grant.id} was used up meanwhile.")
             known = replace(known, uses=known.uses + 1, last_used=now)
             mac = self._mac(grant_rows.uses_body(known))
             _USED.run(transaction.connection, {"id": known.id, **grant_rows.uses_of(known), "mac": mac})
             if grant.width is Width.ONCE:
                 self._replace(transaction, replace(known, used=now))
+            elif grant.width is Width.TASK:
+                self._replace(transaction, known)  # its count is under its MAC, and in the journal's hash
             else:
                 self._grants[known.id] = known
 
@@ -356,13 +374,12 @@ class GrantStore:
 
     def _indexed(self, grant: Grant) -> list[tuple[dict[Any, set[str]], Any]]:
         """Where a grant is found by what."""
-        found: list[tuple[dict[Any, set[str]], Any]] = [
-            (self._by_key, (grant.agent, grant.service, grant.account, grant.scope)),
-            (self._by_agent, grant.agent),
-        ]
+        found: list[tuple[dict[Any, set[str]], Any]] = [(self._by_agent, grant.agent)]
+        if grant.width is not Width.TASK:  # its method is no scope
+            found.append((self._by_key, (grant.agent, grant.service, grant.account, grant.scope)))
         if grant.session:
             found.append((self._by_session, grant.session))
-        if grant.width is Width.ONCE:
+        if grant.width in (Width.ONCE, Width.TASK):
             found.append((self._once_of, grant.why))
         return found
 

@@ -26,6 +26,7 @@ from policies.jsonvalue import canonical, parse
 from policies.limits import BREAKER, NOT_CONFINED, Breaker, Confinement
 from policies.rules.book import RuleBook
 from policies.rules.facts import NO_CATALOG, Catalogued
+from policies.tasks import Task
 
 _LIMIT = 64 * 2**20
 _KINDS = ("rules-apply", "rules-load", "rules-distrust")
@@ -135,6 +136,8 @@ class Rulebook:
         """See `policies.decisions.Rules`."""
         if (until := self.counts.until(request.agent, request.session)) is not None:
             return Ruling(forbid=("breaker",), refusal=resting_text(request.agent, until))
+        if isinstance(request.plan.action, Task):  # each of its actions is judged by itself
+            return Ruling(ask=("task",), reason="What a task allows is asked for as a whole.")
         refusal = self.confinement.refusal(
             request.plan, agent=request.agent, situation=request.situation, catalog=self.catalog
         )

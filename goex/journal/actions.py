@@ -10,9 +10,7 @@ from typing import Any
 from sqlalchemy import bindparam, desc, insert, select, update
 
 from goex.journal.chain import Journal, Transaction
-from goex.journal.facets import facets
-from goex.journal.prepared import Prepared
-from goex.journal.schema import actions, touched
+from goex.journal.schema import Prepared, actions, facets, touched
 from goex.journal.states import Event, State, step
 from policies.action_json import action_from_json, plan_from_json, plan_to_json
 from policies.actions import Action, Outcome, Plan

@@ -34,8 +34,7 @@ from sqlalchemy import Connection, desc, insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from goex.journal.head import Head, Mark, Span
-from goex.journal.prepared import Prepared, driver
-from goex.journal.schema import ROW, journal, migrate, open_engine
+from goex.journal.schema import ROW, Prepared, driver, journal, migrate, open_engine
 from goex.journal.walk import GENESIS, Walk, sealed
 from policies.errors import ExitStatus, GoexError, Unavailable
 from policies.jsonvalue import JsonObject, canonical
@@ -335,15 +334,11 @@ class Journal:
         self, *, action_id: str = "", agent: str = "", kind: str = "", before: int = 0, limit: int = 50
     ) -> tuple[Row, ...]:
         """The newest rows first."""
-        query = select(*ROW).order_by(desc(journal.c.number)).limit(limit)
-        if action_id:
-            query = query.where(journal.c.action_id == action_id)
-        if agent:
-            query = query.where(journal.c.agent == agent)
-        if kind:
-            query = query.where(journal.c.kind == kind)
+        named = {"action_id": action_id, "agent": agent, "kind": kind}
+        wanted = [journal.c[name] == value for name, value in named.items() if value]
         if before:
-            query = query.where(journal.c.number < before)
+            wanted.append(journal.c.number < before)
+        query = select(*ROW).where(*wanted).order_by(desc(journal.c.number)).limit(limit)
         with self.engine.connect() as connection:
             return tuple(Row(*row) for row in connection.execute(query))
 

@@ -7,12 +7,15 @@ is refused rather than guessed at.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import sqlite3
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
     Boolean,
+    ClauseElement,
     Column,
     Connection,
     Engine,
@@ -30,10 +33,10 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.dialects.sqlite import dialect
 
-from goex.journal.facets import facets
-from goex.journal.prepared import driver
 from policies.errors import Unavailable
+from policies.services import Risk
 
 metadata = MetaData()
 
@@ -298,3 +301,51 @@ def migrate(engine: Engine, migrations: tuple[Callable[[Connection], None], ...]
             migrations[number](connection)
             connection.execute(update(schema_version).values(version=number + 1))
     return len(migrations)
+
+
+_SQLITE = dialect(paramstyle="named")
+
+
+class Prepared:
+    """One statement that runs for each step of each action: compiled once and handed to the driver, since SQLAlchemy's
+    own way of running it takes longer than SQLite does.
+
+    Its columns and parameters must be of types that the driver takes as they are: text, bytes, numbers.
+    """
+
+    def __init__(self, statement: ClauseElement) -> None:
+        self._statement = statement
+        self._texts: dict[tuple[str, ...], str] = {}  # by the columns that are set
+
+    def run(self, connection: Connection, values: Mapping[str, Any]) -> sqlite3.Cursor:
+        """Run it in the connection's transaction. Raises sqlite3.Error."""
+        names = tuple(values)
+        text = self._texts.get(names)
+        if text is None:
+            text = self._texts[names] = str(self._statement.compile(dialect=_SQLITE, column_keys=names))
+        return driver(connection).execute(text, dict(values))
+
+
+def driver(connection: Connection) -> sqlite3.Connection:
+    """The driver's connection below SQLAlchemy's."""
+    found = connection.connection.driver_connection
+    assert isinstance(found, sqlite3.Connection)
+    return found
+
+
+def facets(plan: str) -> tuple[int, tuple[str, ...]]:
+    """Return the risk of a stored plan and the services that it touches, sorted, by which an action is found; (0, ())
+    for none, or one that can't be read.
+
+    As `Plan.risk` has it: what undoing would need doesn't count, except for a revert.
+    """
+    try:
+        value = json.loads(plan) if plan else None
+        if value is None:
+            return 0, ()
+        undoing = value["action"]["kind"] == "revert"
+        needs = [need for need in value["needs"] if undoing or need["why"] not in ("undo", "read-back")]
+        services = tuple(sorted({str(need["service"]) for need in needs}))
+        return max((int(need["risk"]) for need in needs), default=int(Risk.DELETE)), services
+    except (ValueError, TypeError, KeyError):
+        return 0, ()

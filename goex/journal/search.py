@@ -36,6 +36,7 @@ class Wanted:
     kind: str = ""
     action_id: str = ""
     text: str = ""
+    grants: tuple[str, ...] | None = None  # actions that were allowed on one of these
     before: int = 0
     limit: int = 50
 
@@ -61,6 +62,9 @@ def find_actions(journal_: Journal, wanted: Wanted) -> tuple[ActionRow, ...]:
     if wanted.text:
         columns = (actions.c.intent, actions.c.request, actions.c.plan, actions.c.outcome, actions.c.problem)
         found.append(or_(*(_holds(column, wanted.text) for column in columns)))
+    if wanted.grants is not None:
+        named = or_(False, *(_holds(journal.c.facts, f'"{id}"') for id in wanted.grants))
+        found.append(actions.c.id.in_(select(journal.c.action_id).where(journal.c.kind == "allow", named)))
     if wanted.before:
         found.append(actions.c.number < wanted.before)
     query = select(actions).where(*found).order_by(desc(actions.c.number)).limit(wanted.limit)

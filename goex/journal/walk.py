@@ -17,9 +17,9 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from goex.journal.facets import facets
 from goex.journal.head import Mark
-from goex.journal.prepared import driver as driver_of
+from goex.journal.schema import driver as driver_of
+from goex.journal.schema import facets
 from goex.journal.verify import Signatures, signed_or_key
 from policies.jsonvalue import canonical
 

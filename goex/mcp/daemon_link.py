@@ -18,7 +18,7 @@ from urllib.parse import quote
 import grpc
 from google.protobuf.message import Message
 
-from goex.client import MAX_MESSAGE, translate
+from goex.client import CHANNEL, translate
 from goex.rpc import goex_pb2 as pb
 from policies.errors import GoexError, Unavailable
 
@@ -110,14 +110,7 @@ class DaemonLink:
 
     def _open(self) -> grpc.aio.Channel:
         if self._channel is None:
-            options = (
-                ("grpc.max_receive_message_length", MAX_MESSAGE),
-                ("grpc.max_send_message_length", MAX_MESSAGE),
-                ("grpc.max_reconnect_backoff_ms", 500),
-                ("grpc.use_local_subchannel_pool", 1),
-                ("grpc.default_authority", "localhost"),
-            )
-            self._channel = grpc.aio.insecure_channel("unix:" + quote(str(self._socket)), options=options)
+            self._channel = grpc.aio.insecure_channel("unix:" + quote(str(self._socket)), options=CHANNEL)
         return self._channel
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from goex.rpc import goex_pb2 as pb
+from goex.task_proposal import proposal
 from policies.errors import InvalidInput
 from policies.jsonvalue import canonical
 
@@ -13,7 +14,9 @@ Arguments = Mapping[str, Any]
 
 
 def execute(tool: str, arguments: Arguments) -> pb.ExecuteRequest:
-    """What goex_read, goex_call, goex_program or goex_sql asks for. Raises InvalidInput."""
+    """What goex_read, goex_call, goex_program, goex_sql or goex_task asks for. Raises InvalidInput."""
+    if tool == "goex_task":
+        return proposal(arguments, key=arguments.get("key", ""))
     request = pb.ExecuteRequest(key=arguments.get("key", ""))
     if tool == "goex_read":
         request.reads_only = True
@@ -41,6 +44,18 @@ def revert(arguments: Arguments) -> pb.RevertRequest:
     return pb.RevertRequest(
         action_id=arguments["action"], verb=arguments.get("verb", "undo"), key=arguments.get("key", "")
     )
+
+
+def preview(arguments: Arguments) -> pb.PreviewRequest:
+    """What goex_preview asks for. Raises InvalidInput."""
+    if ("calls" in arguments) == ("action" in arguments):
+        raise InvalidInput("Give either calls, or an action.", next_step="Leave the other out.")
+    if "calls" in arguments:
+        calls = pb.Calls(calls=[_call(each) for each in arguments["calls"]])
+        return pb.PreviewRequest(request=pb.ExecuteRequest(calls=calls))
+    if "verb" in arguments:
+        return pb.PreviewRequest(revert=revert(arguments))
+    return pb.PreviewRequest(action_id=arguments["action"])
 
 
 def _call(written: Arguments) -> pb.Call:

@@ -27,14 +27,7 @@ def bytes_of(tokens: int) -> int:
 def of_action(view: pb.ActionView, page: pb.ResultReply | None = None) -> types.CallToolResult:
     """An action as it stands, with a part of its answer."""
     ending = view.ending
-    made: dict[str, Any] = {
-        "action": view.id,
-        "status": ending.status,
-        "changed": ending.changed,
-        "undo": ending.undo,
-        "retry": ending.retry,
-    }
-    made |= {name: getattr(ending, name) for name in ("who", "next", "summary", "deadline") if getattr(ending, name)}
+    made = facts_of(view)
     facts = f"{view.id}: {ending.status}; changed: {ending.changed}; undo: {ending.undo}."
     lines = [f"{facts} {ending.summary}".rstrip()]
     if ending.next:
@@ -60,6 +53,42 @@ def of_error(error: GoexError) -> types.CallToolResult:
     if isinstance(error, Refused) and error.details:
         made["details"] = list(error.details)
     return _result(made, [f"Not begun: {error.message}", next_step], None, error=agents)
+
+
+def of_preview(reply: pb.DryRunReply, room: int) -> types.CallToolResult:
+    """The requests as lines, as many as there is room for."""
+    text, left_out = preview_text(reply, room)
+    facts: dict[str, Any] = {"ok": reply.ok, "summary": reply.summary, "left_out_lines": left_out}
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=text)], structured_content={**facts, "requests": text}
+    )
+
+
+def preview_text(reply: pb.DryRunReply, room: int) -> tuple[str, int]:
+    """A preview in at most about `room` bytes, and how many lines it leaves out."""
+    lines = [reply.summary]
+    left = room - len(reply.summary)
+    for line in reply.lines:
+        left -= len(line.text.encode()) + 1
+        if left < 0:
+            break
+        lines.append(line.text)
+    left_out = len(reply.lines) + 1 - len(lines)
+    return "\n".join([*lines, f"({left_out} more lines)"] if left_out else lines), left_out
+
+
+def facts_of(view: pb.ActionView) -> dict[str, Any]:
+    """How an action stands."""
+    ending = view.ending
+    made: dict[str, Any] = {
+        "action": view.id,
+        "status": ending.status,
+        "changed": ending.changed,
+        "undo": ending.undo,
+        "retry": ending.retry,
+    }
+    names = ("who", "next", "summary", "deadline", "page")
+    return made | {name: getattr(ending, name) for name in names if getattr(ending, name)}
 
 
 def of_facts(facts: dict[str, Any]) -> types.CallToolResult:

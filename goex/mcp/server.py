@@ -1,7 +1,8 @@
 """The MCP server object: lists the tools, checks a call's arguments, hands it to the daemon, and waits for a while.
 
-Rules: nothing is decided here, and nothing is asked of the client: no form that a client fills is a person's answer. A
-call that is still under way when its time is over answers with the action's id and goes on; `goex_wait` looks again.
+Rules: nothing is decided here, and no form that a client fills is a person's answer: a client is led to the person's
+page, or told to wait. A call that is still under way when its time is over answers with the action's id, as a task
+where the client declared tasks, and goes on; `goex_wait` looks again.
 """
 
 from __future__ import annotations
@@ -14,27 +15,29 @@ from typing import Any
 import mcp_types as types
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
-from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from goex import __version__
-from goex.mcp import requests, results
+from goex.mcp import listings, mcp_tasks, person_page, requests, resources, results
 from goex.mcp.daemon_link import Caller, DaemonLink
+from goex.mcp.person_page import Context
 from goex.mcp.tools import MAX_TOKENS, TOOLS, WAIT_SECONDS, of_method, tool_name
 from goex.rpc import goex_pb2 as pb
 from policies.errors import GoexError, InvalidInput
-from policies.jsonvalue import JsonObject, parse
+from policies.jsonvalue import JsonObject
 
+SOON = 1.0  # seconds in which what needs nobody has ended
+MOST_LED = 1000  # actions whose client was led to the page
 BEAT = 10.0  # seconds between two notes of progress
-MOST_METHODS = 128  # that are tools of their own
 INSTRUCTIONS = (
     "GoEx runs calls, programs and SQL for you; a person decides what runs, elsewhere than here. Begin with goex_find. "
     "Status waiting: do other work or goex_wait, don't send it again. Never try to approve, and never reach by another "
     "way what was denied."
 )
-_ACTING = frozenset({"goex_read", "goex_call", "goex_program", "goex_sql"})
-Context = ServerRequestContext[Any, Any]
+_ACTING = frozenset({"goex_read", "goex_call", "goex_program", "goex_sql", "goex_task"})
+_UNDER_WAY = frozenset({"running", "waiting"})
+Answer = types.CallToolResult | types.InputRequiredResult | dict[str, Any]
 CallerOf = Callable[[Context], Caller]
 
 
@@ -42,22 +45,29 @@ class Door:
     """Answers the tools. `caller_of` finds whose call one is."""
 
     def __init__(self, link: DaemonLink, caller_of: CallerOf, methods: Mapping[str, pb.FoundMethod]) -> None:
-        self._link = link
-        self._caller_of = caller_of
+        self.link = link
+        self.caller_of = caller_of
         self._methods = {tool_name(id): found for id, found in methods.items()}
         self.tools = (*TOOLS, *(of_method(found) for found in methods.values()))
         self._checkers = {tool.name: Draft202012Validator(tool.input_schema) for tool in self.tools}
+        self._states = person_page.States()
+        self._led: dict[tuple[str, str], None] = {}  # token and action, of tasks whose client was led to the page
 
     async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=list(self.tools))
 
-    async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> Answer:
         if params.name not in self._checkers:
             raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {params.name[:80]}")
+        if params.input_responses is not None and params.request_state is None:
+            raise person_page.refused_state()  # it goes on with a call; without its state it would begin another
         arguments = params.arguments or {}
         try:
             self._check(params.name, arguments)
-            return await self._answer(params.name, arguments, self._caller_of(context), context)
+            caller = self.caller_of(context)
+            if params.request_state is not None:
+                return await self._waited(self._states.take(params.request_state), arguments, caller, context)
+            return await self._answer(params.name, arguments, caller, context)
         except GoexError as error:
             return results.of_error(error)
 
@@ -71,17 +81,20 @@ class Door:
                 f"{wrong.json_path[:200]}: {wrong.message[:300]}", next_step="See the tool's input schema."
             )
 
-    async def _answer(self, name: str, arguments: JsonObject, caller: Caller, context: Context) -> types.CallToolResult:
+    async def _answer(self, name: str, arguments: JsonObject, caller: Caller, context: Context) -> Answer:
         match name:
             case "goex_find":
-                return await self._find(arguments, caller)
+                return await listings.find(self.link, arguments, caller)
             case "goex_actions":
-                return await self._actions(arguments, caller)
+                return await listings.actions(self.link, arguments, caller)
+            case "goex_preview":
+                reply = await self.link.call("Preview", requests.preview(arguments), pb.DryRunReply, caller)
+                return results.of_preview(reply, results.bytes_of(MAX_TOKENS))
             case "goex_cancel":
                 id = pb.ActionId(id=arguments["action"])
-                return results.of_action(await self._link.call("Cancel", id, pb.ActionView, caller))
+                return results.of_action(await self.link.call("Cancel", id, pb.ActionView, caller))
             case "goex_result":
-                view = await self._link.get(arguments["action"], caller)
+                view = await self.link.get(arguments["action"], caller)
                 return results.of_action(view, await self._page(view.id, arguments, caller))
             case "goex_wait":
                 return await self._waited(arguments["action"], arguments, caller, context)
@@ -94,18 +107,85 @@ class Door:
             method = self._methods[name]
             request = requests.of_method(method.id, arguments, reads=method.risk == "read")
             arguments = {}
-        return await self._waited(await self._link.begin(request, caller), arguments, caller, context)
+        return await self._followed(await self.link.begin(request, caller), arguments, caller, context)
+
+    async def _followed(self, id: str, arguments: JsonObject, caller: Caller, context: Context) -> Answer:
+        """What a call answers that has begun an action: its end when it comes soon enough; else a task, the person's
+        page, or how it stands, as the client can have it."""
+        as_task = mcp_tasks.declared(context)
+        seconds = arguments.get("wait_seconds", SOON if as_task else WAIT_SECONDS)
+        view = await self._wait(id, min(seconds, SOON), caller, context)
+        leads = seconds > 0 and not as_task and person_page.opens_addresses(context)
+        asked = person_page.asked(view) if leads else {}
+        if asked and person_page.modern(context):
+            return types.InputRequiredResult(input_requests=asked, request_state=self._states.issue(id))
+        if view.ending.status in _UNDER_WAY and seconds > SOON:
+            leading = asyncio.create_task(person_page.led(context, view)) if asked else None
+            view = await self._wait(id, seconds - SOON, caller, context)
+            if leading is not None:
+                leading.cancel()
+                if view.ending.status != "waiting":
+                    await person_page.led_no_more(context, view)
+        if view.ending.status in _UNDER_WAY and as_task:
+            return mcp_tasks.created(mcp_tasks.of_action(view))
+        return await self._ended(view, arguments, caller)
 
     async def _waited(self, id: str, arguments: JsonObject, caller: Caller, context: Context) -> types.CallToolResult:
         """How an action stands when it has ended, or when the time to wait is over."""
         seconds = arguments.get("seconds", arguments.get("wait_seconds", WAIT_SECONDS))
+        return await self._ended(await self._wait(id, seconds, caller, context), arguments, caller)
+
+    async def _wait(self, id: str, seconds: float, caller: Caller, context: Context) -> pb.ActionView:
         steps = asyncio.Queue[str]()
         beating = asyncio.create_task(_progress(context, id, steps))
         try:
-            view = await self._link.wait(id, caller, seconds, steps.put_nowait)
+            return await self.link.wait(id, caller, seconds, steps.put_nowait)
         finally:
             beating.cancel()
-        return results.of_action(view, await self._page(id, arguments, caller) if view.outcome_json else None)
+
+    async def _ended(self, view: pb.ActionView, arguments: JsonObject, caller: Caller) -> types.CallToolResult:
+        return results.of_action(view, await self._page(view.id, arguments, caller) if view.outcome_json else None)
+
+    async def task(self, context: Context, id: str) -> dict[str, Any]:
+        """An action as a task, with its result once it has ended."""
+        caller = self.caller_of(context)
+        view = await self._owned(id, caller)
+        task = self._task_of(view, caller, context)
+        if view.ending.status in _UNDER_WAY:
+            return task
+        self._led.pop((caller.token, id), None)
+        if view.ending.status == "withdrawn":
+            return {**task, "status": "cancelled"}
+        return {**task, "status": "completed", "result": mcp_tasks.wire(await self._ended(view, {}, caller))}
+
+    async def cancel_task(self, context: Context, id: str) -> None:
+        caller = self.caller_of(context)
+        view = await self._owned(id, caller)
+        if view.ending.status in _UNDER_WAY:
+            await self.link.call("Cancel", pb.ActionId(id=id), pb.ActionView, caller)
+
+    async def answer_task(self, context: Context, id: str, responses: dict[str, Any]) -> None:
+        """Remember that the client was led to the page. What it says of it is dropped."""
+        caller = self.caller_of(context)
+        await self._owned(id, caller)
+        if person_page.KEY in responses:
+            self._led[caller.token, id] = None
+            while len(self._led) > MOST_LED:
+                self._led.pop(next(iter(self._led)))
+
+    def _task_of(self, view: pb.ActionView, caller: Caller, context: Context) -> dict[str, Any]:
+        made = mcp_tasks.of_action(view)
+        asked = person_page.asked(view) if person_page.opens_addresses(context) else {}
+        if not asked or (caller.token, view.id) in self._led:
+            return made
+        requests = {key: each.model_dump(by_alias=True, mode="json", exclude_none=True) for key, each in asked.items()}
+        return {**made, "status": "input_required", "inputRequests": requests}
+
+    async def _owned(self, id: str, caller: Caller) -> pb.ActionView:
+        try:
+            return await self.link.get(id, caller)
+        except GoexError as error:
+            raise mcp_tasks.unknown_task() from error
 
     async def _page(self, id: str, arguments: JsonObject, caller: Caller) -> pb.ResultReply:
         request = pb.ResultRequest(
@@ -116,57 +196,7 @@ class Door:
             limit=arguments.get("limit", 0),
             max_bytes=results.bytes_of(arguments.get("max_tokens", MAX_TOKENS)),
         )
-        return await self._link.call("Result", request, pb.ResultReply, caller)
-
-    async def _find(self, arguments: JsonObject, caller: Caller) -> types.CallToolResult:
-        found = await self._link.call("Find", pb.FindRequest(**arguments), pb.FindReply, caller)
-        methods = [_method(each) for each in found.methods]
-        facts: dict[str, Any] = {"methods": methods} if methods else {}
-        if found.services:
-            facts["services"] = [
-                {"name": each.name, "accounts": list(each.accounts), "methods": each.methods} for each in found.services
-            ]
-        if found.next_offset:
-            facts["next_offset"] = found.next_offset
-        if not arguments:
-            facts |= {
-                "databases": list(found.databases),
-                "folders": list(found.folders) or "any that the person allows",
-                "more_services_known": found.unconnected,
-            }
-        if found.vault != "unsealed":
-            facts["next"] = f"The vault is {found.vault}; only the person can open it. Tell them, and stop."
-        room = results.bytes_of(MAX_TOKENS)
-        return results.of_facts(results.fitted(facts, room, arguments.get("offset", 0)))
-
-    async def _actions(self, arguments: JsonObject, caller: Caller) -> types.CallToolResult:
-        request = pb.ListRequest(limit=50 if "state" in arguments else arguments.get("limit", 10), brief=True)
-        reply = await self._link.call("List", request, pb.ListReply, caller)
-        wanted = arguments.get("state", "")
-        shown = [each for each in reply.actions if not wanted or each.ending.status == wanted]
-        listed = [
-            {
-                "action": each.id,
-                "kind": each.kind,
-                "status": each.ending.status,
-                "changed": each.ending.changed,
-                "undo": each.ending.undo,
-                "created": each.created,
-                "summary": each.ending.summary[:120],
-            }
-            for each in shown[: arguments.get("limit", 10)]
-        ]
-        return results.of_facts({"actions": listed})
-
-
-def _method(found: pb.FoundMethod) -> dict[str, Any]:
-    made: dict[str, Any] = {"method": found.id, "description": found.description, "risk": found.risk}
-    made |= {"undo": found.undo, "accounts": list(found.accounts)}
-    if found.lacks:
-        made["lacks"] = found.lacks
-    if found.parameters_json:
-        made["arguments"] = parse(found.parameters_json)
-    return made
+        return await self.link.call("Result", request, pb.ResultReply, caller)
 
 
 async def _progress(context: Context, id: str, steps: asyncio.Queue[str]) -> None:
@@ -180,36 +210,13 @@ async def _progress(context: Context, id: str, steps: asyncio.Queue[str]) -> Non
         await context.session.report_progress(count, message=f"{id} is {said}")
 
 
-async def methods_of(link: DaemonLink, services: list[str], caller: Caller) -> dict[str, pb.FoundMethod]:
-    """The methods of these services that can be called, whole, by name. Raises GoexError."""
-    names: list[str] = []
-    for service in services:
-        offset = 0
-        while True:
-            request = pb.FindRequest(service=service, offset=offset, limit=200)
-            reply = await link.call("Find", request, pb.FindReply, caller)
-            names += [each.id for each in reply.methods if not each.lacks]
-            if not (offset := reply.next_offset) or len(names) > MOST_METHODS:
-                break
-    if len(names) > MOST_METHODS:
-        raise InvalidInput(
-            f"These services have more than {MOST_METHODS} methods.",
-            next_step="Name fewer; goex_call calls all of them.",
-        )
-    made = {}
-    for name in names:
-        found = await link.call("Find", pb.FindRequest(method=name), pb.FindReply, caller)
-        made[name] = found.methods[0]
-    return made
-
-
 def server(door: Door) -> Server[Any]:
     """The server object, for any transport."""
-    return Server(
-        "goex",
-        version=__version__,
-        title="GoEx",
-        instructions=INSTRUCTIONS,
-        on_list_tools=door.list_tools,
-        on_call_tool=door.call_tool,
+    made: Server[Any] = Server(
+        "goex", version=__version__, title="GoEx", instructions=INSTRUCTIONS, on_list_tools=door.list_tools
     )
+    made.add_request_handler("tools/call", types.CallToolRequestParams, door.call_tool)
+    made.middleware.append(person_page.boundary(door.caller_of))
+    mcp_tasks.offer(made, door)
+    resources.offer(made, resources.ActionResources(door.link, door.caller_of))
+    return made

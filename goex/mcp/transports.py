@@ -21,7 +21,9 @@ from pydantic import AnyHttpUrl
 
 from goex.loopback import IPV4, listening
 from goex.mcp.daemon_link import Caller, DaemonLink
-from goex.mcp.server import Context, Door, methods_of, server
+from goex.mcp.listings import methods_of
+from goex.mcp.person_page import Context
+from goex.mcp.server import Door, server
 from goex.rpc import goex_pb2 as pb
 from policies.errors import GoexError
 from policies.grants import ANONYMOUS

@@ -136,7 +136,7 @@ def more(waiting: int) -> Card:
     return Card(
         title=f"{words} for you",
         lines=(Line("Only the oldest are shown one by one."), Line("All of them: goex approve")),
-        buttons=(Button(VIEW, "Show in terminal"),),
+        buttons=(Button(VIEW, "Show them"),),
         category="x-goex.summary",
     )
 
@@ -172,13 +172,13 @@ def words(title: str, *said: str, urgency: Urgency = "normal") -> Card:
 def _buttons(approval: pb.Approval, *, allows: bool, cut: bool) -> tuple[Button, ...]:
     deny = Button(DENY, "Deny")
     if cut or approval.brief or not approval.lines:
-        return (Button(VIEW, "Show in terminal…"), deny)
+        return (Button(VIEW, "Show it whole…"), deny)
     found = []
     if ONCE in approval.widths:
         found.append(Button(ONCE, "Allow once" if allows else "Allow once…"))
     if SESSION in approval.widths:
         found.append(Button(SESSION, "For the session…"))
-    return (*(found or [Button(VIEW, "Show in terminal…")]), deny)
+    return (*(found or [Button(VIEW, "Show it whole…")]), deny)
 
 
 def _who(agent: str) -> str:

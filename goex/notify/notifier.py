@@ -4,8 +4,8 @@ Rules:
 
 * What is on the screen follows from what waits: events change the board, one painter brings the screen after it.
 * A click allows one read, once (`card.click_allows`), and only when all notifications stood still for a moment, so
-  that one that has just appeared below the pointer isn't allowed by accident. Deny settles at once. All else opens a
-  terminal.
+  that one that has just appeared below the pointer isn't allowed by accident. Deny settles at once. All else opens the
+  page, or a terminal.
 * A notification is never replaced by another question's: a click would land on what the person didn't read.
 * Closing a notification decides nothing, nor does its expiry: the daemon owns the deadline.
 """
@@ -67,6 +67,7 @@ class Notifier:
         self._own: set[str] = set()
         self._opened: set[str] = set()
         self._ended: list[Card] = []
+        self._pages: list[asyncio.subprocess.Process] = []
         self._moved = 0.0
         self._dirty = asyncio.Event()
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -92,6 +93,9 @@ class Notifier:
             self._dirty.set()
             await asyncio.wait((painter,), timeout=_LAST_SECONDS)
             await self._take_all_down()
+            for page in self._pages:
+                if page.returncode is None:
+                    page.terminate()
             for task in self._tasks:
                 task.cancel()
             self._server.close()
@@ -179,6 +183,10 @@ class Notifier:
         entry = self._board.entry(note.key) if note.key is not None else None
         by_hand = f"In a terminal: goex approve {approval}".rstrip()
         try:
+            page = terminal.page(approval, self._settings.terminal, self._env)
+            if page is not None:
+                await self._open_page(page, approval, entry)
+                return
             words = [*terminal.find(self._settings.terminal, self._env), *terminal.command(approval)]
             if entry is not None:
                 entry.busy = True
@@ -196,6 +204,20 @@ class Notifier:
             if entry is not None:
                 entry.busy = False
             self._dirty.set()
+
+    async def _open_page(self, words: Sequence[str], approval: str, entry: Entry | None) -> None:
+        """Open the page. Its process stays for as long as this one where no page runs yet; what was opened isn't
+        shown again."""
+        self._opened.add(approval)
+        process = await terminal.start(words, self._env)
+        self._pages = [page for page in self._pages if page.returncode is None] + [process]
+        self._tell("opened", {"approval": approval})
+        with suppress(TimeoutError):
+            if await asyncio.wait_for(process.wait(), _QUICK_SECONDS):
+                await self._say(cards.words("The page didn't open", f"In a terminal: goex approve {approval}".rstrip()))
+                return
+        if entry is not None:
+            entry.closed = True
 
     # The screen.
 

@@ -1,4 +1,4 @@
-"""Opens a terminal window with `goex approve ID` in it.
+"""Opens what a question is answered on: the page in the browser, or a terminal window with `goex approve ID` in it.
 
 Rules: no shell, ever: a list of words, and the id must look like one of ours. A program is started only where it is
 found, and what it is started with are this interpreter and this GoEx, not what PATH calls `goex`.
@@ -11,6 +11,7 @@ import re
 import shlex
 import shutil
 import sys
+import webbrowser
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -34,6 +35,7 @@ _KNOWN = (
     "gnome-terminal", "kgx", "ptyxis", "konsole", "xfce4-terminal", "mate-terminal", "foot", "kitty", "alacritty",
     "wezterm", "ghostty", "terminator", "urxvt", "st", "xterm",
 )  # fmt: skip
+_GOEX = "from goex.cli.main import main; main()"
 _WINDOW = ("-I", "-c", "from goex.notify.window import main; main()")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
@@ -66,11 +68,26 @@ def find(configured: Sequence[str], env: Mapping[str, str]) -> list[str]:
     )
 
 
+def page(approval_id: str, configured: Sequence[str], env: Mapping[str, str]) -> list[str] | None:
+    """What opens the page at a question; None where a terminal is set in config.toml, or there is no browser."""
+    if configured or not (env.get("DISPLAY") or env.get("WAYLAND_DISPLAY")):
+        return None
+    try:
+        webbrowser.get()
+    except webbrowser.Error:
+        return None
+    return [sys.executable, "-I", "-c", _GOEX, "web", *(["--question", _checked(approval_id)] if approval_id else [])]
+
+
 def command(approval_id: str) -> list[str]:
     """What runs in the window: `goex approve ID`, or without an id all that waits. Raises InvalidInput."""
-    if approval_id and not _ID.fullmatch(approval_id):
+    return [sys.executable, *_WINDOW, "approve", *([_checked(approval_id)] if approval_id else [])]
+
+
+def _checked(approval_id: str) -> str:
+    if not _ID.fullmatch(approval_id):
         raise InvalidInput("The daemon named a request in a way that isn't its own.", next_step="See: goex approve")
-    return [sys.executable, *_WINDOW, "approve", *([approval_id] if approval_id else [])]
+    return approval_id
 
 
 async def start(words: Sequence[str], env: Mapping[str, str]) -> asyncio.subprocess.Process:

@@ -8,7 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Wanted(_message.Message):
-    __slots__ = ("since", "until", "agent", "service", "risk", "session", "state", "kind", "action_id", "text", "before", "limit")
+    __slots__ = ("since", "until", "agent", "service", "risk", "session", "state", "kind", "action_id", "text", "before", "limit", "task")
     SINCE_FIELD_NUMBER: _ClassVar[int]
     UNTIL_FIELD_NUMBER: _ClassVar[int]
     AGENT_FIELD_NUMBER: _ClassVar[int]
@@ -21,6 +21,7 @@ class Wanted(_message.Message):
     TEXT_FIELD_NUMBER: _ClassVar[int]
     BEFORE_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
     since: str
     until: str
     agent: str
@@ -33,7 +34,8 @@ class Wanted(_message.Message):
     text: str
     before: int
     limit: int
-    def __init__(self, since: _Optional[str] = ..., until: _Optional[str] = ..., agent: _Optional[str] = ..., service: _Optional[str] = ..., risk: _Optional[str] = ..., session: _Optional[str] = ..., state: _Optional[str] = ..., kind: _Optional[str] = ..., action_id: _Optional[str] = ..., text: _Optional[str] = ..., before: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
+    task: str
+    def __init__(self, since: _Optional[str] = ..., until: _Optional[str] = ..., agent: _Optional[str] = ..., service: _Optional[str] = ..., risk: _Optional[str] = ..., session: _Optional[str] = ..., state: _Optional[str] = ..., kind: _Optional[str] = ..., action_id: _Optional[str] = ..., text: _Optional[str] = ..., before: _Optional[int] = ..., limit: _Optional[int] = ..., task: _Optional[str] = ...) -> None: ...
 
 class UsedGrant(_message.Message):
     __slots__ = ("id", "service", "account", "scope", "width", "by", "at", "for_action")

@@ -60,6 +60,32 @@ class MongoProgram(_message.Message):
     operations_json: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, database: _Optional[str] = ..., operations_json: _Optional[_Iterable[str]] = ...) -> None: ...
 
+class Task(_message.Message):
+    __slots__ = ("title", "allows", "seconds", "agent")
+    TITLE_FIELD_NUMBER: _ClassVar[int]
+    ALLOWS_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    title: str
+    allows: _containers.RepeatedCompositeFieldContainer[Allowance]
+    seconds: int
+    agent: str
+    def __init__(self, title: _Optional[str] = ..., allows: _Optional[_Iterable[_Union[Allowance, _Mapping]]] = ..., seconds: _Optional[int] = ..., agent: _Optional[str] = ...) -> None: ...
+
+class Allowance(_message.Message):
+    __slots__ = ("service", "method", "account", "arguments_json", "times")
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    ACCOUNT_FIELD_NUMBER: _ClassVar[int]
+    ARGUMENTS_JSON_FIELD_NUMBER: _ClassVar[int]
+    TIMES_FIELD_NUMBER: _ClassVar[int]
+    service: str
+    method: str
+    account: str
+    arguments_json: str
+    times: int
+    def __init__(self, service: _Optional[str] = ..., method: _Optional[str] = ..., account: _Optional[str] = ..., arguments_json: _Optional[str] = ..., times: _Optional[int] = ...) -> None: ...
+
 class CodeProgram(_message.Message):
     __slots__ = ("language", "program", "services", "methods", "profile", "again")
     LANGUAGE_FIELD_NUMBER: _ClassVar[int]
@@ -239,7 +265,7 @@ class ClarificationOption(_message.Message):
     def __init__(self, answer: _Optional[str] = ..., methods: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ExecuteRequest(_message.Message):
-    __slots__ = ("intent", "calls", "files", "proposal", "sql", "mongo", "code", "database", "folder", "code_services", "detach", "ask_seconds", "choice", "key", "reads_only", "answer")
+    __slots__ = ("intent", "calls", "files", "proposal", "sql", "mongo", "code", "task", "database", "folder", "code_services", "detach", "ask_seconds", "choice", "key", "reads_only", "answer")
     INTENT_FIELD_NUMBER: _ClassVar[int]
     CALLS_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
@@ -247,6 +273,7 @@ class ExecuteRequest(_message.Message):
     SQL_FIELD_NUMBER: _ClassVar[int]
     MONGO_FIELD_NUMBER: _ClassVar[int]
     CODE_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
     DATABASE_FIELD_NUMBER: _ClassVar[int]
     FOLDER_FIELD_NUMBER: _ClassVar[int]
     CODE_SERVICES_FIELD_NUMBER: _ClassVar[int]
@@ -263,6 +290,7 @@ class ExecuteRequest(_message.Message):
     sql: SqlProgram
     mongo: MongoProgram
     code: CodeProgram
+    task: Task
     database: str
     folder: str
     code_services: _containers.RepeatedScalarFieldContainer[str]
@@ -272,7 +300,7 @@ class ExecuteRequest(_message.Message):
     key: str
     reads_only: bool
     answer: str
-    def __init__(self, intent: _Optional[str] = ..., calls: _Optional[_Union[Calls, _Mapping]] = ..., files: _Optional[_Union[FilesProgram, _Mapping]] = ..., proposal: _Optional[str] = ..., sql: _Optional[_Union[SqlProgram, _Mapping]] = ..., mongo: _Optional[_Union[MongoProgram, _Mapping]] = ..., code: _Optional[_Union[CodeProgram, _Mapping]] = ..., database: _Optional[str] = ..., folder: _Optional[str] = ..., code_services: _Optional[_Iterable[str]] = ..., detach: _Optional[bool] = ..., ask_seconds: _Optional[int] = ..., choice: _Optional[int] = ..., key: _Optional[str] = ..., reads_only: _Optional[bool] = ..., answer: _Optional[str] = ...) -> None: ...
+    def __init__(self, intent: _Optional[str] = ..., calls: _Optional[_Union[Calls, _Mapping]] = ..., files: _Optional[_Union[FilesProgram, _Mapping]] = ..., proposal: _Optional[str] = ..., sql: _Optional[_Union[SqlProgram, _Mapping]] = ..., mongo: _Optional[_Union[MongoProgram, _Mapping]] = ..., code: _Optional[_Union[CodeProgram, _Mapping]] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., database: _Optional[str] = ..., folder: _Optional[str] = ..., code_services: _Optional[_Iterable[str]] = ..., detach: _Optional[bool] = ..., ask_seconds: _Optional[int] = ..., choice: _Optional[int] = ..., key: _Optional[str] = ..., reads_only: _Optional[bool] = ..., answer: _Optional[str] = ...) -> None: ...
 
 class RevertRequest(_message.Message):
     __slots__ = ("action_id", "verb", "detach", "ask_seconds", "also", "regardless", "key")
@@ -293,18 +321,20 @@ class RevertRequest(_message.Message):
     def __init__(self, action_id: _Optional[str] = ..., verb: _Optional[str] = ..., detach: _Optional[bool] = ..., ask_seconds: _Optional[int] = ..., also: _Optional[_Iterable[str]] = ..., regardless: _Optional[bool] = ..., key: _Optional[str] = ...) -> None: ...
 
 class WayBackRequest(_message.Message):
-    __slots__ = ("verb", "action_id", "moment", "everyone", "agent")
+    __slots__ = ("verb", "action_id", "moment", "everyone", "agent", "task")
     VERB_FIELD_NUMBER: _ClassVar[int]
     ACTION_ID_FIELD_NUMBER: _ClassVar[int]
     MOMENT_FIELD_NUMBER: _ClassVar[int]
     EVERYONE_FIELD_NUMBER: _ClassVar[int]
     AGENT_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
     verb: str
     action_id: str
     moment: str
     everyone: bool
     agent: str
-    def __init__(self, verb: _Optional[str] = ..., action_id: _Optional[str] = ..., moment: _Optional[str] = ..., everyone: _Optional[bool] = ..., agent: _Optional[str] = ...) -> None: ...
+    task: str
+    def __init__(self, verb: _Optional[str] = ..., action_id: _Optional[str] = ..., moment: _Optional[str] = ..., everyone: _Optional[bool] = ..., agent: _Optional[str] = ..., task: _Optional[str] = ...) -> None: ...
 
 class WayStep(_message.Message):
     __slots__ = ("action", "can", "why", "what")
@@ -394,7 +424,7 @@ class Problem(_message.Message):
     def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., next_step: _Optional[str] = ..., exit_status: _Optional[int] = ..., details: _Optional[_Iterable[str]] = ..., retry: _Optional[str] = ..., who: _Optional[str] = ...) -> None: ...
 
 class Ending(_message.Message):
-    __slots__ = ("status", "changed", "undo", "retry", "who", "next", "summary", "deadline")
+    __slots__ = ("status", "changed", "undo", "retry", "who", "next", "summary", "deadline", "page")
     STATUS_FIELD_NUMBER: _ClassVar[int]
     CHANGED_FIELD_NUMBER: _ClassVar[int]
     UNDO_FIELD_NUMBER: _ClassVar[int]
@@ -403,6 +433,7 @@ class Ending(_message.Message):
     NEXT_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
     DEADLINE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_FIELD_NUMBER: _ClassVar[int]
     status: str
     changed: str
     undo: str
@@ -411,7 +442,8 @@ class Ending(_message.Message):
     next: str
     summary: str
     deadline: str
-    def __init__(self, status: _Optional[str] = ..., changed: _Optional[str] = ..., undo: _Optional[str] = ..., retry: _Optional[str] = ..., who: _Optional[str] = ..., next: _Optional[str] = ..., summary: _Optional[str] = ..., deadline: _Optional[str] = ...) -> None: ...
+    page: str
+    def __init__(self, status: _Optional[str] = ..., changed: _Optional[str] = ..., undo: _Optional[str] = ..., retry: _Optional[str] = ..., who: _Optional[str] = ..., next: _Optional[str] = ..., summary: _Optional[str] = ..., deadline: _Optional[str] = ..., page: _Optional[str] = ...) -> None: ...
 
 class ActionView(_message.Message):
     __slots__ = ("id", "agent", "state", "kind", "request_json", "digest", "undo_class", "undo_text", "lines", "outcome_json", "created", "updated", "intent", "target", "can_undo", "can_redo", "risk", "session", "held_until", "ending")
@@ -724,7 +756,7 @@ class ApprovalsReply(_message.Message):
     def __init__(self, approvals: _Optional[_Iterable[_Union[Approval, _Mapping]]] = ..., left_out: _Optional[int] = ...) -> None: ...
 
 class DecideRequest(_message.Message):
-    __slots__ = ("approval_id", "approve", "width", "reason", "digest", "expires_seconds", "bind_arguments", "passphrase", "same_as", "assertion_json")
+    __slots__ = ("approval_id", "approve", "width", "reason", "digest", "expires_seconds", "bind_arguments", "passphrase", "same_as", "assertion_json", "narrowed")
     APPROVAL_ID_FIELD_NUMBER: _ClassVar[int]
     APPROVE_FIELD_NUMBER: _ClassVar[int]
     WIDTH_FIELD_NUMBER: _ClassVar[int]
@@ -735,6 +767,7 @@ class DecideRequest(_message.Message):
     PASSPHRASE_FIELD_NUMBER: _ClassVar[int]
     SAME_AS_FIELD_NUMBER: _ClassVar[int]
     ASSERTION_JSON_FIELD_NUMBER: _ClassVar[int]
+    NARROWED_FIELD_NUMBER: _ClassVar[int]
     approval_id: str
     approve: bool
     width: str
@@ -745,7 +778,16 @@ class DecideRequest(_message.Message):
     passphrase: str
     same_as: _containers.RepeatedScalarFieldContainer[str]
     assertion_json: str
-    def __init__(self, approval_id: _Optional[str] = ..., approve: _Optional[bool] = ..., width: _Optional[str] = ..., reason: _Optional[str] = ..., digest: _Optional[str] = ..., expires_seconds: _Optional[int] = ..., bind_arguments: _Optional[_Iterable[str]] = ..., passphrase: _Optional[str] = ..., same_as: _Optional[_Iterable[str]] = ..., assertion_json: _Optional[str] = ...) -> None: ...
+    narrowed: _containers.RepeatedCompositeFieldContainer[Narrowed]
+    def __init__(self, approval_id: _Optional[str] = ..., approve: _Optional[bool] = ..., width: _Optional[str] = ..., reason: _Optional[str] = ..., digest: _Optional[str] = ..., expires_seconds: _Optional[int] = ..., bind_arguments: _Optional[_Iterable[str]] = ..., passphrase: _Optional[str] = ..., same_as: _Optional[_Iterable[str]] = ..., assertion_json: _Optional[str] = ..., narrowed: _Optional[_Iterable[_Union[Narrowed, _Mapping]]] = ...) -> None: ...
+
+class Narrowed(_message.Message):
+    __slots__ = ("line", "times")
+    LINE_FIELD_NUMBER: _ClassVar[int]
+    TIMES_FIELD_NUMBER: _ClassVar[int]
+    line: int
+    times: int
+    def __init__(self, line: _Optional[int] = ..., times: _Optional[int] = ...) -> None: ...
 
 class DecideReply(_message.Message):
     __slots__ = ("approval", "settled")
@@ -799,6 +841,16 @@ class DryRunEvent(_message.Message):
     done: DryRunReply
     def __init__(self, progress: _Optional[str] = ..., done: _Optional[_Union[DryRunReply, _Mapping]] = ...) -> None: ...
 
+class PreviewRequest(_message.Message):
+    __slots__ = ("request", "revert", "action_id")
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    REVERT_FIELD_NUMBER: _ClassVar[int]
+    ACTION_ID_FIELD_NUMBER: _ClassVar[int]
+    request: ExecuteRequest
+    revert: RevertRequest
+    action_id: str
+    def __init__(self, request: _Optional[_Union[ExecuteRequest, _Mapping]] = ..., revert: _Optional[_Union[RevertRequest, _Mapping]] = ..., action_id: _Optional[str] = ...) -> None: ...
+
 class DryRunReply(_message.Message):
     __slots__ = ("ok", "summary", "lines", "plan", "preview")
     OK_FIELD_NUMBER: _ClassVar[int]
@@ -842,7 +894,7 @@ class GrantsRequest(_message.Message):
     def __init__(self, all: _Optional[bool] = ...) -> None: ...
 
 class GrantView(_message.Message):
-    __slots__ = ("id", "agent", "service", "account", "scope", "width", "constraints_json", "created", "expires", "by", "why", "revoked", "used", "session", "digest", "uses", "last_used", "words", "ends", "stale")
+    __slots__ = ("id", "agent", "service", "account", "scope", "width", "constraints_json", "created", "expires", "by", "why", "revoked", "used", "session", "digest", "uses", "last_used", "words", "times", "ends", "stale")
     ID_FIELD_NUMBER: _ClassVar[int]
     AGENT_FIELD_NUMBER: _ClassVar[int]
     SERVICE_FIELD_NUMBER: _ClassVar[int]
@@ -861,6 +913,7 @@ class GrantView(_message.Message):
     USES_FIELD_NUMBER: _ClassVar[int]
     LAST_USED_FIELD_NUMBER: _ClassVar[int]
     WORDS_FIELD_NUMBER: _ClassVar[int]
+    TIMES_FIELD_NUMBER: _ClassVar[int]
     ENDS_FIELD_NUMBER: _ClassVar[int]
     STALE_FIELD_NUMBER: _ClassVar[int]
     id: str
@@ -881,9 +934,10 @@ class GrantView(_message.Message):
     uses: int
     last_used: str
     words: _containers.RepeatedScalarFieldContainer[str]
+    times: int
     ends: str
     stale: str
-    def __init__(self, id: _Optional[str] = ..., agent: _Optional[str] = ..., service: _Optional[str] = ..., account: _Optional[str] = ..., scope: _Optional[str] = ..., width: _Optional[str] = ..., constraints_json: _Optional[str] = ..., created: _Optional[str] = ..., expires: _Optional[str] = ..., by: _Optional[str] = ..., why: _Optional[str] = ..., revoked: _Optional[str] = ..., used: _Optional[str] = ..., session: _Optional[str] = ..., digest: _Optional[str] = ..., uses: _Optional[int] = ..., last_used: _Optional[str] = ..., words: _Optional[_Iterable[str]] = ..., ends: _Optional[str] = ..., stale: _Optional[str] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., agent: _Optional[str] = ..., service: _Optional[str] = ..., account: _Optional[str] = ..., scope: _Optional[str] = ..., width: _Optional[str] = ..., constraints_json: _Optional[str] = ..., created: _Optional[str] = ..., expires: _Optional[str] = ..., by: _Optional[str] = ..., why: _Optional[str] = ..., revoked: _Optional[str] = ..., used: _Optional[str] = ..., session: _Optional[str] = ..., digest: _Optional[str] = ..., uses: _Optional[int] = ..., last_used: _Optional[str] = ..., words: _Optional[_Iterable[str]] = ..., times: _Optional[int] = ..., ends: _Optional[str] = ..., stale: _Optional[str] = ...) -> None: ...
 
 class GrantsReply(_message.Message):
     __slots__ = ("grants",)
@@ -892,16 +946,18 @@ class GrantsReply(_message.Message):
     def __init__(self, grants: _Optional[_Iterable[_Union[GrantView, _Mapping]]] = ...) -> None: ...
 
 class RevokeRequest(_message.Message):
-    __slots__ = ("grant_ids", "agent", "service", "session")
+    __slots__ = ("grant_ids", "agent", "service", "session", "task")
     GRANT_IDS_FIELD_NUMBER: _ClassVar[int]
     AGENT_FIELD_NUMBER: _ClassVar[int]
     SERVICE_FIELD_NUMBER: _ClassVar[int]
     SESSION_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
     grant_ids: _containers.RepeatedScalarFieldContainer[str]
     agent: str
     service: str
     session: str
-    def __init__(self, grant_ids: _Optional[_Iterable[str]] = ..., agent: _Optional[str] = ..., service: _Optional[str] = ..., session: _Optional[str] = ...) -> None: ...
+    task: str
+    def __init__(self, grant_ids: _Optional[_Iterable[str]] = ..., agent: _Optional[str] = ..., service: _Optional[str] = ..., session: _Optional[str] = ..., task: _Optional[str] = ...) -> None: ...
 
 class RevokeReply(_message.Message):
     __slots__ = ("grants",)

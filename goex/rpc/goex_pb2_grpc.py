@@ -94,6 +94,11 @@ class ActionsStub:
                 request_serializer=goex_dot_v1_dot_goex__pb2.JudgeRequest.SerializeToString,
                 response_deserializer=goex_dot_v1_dot_goex__pb2.JudgeReply.FromString,
                 _registered_method=True)
+        self.Preview = channel.unary_unary(
+                '/goex.v1.Actions/Preview',
+                request_serializer=goex_dot_v1_dot_goex__pb2.PreviewRequest.SerializeToString,
+                response_deserializer=goex_dot_v1_dot_goex__pb2.DryRunReply.FromString,
+                _registered_method=True)
 
 
 class ActionsServicer:
@@ -184,6 +189,14 @@ class ActionsServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Preview(self, request, context):
+        """What calls, or taking calls back, would send: no service is asked, nothing is sent or begun. Not for programs and
+        databases, whose dry runs tell what is there: the person sees those beside the question.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ActionsServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -246,6 +259,11 @@ def add_ActionsServicer_to_server(servicer, server):
                     servicer.Judge,
                     request_deserializer=goex_dot_v1_dot_goex__pb2.JudgeRequest.FromString,
                     response_serializer=goex_dot_v1_dot_goex__pb2.JudgeReply.SerializeToString,
+            ),
+            'Preview': grpc.unary_unary_rpc_method_handler(
+                    servicer.Preview,
+                    request_deserializer=goex_dot_v1_dot_goex__pb2.PreviewRequest.FromString,
+                    response_serializer=goex_dot_v1_dot_goex__pb2.DryRunReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -572,6 +590,33 @@ class Actions:
             '/goex.v1.Actions/Judge',
             goex_dot_v1_dot_goex__pb2.JudgeRequest.SerializeToString,
             goex_dot_v1_dot_goex__pb2.JudgeReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Preview(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/goex.v1.Actions/Preview',
+            goex_dot_v1_dot_goex__pb2.PreviewRequest.SerializeToString,
+            goex_dot_v1_dot_goex__pb2.DryRunReply.FromString,
             options,
             channel_credentials,
             insecure,

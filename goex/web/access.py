@@ -16,12 +16,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from goex.page_address import KEY_BYTES, page_port
 from policies.errors import Unavailable
 
 LINK_SECONDS = 60
 SESSION_SECONDS = 12 * 3600
 MOST_SESSIONS = 8  # the oldest ends when one more begins
-_KEY_BYTES = 32
 
 
 class KeyFile:
@@ -40,25 +40,18 @@ class KeyFile:
             os.close(handle)
             raise Unavailable("The page runs already.", next_step="Open it with: goex web") from None
         self._handle = handle
-        key = secrets.token_bytes(_KEY_BYTES)
+        key = secrets.token_bytes(KEY_BYTES)
         os.ftruncate(handle, 0)
         os.pwrite(handle, key + port.to_bytes(2), 0)
         return key
 
     def of_running(self) -> tuple[bytes, int] | None:
         """Return the key and the port of the page that runs; None when none does, whoever may listen on its port."""
-        try:
-            handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except FileNotFoundError:
+        port = page_port(self._path)
+        if port is None:
             return None
-        try:
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
-            held = os.pread(handle, _KEY_BYTES + 2, 0)
-            return (held[:_KEY_BYTES], int.from_bytes(held[_KEY_BYTES:])) if len(held) == _KEY_BYTES + 2 else None
-        finally:
-            os.close(handle)
-        return None
+        key = self._path.read_bytes()[:KEY_BYTES]
+        return (key, port) if len(key) == KEY_BYTES else None
 
 
 def link_code(key: bytes, now: float) -> str:

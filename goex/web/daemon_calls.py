@@ -15,7 +15,7 @@ import grpc
 from google.protobuf import json_format
 from google.protobuf.message import Message
 
-from goex.client import MAX_MESSAGE, translate
+from goex.client import CHANNEL, translate
 from goex.rpc import accounts_pb2, audit_pb2, databases_pb2, passkeys_pb2, rules_pb2
 from goex.rpc import goex_pb2 as pb
 from policies.errors import InvalidInput
@@ -60,15 +60,7 @@ class DaemonCalls:
     """One channel to user.sock, for all sessions of the page."""
 
     def __init__(self, socket: Path) -> None:
-        self._channel = grpc.aio.insecure_channel(
-            "unix:" + quote(str(socket)),
-            options=(
-                ("grpc.max_receive_message_length", MAX_MESSAGE),
-                ("grpc.max_reconnect_backoff_ms", 500),
-                ("grpc.use_local_subchannel_pool", 1),
-                ("grpc.default_authority", "localhost"),
-            ),
-        )
+        self._channel = grpc.aio.insecure_channel("unix:" + quote(str(socket)), options=CHANNEL)
 
     async def close(self) -> None:
         await self._channel.close()

@@ -148,8 +148,8 @@ def _method(reader: Following, owner: Thing, name: str, args: list[Value], given
         if name == "request":
             target = text((*parts_of(owner["base"]), *parts_of(_at(args, given, 1, "url"))))
             body = _at(args, given, 2, "body", Lit(None))
-            fields, kind = _body(body) if body != Lit(None) else (Fields(), _none())
-            _noted(reader, _at(args, given, 0, "method"), target, Fields(), fields, kind)
+            fields, kind = body_of(body) if body != Lit(None) else (Fields(), _none())
+            noted(reader, _at(args, given, 0, "method"), target, Fields(), fields, kind)
         return UNKNOWN
     if owner.kind == "request":
         return UNKNOWN
@@ -166,8 +166,8 @@ def _opened(reader: Following, target: Value, data: Value) -> None:
             sent = one["data"] if sent == Lit(None) else sent
             one = one["url"]
         for (body,) in each(sent):
-            fields, kind = _body(body) if body != Lit(None) else (Fields(), _none())
-            _noted(reader, verb or Lit("GET" if kind == "none" else "POST"), one, Fields(), fields, kind)
+            fields, kind = body_of(body) if body != Lit(None) else (Fields(), _none())
+            noted(reader, verb or Lit("GET" if kind == "none" else "POST"), one, Fields(), fields, kind)
 
 
 def _none() -> Kind:
@@ -194,7 +194,7 @@ def _send(
     query = session["query"] if session is not None else Fields()
     query = query.merged(texts.fields_of(several[0]) or Fields())
     if session is not None and session["base"] is not None:
-        url = _based(session["base"], url)
+        url = based(session["base"], url)
     signed = ""
     auth = named.get("auth")
     if isinstance(auth, Thing) and auth.kind == "signed":
@@ -204,28 +204,28 @@ def _send(
     if given.more and not bodies:
         bodies = [("data", UNKNOWN)]
     if any(name == "files" for name, _ in bodies):
-        _noted(reader, verb, url, query, Fields(more=True), "any", signed)
+        noted(reader, verb, url, query, Fields(more=True), "any", signed)
         return UNKNOWN
     if not bodies:
-        _noted(reader, verb, url, query, Fields(), "none", signed)
+        noted(reader, verb, url, query, Fields(), "none", signed)
         return UNKNOWN
     name, value = bodies[0]
     for (one,) in each(value):
         if name == "fields" and isinstance(verb, Lit) and str(verb.value).upper() in ("GET", "HEAD", "DELETE"):
-            _noted(reader, verb, url, query.merged(texts.fields_of(one) or Fields()), Fields(), "none", signed)
+            noted(reader, verb, url, query.merged(texts.fields_of(one) or Fields()), Fields(), "none", signed)
             continue
-        fields, kind = _body(Json(one)) if name == "json" else _body(one)
-        _noted(reader, verb, url, query, fields, kind if not isinstance(one, Listed) else "any", signed)
+        fields, kind = body_of(Json(one)) if name == "json" else body_of(one)
+        noted(reader, verb, url, query, fields, kind if not isinstance(one, Listed) else "any", signed)
     return UNKNOWN
 
 
-def _based(base: Value, url: Value) -> Value:
+def based(base: Value, url: Value) -> Value:
     """A URL below a client's base; a whole URL stands for itself."""
     first = parts_of(url)[0]
     if isinstance(first, str) and "://" in first[:12]:
         return url
     if isinstance(url, OneOf) or isinstance(base, OneOf):
-        return joined(_based(one, other) for one, other in each(base, url))
+        return joined(based(one, other) for one, other in each(base, url))
     below = parts_of(url)
     head = [*parts_of(base)]
     if head and isinstance(head[-1], str):
@@ -239,7 +239,7 @@ def _json(value: Value) -> Fields:
     return value if isinstance(value, Fields) else Fields(more=True)
 
 
-def _body(value: Value) -> tuple[Fields, Kind]:
+def body_of(value: Value) -> tuple[Fields, Kind]:
     """A body that isn't given as JSON: a form, JSON as text, or anything."""
     match value:
         case Json(value=inner):
@@ -304,9 +304,10 @@ def _at(args: list[Value], given: Fields, place: int, name: str, absent: Value =
     return found if found is not None else args[place] if place < len(args) else absent
 
 
-def _noted(
+def noted(
     reader: Following, verb: Value, url: Value, query: Fields, body: Fields, kind: Kind, signed: str = ""
 ) -> None:
+    """Note a request, once for each method and address that it may have."""
     for one_verb, one_url in each(verb, url):
         reader.seen.requests.append(
             Request(line=reader.line, verb=one_verb, url=one_url, query=query, body=body, kind=kind, signed=signed)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from mapper.code.sent_requests import Seen
+from policies.actions import Language
 
 
-def read(language: Literal["python", "shell"], program: str, seen: Seen | None = None) -> Seen:
+def read(language: Language, program: str, seen: Seen | None = None) -> Seen:
     """What the program sends, as far as it can be known: added to `seen`, by default to one that is empty. Never
     raises for what the program holds."""
     seen = Seen() if seen is None else seen
@@ -15,6 +14,10 @@ def read(language: Literal["python", "shell"], program: str, seen: Seen | None =
         from mapper.code.python import read_python
 
         read_python(program, seen)
+    elif language == "javascript":
+        from mapper.code.javascript import read_javascript
+
+        read_javascript(program, seen)
     else:
         from mapper.code.shell import read_shell
 

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal
 
 from mapper.catalog import Catalog
 from mapper.code import method_match
 from mapper.code.found_calls import Finding
 from mapper.code.sent_requests import Seen
-
-Language = Literal["python", "shell"]
+from policies.actions import Language
 
 MAX_PROGRAM = 200_000  # characters
 

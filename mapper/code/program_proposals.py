@@ -15,12 +15,13 @@ from typing import Any
 from mapper import folders, programs
 from mapper.catalog import Catalog
 from mapper.code.found_calls import Finding
-from mapper.code.method_finder import Language, find
+from mapper.code.method_finder import find
 from mapper.mapper import check_intent
 from mapper.method_search import search
 from mapper.programs import Choice, Program, Sampler
 from mapper.prompts import Mode
 from mapper.stopping_rule import Experience, Plan
+from policies.actions import Language
 from policies.errors import InvalidInput
 from policies.services import Method, Placement, Service
 

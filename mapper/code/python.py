@@ -39,7 +39,7 @@ def read_python(program: str, seen: Seen) -> None:
     if body is None:
         seen.note("The Python in it can't be read: it isn't valid, or nested too deep.")
         return
-    reader = Reader(seen, _mentioned(body))
+    reader = Reader(seen, mentioned(body))
     try:
         seen.spend(len(program) // 10)
         reader.module(body)
@@ -66,7 +66,7 @@ class Reader(Statements):
                 break
 
 
-def _mentioned(body: Sequence[ast.stmt]) -> frozenset[str]:
+def mentioned(body: Sequence[ast.stmt]) -> frozenset[str]:
     """Every name that is read anywhere."""
     found: set[str] = set()
     for statement in body:

@@ -1,20 +1,22 @@
 """Shell programs, read by their grammar (tree-sitter's for Bash) and never run.
 
 Rules: variables, loops over written words and functions are followed as in `mapper.code.python`, by the same kinds of
-values; what a command prints is unknown. Of commands, curl, wget and `gh api` are understood, and Python that the
-program holds itself: in a here-document, after `-c`, in a file that it wrote. `eval`, `source` and their like are said
-in a note, and what they run isn't known.
+values; what a command prints is unknown. Of commands, curl, wget and `gh api` are understood, and Python and JavaScript
+that the program holds itself: in a here-document, after `-c`, in a file that it wrote. `eval`, `source` and their like
+are said in a note, and what they run isn't known.
 """
 
 from __future__ import annotations
 
 import os.path
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mapper.code import curl
 from mapper.code.abstract_values import UNKNOWN, Lit, Text, Value, parts_of, text, weight
+from mapper.code.javascript import read_javascript
 from mapper.code.libraries import environment
 from mapper.code.python import TOO_MUCH, read_python
 from mapper.code.sent_requests import Enough, Seen
@@ -32,11 +34,28 @@ _PYTHON = re.compile(r"(?:.*/)?python(?:3(?:\.\d+)?)?")
 _PREFIXES = frozenset({"sudo", "time", "nohup", "command", "exec", "env", "nice", "timeout", "stdbuf", "xargs", "then"})
 _HIDING = {"eval": "runs text as a program", "source": "reads another program", ".": "reads another program",
            "bash": "runs another shell program", "sh": "runs another shell program"}  # fmt: skip
-_OTHERS = frozenset(
-    {"node", "ruby", "perl", "php", "go", "deno", "nc", "ncat", "telnet", "openssl", "ssh", "scp", "git"}
-)
+_OTHERS = frozenset({"ruby", "perl", "php", "go", "deno", "nc", "ncat", "telnet", "openssl", "ssh", "scp", "git"})
 _BODIES = frozenset({"program", "compound_statement", "do_group", "list", "pipeline", "subshell", "negated_command",
                      "else_clause", "elif_clause", "case_item"})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Inner:
+    """How another language's program is started: options that say nothing of it, and those that its text is after."""
+
+    name: str
+    read: Callable[[str, Seen], None]
+    plain: frozenset[str]
+    text: frozenset[str]
+
+
+_PYTHON_INSIDE = _Inner("Python", read_python, frozenset({"-u", "-I", "-B", "-s", "-E"}), frozenset({"-c"}))
+_NODE_INSIDE = _Inner(
+    "JavaScript",
+    read_javascript,
+    frozenset({"--input-type=module", "--no-warnings"}),
+    frozenset({"-e", "--eval", "-p", "-pe", "--print"}),
+)
 
 
 def read_shell(program: str, seen: Seen) -> None:
@@ -254,7 +273,9 @@ class _Shell:
         elif base in ("http", "https", "xh") and any(isinstance(arg, Lit) for arg in args):
             curl.httpie(self.seen, line, base, args)
         elif _PYTHON.fullmatch(name):
-            self.python(line, args, text_in)
+            self.inner(line, _PYTHON_INSIDE, args, text_in)
+        elif base in ("node", "nodejs"):
+            self.inner(line, _NODE_INSIDE, args, text_in)
         elif base in ("cat", "tee", "echo", "printf"):
             self.written(base, args, to, text_in)
         elif base in ("bash", "sh") and args and isinstance(args[0], Lit) and args[0].value == "-c":
@@ -289,24 +310,25 @@ class _Shell:
                 else:
                     self.names[key] = value
 
-    def python(self, line: int, args: list[Value], text_in: list[Value]) -> None:
-        rest = [arg for arg in args if not (isinstance(arg, Lit) and str(arg.value) in ("-u", "-I", "-B", "-s", "-E"))]
+    def inner(self, line: int, how: _Inner, args: list[Value], text_in: list[Value]) -> None:
+        """A program of another language that is started here."""
+        rest = [arg for arg in args if not (isinstance(arg, Lit) and str(arg.value) in how.plain)]
         first = str(rest[0].value) if rest and isinstance(rest[0], Lit) else ""
         program: Value
-        if first == "-c" and len(rest) > 1:
+        if first in how.text and len(rest) > 1:
             program = rest[1]
         elif (not rest or first in ("-", "/dev/stdin")) and text_in:
             program = text_in[-1]
         elif first and os.path.normpath(first) in self.files:
             program = self.files[os.path.normpath(first)]
         else:
-            self.seen.note(f"Line {line}: runs a Python program that isn't written there.")
+            self.seen.note(f"Line {line}: runs a {how.name} program that isn't written there.")
             return
         if not isinstance(program, Lit):
-            self.seen.note(f"Line {line}: runs a Python program of which parts are made while it runs.")
+            self.seen.note(f"Line {line}: runs a {how.name} program of which parts are made while it runs.")
             return
         before = (len(self.seen.requests), len(self.seen.spoken))
-        read_python(str(program.value), self.seen)
+        how.read(str(program.value), self.seen)
         self.shift(before, line)
 
     def shift(self, before: tuple[int, int], line: int) -> None:

@@ -12,37 +12,40 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Literal
 
-from mapper.importing.operation import Op, Shape
+from mapper.importing.operation import Op
 from mapper.importing.risks import words
+from mapper.importing.undo_parts import (
+    HOLE,
+    ITS_OWN,
+    LOCKS,
+    MAX_FIELDS,
+    as_before,
+    bare,
+    body_of,
+    equals,
+    fixed_parts,
+    forms_without,
+    gone,
+    id_of,
+    is_state,
+    last_hole,
+    parent,
+    plain,
+    reads,
+    same,
+    same_names,
+    state_is,
+    unchanged,
+    verb_of,
+    writable,
+)
 from policies.jsonvalue import JsonObject
 from policies.services import CallTemplate, Expect, Risk, UndoTemplate
 
-MAX_FIELDS = 60  # of a thing that is compared or made again
-
-_HOLE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_\-]*)\}")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*")
 _MAKES = frozenset({"create", "insert", "add", "new", "post", "register", "make", "store"})
-_VERSIONS = (
-    "etag", "eTag", "revision", "resourceVersion", "resource_version", "fingerprint", "updated_at", "updatedAt",
-    "updateTime", "updated", "modified", "modified_at", "modifiedAt", "modifiedTime", "lastModified",
-    "last_modified", "version",
-)  # fmt: skip
-# What a service sets by itself: neither written back, nor the same after.
-_ITS_OWN = frozenset(_VERSIONS[:-1]) | frozenset(
-    (
-        "created", "created_at", "createdAt", "createTime", "createdTime", "creationTime", "creationTimestamp",
-        "selfLink", "self_link", "url", "href", "html_url", "links", "_links", "kind",
-    )
-)  # fmt: skip
-_LOCKS = frozenset({"etag", "eTag", "revision", "resourceVersion", "resource_version", "fingerprint", "version"})
-# What a read doesn't give back: written again without it, a thing would lose it.
-_HIDDEN = re.compile(r"(?i)pass(word|phrase)|secret|private|credential|token|certificate|\bpem\b|^raw$|_?key(Data)?$")
 # With one of these a read may show only a part of the thing by itself.
 _VIEWS = frozenset({"view", "format", "projection", "part", "expand", "include", "fields", "detail", "details"})
-# What a name in a path ends with that is a thing's own field: `{milestone_number}` is its `number`.
-_IDS = frozenset({"sid", "uuid", "guid", "gid", "uid", "number", "slug", "key", "name", "code", "pk"})
 _BRINGS_BACK = ("undelete", "restore", "untrash")
 # A verb, its opposite, and what is true of a thing between the two.
 _PAIRS = (
@@ -72,17 +75,22 @@ class _Document:
         for op in ops:
             place = op.http, op.key
             self._by[place] = None if place in self._by else op  # two of the same: neither is sure
-        collections = {_parent(_plain(op.path)) for op in ops if _last_hole(op.path)}
-        self._paths = {_plain(op.path) for op in ops}
+        collections = {parent(plain(op.path)) for op in ops if last_hole(op.path)}
+        self._paths = {plain(op.path) for op in ops}
+        self._makers = {plain(op.path) for op in ops if op.http == "POST"}
         self._deletes: dict[str, list[Op]] = {}
+        self._of_kind: dict[tuple[str, str], list[Op]] = {}  # deletions by the last word of the path, and what is read
         # Things that others can put something into, and the collections that it goes to.
         self._holders: dict[str, set[str]] = {}
-        self._lists = {_plain(op.path): op for op in ops if op.http == "GET" and op.lists and op.risk is Risk.READ}
+        self._lists = {plain(op.path): op for op in ops if op.http == "GET" and op.lists and op.risk is Risk.READ}
         for op in ops:
-            if op.http == "DELETE" and _last_hole(op.path):
-                self._deletes.setdefault(_parent(op.path), []).append(op)
+            if op.http == "DELETE" and last_hole(op.path):
+                self._deletes.setdefault(parent(op.path), []).append(op)
+                read, fixed = self._by.get(("GET", op.key)), fixed_parts(op.path)
+                if read is not None and read.answer is not None and fixed and read.answer.name:
+                    self._of_kind.setdefault((fixed[-1], read.answer.name), []).append(op)
             if op.http in ("POST", "PUT"):
-                segments = _plain(op.path).split("/")
+                segments = plain(op.path).split("/")
                 for end in range(2, len(segments)):
                     if segments[end - 1] == "{}" and "/".join(segments[: end + 1]) in collections:
                         self._holders.setdefault("/".join(segments[:end]), set()).add("/".join(segments[: end + 1]))
@@ -112,62 +120,94 @@ class _Document:
     # ---- things that are made and deleted
 
     def _create(self, op: Op) -> UndoTemplate | None:
-        if _last_hole(op.path) or not self._makes(op):
+        if last_hole(op.path) or op.risk is not Risk.WRITE or op.answer is None:
             return None
-        found = self._deletes.get(op.path, [])
+        found = self._deletes.get(op.path, []) or self._elsewhere(op)
         if len(found) != 1:
             return None
         (other,) = found
-        hole, read = _last_hole(other.path), self._read_of(other)
+        hole, read = last_hole(other.path), self._read_of(other, op)
         if read is None or not self._goes(op, other, read):
             return None
-        id = _id_of(hole, op, other)
-        if id is None or not _same(op.answer, read.answer):
+        id = id_of(hole, op, other)
+        if id is None or not same(op.answer, read.answer):
             return None
-        if other.needed != _bare(other) or other.has_body or _bare(other) - {hole} != _bare(op):
+        outer = bare(other) - {hole}
+        if "body" in other.needed or not outer <= bare(op) or not other.needed - bare(other) <= op.needed:
             return None
         chosen = op.body is not None and id in op.body.fields and not op.body.fields[id].read_only
-        if chosen and op.body is not None and id in op.body.needed:
-            return None  # each call names it itself, so that none could be taken back
-        there = {**_same_names(op), hole: f"$response.{op.around}{id}"}
-        guard, empty = _unchanged(read, op), self._empty(op, other, id)
+        named = chosen and op.body is not None and id in op.body.needed
+        if not named and not self._makes(op):
+            return None
+        there = {name: f"$request.{name}" for name in sorted(outer | (other.needed - bare(other)))}
+        looked = {name: f"$request.{name}" for name in sorted(outer | (read.needed - bare(read)))}
+        made = f"$response.{op.around}{id}"
+        guard, empty = unchanged(read, op), self._empty(op, other, {**looked, hole: made})
         if not guard or empty is None:
             return None
+        before = None
+        if named:  # the call says what it will be called: that must be free, or it is somebody else's
+            said = gone("There is one of this name already, so that its creation couldn't be taken back.")
+            asked = {**looked, hole: f"$request.body.{op.body_around}{id}"}
+            before = CallTemplate(method=read.id, arguments=asked, expect=(said,))
+        there, looked = {**there, hole: made}, {**looked, hole: made}
         return UndoTemplate(
+            pre=before,
             calls=(CallTemplate(method=other.id, arguments=there),),
-            guard=CallTemplate(method=read.id, arguments=there, expect=guard),
+            guard=CallTemplate(method=read.id, arguments=looked, expect=guard),
             guards=empty,
-            verify=CallTemplate(method=read.id, arguments=there, expect=(_gone("It is still there."),)),
+            verify=CallTemplate(method=read.id, arguments=looked, expect=(gone("It is still there."),)),
             source="derived",
-            unless=f"body.{op.body_around}{id}" if chosen else "",
+            unless=f"body.{op.body_around}{id}" if chosen and not named else "",
         )
 
+    def _elsewhere(self, op: Op) -> list[Op]:
+        """The deletions of things like the one that `op` answers with, where these stand in another place than below
+        their collection: `/columns/{id}` of `/projects/{id}/columns`."""
+        if op.answer is None or not op.answer.name:
+            return []
+        fixed = fixed_parts(op.path)
+        found = []
+        for other in self._of_kind.get((fixed[-1] if fixed else "", op.answer.name), ()):
+            rest, own = iter(fixed), fixed_parts(other.path)
+            # With a collection of its own it is another kind of thing, unless the words of both paths are the same.
+            apart = fixed != own and parent(plain(other.path)) in self._makers
+            if not apart and all(part in rest for part in own) and bare(other) - {last_hole(other.path)} <= bare(op):
+                found.append(other)
+        return found
+
     def _delete(self, op: Op) -> UndoTemplate | None:
-        hole = _last_hole(op.path)
-        if not hole or op.has_body or _bare(op) != op.needed:
+        hole = last_hole(op.path)
+        if not hole or op.has_body:
             return None
         read = self._read_of(op)
-        make = self._by.get(("POST", (_parent(op.path), _forms_without(op, hole))))
-        if read is None or make is None or not self._makes(make) or _plain(op.path) in self._holders:
+        make = self._by.get(("POST", (parent(op.path), forms_without(op, hole))))
+        if (
+            read is None
+            or not op.needed - bare(op) <= read.needed
+            or make is None
+            or not self._makes(make)
+            or plain(op.path) in self._holders
+        ):
             return None
-        id = _id_of(hole, make, op)
-        if id is None or make.body is None or read.answer is None or not _same(make.answer, read.answer):
+        id = id_of(hole, make, op)
+        if id is None or make.body is None or read.answer is None or not same(make.answer, read.answer):
             return None
-        if not self._goes(op, make, read) or _bare(make) != _bare(op) - {hole}:
+        if not self._goes(op, make, read) or bare(make) != bare(op) - {hole}:
             return None
-        if make.needed - {"body"} != _bare(make) or hole in make.optional:
+        if not make.needed - {"body"} - bare(make) <= op.needed or hole in make.optional:
             return None
-        if any(f"{_plain(op.path)}{sign}{verb}" in self._paths for sign in ":/" for verb in _BRINGS_BACK):
+        if any(f"{plain(op.path)}{sign}{verb}" in self._paths for sign in ":/" for verb in _BRINGS_BACK):
             return None
-        if id in _writable(make.body) and (id != hole or re.search(r"(?i)id$", id)):
+        if id in writable(make.body) and (id != hole or re.search(r"(?i)id$", id)):
             return None  # who gives the id isn't sure
-        kept = [name for name in _writable(make.body) if name not in _ITS_OWN or name in make.body.needed]
-        if not kept or len(kept) > MAX_FIELDS or not _reads(read.answer, kept, make.body):
+        kept = [name for name in writable(make.body) if name not in ITS_OWN or name in make.body.needed]
+        if not kept or len(kept) > MAX_FIELDS or not reads(read.answer, kept, make.body):
             return None
-        if not make.body.needed <= set(kept) or set(kept) & _LOCKS:
+        if not make.body.needed <= set(kept) or set(kept) & LOCKS:
             return None
-        there = {name: f"$request.{name}" for name in _bare(op)}
-        again = {name: f"$request.{name}" for name in _bare(make)}
+        there = {name: f"$request.{name}" for name in sorted(read.needed)}
+        again = {name: f"$request.{name}" for name in sorted(make.needed - {"body"})}
         lost = sorted(set(read.answer.fields) - set(kept) - {id})
         note = "It comes back as something new" + ("" if id in kept else f", with another {id}")
         note += ": what referred to the old one may not find it"
@@ -175,12 +215,12 @@ class _Document:
             note += f"; not as before: {', '.join(lost[:12])}{', …' if len(lost) > 12 else ''}"
         return UndoTemplate(
             pre=CallTemplate(method=read.id, arguments=there),
-            guard=CallTemplate(method=read.id, arguments=there, expect=(_gone("It is there again."),)),
-            calls=(CallTemplate(method=make.id, arguments={**again, "body": _body(make, read, kept)}),),
+            guard=CallTemplate(method=read.id, arguments=there, expect=(gone("It is there again."),)),
+            calls=(CallTemplate(method=make.id, arguments={**again, "body": body_of(make, read, kept)}),),
             verify=CallTemplate(
                 method=read.id,
-                arguments={**again, hole: f"$undo.{make.around}{id}"},
-                expect=_as_before(read, kept),
+                arguments={**there, hole: f"$undo.{make.around}{id}"},
+                expect=as_before(read, kept),
             ),
             source="derived",
             note=note + ".",
@@ -194,16 +234,20 @@ class _Document:
             return None
         if op.body_around or (op.answer is not None and op.around != read.around):
             return None  # fields are written back by their names in the body itself
-        if op.answer is not None and not _same(op.answer, read.answer):
+        if op.answer is not None and not same(op.answer, read.answer):
             return None  # something that goes on by itself, or another thing
         mask = next((name for name in ("updateMask", "update_mask") if name in op.optional | op.needed), "")
-        if op.needed - {"body"} - ({mask} if mask else set()) != _bare(op):
+        if op.needed - {"body"} - ({mask} if mask else set()) != read.needed:
             return None
-        fields = [name for name in _writable(op.body) if name not in _LOCKS]
-        fields = [name for name in fields if _reads(read.answer, [name], op.body)]
-        if not fields or op.body.needed - set(fields):
+        if "$select" in read.optional and not read.select:
             return None
-        there = _same_names(op)
+        tags = sorted(name for name, each in op.body.fields.items() if each.tag)
+        fields = [name for name in writable(op.body, odd=True) if name not in LOCKS and name not in tags]
+        fields = [name for name in fields if reads(read.answer, [name], op.body)]
+        fields = [name for name in fields if not read.shows or name in read.shows]
+        if not fields or op.body.needed - set(fields) - set(tags):
+            return None
+        there = {name: f"$request.{name}" for name in sorted(read.needed)}
         looked = CallTemplate(method=read.id, arguments=there)
         return UndoTemplate(
             pre=looked,
@@ -212,9 +256,11 @@ class _Document:
             verify=looked,
             source="derived",
             restores="body",
-            answered=_same(op.answer, read.answer),
-            fields=tuple(sorted(fields)[:1000]),
+            answered=same(op.answer, read.answer),
+            fields=tuple(sorted([*fields, *tags])[:1000]),
             mask=mask,
+            select=read.select,
+            tags=tuple(tags),
             around=read.around,
         )
 
@@ -222,14 +268,16 @@ class _Document:
         read = self._read_of(op)
         if read is None or op.body is None or read.answer is None or not self._goes(op, read):
             return None
-        if not self._changes(op) or (op.answer is not None and not _same(op.answer, read.answer)):
+        if "$select" in read.optional:
+            return None  # what it doesn't show unasked would be lost
+        if not self._changes(op) or (op.answer is not None and not same(op.answer, read.answer)):
             return None
-        fields = [name for name in _writable(op.body) if name not in _ITS_OWN or name in op.body.needed]
-        if op.needed - {"body"} != _bare(op) or not fields or len(fields) > MAX_FIELDS or set(op.body.fields) & _LOCKS:
+        fields = [name for name in writable(op.body) if name not in ITS_OWN or name in op.body.needed]
+        if op.needed - {"body"} != read.needed or not fields or len(fields) > MAX_FIELDS or set(op.body.fields) & LOCKS:
             return None
-        if not _reads(read.answer, fields, op.body) or not op.body.needed <= set(fields):
+        if not reads(read.answer, fields, op.body) or not op.body.needed <= set(fields):
             return None
-        there = _same_names(op)
+        there = {name: f"$request.{name}" for name in sorted(read.needed)}
 
         def left(name: str) -> str:
             # Without an answer, what was left is what was asked for: all of it, since what the request didn't have may
@@ -242,14 +290,14 @@ class _Document:
                 method=read.id,
                 arguments=there,
                 expect=tuple(
-                    _equals(f"{read.around}{name}", left(name), "It isn't as the action left it") for name in fields
+                    equals(f"{read.around}{name}", left(name), "It isn't as the action left it") for name in fields
                 ),
             ),
-            calls=(CallTemplate(method=op.id, arguments={**there, "body": _body(op, read, fields)}),),
+            calls=(CallTemplate(method=op.id, arguments={**there, "body": body_of(op, read, fields)}),),
             verify=CallTemplate(
                 method=read.id,
                 arguments=there,
-                expect=_as_before(read, fields),
+                expect=as_before(read, fields),
             ),
             source="derived",
         )
@@ -263,16 +311,16 @@ class _Document:
             return None
         if 404 not in read.codes or read.risk is not Risk.READ or not self._goes(op, put, delete, read):
             return None
-        if any(one.needed != _bare(one) for one in (put, delete, read)) or _plain(op.path) in self._holders:
+        if any(one.needed != bare(one) for one in (put, delete, read)) or plain(op.path) in self._holders:
             return None
-        there = _same_names(op)
-        absent = CallTemplate(method=read.id, arguments=there, expect=(_gone(""),))
+        there = same_names(op)
+        absent = CallTemplate(method=read.id, arguments=there, expect=(gone(""),))
         present = CallTemplate(method=read.id, arguments=there)
         adds = op is put
         before, after = (absent, present) if adds else (present, absent)
         said = "It is so already, so that nothing would be taken back." if adds else ""
         return UndoTemplate(
-            pre=CallTemplate(method=read.id, arguments=there, expect=(_gone(said),)) if adds else before,
+            pre=CallTemplate(method=read.id, arguments=there, expect=(gone(said),)) if adds else before,
             guard=after,
             calls=(CallTemplate(method=delete.id if adds else put.id, arguments=there),),
             verify=before,
@@ -281,8 +329,8 @@ class _Document:
 
     def _verb(self, op: Op) -> UndoTemplate | None:
         """`…/archive` and `…/unarchive` (or `:archive`) of one thing whose state can be read."""
-        stem, sign, verb = _verb_of(op.path)
-        if not verb or op.needed != _bare(op):
+        stem, sign, verb = verb_of(op.path)
+        if not verb or op.needed != bare(op):
             return None
         for first, second, states in _PAIRS:
             if verb not in (first, second):
@@ -292,13 +340,13 @@ class _Document:
             read = self._by.get(("GET", (stem, op.key[1])))
             if other is None or read is None or read.answer is None or read.risk is not Risk.READ:
                 continue
-            state = next((name for name in read.answer.fields if _is_state(name, states, read.answer)), "")
-            if not state or other.needed != _bare(other) or not self._goes(op, other, read):
+            state = next((name for name in read.answer.fields if is_state(name, states, read.answer)), "")
+            if not state or other.needed != bare(other) or not self._goes(op, other, read):
                 continue
-            if read.needed != _bare(read):
+            if read.needed != bare(read):
                 continue
-            there = _same_names(op)
-            on, off = _state(f"{read.around}{state}", "equals"), _state(f"{read.around}{state}", "not_equals")
+            there = same_names(op)
+            on, off = state_is(f"{read.around}{state}", "equals"), state_is(f"{read.around}{state}", "not_equals")
             before, after = (off, on) if verb == first else (on, off)
 
             def looked(expect: Expect, says: str, read: Op = read, there: dict[str, str] = there) -> CallTemplate:
@@ -327,8 +375,8 @@ class _Document:
     def _changes(self, op: Op) -> bool:
         """Whether a PUT changes what is there, and never makes it: things of its kind are made elsewhere, or its
         answers say so."""
-        hole = _last_hole(op.path)
-        make = self._by.get(("POST", (_parent(op.path), _forms_without(op, hole)))) if hole else None
+        hole = last_hole(op.path)
+        make = self._by.get(("POST", (parent(op.path), forms_without(op, hole)))) if hole else None
         if make is not None and self._makes(make):
             return True
         if 201 in op.codes or not op.codes:
@@ -338,156 +386,28 @@ class _Document:
         # Settings are there with what they are of; another thing is, where it says what happens when it isn't.
         return not hole or 404 in op.codes
 
-    def _read_of(self, op: Op) -> Op | None:
-        """The GET of the very same thing, which needs nothing else."""
+    def _read_of(self, op: Op, call: Op | None = None) -> Op | None:
+        """The GET of the very same thing, with nothing else than what `call` (`op` by default) is always given."""
         found = self._by.get(("GET", op.key))
         if found is None or found.risk is not Risk.READ or found.answer is None or not found.answer.fields:
             return None
-        return found if found.needed == _bare(found) and not found.optional & _VIEWS else None
+        given = (call or op).needed - {"body"}
+        return found if found.needed - bare(found) <= given and not (found.optional | given) & _VIEWS else None
 
-    def _empty(self, make: Op, item: Op, id: str) -> tuple[CallTemplate, ...] | None:
-        """That nothing was put into what was made; None where that can't be read."""
+    def _empty(self, make: Op, item: Op, there: JsonObject) -> tuple[CallTemplate, ...] | None:
+        """That nothing was put into what was made, which is `there`; None where that can't be read."""
         made = []
-        for path in sorted(self._holders.get(_plain(item.path), ())):
+        for path in sorted(self._holders.get(plain(item.path), ())):
             found = self._lists.get(path)
-            if found is None or found.needed != _bare(found) or not self._goes(make, found) or found.optional & _VIEWS:
+            if found is None or found.needed != bare(found) or not self._goes(make, found) or found.optional & _VIEWS:
                 return None
-            *outer, last = _HOLE.findall(found.path)
-            own = _HOLE.findall(make.path)
-            if len(outer) != len(own):
-                return None
-            there = {name: f"$request.{given}" for name, given in zip(outer, own, strict=True)}
+            holes = zip(HOLE.findall(found.path), HOLE.findall(item.path), strict=True)
+            arguments: JsonObject = {name: there[own] for name, own in holes}
             says = "Something was put into it since"
             expect = Expect(op="equals", path=found.lists, value=[], says=f"{says} ({path.rpartition('/')[2]})")
-            made.append(
-                CallTemplate(
-                    method=found.id, arguments={**there, last: f"$response.{make.around}{id}"}, expect=(expect,)
-                )
-            )
+            made.append(CallTemplate(method=found.id, arguments=arguments, expect=(expect,)))
         return tuple(made)
 
     def _goes(self, op: Op, *others: Op) -> bool:
         """Whether the others need no permission beyond what the action could be granted itself."""
         return all((op.virtual and other.virtual) or bool(op.scopes & other.scopes) for other in others)
-
-
-def _plain(path: str) -> str:
-    """A path without the names of its holes: the same thing may be named in several ways."""
-    return _HOLE.sub("{}", path)
-
-
-def _last_hole(path: str) -> str:
-    found = _HOLE.fullmatch(path.rpartition("/")[2])
-    return found[1] if found else ""
-
-
-def _parent(path: str) -> str:
-    return path.rpartition("/")[0]
-
-
-def _forms_without(op: Op, hole: str) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted((name, form) for name, form in op.forms.items() if name != hole))
-
-
-def _bare(op: Op) -> frozenset[str]:
-    """The arguments in its path."""
-    return frozenset(op.holes)
-
-
-def _same_names(op: Op) -> dict[str, str]:
-    return {name: f"$request.{name}" for name in sorted(op.holes)}
-
-
-def _verb_of(path: str) -> tuple[str, str, str]:
-    """What is before the verb, what parts them, and the verb."""
-    for sign in (":", "/"):
-        stem, found, verb = path.rpartition(sign)
-        if found and verb.isalpha() and stem.endswith("}"):
-            return stem, sign, verb.lower() if verb.islower() else verb
-    return "", "", ""
-
-
-def _id_of(hole: str, make: Op, item: Op) -> str | None:
-    """The field of what is made that names it in the path of its item.
-
-    That it is the right one is told by the read before the undo, which compares the whole thing.
-    """
-    assert make.answer is not None
-    spelled = {_without_signs(name): name for name in make.answer.fields}
-    last = re.split(r"_|-|(?<=[a-z])(?=[A-Z])", hole)[-1]
-    ids = last.lower() in _IDS and (last if last in make.answer.fields else last.lower())
-    for name in (hole, spelled.get(_without_signs(hole), ""), "id" if re.search(r"(?i)id$", hole) else "", ids or ""):
-        found = make.answer.fields.get(name)
-        if found is not None and _NAME.fullmatch(name):
-            kinds = found.kinds & {"string", "integer", "number"}
-            wanted = item.holes[hole]
-            # Many documents say "number" where they mean a whole one.
-            fits = kinds & wanted or ("number" in kinds | wanted and "integer" in kinds | wanted)
-            return name if kinds and fits else None
-    return None
-
-
-def _without_signs(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
-
-
-def _same(one: Shape | None, other: Shape | None) -> bool:
-    """Whether two answers are the same thing."""
-    if one is None or other is None or not one.fields:
-        return False
-    return one.name == other.name if one.name or other.name else set(one.fields) == set(other.fields)
-
-
-def _writable(shape: Shape) -> list[str]:
-    return [name for name, each in shape.fields.items() if not each.read_only and _NAME.fullmatch(name)]
-
-
-def _reads(answer: Shape, names: Iterable[str], body: Shape) -> bool:
-    """Whether all these fields of a body can be read in an answer, as values of the same kind."""
-    for name in names:
-        found, wanted = answer.fields.get(name), body.fields[name]
-        if found is None or _HIDDEN.search(name) or found.write_only or wanted.write_only:
-            return False
-        if found.kinds and wanted.kinds and not found.kinds & wanted.kinds:
-            return False
-    return True
-
-
-def _is_state(name: str, states: tuple[str, ...], shape: Shape) -> bool:
-    plain = re.sub(r"^(is|has)_?(?=[A-Z_a-z])", "", name) if re.match(r"(is|has)[A-Z_]", name) else name
-    return plain.lower() in states and shape.fields[name].kinds == {"boolean"}
-
-
-def _body(op: Op, read: Op, names: Iterable[str]) -> JsonObject:
-    """A body of these fields, with what was read before."""
-    fields: JsonObject = {name: f"$pre.{read.around}{name}?-" for name in names}
-    return {op.body_around.removesuffix("."): fields} if op.body_around else fields
-
-
-def _as_before(read: Op, names: Iterable[str]) -> tuple[Expect, ...]:
-    says = "It isn't as it was before"
-    return tuple(_equals(f"{read.around}{name}", f"$pre.{read.around}{name}?", says) for name in names)
-
-
-def _unchanged(read: Op, made: Op) -> tuple[Expect, ...]:
-    """That a thing is as `made` answered it: by its version where it has one, else by all of its fields."""
-    assert read.answer is not None
-    names = [name for name in read.answer.fields if _NAME.fullmatch(name) and not read.answer.fields[name].write_only]
-    version = next((name for name in _VERSIONS if name in names), "")
-    wanted = [version] if version and version != "version" else names
-    if len(wanted) > MAX_FIELDS or len(names) < len(read.answer.fields) - 5:
-        return ()
-    says = "It was changed since"
-    return tuple(_equals(f"{read.around}{name}", f"$response.{made.around}{name}?", says) for name in wanted)
-
-
-def _equals(name: str, value: str, says: str) -> Expect:
-    return Expect(op="equals", path=f"$.{name}", value=value, says=f"{says} ({name})")
-
-
-def _gone(says: str) -> Expect:
-    return Expect(op="status", value=[404, 410], says=says)
-
-
-def _state(name: str, op: Literal["equals", "not_equals"]) -> Expect:
-    return Expect(op=op, path=f"$.{name}", value=True)

@@ -14,7 +14,8 @@ class Field:
 
     kinds: frozenset[str] = frozenset()
     read_only: bool = False
-    write_only: bool = False
+    write_only: bool = False  # not shown by a read
+    tag: bool = False  # says the thing's type, the same as long as there is the thing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,8 @@ class Op:
     body_around: str = ""  # "data." where the body is an envelope around the thing
     answer: Shape | None = None
     around: str = ""  # the same of its answer
+    select: str = ""  # the argument that takes a list of the fields to show
+    shows: frozenset[str] = frozenset()  # what may stand in it; none: anything
     lists: str = ""  # where in its answer the list is, of one that answers with one
     codes: frozenset[int] = frozenset()
 

@@ -16,13 +16,17 @@ from mapper.importing.operation import Field, Op, Shape
 from mapper.store.import_rows import DocumentMethod, DocumentScope
 from policies.reversions import undo_to_json
 
-MAX_OPS = 20_000  # of one document: beyond it nothing is derived
+MAX_OPS = 50_000  # of one document: beyond it nothing is derived
 _DEEP = 12
 _MOST = 2_000_000  # fields of one document that are put together; beyond it nothing has a shape
 _HOLE = re.compile(r"\{\+?([^{}]+)\}")
-_OUTPUT = re.compile(r"\s*\[?output[ -]only\b", re.IGNORECASE)
+_OUTPUT = re.compile(r"^\s*\[?output[ -]only\b|(^|[.,;(]\s*)read[ -]only[.)]?(\s*nullable\.?)?\s*$", re.IGNORECASE)
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*")
 _REQUIRED = re.compile(r"\s*required\.", re.IGNORECASE)  # which some documents say in words alone
+# Annotations of OData and JSON-LD.
+_TAGS = frozenset({"@odata.type", "@type"})
+_SELECT = "$select"  # OData's
+_BESIDE_IT = "x-ms-navigationProperty"  # what is related to a thing: not shown with it unless asked for
 _INPUT = re.compile(r"\s*\[?input[ -]only\b", re.IGNORECASE)
 # Names of an envelope around the thing; one named like the thing is told by the path. Any other may be a part of it.
 _AROUND = frozenset(
@@ -126,18 +130,19 @@ class Shapes:
         if kind != "object" and not (isinstance(kind, list) and "object" in kind):
             return None
         for name, about in schema.get("properties", {}).items():
-            fields[name] = self._field(about, depth)
+            fields[name] = self._field(name, about, depth)
         self._left -= 1 + len(fields)
         needed |= {str(name) for name in schema.get("required", ()) if isinstance(schema.get("required"), list)}
         return Shape(name="", fields=fields, needed=frozenset(needed)) if fields else None
 
-    def _field(self, about: Any, depth: int) -> Field:
+    def _field(self, name: str, about: Any, depth: int) -> Field:
         if not isinstance(about, Mapping):
             return Field()
         described = str(about.get("description", ""))
-        read_only = about.get("readOnly") is True or bool(_OUTPUT.match(described))
-        write_only = about.get("writeOnly") is True or bool(_INPUT.match(described))
-        return Field(kinds=self._kinds(about, depth), read_only=read_only, write_only=write_only)
+        read_only = about.get("readOnly") is True or bool(_OUTPUT.search(described))
+        write_only = about.get("writeOnly") is True or bool(_INPUT.match(described)) or about.get(_BESIDE_IT) is True
+        tag = name in _TAGS or "const" in about
+        return Field(kinds=self._kinds(about, depth), read_only=read_only, write_only=write_only, tag=tag)
 
     def _kinds(self, about: Any, depth: int) -> frozenset[str]:
         if not isinstance(about, Mapping) or depth > _DEEP:
@@ -195,6 +200,7 @@ def ways_back(
                 has_body=method.body != "none",
                 answer=thing,
                 around=around,
+                **_selection(method.properties.get(_SELECT)),
                 lists=shapes.list_in(answer),
                 codes=codes,
             )
@@ -209,6 +215,16 @@ def _named_in(name: str, path: str) -> bool:
     fixed = [part for part in path.split("/") if part and "{" not in part]
     one, many = (re.sub(r"[^a-z0-9]", "", text.lower()) for text in (name, fixed[-1] if fixed else ""))
     return bool(one) and many in (one, f"{one}s", f"{one}es", f"{one[:-1]}ies")
+
+
+def _selection(schema: Any) -> dict[str, Any]:
+    """`Op.select` and `Op.shows` of a method with this parameter."""
+    if not isinstance(schema, Mapping) or schema.get("type") != "array":
+        return {}
+    items = schema.get("items")
+    listed = items.get("enum") if isinstance(items, Mapping) else None
+    shows = frozenset(str(name) for name in listed) if isinstance(listed, list) else frozenset()
+    return {"select": _SELECT, "shows": shows}
 
 
 def _types(schema: Mapping[str, Any]) -> frozenset[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mapper.importing import functions, google, openapi
+from mapper.importing import functions, google, mcp_tools, openapi
 from mapper.importing.document_files import Source
 from mapper.importing.import_report import BadPart, Problem
 from mapper.importing.trees import Tree, json_lines, read
@@ -56,10 +56,18 @@ def read_discovery(source: Source, preferred: Mapping[tuple[str, str], bool], se
     )
 
 
+def read_mcp(source: Source, name: str) -> Made:
+    """What an MCP server says of its tools, as the service `name`. Raises BadPart."""
+    found, problems = functions.find(source)
+    document, more = mcp_tools.read_tools(found, name, source)
+    return "", document, [*problems, *more]
+
+
 READERS: Mapping[str, Callable[..., Any]] = {
     "openapi": read_openapi,
     "functions": read_functions,
     "discovery": read_discovery,
+    "mcp": read_mcp,
 }
 
 

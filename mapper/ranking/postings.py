@@ -8,7 +8,6 @@ All of it is computed in closed form, so that it costs one pass whatever is impo
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -174,8 +173,3 @@ def unit(found: Matrix, weights: Any) -> Matrix:
     scaled = values / np.maximum(lengths[found.at], 1e-9) * 255
     kept = scaled >= 1.0
     return Matrix(found.terms[kept], found.at[kept], np.minimum(scaled[kept], 255).astype(np.uint8), found.contexts)
-
-
-def log_share(count: int, of: int) -> float:
-    """How telling it is to be one of `count` among `of`."""
-    return math.log(max(of, 1) / max(count, 1) + 1.0)

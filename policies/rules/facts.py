@@ -270,6 +270,8 @@ def _hosts(plan: Plan) -> Iterator[str]:
                 yield Origin.parse(origin).host
             except InvalidInput:
                 yield origin  # not a host that anybody allowed, so nothing allows it
+    for origin in _texts(plan.resolved.get("reach")):  # where an MCP server may send something by itself
+        yield Origin.parse(origin).host
 
 
 def _texts(value: JsonValue) -> Iterator[str]:

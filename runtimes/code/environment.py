@@ -10,21 +10,26 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Literal
 
+from policies.actions import Language
 from policies.display_text import escape
 from policies.errors import InvalidInput
 from runtimes.sandbox.contract import Job
 
-Language = Literal["python", "shell"]
-
 RUN = ("/usr/bin/python3", "-I", "-S", "/goex/bin/run_code.py")
 FOLDER = "/goex/job"  # where the files of a job are
 JOB_FILE, CA_FILE = "code.json", "ca.pem"
-PROGRAMS: Mapping[Language, str] = {"python": "program.py", "shell": "program.sh"}
+PROGRAMS: Mapping[Language, str] = {
+    "python": "program.py",
+    "shell": "program.sh",
+    "javascript": "program.mjs",
+}
+COMMON_JS = "program.cjs"  # a JavaScript program without modules of its own kind
 PORT = 3128  # of the proxy, on the container's own loopback
 CA = f"{FOLDER}/{CA_FILE}"
 
+_MODULE = re.compile(r"^\s*(?:import|export)\b", re.MULTILINE)
+_REQUIRES = re.compile(r"\brequire\(|\bmodule\.exports\b|\b__dirname\b")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}\Z")
 
@@ -85,7 +90,10 @@ def job(
     """The job that runs `program`. `env` are variables of its own (its placeholders), beside VARIABLES; `files` by
     their plain names, at FOLDER (credentials that hold placeholders). Raises InvalidInput for a name that can't be one,
     or that is taken, and for a text that isn't Unicode."""
-    own = {JOB_FILE, CA_FILE, *PROGRAMS.values()}
+    own = {JOB_FILE, CA_FILE, COMMON_JS, *PROGRAMS.values()}
+    file = PROGRAMS[language]
+    if language == "javascript" and _REQUIRES.search(program) and not _MODULE.search(program):
+        file = COMMON_JS
     for name in files or {}:
         if not _FILE_NAME.match(name) or name in own:
             raise InvalidInput(f"{escape(name[:60])!r} can't be the name of a file beside a program.")
@@ -94,14 +102,14 @@ def job(
             raise InvalidInput(f"{escape(name[:60])!r} can't be a variable of a program's own.")
     told = {
         "language": language,
-        "program": PROGRAMS[language],
+        "program": file,
         "port": PORT,
         "env": {**VARIABLES, **env},
     }
     own_files = {
         JOB_FILE: json.dumps(told).encode(),
         CA_FILE: ca_pem.encode(),
-        PROGRAMS[language]: _utf8(program),
+        file: _utf8(program),
     }
     given = {name: _utf8(text) for name, text in (files or {}).items()}
     return Job(action_id=action_id, argv=RUN, files=given | own_files, socket_dir=socket_dir)

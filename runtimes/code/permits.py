@@ -26,6 +26,7 @@ from runtimes.gateway.head import OVERRIDES
 from runtimes.gateway.plan import MethodRule, Slot
 from runtimes.gateway.plan_check import OURS
 from runtimes.gateway.request_headers import OVERRIDE_NAMES
+from runtimes.gateway.routes import is_graphql
 from runtimes.rest.requests import credential_of, placement_for
 
 MOST_VALUES = 32  # of one argument that requests are held to; with more of them it is free
@@ -218,6 +219,8 @@ def _permit(
         request_bytes=BODY_BYTES,
         **credential_of(placement),
     )
+    if is_graphql(rule) and not rule.fields.get("query"):
+        return None  # a language of its own: only documents that are written in the program are let through
     return Permit(
         rule=rule,
         service=service.name,

@@ -17,9 +17,10 @@ import sys
 from dataclasses import dataclass, field
 
 from mapper.code.languages import read
-from mapper.code.method_finder import MAX_PROGRAM, Language
+from mapper.code.method_finder import MAX_PROGRAM
 from mapper.code.seen_json import BadReading, from_json, to_json
 from mapper.code.sent_requests import Seen
+from policies.actions import Language
 from policies.errors import InvalidInput, Unavailable
 
 AT_ONCE = 4

@@ -33,6 +33,7 @@ from runtimes.gateway.plan import Exchange, GatewayPlan, Refusal, SentRequest
 from runtimes.rest.run import closed
 from runtimes.sandbox.contract import Job, Profile, Result, Sandbox, SandboxFailed
 
+_USUAL = ("API_KEY", "TOKEN", "API_TOKEN", "ACCESS_TOKEN", "AUTH_TOKEN", "SECRET_KEY", "KEY", "SECRET", "PASSWORD")
 _NOT_WORD = re.compile(r"[^A-Za-z0-9]+")
 
 
@@ -155,22 +156,27 @@ def placeholders_of(made: Mapping[tuple[str, str], str], context: Context) -> di
 def variables(
     accounts: Mapping[tuple[str, str], Account], placeholders: Mapping[tuple[str, str], str], catalog: Catalog
 ) -> dict[str, str]:
-    """The variables by which a program finds its placeholders: those that the service's own libraries read, and
-    `GOEX_TOKEN_<SERVICE>`, `GOEX_URL_<SERVICE>` with `_<ACCOUNT>` after it where there are several. Without it the
-    first account that was named is meant."""
+    """The variables by which a program finds its placeholders: those that the service's own libraries read, or by the
+    service's name where the catalog doesn't say (`OPENAI_API_KEY`), and `GOEX_TOKEN_<SERVICE>`, `GOEX_URL_<SERVICE>`
+    with `_<ACCOUNT>` after it where there are several. Without it the first account that was named is meant."""
     found: dict[str, str] = {}
     services = [service for service, _ in accounts]
     for (service, name), account in accounts.items():
         facts = catalog.service(service).code
         own = {f"GOEX_TOKEN_{_upper(service)}": placeholders[service, name]}
         own[f"GOEX_URL_{_upper(service)}"] = account.base_url
-        for variable in facts.tokens:
+        for variable in facts.tokens or usual_variables(service):
             found.setdefault(variable, placeholders[service, name])
         for variable, value in own.items():
             found.setdefault(variable, value)
             if services.count(service) > 1:
                 found[f"{variable}_{_upper(name)}"] = value
     return {name: value for name, value in found.items() if name not in environment.VARIABLES}
+
+
+def usual_variables(service: str) -> tuple[str, ...]:
+    """The variables that libraries of a service read its credential from, where nobody said: by its name."""
+    return tuple(f"{_upper(service)}_{what}" for what in _USUAL)
 
 
 def _upper(name: str) -> str:

@@ -12,6 +12,7 @@ import json
 import sys
 from array import array
 from base64 import b64decode, b64encode
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -226,3 +227,27 @@ def _between(path: bytes, now: Entry, one: Mapping[bytes, Entry], other: Mapping
         and any(now.mtime == side.mtime for side in whole)
         and all(pair in known for pair in now.xattrs)
     )
+
+
+_CACHED = 300_000  # entries
+
+
+class Cache:
+    """Manifests that were read or written last, by their object ids, up to a number of entries in all."""
+
+    def __init__(self, most: int = _CACHED) -> None:
+        self._most = most
+        self._held: OrderedDict[str, tuple[Manifest, int]] = OrderedDict()
+
+    def get(self, oid: str) -> tuple[Manifest, int] | None:
+        """A manifest, and how many it is made of."""
+        found = self._held.get(oid)
+        if found is not None:
+            self._held.move_to_end(oid)
+        return found
+
+    def put(self, oid: str, manifest: Manifest, depth: int) -> None:
+        self._held[oid] = manifest, depth
+        self._held.move_to_end(oid)
+        while sum(len(kept.entries) for kept, _ in self._held.values()) > self._most:
+            self._held.popitem(last=False)

@@ -25,12 +25,12 @@ from policies.errors import Conflict, GoexError, InvalidInput, Unavailable, Unsu
 from runtimes.base import Context, DryLine, DryRun, Footprint, Records, Settlement
 from runtimes.files import plan_text, plans, previews, records, rights, workcopy
 from runtimes.files.action_folder import Desk, Halted, refuse_difference, refuse_unrestorable, stopped
-from runtimes.files.cache import Cache
 from runtimes.files.difference import Difference
 from runtimes.files.dryrun import Dry, Room
 from runtimes.files.folder import Folder, open_pinned, resolve
 from runtimes.files.folder_names import names
 from runtimes.files.handles import remove_path
+from runtimes.files.manifest import Cache
 from runtimes.files.original import Kept, Original
 from runtimes.files.quota import Full, Quota, Undone, mark, unmark
 from runtimes.files.run import Run, interrupted
@@ -357,10 +357,13 @@ class FilesRuntime:
     def sandbox(self) -> Sandbox:
         return self._sandbox
 
-    def at(self, sandbox: Sandbox) -> FilesRuntime:
-        """This runtime, with its locks and all, running programs elsewhere."""
+    def at(self, sandbox: Sandbox, profile: Profile | None = None, keep_days: int | None = None) -> FilesRuntime:
+        """This runtime, with its locks and all, running programs elsewhere, in another image, or with its own
+        `keep_days`."""
         made = copy(self)
         made._sandbox = sandbox
+        made._profile = profile or self._profile
+        made._keep_days = self._keep_days if keep_days is None else keep_days
         return made
 
     async def folder(self, plan: Plan) -> Folder:

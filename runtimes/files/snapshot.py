@@ -27,11 +27,11 @@ from typing import IO
 
 from policies.errors import GoexError, Unavailable
 from runtimes.files import manifest as manifests
-from runtimes.files.cache import Cache
 from runtimes.files.collect import collect, tidy
 from runtimes.files.content_ids import CHUNK, LARGE, hash_file, hasher, named, object_id
 from runtimes.files.gitprocess import Git, ended, stream_of
 from runtimes.files.large import ATTRIBUTES, POINTER, Large
+from runtimes.files.manifest import Cache
 from runtimes.files.packs import PackWriter, stored
 from runtimes.files.tree import Manifest, Reader, Walk
 

@@ -139,7 +139,8 @@ class MethodRule(Rule):
     body is either of them, and is read whole before anything is sent; with "any" it is streamed. `calls`,
     `request_bytes`, `response_bytes` bound all its requests, each request, each answer. `headers`: names that are
     passed on beside the usual ones. `others`: the paths of other methods of this origin, whatever their verb; what fits
-    one of them more exactly is that method's, and this rule doesn't let it pass.
+    one of them more exactly is that method's, and this rule doesn't let it pass. `any_query`: other names may stand in
+    the query, but those of credentials.
     """
 
     path: tuple[str | Slot, ...]
@@ -155,6 +156,7 @@ class MethodRule(Rule):
     request_bytes: int = 100 * 2**20
     response_bytes: int = 4 * 2**30
     websocket: bool = False
+    any_query: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,6 @@ from typing import Any
 from policies.errors import InvalidInput
 from policies.jsonvalue import canonical
 from policies.media_types import MEDIA, format_of
-from runtimes.gateway.body_composition import PART_TEXT
 from runtimes.gateway.credential import HEADER_VALUE, AccountKey, credential_texts, secrets_of
 from runtimes.gateway.head import CREDENTIALS, OVERRIDES
 from runtimes.gateway.plan import (
@@ -29,6 +28,7 @@ from runtimes.gateway.plan import (
     TokenEndpoint,
 )
 from runtimes.gateway.request_headers import OVERRIDE_NAMES
+from runtimes.gateway.response_values import PART_TEXT
 from runtimes.gateway.urls import BadTarget, check_segment
 from vault.lease import Lease
 

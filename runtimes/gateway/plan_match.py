@@ -16,10 +16,9 @@ from policies.errors import InvalidInput
 from policies.jsonvalue import JsonValue, canonical, parse
 from policies.media_types import FORM
 from runtimes.gateway.admission import Admission, AskedHead, No, Policy, Ready
-from runtimes.gateway.body_composition import compose_body
 from runtimes.gateway.head import Head, check_credentials, check_overrides, parse_head
 from runtimes.gateway.plan import GatewayPlan, PlannedRequest
-from runtimes.gateway.response_values import Answers, Kind, NoValue, judge
+from runtimes.gateway.response_values import Answers, Kind, NoValue, compose_body, judge
 from runtimes.gateway.urls import BadTarget, decode_path, decode_query, encode_path, encode_query, split_target
 
 _NAME = "x-goex-request"  # as `sandbox-images/base/goex/run_calls.py` writes it

@@ -8,7 +8,9 @@ to the daemon.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
+import signal
 import socket
 import sys
 from datetime import UTC, datetime
@@ -18,13 +20,15 @@ from typing import Any
 from policies.errors import InvalidInput
 from runtimes.gateway.certificates import Authority
 from runtimes.gateway.codec import exchange_to_json, lease_from_json, plan_from_json, refusal_to_json, sent_to_json
-from runtimes.gateway.contract import Observer
-from runtimes.gateway.hardening import harden
+from runtimes.gateway.contract import GatewayFailed, Observer
 from runtimes.gateway.listener import SocketFolder, sweep
 from runtimes.gateway.plan import Exchange, Refusal, SentRequest
 from runtimes.gateway.plan_check import check_opening
 from runtimes.gateway.rpc_frames import BrokenFrame, Conversation, Message
 from runtimes.gateway.server import ActionServer
+from vault.hardening import harden_process, keep_one_heap
+
+_PR_SET_NO_NEW_PRIVS = 38
 
 
 class GatewayProcess:
@@ -96,6 +100,23 @@ async def serve(descriptor: int) -> None:
     # An exception that nobody awaited could quote what it handled: nothing is printed.
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
     await GatewayProcess(reader, writer).run()
+
+
+def harden() -> None:
+    """Make this process unreadable and undumpable before it holds anything.
+
+    Raises GatewayFailed when the kernel doesn't agree: a reason to end, never one to go on without.
+    """
+    held = harden_process()
+    if not (held.untraceable and held.no_core):
+        raise GatewayFailed("The gateway can't hide its memory.")
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        raise GatewayFailed(f"The gateway can't give up new privileges: {os.strerror(ctypes.get_errno())}.")
+    keep_one_heap()
+    # The daemon decides when it ends, by closing its end; a key pressed in a terminal doesn't.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.umask(0o077)
 
 
 def main() -> None:

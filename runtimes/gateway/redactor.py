@@ -143,11 +143,6 @@ def _drop(made: asyncio.Future[Redactor]) -> None:
         made.result().drop()
 
 
-def redact(data: bytes, secrets: Iterable[Secret | bytes]) -> bytes:
-    """`data` without any echo of `secrets`."""
-    return Redactor(secrets).clean(data)
-
-
 def _splice(data: bytes, spans: list[tuple[int, int]], mask: bytes) -> bytes:
     out, position = [], 0
     for start, end in sorted(spans):

@@ -386,7 +386,7 @@ def _check_query(rule: MethodRule, query: Pairs) -> None:
             carries_credential(name, "token", "key") and name not in rule.query
         ):
             raise refuse("credential", f"a credential that isn't the vault's, in the parameter {name}")
-        if name not in rule.query:
+        if name not in rule.query and not rule.any_query:
             raise refuse("query", f"the parameter {name} isn't one of {rule.method_id} as it was allowed")
 
 

@@ -19,7 +19,6 @@ from policies.jsonvalue import JsonValue
 from runtimes.mongo import records
 from runtimes.mongo.backend import Backend, CommitUnknown, Duplicate, Transient, Unit
 from runtimes.mongo.extjson import decode, encode
-from runtimes.mongo.images import DOCUMENTS, Change, Touched, id_key, id_of, is_kept, keep, kept
 from runtimes.mongo.job import (
     Budget,
     Job,
@@ -34,6 +33,7 @@ from runtimes.mongo.job import (
 )
 from runtimes.mongo.operations import Insert, Read, Write
 from runtimes.mongo.reads import read
+from runtimes.mongo.records import DOCUMENTS, Change, Touched, id_key, id_of, is_kept, keep, kept
 from runtimes.mongo.restore import apart, move_at_once, refuse_difference
 from runtimes.sql.contract import Doubtful
 

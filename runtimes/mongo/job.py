@@ -11,8 +11,8 @@ from policies.jsonvalue import JsonValue
 from runtimes.base import Records
 from runtimes.mongo.backend import Unit
 from runtimes.mongo.extjson import decode
-from runtimes.mongo.images import Change, Touched, by_collection, id_key, id_of
 from runtimes.mongo.operations import Filter, Program, Write, equal_id
+from runtimes.mongo.records import Change, Touched, by_collection, id_key, id_of
 from runtimes.sql.contract import Limits
 
 T = TypeVar("T")

@@ -12,10 +12,10 @@ from policies.jsonvalue import parse
 from runtimes.base import DryLine
 from runtimes.mongo.backend import Collection
 from runtimes.mongo.extjson import decode, shown
-from runtimes.mongo.images import Change
 from runtimes.mongo.job import Ran
 from runtimes.mongo.operations import Insert, Program, Write
 from runtimes.mongo.operations import parse as parse_operations
+from runtimes.mongo.records import Change
 from runtimes.mongo.restore import named
 from runtimes.sql.plan_text import barred
 

@@ -12,16 +12,18 @@ from typing import cast
 from policies.accounts import Account
 from policies.actions import Mongo, Need, Plan, Revert, UndoClass
 from policies.databases import RISKS, SERVICE
-from policies.jsonvalue import JsonObject
 from policies.services import Risk
 from runtimes.base import dropping
 from runtimes.mongo import plan_text
 from runtimes.mongo.backend import Collection, Facts
 from runtimes.mongo.connection import address_of, facts_of
-from runtimes.mongo.images import Change
 from runtimes.mongo.operations import Program, Write, parse
+from runtimes.mongo.records import Change
 from runtimes.sql.bounds import stepped
 from runtimes.sql.contract import Limits
+from runtimes.sql.plans import limits_to_json, reverting
+
+_KEPT = ("database", "databases", "tables", "place", "policy", "transactions")  # of a plan, in that of its revert
 
 
 def plan(
@@ -63,7 +65,7 @@ def plan(
         bounds={"rows": bound},
         catalog_hash="",
         image_id="",
-        limits=_limits(limits),
+        limits=limits_to_json(limits),
         lines=lines,
         undo={"policy": "" if reads else "reversal"},
     )
@@ -108,9 +110,10 @@ def revert_plan(revert: Revert, target: Plan, account: Account, changes: Iterabl
         if number
     )
     how = "in one transaction" if facts.transactions else "one after the other, since the server has no transactions"
-    return _reverting(
+    return reverting(
         revert,
         target,
+        kept=_KEPT,
         needs=tuple(
             Need(
                 service=SERVICE,
@@ -142,9 +145,10 @@ def _verb(change: Change) -> str:
 def commit_plan(revert: Revert, target: Plan, account: Account) -> Plan:
     """The plan of a commit: it drops what undo would need."""
     action = cast(Mongo, target.action)
-    return _reverting(
+    return reverting(
         revert,
         target,
+        kept=_KEPT,
         needs=(dropping(revert),),
         lines=(
             f"Database: {plan_text.where(action.database, address_of(account), encrypted=not account.private)}",
@@ -153,38 +157,3 @@ def commit_plan(revert: Revert, target: Plan, account: Account) -> Plan:
         undo_class=UndoClass.IRREVERSIBLE,
         undo_text="The action can't be undone or redone after this.",
     )
-
-
-def _reverting(
-    revert: Revert,
-    target: Plan,
-    *,
-    needs: tuple[Need, ...],
-    lines: tuple[str, ...],
-    undo_class: UndoClass,
-    undo_text: str,
-) -> Plan:
-    kept = ("database", "databases", "tables", "place", "policy", "transactions")
-    return Plan(
-        action=revert,
-        needs=needs,
-        undo_class=undo_class,
-        undo_text=undo_text,
-        resolved={**{name: target.resolved[name] for name in kept}, "verb": revert.verb, "target": revert.target},
-        bounds=target.bounds,
-        catalog_hash="",
-        image_id="",
-        limits=target.limits,
-        lines=lines,
-        undo={"policy": target.undo.get("policy", "")},
-    )
-
-
-def _limits(limits: Limits) -> JsonObject:
-    return {
-        "lock_seconds": limits.lock_seconds,
-        "seconds": limits.seconds,
-        "image_bytes": limits.image_bytes,
-        "result_rows": limits.result_rows,
-        "result_bytes": limits.result_bytes,
-    }

@@ -1,5 +1,5 @@
-"""What the runtime writes down about one action beside its images, and reads back: `db.state` says how far it came, as
-far as GoEx knows.
+"""What the runtime writes down about one action and reads back: documents as they were and as they are, which undo and
+redo restore and compare with, and `db.state`, which says how far the action came, as far as GoEx knows.
 
     prepared   nothing was done
     writing    one by one (a server without transactions): `step` is the operation that is under way
@@ -12,12 +12,18 @@ far as GoEx knows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from bson.decimal128 import Decimal128
 
 from policies.errors import Conflict, InvalidInput
 from policies.jsonvalue import canonical, parse
 from runtimes.base import Records
+from runtimes.mongo.extjson import decode, encode
+from runtimes.sql.records import has_image, read_image, write_image
 
 At = Literal["prepared", "writing", "done", "moving", "undone", "nothing", "forgotten"]
 
@@ -57,3 +63,118 @@ def read_state(records: Records) -> State:
 def write_state(records: Records, state: State) -> None:
     noted = {"at": state.at, "step": state.step, "was": state.was, "whole": state.whole, "doubts": state.doubts}
     records.put("db.state", canonical({**noted, "counts": [list(one) for one in state.counts]}))
+
+
+DOCUMENTS = "docs"  # the image of what an action changed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One document: `id` is `{"_id": …}` as BSON."""
+
+    collection: str
+    id: bytes
+    before: bytes | None
+    after: bytes | None
+
+    @property
+    def filter(self) -> dict[str, Any]:
+        return {"_id": {"$eq": decode(self.id)["_id"]}}
+
+    @property
+    def key(self) -> tuple[str, bytes]:
+        return self.collection, id_key(self.id)
+
+    @property
+    def size(self) -> int:
+        return len(self.before or b"") + len(self.after or b"")
+
+    @property
+    def reversed(self) -> Change:
+        return replace(self, before=self.after, after=self.before)
+
+
+def id_of(document: bytes) -> bytes:
+    """`{"_id": …}` of a document, as BSON."""
+    return encode({"_id": decode(document).get("_id")})
+
+
+def id_key(id: bytes) -> bytes:
+    """The same for ids that the server holds to be equal: 1, 1.0 and NumberDecimal("1") are."""
+    value = decode(id)["_id"]
+    if isinstance(value, Decimal128):
+        number = value.to_decimal()
+        if number.is_finite() and number == int(number):
+            return b"number %d" % int(number)
+    elif isinstance(value, float):
+        if value.is_integer():
+            return b"number %d" % int(value)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        return b"number %d" % int(value)
+    return id
+
+
+@dataclass(slots=True)
+class Touched:
+    """What a program changed so far. A document that is changed twice has its first side and its last."""
+
+    changes: dict[tuple[str, bytes], Change] = field(default_factory=dict)
+    counts: dict[tuple[str, str], int] = field(default_factory=dict)  # (collection, "inserted" …): documents
+    size: int = 0  # bytes
+
+    def add(self, change: Change, how: str) -> None:
+        """Note one change that was made."""
+        known = self.changes.get(change.key)
+        if known is not None:
+            self.size -= known.size
+            change = replace(change, id=known.id, before=known.before)
+        self.changes[change.key] = change
+        self.size += change.size
+        self.count(change.collection, how, 1)
+
+    def count(self, collection: str, how: str, number: int) -> None:
+        self.counts[collection, how] = self.counts.get((collection, how), 0) + number
+
+    def changed(self) -> tuple[Change, ...]:
+        """The documents that are another now, in the order in which they were first changed."""
+        return tuple(change for change in self.changes.values() if change.before != change.after)
+
+
+def keep(records: Records, name: str, changes: Iterable[Change], *, most: int) -> None:
+    """Write the changes down, durably. Raises Conflict when they are more than `most` bytes."""
+    write_image(records, name, (_packed(change) for change in changes), most=most)
+
+
+def is_kept(records: Records, name: str) -> bool:
+    return has_image(records, name)
+
+
+def kept(records: Records, name: str) -> tuple[Change, ...]:
+    """The changes that were written down. Raises Conflict when they aren't as they were written."""
+    waiting = bytearray()
+    found: list[Change] = []
+    for piece in read_image(records, name):
+        waiting += piece
+        while len(waiting) >= 4 and len(waiting) >= (size := struct.unpack_from("<i", waiting)[0]):
+            found.append(_unpacked(bytes(waiting[:size])))
+            del waiting[:size]
+    if waiting:
+        raise Conflict("What undo needs isn't as it was written.", next_step="goex log --verify")
+    return tuple(found)
+
+
+def _packed(change: Change) -> bytes:
+    return encode({"c": change.collection, "i": change.id, "b": change.before, "a": change.after})
+
+
+def _unpacked(packed: bytes) -> Change:
+    found: Mapping[str, Any] = decode(packed)
+    return Change(collection=found["c"], id=found["i"], before=found["b"], after=found["a"])
+
+
+def by_collection(changes: Iterable[Change]) -> Iterator[tuple[str, list[Change]]]:
+    """The changes of each collection, in order."""
+    found: dict[str, list[Change]] = {}
+    for change in changes:
+        found.setdefault(change.collection, []).append(change)
+    yield from found.items()

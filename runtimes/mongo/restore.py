@@ -17,8 +17,8 @@ from policies.errors import Conflict
 from runtimes.mongo.backend import Duplicate, Unit
 from runtimes.mongo.extjson import decode, encode, shown
 from runtimes.mongo.guards import Guards
-from runtimes.mongo.images import Change
 from runtimes.mongo.job import changed_meanwhile, now
+from runtimes.mongo.records import Change
 
 _MOST_SHOWN = 20
 

@@ -17,10 +17,10 @@ from runtimes.mongo import plan_text, records
 from runtimes.mongo.atomic import MARKS, Atomic
 from runtimes.mongo.backend import Backend, Collection
 from runtimes.mongo.extjson import decode, exact
-from runtimes.mongo.images import DOCUMENTS, is_kept, kept
 from runtimes.mongo.job import Budget, Job, Ran, counts_of
 from runtimes.mongo.operations import Program, Read, Write, equal_id, lacking_ids, named_ids, parse, with_ids
 from runtimes.mongo.reads import read
+from runtimes.mongo.records import DOCUMENTS, is_kept, kept
 from runtimes.mongo.stepwise import Stepwise
 from runtimes.sql.contract import Limits
 

@@ -20,10 +20,10 @@ from runtimes.mongo.atomic import goals, replaced
 from runtimes.mongo.backend import Backend, Unit, Vanished
 from runtimes.mongo.extjson import encode
 from runtimes.mongo.guards import Guards
-from runtimes.mongo.images import DOCUMENTS, Change, Touched, id_of, is_kept, keep, kept
 from runtimes.mongo.job import Budget, Job, Ran, changed_meanwhile, counts_of, now, pinned, upserting
 from runtimes.mongo.operations import Insert, Read, Write
 from runtimes.mongo.reads import read
+from runtimes.mongo.records import DOCUMENTS, Change, Touched, id_of, is_kept, keep, kept
 from runtimes.mongo.restore import OneByOne, refuse_difference
 from runtimes.sql.contract import Doubtful
 

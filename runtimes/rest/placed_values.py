@@ -13,9 +13,8 @@ from typing import Any
 from policies.errors import InvalidInput
 from policies.media_types import MEDIA, OCTETS
 from policies.services import Method
-from runtimes.gateway.body_composition import PART_TEXT, decoded
 from runtimes.gateway.plan import Ref
-from runtimes.gateway.response_values import NoValue
+from runtimes.gateway.response_values import PART_TEXT, NoValue, decoded
 from runtimes.rest.references import refs_in
 
 _DEEPEST = 8

@@ -19,6 +19,7 @@ from policies.services import Service
 from runtimes.gateway.plan import PlannedRequest, Ref
 from runtimes.rest.planner import PlannedCall, PlannedCalls
 from runtimes.rest.steps import Step
+from runtimes.servers.definition import HOST
 
 _ROLE = {
     "pre": "first reads",
@@ -31,7 +32,10 @@ _ROLE = {
 
 
 def target(request: PlannedRequest) -> str:
-    """Method and URL of a request as a person reads it: without query, references as {…}."""
+    """Method and URL of a request as a person reads it: without query, references as {…}. A tool of an MCP server has
+    no address."""
+    if request.origin.host.endswith(HOST):
+        return f"the MCP server {request.origin.host.removesuffix(HOST)}"
     segments = [*(_segment(part) for part in request.base_path), *(_segment(part) for part in request.path)]
     return f"{request.method} {request.origin}/{'/'.join(segments)}"
 

@@ -80,7 +80,7 @@ class Runner:
         a very large answer. Raises GoexError only when nothing was sent.
         """
         report = Report()
-        watch = _Watch(steps, context, ledger, records, report, self.catalog, wanted or {}, answered, leaving)
+        watch = Watch(steps, context, ledger, records, report, self.catalog, wanted or {}, answered, leaving)
         observer = Observer(sending=watch.sending, answered=watch.answered, refused=watch.refused)
         plan = GatewayPlan(
             action_id=context.action_id,
@@ -137,7 +137,9 @@ def _for_container(step: Step) -> dict[str, JsonValue]:
 
 
 @dataclass(slots=True)
-class _Watch:
+class Watch:
+    """What is noted around each request of a run."""
+
     steps: Sequence[Step]
     context: Context
     ledger: Ledger

@@ -4,8 +4,10 @@ Rules: an image is named by the hash of everything that it is made of, so an ima
 content is not found, never used by mistake; building sends the folder's plain files with fixed modes, owner and
 times, so that the same content gives the same layers; nothing is fetched when the container runs. An image whose folder
 has a file `packages` stands on our base image, and what it names is fetched from Debian when it is built. One that has
-`requirements.txt` gets those Python libraries, which this machine's pip fetches hash by hash, as `site/`. The person's
-own profiles (`own`, a folder) are `code` with more of both.
+`requirements.txt` gets those Python libraries, which this machine's pip fetches hash by hash, as `site/`. One whose
+folder has a file `below` stands on the image that it names. The person's own profiles (`own`, a folder) are `code` with
+more of both. A name with a colon is that of an image which was built for one server (`runtimes.servers`): it says the
+hash of what it was made of itself.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from runtimes.sandbox import base, libraries, profiles
 from runtimes.sandbox.engine import LIBRARY_ERRORS, connect, translate
 
 LABEL = "org.goex.image"
-PACKAGES, REQUIREMENTS = profiles.PACKAGES, profiles.REQUIREMENTS
+PACKAGES, REQUIREMENTS, BELOW = profiles.PACKAGES, profiles.REQUIREMENTS, "below"
 BUILD = "Run `goex images build`."
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}\Z")
@@ -103,28 +105,37 @@ def _looks(paths: Iterable[str]) -> tuple[tuple[int, int, int], ...]:
 
 
 def content_hash(files: dict[str, bytes]) -> str:
-    """16 hex digits over the base's recipe, our base image's content for an image that stands on it, and every path
-    with its bytes."""
+    """16 hex digits over the base's recipe, the content of the image that it stands on, and every path with its
+    bytes."""
     digest = hashlib.sha256(base.RECIPE.encode())
-    if PACKAGES in files:
-        digest.update(content_hash(content("base")).encode())
+    if below := _below(files):
+        digest.update(content_hash(content(below)).encode())
     for path, data in sorted(files.items()):
         for part in (path.encode(), data):
             digest.update(len(part).to_bytes(8, "big") + part)
     return digest.hexdigest()[:16]
 
 
+def _below(files: dict[str, bytes]) -> str:
+    """The image of ours that one stands on; "" for the Debian base."""
+    return files[BELOW].decode().strip() if BELOW in files else "base" if PACKAGES in files else ""
+
+
 def tag(name: str, own: Path | None = None) -> str:
     """The image's full name, `goex/<name>:<hash of its content>`."""
+    if ":" in name:
+        return f"goex/{name}"
     if profiles.content(own, name) is not None:
         return f"goex/{name}:{content_hash(content(name, own))}"
     top = str(folder(name))
     known = _named.get(top)
     if known is None or known.recipe != base.RECIPE or not known.looked or _looks(known.paths) != known.looked:
-        paths = tuple(f"{top}/{path}" for path in _files(top))
-        if f"{top}/{PACKAGES}" in paths:
-            below = str(folder("base"))
-            paths += tuple(f"{below}/{path}" for path in _files(below))
+        paths: tuple[str, ...] = ()
+        stands = name
+        while stands:
+            place = str(folder(stands))
+            paths += tuple(f"{place}/{path}" for path in _files(place))
+            stands = _below(content(stands))
         looked = _looks(paths)  # before they are read
         known = _named[top] = _Named(f"goex/{name}:{content_hash(content(name))}", base.RECIPE, paths, looked)
     return known.tag
@@ -147,7 +158,29 @@ def find(client: APIClient, name: str, own: Path | None = None) -> str:
     return str(image["Id"])
 
 
+def build_on(
+    below: str, name: str, files: dict[str, bytes], app: Path, packages: tuple[str, ...], progress: Progress
+) -> str:
+    """Build an image of its own on `below`, one of ours, with what lies in `app` as `app/`, and Debian's `packages`.
+    Returns its name with its hash, which is over `files` and `below`. Blocks; raises Unavailable."""
+    build(below, progress)
+    digest = content_hash({**files, BELOW: below.encode()})
+    client = connect()
+    try:
+        with tempfile.TemporaryFile() as context:
+            pack(files, context, app, "app")
+            network = "host" if packages else "none"
+            _send(client, context, (name, digest), tag(below), packages, network, progress)
+    except LIBRARY_ERRORS as error:
+        raise translate(error, f"build the image {name!r}") from error
+    finally:
+        client.close()
+    return f"{name}:{digest}"
+
+
 def _building(name: str) -> str:
+    if ":" in name:
+        return f"Add the server again: goex mcp add {name.partition(':')[0].removeprefix('mcp-')} --replace -- …"
     return BUILD if name == "base" else f"Run `goex images build {name}`."
 
 
@@ -163,9 +196,9 @@ def build(name: str = "base", progress: Progress = lambda line: None, own: Path 
             return find(client, name, own)
         except Unavailable:
             progress(f"Building {tag(name, own)}.")
-        if PACKAGES in files:
-            build("base", progress)
-            _run(client, files, name, tag("base"), "host", progress)
+        if stands := _below(files):
+            build(stands, progress)
+            _run(client, files, name, tag(stands), "host" if PACKAGES in files else "none", progress)
         else:
             below, complete = base.ensure(client, progress)
             _run(client, files, name, below, "none" if complete else "host", progress)
@@ -203,51 +236,65 @@ def _run(client: APIClient, files: dict[str, bytes], name: str, below: str, netw
             site = Path(scratch, "site")
             libraries.fetch(files[REQUIREMENTS], site, progress)
         pack(files, context, site)
-        events = client.build(
-            fileobj=context,
-            custom_context=True,
-            tag=f"goex/{name}:{content_hash(files)}",
-            buildargs={"BASE": below, "PACKAGES": " ".join(packages)},
-            labels={LABEL: content_hash(files)},
-            network_mode=network,
-            rm=True,
-            forcerm=True,
-            decode=True,
-            timeout=900,
-        )
-        for event in events:
-            if "error" in event:
-                said = escape(str(event["error"]).strip())[:300]
-                raise Unavailable(
-                    f"Building the image {name!r} failed: {said}",
-                    next_step=f"Mend what it says, then run `goex images build {name}` again.",
-                )
-            line = escape(str(event.get("stream", "")).strip())[:200]
-            if line:
-                progress(line)
+        _send(client, context, (name, content_hash(files)), below, packages, network, progress)
 
 
-def pack(files: dict[str, bytes], into: IO[bytes], site: Path | None = None) -> None:
+def _send(
+    client: APIClient,
+    context: IO[bytes],
+    called: tuple[str, str],
+    below: str,
+    packages: Iterable[str],
+    network: str,
+    progress: Progress,
+) -> None:
+    """Have the engine build a context. Raises Unavailable."""
+    name, digest = called
+    events = client.build(
+        fileobj=context,
+        custom_context=True,
+        tag=f"goex/{name}:{digest}",
+        buildargs={"BASE": below, "PACKAGES": " ".join(packages)},
+        labels={LABEL: digest},
+        network_mode=network,
+        rm=True,
+        forcerm=True,
+        decode=True,
+        timeout=900,
+    )
+    for event in events:
+        if "error" in event:
+            said = escape(str(event["error"]).strip())[:300]
+            raise Unavailable(
+                f"Building the image {name!r} failed: {said}",
+                next_step=f"Mend what it says, then run `goex images build {name}` again.",
+            )
+        line = escape(str(event.get("stream", "")).strip())[:200]
+        if line:
+            progress(line)
+
+
+def pack(files: dict[str, bytes], into: IO[bytes], site: Path | None = None, name: str = "site") -> None:
     """Write the build context as a tar: equal content gives equal bytes, whatever the modes and times on disk are.
-    What lies below `site` becomes `site/`; links there are left out."""
+    What lies below `site` becomes the folder `name`; links there are left out."""
     added = (
         {}
         if site is None
         else {
-            f"site/{path.relative_to(site).as_posix()}": path
+            f"{name}/{path.relative_to(site).as_posix()}": path
             for path in site.rglob("*")
             if path.is_file() and not path.is_symlink()
         }
     )
     with tarfile.open(fileobj=into, mode="w", format=tarfile.PAX_FORMAT) as made:
-        for name in sorted({*files, *added}):
-            member = tarfile.TarInfo(name)
+        for path in sorted({*files, *added}):
+            member = tarfile.TarInfo(path)
             member.mode = 0o444
-            if name in added:
-                member.size = added[name].stat().st_size
-                with added[name].open("rb") as file:
+            if path in added:
+                member.size = added[path].stat().st_size
+                with added[path].open("rb") as file:
                     made.addfile(member, file)
             else:
-                member.size = len(files[name])
-                made.addfile(member, io.BytesIO(files[name]))
+                member.size = len(files[path])
+                made.addfile(member, io.BytesIO(files[path]))
     into.seek(0)

@@ -154,6 +154,10 @@ def _isolation(job: Job, profile: Profile) -> dict[str, Any]:
     return {
         "Runtime": profile.runtime,
         "NetworkMode": "none",
+        # Names lead to loopback, if anywhere; left out, the engine copies what the machine asks.
+        "Dns": ["127.0.0.1"],
+        "DnsSearch": ["."],
+        "DnsOptions": ["timeout:2", "attempts:2"],
         "IpcMode": "private",
         "CgroupnsMode": "private",
         "PidMode": "",

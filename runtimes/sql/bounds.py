@@ -1,7 +1,7 @@
 """How many rows a statement may write, and that in steps of 1, 2, 5, 10, 20, 50, …: a plan says no exact number.
 
 A count is an answer of the database to whoever chose the WHERE. The person is told a bound, the action is held to it,
-and nobody learns more from either.
+and nobody learns more from either. Rows that a statement gives back are kept up to the limits, and counted beyond.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from policies.errors import Conflict
-from runtimes.sql.contract import Statement
+from policies.jsonvalue import JsonValue
+from runtimes.sql.contract import Limits, Result, Statement
 
 MOST = 10**15
 UNCOUNTED = 10**9  # stands for a number that isn't known
@@ -58,3 +59,32 @@ def beyond(rows: int) -> Conflict:
         next_step="Ask for the action again: its number of rows is looked at anew.",
         difference=(f"more than {rows} rows",),
     )
+
+
+class ResultRows:
+    """Collects rows until one doesn't fit; from then on it only counts."""
+
+    def __init__(self, columns: tuple[str, ...], limits: Limits) -> None:
+        self.columns, self._limits = columns, limits
+        self.rows: list[tuple[JsonValue, ...]] = []
+        self.seen = 0
+        self._size = 0
+        self._closed = False
+
+    def fits(self, size: int) -> bool:
+        """Count a row of so many bytes; whether it is to be kept, by `rows.append`."""
+        self.seen += 1
+        if self.full:
+            return False
+        self._size += size
+        self._closed = self._size > self._limits.result_bytes
+        return not self._closed
+
+    @property
+    def full(self) -> bool:
+        return self._closed or len(self.rows) >= self._limits.result_rows
+
+    def result(self, seen: int | None = None) -> Result:
+        """`seen`: how many rows there were in all, where that was counted elsewhere."""
+        total = self.seen if seen is None else seen
+        return Result(columns=self.columns, rows=tuple(self.rows), cut=total - len(self.rows))

@@ -229,7 +229,7 @@ def revert_plan(
     }
     if program is not None:
         needs |= {(use.table, use.verb): None for one in program.statements for use in one.uses}
-    return _reverting(
+    return reverting(
         revert,
         target,
         needs=tuple(
@@ -268,7 +268,7 @@ def commit_plan(revert: Revert, target: Plan, place: Place, *, held: bool) -> Pl
     """The plan of a commit: of a held transaction it is the change itself."""
     action = cast(Sql, target.action)
     if held:
-        return _reverting(
+        return reverting(
             revert,
             target,
             needs=tuple(
@@ -289,7 +289,7 @@ def commit_plan(revert: Revert, target: Plan, place: Place, *, held: bool) -> Pl
             undo_class=UndoClass.IRREVERSIBLE,
             undo_text="Nothing is kept of it: it can't be undone after this.",
         )
-    return _reverting(
+    return reverting(
         revert,
         target,
         needs=(dropping(revert),),
@@ -302,16 +302,17 @@ def commit_plan(revert: Revert, target: Plan, place: Place, *, held: bool) -> Pl
     )
 
 
-def _reverting(
+def reverting(
     revert: Revert,
     target: Plan,
     *,
+    kept: Iterable[str] = ("database", "databases", "tables", "place", "schema_hash", "policy"),
     needs: tuple[Need, ...],
     lines: tuple[str, ...],
     undo_class: UndoClass,
     undo_text: str,
 ) -> Plan:
-    kept = ("database", "databases", "tables", "place", "schema_hash", "policy")
+    """Return the plan of a revert, with what is `kept` of its target's."""
     return Plan(
         action=revert,
         needs=needs,

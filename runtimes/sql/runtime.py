@@ -40,7 +40,6 @@ from runtimes.sql.contract import (
 from runtimes.sql.database_address import facts, place_of, reachable
 from runtimes.sql.drivers import driver_of
 from runtimes.sql.pair_policy import PairRevert, Pairs
-from runtimes.sql.referenced import refuse_referenced
 from runtimes.sql.session_thread import in_session
 from vault.lease import Lease, Lend
 
@@ -123,7 +122,7 @@ class SqlRuntime:
         )
 
     def _read(self, session: Session, action: Sql, lease: Lease, database: str) -> Read:
-        from runtimes.sql.checking.check import check  # its parser takes a while to load
+        from runtimes.sql.checking.check import check, refuse_referenced  # its parser takes a while to load
 
         schema = session.schema()
         program = check(action.statements, schema, database=database)
@@ -135,7 +134,7 @@ class SqlRuntime:
         return Read(schema=schema, program=program, policy=policy, undo=undo)
 
     def _look(self, session: Session, action: Sql, lease: Lease, database: str) -> Found:
-        from runtimes.sql.single_row import named_row
+        from runtimes.sql.checking.row_bounds import named_row
 
         read = self._read(session, action, lease, database)
         survey = session.survey(read.program, read.policy, self.limits)

@@ -13,7 +13,7 @@ import pytest
 
 from goex.rpc import goex_pb2 as pb
 from tests.support.daemon import Daemon
-from tests.support.journey import decide
+from tests.support.journey import answer_next
 
 SOURCE = Path(__file__).resolve().parents[2] / "clients" / "python"
 
@@ -51,6 +51,47 @@ async def main():
         print(json.dumps([found.vault, *said]))
 asyncio.run(main())
 """
+LEFT = """
+import json, sys
+from goex_client import Client, NotRunning, Refused, TimedOut, requests
+def ended(goex, id):
+    while (found := goex.get(id).status) in ("waiting", "running"):
+        pass
+    return found
+with Client() as goex:
+    for event in goex.start(requests.run("echo x > y", folders=[sys.argv[1]])):
+        if event.WhichOneof("what") == "asking":
+            break
+    said = [ended(goex, event.action_id)]
+    seen = []
+    with Client(told=lambda event: seen.append(event.action_id)) as other:
+        try:
+            other.run("echo x > y", folders=[sys.argv[1]], timeout=3)
+        except TimedOut as late:
+            said += [late.code, late.retry, bool(late.next), *(ended(goex, id) for id in seen[:1])]
+    try:
+        goex.run("x", language="none", folders=[sys.argv[1]])
+    except Refused as refused:
+        said += [refused.code, refused.who]
+    try:
+        Client(socket="/nonexistent/agent.sock").find()
+    except NotRunning as gone:
+        said += [gone.code, gone.who]
+print(json.dumps(said))
+"""
+TOOLS = """
+import json, sys
+from goex_client import Client
+from goex_client.tools import TOOLS, answer
+tools = {each.name: each for each in TOOLS}
+with Client() as goex:
+    told = [answer(goex, tools["goex_program"], {"program": "ls", "approve": True}),
+            answer(goex, tools["goex_program"], {}),
+            answer(goex, tools["goex_call"], {"calls": [{"method": "a.b", "digest": "x"}]}),
+            answer(goex, tools["goex_undo"], {"action": "a-000000000000"}), answer(goex, tools["goex_find"], {})]
+loaded = sorted({"langchain_core", "agents", "google.adk", "pydantic_ai"} & set(sys.modules))
+print(json.dumps([[json.loads(each) for each in told], loaded]))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -83,13 +124,6 @@ def begin(python: Path, daemon: Daemon, code: str, folder: Path, token: str) -> 
     return subprocess.Popen(
         [str(python), "-I", "-c", code, str(folder)], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-
-
-def answer_next(daemon: Daemon, *, approve: bool) -> None:
-    """Answer the question that comes next, as the person."""
-    for question in daemon.person("WatchApprovals", pb.ApprovalsRequest(), seconds=60):
-        decide(daemon, question, approve=approve)
-        return
 
 
 def test_it_is_small(python: Path) -> None:
@@ -128,6 +162,37 @@ def test_the_asynchronous_one_says_the_same(
     assert (vault, code, who) == ("unsealed", "failed", "person")
     assert rest[:2] == ["invalid", "changed"]
     assert rest[2] in ("withdrawn", "waiting", "running")  # it may still be on its way
+
+
+@pytest.mark.docker
+def test_leaving_a_loop_and_time_outs_withdraw(
+    python: Path, daemon: Daemon, folder: Path, running: list[subprocess.Popen[str]]
+) -> None:
+    process = begin(python, daemon, LEFT, folder, daemon.add_agent("left"))
+    running.append(process)
+    said, wrong = process.communicate(timeout=120)
+    assert not wrong
+    left, code, retry, *rest = json.loads(said)
+    assert (left, code, retry, rest[0]) == ("withdrawn", "timed-out", "later", True)
+    assert rest[-4:] == ["invalid", "agent", "daemon", "person"]
+    assert rest[1:-4] in (["withdrawn"], [])  # on a busy machine the time may be over before the first event
+    assert not (folder / "y").exists()
+
+
+def test_its_tools_say_what_is_wrong(
+    python: Path, daemon: Daemon, folder: Path, running: list[subprocess.Popen[str]]
+) -> None:
+    """No framework is there, and none is loaded; arguments that aren't a tool's are refused before anybody is asked."""
+    process = begin(python, daemon, TOOLS, folder, daemon.add_agent("tools"))
+    running.append(process)
+    said, wrong = process.communicate(timeout=60)
+    assert not wrong
+    (unknown, missing, deep, gone, found), loaded = json.loads(said)
+    assert loaded == []
+    assert "approve" in unknown["summary"] and "program" in missing["summary"] and "digest" in deep["summary"]
+    assert [each["retry"] for each in (unknown, missing, deep, gone)] == ["changed"] * 4
+    assert [each["changed"] for each in (unknown, missing, deep, gone)] == ["no"] * 4
+    assert found["folders"] == "any that the person allows"
 
 
 @pytest.mark.docker

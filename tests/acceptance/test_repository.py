@@ -15,7 +15,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("goex", "vault", "mapper", "runtimes", "policies", "protos", "sandbox-images", "tests", "tools", "clients")
+FOLDERS = (
+    "goex", "vault", "mapper", "runtimes", "policies", "protos", "sandbox-images", "tests", "tools", "clients",
+    "examples",
+)  # fmt: skip
 FILES = (
     "pyproject.toml",
     "README.md",
@@ -208,7 +211,7 @@ def test_a_changed_proto_is_noticed() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         shutil.copytree(ROOT / "protos", Path(scratch) / "protos")
         shutil.copytree(ROOT / "goex" / "rpc", Path(scratch) / "goex" / "rpc")
-        shutil.copytree(ROOT / "clients" / "python", Path(scratch) / "clients" / "python")
+        shutil.copytree(ROOT / "clients", Path(scratch) / "clients", ignore=shutil.ignore_patterns("node_modules"))
         assert check_protos(Path(scratch)).returncode == 0
         proto = Path(scratch) / "protos" / "goex" / "v1" / "goex.proto"
         proto.write_text(proto.read_text().replace("string message = 2;", "string text = 2;", 1))

@@ -15,7 +15,7 @@ import apsw
 from policies.errors import GoexError
 from runtimes.sql.checking.check import check
 from runtimes.sql.contract import Job, Limits, Program, Survey
-from runtimes.sql.sqlite.driver import SqliteDriver
+from runtimes.sql.drivers import SqliteDriver
 from runtimes.sql.sqlite.session import SqliteSession
 from tests.support.databases import Kept, SqliteGround
 from vault.secret import Secret

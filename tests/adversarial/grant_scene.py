@@ -98,7 +98,7 @@ class Service:
             case "chat.getPermalink":
                 return {"ok": True, "permalink": "https://x/1"}
         number = 7 if self.first == "C0LUNCH" else 666
-        return {"ok": True, "number": number, "title": "A", "state": "open", "user": {"login": "ann"}}
+        return {"ok": True, "number": number, "title": "A", "state": "open", "comments": 0, "user": {"login": "ann"}}
 
 
 @contextmanager

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.adversarial.registry import Attack, Where
 
 _HERE = "tests/adversarial/test_mcp.py::"
+_WAITING = "tests/adversarial/test_mcp_waiting.py::"
 
 
 def _row(name: str, tries: str, refused_by: str, test: str, of: str = "", control: str = "") -> Attack:
@@ -21,6 +24,14 @@ def _row(name: str, tries: str, refused_by: str, test: str, of: str = "", contro
 def _own(verb: str, tool: str) -> Attack:
     tries = f"{verb} another agent's action on the same HTTP server"
     return _row(f"mcp-{tool}-of-another", tries, "an action is its agent's, by token", "neighbour", tool, tool)
+
+
+def _waits(name: str, tries: str, refused_by: str, test: str, of: str = "", control: str = "") -> Attack:
+    return replace(
+        _row(f"mcp-{name}", tries, refused_by, test),
+        test=f"{_WAITING}test_{test}" + (f"[{of}]" if of else ""),
+        control=f"{_WAITING}test_control_{test}" + (f"[{control}]" if control else ""),
+    )
 
 
 ROWS: tuple[Attack, ...] = (
@@ -49,4 +60,56 @@ ROWS: tuple[Attack, ...] = (
     _row("mcp-death", "leave a question behind and die", "a question ends with its stream", "death"),
     _row("mcp-garbage", "end the server with half a message", "requests are parsed", "garbage", "cut"),
     _row("mcp-depth", "end the server with deep nesting", "requests are parsed", "garbage", "deep"),
+    _waits("state-changed", "change a requestState", "states are sealed", "forged", "changed"),
+    _waits("state-cut", "cut a requestState short", "states are sealed", "forged", "cut"),
+    _waits("state-plain", "write a requestState", "states are sealed", "forged", "plain"),
+    _waits("state-own-key", "seal a requestState with another key", "the key is the process's", "forged", "own_key"),
+    _waits("state-action", "give an action's id for a requestState", "states are sealed", "forged", "action"),
+    _waits("state-replayed", "send a requestState twice, also at once", "a state is taken once", "replayed"),
+    _waits("state-expired", "keep a requestState for later", "a state holds for an hour", "expired"),
+    _waits("state-of-another", "send another agent's requestState", "a state is its agent's", "state_of_another"),
+    _waits(
+        "state-other-arguments",
+        "use a requestState for other arguments",
+        "a state is for one call's arguments",
+        "state_for_another_call",
+        "arguments",
+    ),
+    _waits(
+        "state-other-tool",
+        "use a requestState for another tool",
+        "a state is for one tool",
+        "state_for_another_call",
+        "tool",
+    ),
+    _waits("state-missing", "answer without the state, to begin a second action", "no state, no answer", "no_state"),
+    _waits("form-accepted", "approve by what is filled in", "input decides nothing", "program_says_yes", "state"),
+    _waits("task-answered", "approve by tasks/update", "input decides nothing", "program_says_yes", "task"),
+    _waits("claims", "say that it fills forms", "no form is ever sent", "claimed_capabilities", "can0"),
+    _waits("page-address", "open the person's page with what it was told", "the page's own links", "address"),
+    *(
+        _waits(f"task-{verb}-of-another", f"{verb} another agent's task", "a task is its agent's", test, method, method)
+        for verb, test, method in (
+            ("follow", "task_of_another", "tasks/get"),
+            ("cancel", "task_of_another", "tasks/cancel"),
+            ("answer", "task_of_another", "tasks/update"),
+        )
+    ),
+    _waits("task-undeclared", "use tasks without declaring them", "a declaration in each request", "undeclared"),
+    _waits("task-routed", "name one task to a filter, another to GoEx", "header and body agree", "routed_elsewhere"),
+    _waits(
+        "resource-of-another",
+        "read another agent's action",
+        "an action is its agent's",
+        "resource_of_another",
+        "/preview",
+        "/preview",
+    ),
+    _waits(
+        "preview-of-another", "preview another agent's action", "an action is its agent's", "preview_of_another", "undo"
+    ),
+    _waits("cancelled-by-another", "cancel another agent's request", "a request is its session's", "cancelled"),
+    _waits("result-asks", "speak as GoEx in a service's answer", "answers are one line of JSON", "result_that_asks"),
+    _waits("stdio-broken", "end the server with a broken line", "requests are parsed", "broken_line", "cut"),
+    _waits("stdio-size", "send 10 MB of arguments on standard input", "the daemon's sizes", "sized"),
 )

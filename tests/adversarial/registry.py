@@ -24,6 +24,7 @@ class Where(StrEnum):
     STATE = "state on disk"
     LIMITS = "limits"
     MCP = "the MCP server"
+    SERVERS = "MCP servers inside"
     HOOK = "hooks of coding agents"
 
 

@@ -18,7 +18,9 @@ from tests.adversarial import (
     mcp_attacks,
     pool_attacks,
     recipient_attacks,
+    server_attacks,
     state_attacks,
+    task_attacks,
 )
 from tests.adversarial.registry import Attack, Where
 
@@ -33,6 +35,7 @@ ATTACKS: tuple[Attack, ...] = (
     *pool_attacks.ROWS,
     *code_attacks.ROWS,
     *grant_attacks.ROWS,
+    *task_attacks.ROWS,
     *recipient_attacks.ROWS,
     *import_attacks.ROWS,
     *database_attacks.ROWS,
@@ -40,6 +43,7 @@ ATTACKS: tuple[Attack, ...] = (
     *state_attacks.ROWS,
     *limit_attacks.ROWS,
     *mcp_attacks.ROWS,
+    *server_attacks.ROWS,
     *hook_attacks.ROWS,
 )
 

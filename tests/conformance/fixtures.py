@@ -15,9 +15,13 @@ from typing import Any
 import mcp_types as types
 from mcp.server.lowlevel import Server
 
-from goex.mcp import transports
+from goex.loopback import listening
+from goex.mcp import mcp_tasks, transports
 from goex.mcp.daemon_link import DaemonLink
-from goex.mcp.server import Context, Door, server
+from goex.mcp.person_page import Context
+from goex.mcp.server import Door, server
+from tests.conformance.asking_fixtures import ASKING, PROMPT, PROMPT_ASKS, ROUNDS, asking, required, text
+from tests.conformance.task_fixtures import TOOLS, Jobs
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 SOUND = base64.b64encode(b"RIFF\x24\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00").decode()
@@ -71,6 +75,14 @@ PROMPTS: dict[str, list[str]] = {
     "test_prompt_with_arguments": ["arg1", "arg2"],
     "test_prompt_with_embedded_resource": ["resourceUri"],
     "test_prompt_with_image": [],
+    PROMPT: [],
+}
+
+
+HEADER: dict[str, Any] = {
+    "type": "object",
+    "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},
+    "required": ["region"],
 }
 
 
@@ -79,17 +91,28 @@ class Fixtures(Door):
 
     def __init__(self, link: DaemonLink) -> None:
         super().__init__(link, transports.bearer, {})
+        schemas: dict[str, dict[str, Any]] = {"test_header": HEADER, "json_schema_2020_12_tool": SCHEMA}
+        schemas |= {name: {"type": "object", "properties": properties} for name, properties in TOOLS.items()}
         made = [
             types.Tool(
                 name=name,
                 description=f"A tool of the suite: {name}",
-                input_schema=SCHEMA if name.startswith("json_schema") else {"type": "object"},
+                input_schema=schemas.get(name, {"type": "object"}),
             )
-            for name in CONTENT
+            for name in (*CONTENT, *ROUNDS, *ASKING, *TOOLS, "test_header")
         ]
         self.tools = (*self.tools, *made)
+        self.jobs = Jobs()
 
-    async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> Any:
+        if params.name in ROUNDS:
+            return required(params)
+        if params.name in ASKING:
+            return await asking(context, params)
+        if params.name in TOOLS:
+            return await self.jobs.call(context, params)
+        if params.name == "test_header":
+            return text("It was read.")
         if params.name not in CONTENT:
             return await super().call_tool(context, params)
         if params.name == "test_tool_with_progress":
@@ -111,8 +134,12 @@ async def _prompts(_: Context, __: Any) -> types.ListPromptsResult:
     )
 
 
-async def _prompt(_: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+async def _prompt(
+    _: Context, params: types.GetPromptRequestParams
+) -> types.GetPromptResult | types.InputRequiredResult:
     given = params.arguments or {}
+    if params.name == PROMPT and not params.input_responses:
+        return types.InputRequiredResult(input_requests=PROMPT_ASKS)
     content: dict[str, list[Any]] = {
         "test_simple_prompt": [_text("This is a simple prompt for testing.")],
         "test_prompt_with_arguments": [
@@ -123,6 +150,7 @@ async def _prompt(_: Context, params: types.GetPromptRequestParams) -> types.Get
             _text("Please process the embedded resource above."),
         ],
         "test_prompt_with_image": [IMAGE, _text("Please analyze the image above.")],
+        PROMPT: [_text("It was asked.")],
     }
     return types.GetPromptResult(
         messages=[types.PromptMessage(role="user", content=each) for each in content[params.name]]
@@ -161,13 +189,19 @@ async def _resource(_: Context, params: types.ReadResourceRequestParams) -> type
     return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type="text/plain", text=text)])
 
 
+async def _empty(_: Context, __: Any) -> types.EmptyResult:
+    return types.EmptyResult()
+
+
 async def _complete(_: Context, __: types.CompleteRequestParams) -> types.CompleteResult:
     return types.CompleteResult(completion=types.Completion(values=[], total=0, has_more=False))
 
 
 def made(link: DaemonLink) -> Server[Any]:
     """The server object with what the suite asks for."""
-    found = server(Fixtures(link))
+    door = Fixtures(link)
+    found = server(door)
+    mcp_tasks.offer(found, door.jobs)
     handlers: tuple[tuple[str, Any, Any], ...] = (
         ("prompts/list", types.PaginatedRequestParams, _prompts),
         ("prompts/get", types.GetPromptRequestParams, _prompt),
@@ -175,6 +209,9 @@ def made(link: DaemonLink) -> Server[Any]:
         ("resources/templates/list", types.PaginatedRequestParams, _templates),
         ("resources/read", types.ReadResourceRequestParams, _resource),
         ("completion/complete", types.CompleteRequestParams, _complete),
+        ("logging/setLevel", types.SetLevelRequestParams, _empty),
+        ("resources/subscribe", types.SubscribeRequestParams, _empty),
+        ("resources/unsubscribe", types.UnsubscribeRequestParams, _empty),
     )
     for method, params, handler in handlers:
         found.add_request_handler(method, params, handler)
@@ -183,7 +220,7 @@ def made(link: DaemonLink) -> Server[Any]:
 
 async def main(socket: str) -> None:
     link = DaemonLink(Path(socket))
-    with transports.listening(0) as listener:
+    with listening(0) as listener:
         await transports.serve(made(link), link, listener, transports.say)
 
 

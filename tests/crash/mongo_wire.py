@@ -16,10 +16,9 @@ from bson import ObjectId
 from policies.errors import GoexError
 from runtimes.mongo.connection import connect
 from runtimes.mongo.extjson import encode
-from runtimes.mongo.images import id_of
 from runtimes.mongo.job import Job
 from runtimes.mongo.operations import lacking_ids, parse, with_ids
-from runtimes.mongo.records import read_state
+from runtimes.mongo.records import id_of, read_state
 from runtimes.mongo.stepwise import Stepwise
 from runtimes.sql.contract import Limits
 from tests.crash.databases import Outcome

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
+from uuid import uuid4
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,8 @@ class Reply:
         made: dict[str, Any] = {"role": "assistant", "content": self.content}
         if self.tool_calls:
             made["tool_calls"] = [
-                {"id": f"call_{i}", "type": "function", "function": {"name": name, "arguments": arguments}}
-                for i, (name, arguments) in enumerate(self.tool_calls)
+                {"id": f"call_{uuid4().hex}", "type": "function", "function": {"name": name, "arguments": arguments}}
+                for name, arguments in self.tool_calls
             ]
         return made
 
@@ -98,7 +99,9 @@ class FakeOpenAI:
 
     def _answer(self, body: dict[str, Any]) -> bytes:
         count = 1 if self.ignore_n else int(body.get("n") or 1)
-        choices = [{"index": i, "finish_reason": "stop", "message": self._next(body).message()} for i in range(count)]
+        messages = [self._next(body).message() for _ in range(count)]
+        reasons = ["tool_calls" if "tool_calls" in message else "stop" for message in messages]
+        choices = [{"index": i, "finish_reason": reasons[i], "message": each} for i, each in enumerate(messages)]
         return json.dumps(
             {"id": "x", "object": "chat.completion", "created": 0, "model": body.get("model"), "choices": choices}
         ).encode()

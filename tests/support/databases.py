@@ -153,7 +153,7 @@ class SqliteGround:
 
     @property
     def driver(self) -> Driver:
-        from runtimes.sql.sqlite.driver import SqliteDriver
+        from runtimes.sql.drivers import SqliteDriver
 
         return SqliteDriver()
 
@@ -254,7 +254,7 @@ class PostgresGround:
 
     @property
     def driver(self) -> Driver:
-        from runtimes.sql.postgres.driver import PostgresDriver
+        from runtimes.sql.drivers import PostgresDriver
 
         return PostgresDriver()
 
@@ -352,7 +352,7 @@ class MariaDbGround:
 
     @property
     def driver(self) -> Driver:
-        from runtimes.sql.mariadb.driver import MariaDbDriver
+        from runtimes.sql.drivers import MariaDbDriver
 
         return MariaDbDriver()
 

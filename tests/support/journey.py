@@ -62,6 +62,16 @@ def decide(daemon: Daemon, approval: pb.Approval, *, approve: bool = True, width
     return daemon.person("Decide", request)
 
 
+def answer_next(daemon: Daemon, *, approve: bool = True) -> pb.Approval:
+    """Wait for the question that comes next, and answer it as the person."""
+    for question in daemon.person("WatchApprovals", pb.ApprovalsRequest(), seconds=120):
+        if question.state == "pending":
+            decide(daemon, question, approve=approve)
+            found: pb.Approval = question
+            return found
+    raise AssertionError("Nothing was asked.")
+
+
 def as_the_person_sees(daemon: Daemon, approval: pb.Approval) -> pb.Approval:
     """The whole question: an agent is told of it without its plan where a folder or a database is looked at."""
     found: pb.Approval = daemon.person("Approvals", pb.ApprovalsRequest(approval_id=approval.id)).approvals[0]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import subprocess
+import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -13,6 +15,10 @@ from mcp import ClientSession, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult
 
+from goex.loopback import listening
+from goex.mcp import transports
+from goex.mcp.daemon_link import DaemonLink
+from goex.mcp.server import Door, server
 from goex.rpc import goex_pb2 as pb
 from tests.support.daemon import APPROVAL_PASSPHRASE, GOEX, Daemon
 from tests.support.journey import decide
@@ -74,3 +80,70 @@ def connect_slack(daemon: Daemon) -> None:
         service="slack", account="work", secret=b"xoxb-canary", passphrase=APPROVAL_PASSPHRASE, replace=True
     )
     daemon.person("VaultPut", put)
+
+
+clock = time.time
+REVISION = "2026-07-28"
+TASKS: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+ADDRESSES: dict[str, Any] = {"elicitation": {"url": {}, "form": {}}}
+
+
+async def post(
+    address: str, token: str, method: str, params: dict[str, Any], can: dict[str, Any] | None = None, **headers: str
+) -> dict[str, Any]:
+    """The answer to one request of the revision without sessions, sent by hand. `can`: the client's capabilities."""
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": REVISION,
+        "io.modelcontextprotocol/clientInfo": {"name": "by hand", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": can or {},
+    }
+    named = str(params.get("name") or params.get("uri") or params.get("taskId") or "")
+    sent = {
+        "Authorization": f"Bearer {token}",
+        "Accept": "application/json, text/event-stream",
+        "Mcp-Protocol-Version": REVISION,
+        "Mcp-Method": method,
+        **({"Mcp-Name": named} if named else {}),
+        **headers,
+    }
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
+    async with httpx2.AsyncClient(timeout=60) as client:
+        answered = await client.post(address, json=body, headers=sent)
+    if answered.headers.get("content-type", "").startswith("text/event-stream"):
+        events = [line[5:] for line in answered.text.splitlines() if line.startswith("data:")]
+        return dict(next(found for found in map(json.loads, events) if "id" in found))
+    return dict(answered.json())
+
+
+async def call(address: str, token: str, name: str, arguments: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """What a tool answers to such a request."""
+    can = more.pop("can", None)
+    answered = await post(address, token, "tools/call", {"name": name, "arguments": arguments, **more}, can)
+    return dict(answered.get("result") or answered["error"])
+
+
+@contextlib.contextmanager
+def page_runs(daemon: Daemon) -> Iterator[str]:
+    """The person's page, as `goex web` runs it; the link that it says first."""
+    command = (str(GOEX), "web", "--no-browser", "--port", "0")
+    with subprocess.Popen(command, env=daemon.env, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield next(word for line in process.stdout for word in line.split() if word.startswith("http://"))
+        finally:
+            process.terminate()
+
+
+@contextlib.asynccontextmanager
+async def here(daemon: Daemon) -> AsyncIterator[str]:
+    """The server in this process, whose clock the test sets."""
+    link, said = DaemonLink(daemon.agent_socket), asyncio.Queue[str]()
+    with listening(0) as listener:
+        serving = asyncio.create_task(
+            transports.serve(server(Door(link, transports.bearer, {})), link, listener, said.put_nowait)
+        )
+        yield await said.get()
+        serving.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await serving
+    await link.close()

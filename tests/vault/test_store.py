@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from policies.errors import ExitStatus, InvalidInput
+from policies.jsonvalue import JsonObject
 from tests.vault.support import (
     APPROVAL,
     CHEAP,
@@ -344,6 +345,31 @@ def test_somebody_else_writing_is_noticed_and_not_overwritten(vault: Vault, path
     vault.seal()
     vault.unlock(protector())
     assert [record.account.name for record in vault.records()] == ["theirs", "work"]
+
+
+def test_what_another_process_writes_while_a_passphrase_is_tried_is_taken_over(vault: Vault, path: Path) -> None:
+    class Slow(PassphraseProtector):
+        def recall(self, parameters: JsonObject) -> Wrapping:
+            vault.put(account(name="meanwhile"), Secret("two"))
+            return super().recall(parameters)
+
+    second = Vault.open(path)
+    second.unlock(Slow(Secret(PASSPHRASE), cost=CHEAP))
+    assert [record.account.name for record in second.records()] == ["meanwhile"]
+    second.put(account(), Secret("three"))
+
+
+def test_another_key_while_a_passphrase_is_tried_is_noticed(vault: Vault, path: Path) -> None:
+    class Slow(PassphraseProtector):
+        def recall(self, parameters: JsonObject) -> Wrapping:
+            found = super().recall(parameters)
+            vault.rotate(protector("another passphrase"))
+            return found
+
+    second = Vault.open(path)
+    with pytest.raises(VaultChanged):
+        second.unlock(Slow(Secret(PASSPHRASE), cost=CHEAP))
+    assert second.state == "sealed"
 
 
 def test_a_replaced_or_removed_file_is_noticed(vault: Vault, path: Path, tmp_path: Path) -> None:

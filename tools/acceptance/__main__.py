@@ -15,7 +15,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 OUT = ROOT / "acceptance.json"
-PARTS = tuple(part for part in ("openapi", "sql", "programs") if (Path(__file__).parent / f"{part}.py").exists())
+_NAMES = ("openapi", "prism", "sql", "programs")
+PARTS = tuple(part for part in _NAMES if (Path(__file__).parent / f"{part}.py").exists())
 
 
 def main(arguments: list[str]) -> int:

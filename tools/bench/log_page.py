@@ -36,7 +36,7 @@ async def measure(rows: int = journals.ROWS, rounds: int = 100) -> tuple[Row, ..
             )
 
             async def whoami() -> None:
-                client.whoami()
+                client.call("Actions/Whoami", pb.WhoamiRequest(), pb.WhoamiReply)
 
             found = []
             for name, once in (

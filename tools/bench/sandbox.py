@@ -96,6 +96,8 @@ def flags(config: dict[str, Any], folder: Path) -> list[str]:
     }.items():
         found.append(f"--{name}={value}")
     found += [f"--cap-drop={name}" for name in host["CapDrop"]]
+    for option, key in (("dns", "Dns"), ("dns-search", "DnsSearch"), ("dns-option", "DnsOptions")):
+        found += [f"--{option}={value}" for value in host[key]]
     found += ["--read-only"] if host["ReadonlyRootfs"] else []
     for option in host["SecurityOpt"]:
         kind, _, profile = option.partition("=")

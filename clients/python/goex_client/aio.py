@@ -68,6 +68,9 @@ class AsyncClient:
     async def sql(self, database: str, statements: str, *, policy: str = "", key: str = "") -> Result:
         return await self.wait(requests.sql(database, statements, policy, key))
 
+    async def task(self, title: str, allows: Iterable[requests.Allowance], *, minutes: int = 30) -> Result:
+        return await self.wait(requests.task(title, allows, minutes))
+
     async def undo(self, action: Result | str) -> Result:
         return await self.wait(requests.revert(action, "undo"))
 
@@ -77,13 +80,14 @@ class AsyncClient:
     async def commit(self, action: Result | str) -> Result:
         return await self.wait(requests.revert(action, "commit"))
 
-    async def find(self, query: str = "", *, service: str = "", method: str = "") -> pb.FindReply:
+    async def find(self, query: str = "", *, service: str = "", method: str = "", limit: int = 0) -> pb.FindReply:
         """What is connected, or the methods that fit."""
-        return await self._unary("Find", pb.FindRequest(query=query, service=service, method=method), pb.FindReply)
+        request = pb.FindRequest(query=query, service=service, method=method, limit=limit)
+        return await self._unary("Find", request, pb.FindReply)
 
-    async def get(self, action: str) -> Result:
+    async def get(self, action: str, *, max_bytes: int = requests.MOST_DATA) -> Result:
         """How an action stands, with its answer if it has one."""
-        return await self._with_answer(await self._unary("Get", pb.ActionId(id=action), pb.ActionView))
+        return await self._with_answer(await self._unary("Get", pb.ActionId(id=action), pb.ActionView), max_bytes)
 
     async def cancel(self, action: str) -> Result:
         return of_view(await self._unary("Cancel", pb.ActionId(id=action), pb.ActionView))
@@ -107,19 +111,19 @@ class AsyncClient:
         finally:
             stream.cancel()
 
-    async def wait(self, request: requests.Request) -> Result:
-        """The end of a request. Raises NotDone, Refused."""
+    async def wait(self, request: requests.Request, *, max_bytes: int = requests.MOST_DATA) -> Result:
+        """The end of a request, with at most so much of its answer. Raises NotDone, Refused."""
         view = pb.ActionView()
         async for event in self.start(request):
             self._told(event)
             if event.WhichOneof("what") == "finished":
                 view = event.finished.action
-        return checked(await self._with_answer(view))
+        return checked(await self._with_answer(view, max_bytes))
 
-    async def _with_answer(self, view: pb.ActionView) -> Result:
+    async def _with_answer(self, view: pb.ActionView, max_bytes: int) -> Result:
         if not view.outcome_json:
             return of_view(view)
-        return of_view(view, await self._unary("Result", requests.answer_of(view), pb.ResultReply))
+        return of_view(view, await self._unary("Result", requests.answer_of(view, max_bytes), pb.ResultReply))
 
     async def _unary(self, method: str, request: Message, reply: type[Reply]) -> Reply:
         call = self._channel.unary_unary(

@@ -69,6 +69,12 @@ class Client:
     ) -> Result:
         return self.wait(requests.sql(database, statements, policy, key), timeout=timeout)
 
+    def task(
+        self, title: str, allows: Iterable[requests.Allowance], *, minutes: int = 30, timeout: float | None = None
+    ) -> Result:
+        """Propose what this client may then do without being asked again; ends when the person has answered."""
+        return self.wait(requests.task(title, allows, minutes), timeout=timeout)
+
     def undo(self, action: Result | str, *, timeout: float | None = None) -> Result:
         return self.wait(requests.revert(action, "undo"), timeout=timeout)
 
@@ -78,13 +84,14 @@ class Client:
     def commit(self, action: Result | str, *, timeout: float | None = None) -> Result:
         return self.wait(requests.revert(action, "commit"), timeout=timeout)
 
-    def find(self, query: str = "", *, service: str = "", method: str = "") -> pb.FindReply:
+    def find(self, query: str = "", *, service: str = "", method: str = "", limit: int = 0) -> pb.FindReply:
         """What is connected, or the methods that fit."""
-        return self._unary("Find", pb.FindRequest(query=query, service=service, method=method), pb.FindReply)
+        request = pb.FindRequest(query=query, service=service, method=method, limit=limit)
+        return self._unary("Find", request, pb.FindReply)
 
-    def get(self, action: str) -> Result:
+    def get(self, action: str, *, max_bytes: int = requests.MOST_DATA) -> Result:
         """How an action stands, with its answer if it has one."""
-        return self._with_answer(self._unary("Get", pb.ActionId(id=action), pb.ActionView))
+        return self._with_answer(self._unary("Get", pb.ActionId(id=action), pb.ActionView), max_bytes)
 
     def cancel(self, action: str) -> Result:
         return of_view(self._unary("Cancel", pb.ActionId(id=action), pb.ActionView))
@@ -107,19 +114,21 @@ class Client:
         finally:
             stream.cancel()
 
-    def wait(self, request: requests.Request, *, timeout: float | None = None) -> Result:
-        """The end of a request. Raises NotDone, Refused."""
+    def wait(
+        self, request: requests.Request, *, timeout: float | None = None, max_bytes: int = requests.MOST_DATA
+    ) -> Result:
+        """The end of a request, with at most so much of its answer. Raises NotDone, Refused, TimedOut."""
         view = pb.ActionView()
         for event in self.start(request, timeout=timeout):
             self._told(event)
             if event.WhichOneof("what") == "finished":
                 view = event.finished.action
-        return checked(self._with_answer(view))
+        return checked(self._with_answer(view, max_bytes))
 
-    def _with_answer(self, view: pb.ActionView) -> Result:
+    def _with_answer(self, view: pb.ActionView, max_bytes: int) -> Result:
         if not view.outcome_json:
             return of_view(view)
-        return of_view(view, self._unary("Result", requests.answer_of(view), pb.ResultReply))
+        return of_view(view, self._unary("Result", requests.answer_of(view, max_bytes), pb.ResultReply))
 
     def _unary(self, method: str, request: Message, reply: type[Reply]) -> Reply:
         call = self._channel.unary_unary(

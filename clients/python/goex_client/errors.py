@@ -30,6 +30,12 @@ class NotRunning(GoexError):
     code = "daemon"
 
 
+class TimedOut(GoexError):
+    """The time to wait is over: what nobody had answered was withdrawn."""
+
+    code = "timed-out"
+
+
 class Refused(GoexError):
     """The request wasn't taken: nothing was begun."""
 
@@ -59,5 +65,10 @@ def translated(error: Any) -> GoexError:
             "The daemon can't be reached.", next="Start it with: goex daemon start", retry="later", who="person"
         )
     if code is grpc.StatusCode.DEADLINE_EXCEEDED:
-        return GoexError("The time to wait is over; what nobody had answered was withdrawn.", retry="later")
+        return TimedOut(
+            "The time to wait is over; what nobody had answered was withdrawn.",
+            next="Look at the latest actions before you ask again.",
+            retry="later",
+            who="agent",
+        )
     return GoexError(f"The daemon failed ({code}): {error.details() if hasattr(error, 'details') else error}")

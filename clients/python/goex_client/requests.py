@@ -13,7 +13,7 @@ from urllib.parse import quote
 from goex_client import goex_pb2 as pb
 from goex_client.results import Result
 
-Request = pb.ExecuteRequest | pb.RevertRequest
+Request = pb.ExecuteRequest | pb.RevertRequest | pb.ActionId  # an id: what is under way is followed
 METHODS = {"ExecuteRequest": "Execute", "RevertRequest": "Revert", "ActionId": "Watch"}
 MOST_DATA = 1_000_000  # bytes of one answer
 OPTIONS = (
@@ -29,6 +29,17 @@ class Call:
 
     method: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    account: str = ""
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """One line of a task: a method, the bounds of its arguments by name ({"is": …}, {"in": […]}, {"least": …, "most":
+    …}, {"any": True}; None: any, for reads alone), and how many calls (0: any number, for reads alone)."""
+
+    method: str
+    arguments: Mapping[str, Mapping[str, Any]] | None = None
+    times: int = 0
     account: str = ""
 
 
@@ -79,6 +90,17 @@ def run(
 
 def sql(database: str, statements: str, policy: str = "", key: str = "") -> pb.ExecuteRequest:
     return pb.ExecuteRequest(sql=pb.SqlProgram(database=database, statements=statements, policy=policy), key=key)
+
+
+def task(title: str, allows: Iterable[Allowance], minutes: int = 30, key: str = "") -> pb.ExecuteRequest:
+    lines = []
+    for one in allows:
+        service, _, method = one.method.partition(".")
+        bounds = "" if one.arguments is None else json.dumps(dict(one.arguments))
+        line = pb.Allowance(service=service, method=method, account=one.account, arguments_json=bounds)
+        line.times = one.times
+        lines.append(line)
+    return pb.ExecuteRequest(task=pb.Task(title=title, allows=lines, seconds=minutes * 60), key=key)
 
 
 def revert(action: Result | str, verb: str, key: str = "") -> pb.RevertRequest:

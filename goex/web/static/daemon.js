@@ -33,11 +33,11 @@ async function post(path, body, signal) {
   throw new Problem(problem);
 }
 
-// A link's code stands in the fragment; it is used once and taken out of the address.
+// A link's code stands in the fragment, before the question to open; it is used once and taken out of the address.
 export async function enter() {
-  const code = location.hash.slice(1);
+  const [code, question] = location.hash.slice(1).split("/");
   if (!/^[\w-]+\.\d+\.[0-9a-f]{64}$/.test(code)) return;
-  history.replaceState(null, "", "/#waiting");
+  history.replaceState(null, "", question ? `/#waiting/${question}` : "/#waiting");
   sessionStorage.setItem(KEY, (await (await post("/enter", { code })).json()).token);
 }
 

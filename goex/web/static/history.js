@@ -3,10 +3,13 @@
 import { call, stream } from "./daemon.js";
 import { facts, h, lines, pretty, put, say, when } from "./dom.js";
 
+const AGAIN = 1000; // milliseconds until the list is looked at again
 let main = null, wanted = {};
+let view = 0; // grows with each drawing: what an earlier one left behind draws nothing any more
 
 export async function show(place, id) {
   main = place;
+  view += 1;
   if (id) return story(id);
   const search = h("form", { role: "search", onsubmit: (event) => {
     event.preventDefault();
@@ -15,11 +18,13 @@ export async function show(place, id) {
   } }, h("label", { for: "search" }, "Search what was asked for or became of it"), h("input", { id: "search", type: "search", value: wanted.text || "" }));
   const table = h("table", {}, h("thead", {}, h("tr", {}, ["When", "Who", "What", "Outcome", "Undo"].map((name) => h("th", { scope: "col" }, name)))), h("tbody"));
   const older = h("button", { type: "button", onclick: () => load(older.dataset.before) }, "Older");
+  const body = table.querySelector("tbody");
   const load = async (before = "") => {
+    if (!before) view += 1;
     const page = await call("Audit/Actions", { ...wanted, ...(before ? { before } : {}) });
     const rows = page.actions.map(row);
-    const body = table.querySelector("tbody");
     before ? body.append(...rows) : put(body, rows);
+    if (!before) follow(view, body, page.actions);
     if (!body.children.length) body.append(h("tr", {}, h("td", { colspan: "5" }, "Nothing was found.")));
     older.dataset.before = page.before;
     older.hidden = page.before === "0" || !page.before;
@@ -28,8 +33,31 @@ export async function show(place, id) {
   await load();
 }
 
+// A row is drawn anew when its action has changed, and a new action comes on top, for as long as the list is shown.
+async function follow(mine, body, shown) {
+  const known = new Map(shown.map((one) => [one.id, JSON.stringify(one)]));
+  for (;;) {
+    await new Promise((resolve) => setTimeout(resolve, AGAIN));
+    if (view !== mine || !body.isConnected) return;
+    if (document.hidden) continue;
+    let page;
+    try {
+      page = await call("Audit/Actions", wanted);
+    } catch { continue; } // that the daemon is away is said at the top
+    if (view !== mine) return;
+    for (const one of page.actions.toReversed()) {
+      const now = JSON.stringify(one), had = known.get(one.id);
+      if (now === had) continue;
+      known.set(one.id, now);
+      body.querySelector("td[colspan]")?.parentElement.remove();
+      const old = body.querySelector(`tr[data-id="${CSS.escape(one.id)}"]`);
+      old ? old.replaceWith(row(one)) : body.prepend(row(one));
+    }
+  }
+}
+
 function row(one) {
-  return h("tr", {}, h("td", {}, when(one.created)), h("td", {}, one.agent === "person" ? "you" : one.agent),
+  return h("tr", { "data-id": one.id }, h("td", {}, when(one.created)), h("td", {}, one.agent === "person" ? "you" : one.agent),
     h("td", {}, h("a", { href: `#history/${one.id}` }, one.what || one.id)), h("td", {}, `${one.state}${one.outcome ? `: ${one.outcome}` : ""}`),
     h("td", {}, one.taken_back_by ? `taken back by ${one.taken_back_by}` : undoButtons(one)));
 }

@@ -8,7 +8,7 @@ import * as trust from "./trust.js";
 import * as waiting from "./waiting.js";
 
 const VIEWS = {
-  waiting: ["Waiting", (main) => waiting.show(main)],
+  waiting: ["Waiting", (main, id) => waiting.show(main, id)],
   history: ["History", (main, id) => past.show(main, id)],
   grants: ["Grants", trust.grants],
   rules: ["Rules", trust.rules],

@@ -56,11 +56,12 @@ function changed() {
 }
 
 let root = null;
-export function show(main) {
+export function show(main, id = "") {
+  open = id || open;
   root = h("div", { class: "split" }, h("section", { "aria-label": "Waiting" }), h("section", { "aria-label": "The question", "aria-live": "off" }));
   put(main, root);
   draw();
-  if (open && waiting.has(open)) question(open);
+  if (id || (open && waiting.has(open))) question(open);
 }
 export function hide() { root = null; }
 

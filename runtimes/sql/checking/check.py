@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from policies.errors import InvalidInput, Unsupported
 from runtimes.sql.checking import definitions, statements
 from runtimes.sql.checking.allowlist import allow, refused
-from runtimes.sql.checking.known_tables import KnownTables
+from runtimes.sql.checking.dialects import GRAMMARS
 from runtimes.sql.checking.parse import read, remade, write
 from runtimes.sql.checking.statements import Found
 from runtimes.sql.checking.usage import Reads
-from runtimes.sql.contract import Dialect, Program, Schema, Statement
+from runtimes.sql.contract import Column, Dialect, Program, Schema, Statement, Table, Use
 
 
 def check(text: str, schema: Schema, *, database: str) -> Program:
@@ -85,3 +87,124 @@ def _statement_of(tree: exp.Expr, reads: Reads) -> Found:
     if isinstance(tree, exp.Select | exp.SetOperation | exp.Subquery):
         return statements.select(tree, reads)
     raise refused(type(tree).__name__.upper())
+
+
+class KnownTables:
+    """What the later statements of a program may name: the schema, with the tables and columns that earlier ones add.
+
+    Rules: nothing gets another name here. Permissions are asked for by table and column, so a table or a column that a
+    statement renames is gone for those that follow, and from there on nothing new is known: neither its old name nor
+    its new one leads to rows that its own permissions keep. Only a table that the program itself made may be renamed.
+    """
+
+    def __init__(self, schema: Schema, database: str) -> None:
+        self.schema, self._database = schema, database
+        self._made: set[str] = set()
+        self._renamed = False  # something that was there before
+
+    def follow(self, tree: exp.Expr, statement: Statement) -> None:
+        """Take in what a checked statement does to definitions."""
+        name = statement.table
+        if isinstance(tree, exp.Create) and str(tree.args.get("kind")).upper() == "TABLE":
+            self._create(tree, name)
+        elif isinstance(tree, exp.Drop) and statement.verb == "drop":
+            self._without(name)
+        elif isinstance(tree, exp.Alter):
+            for action in tree.args["actions"]:
+                self._alter(action, name)
+
+    def _create(self, tree: exp.Create, name: str) -> None:
+        there = name.casefold() in {one.casefold() for one in self.schema.tables}
+        if self._renamed or there or not isinstance(tree.this, exp.Schema) or tree.args.get("expression") is not None:
+            return
+        columns = tuple(self._column(one) for one in tree.this.expressions if isinstance(one, exp.ColumnDef))
+        self._put(Table(name=name, columns=columns))
+        self._made.add(name)
+
+    def _alter(self, action: exp.Expr, name: str) -> None:
+        table = self.schema.tables.get(name)
+        if isinstance(action, exp.AlterRename):
+            self._without(name)
+            home = name.rpartition(".")[0] if self.schema.dialect is Dialect.POSTGRESQL else ""
+            new = (f"{home}." if home else "") + self._reads().fold(action.this.this)
+            free = new.casefold() not in {one.casefold() for one in self.schema.tables}
+            if table is not None and name in self._made and free and not self._renamed:
+                self._put(replace(table, name=new))
+                self._made.add(new)
+            else:
+                self._renamed = True
+        elif isinstance(action, exp.RenameColumn | exp.ModifyColumn) and table is not None:
+            renamed = action.this if isinstance(action, exp.RenameColumn) else action.args.get("rename_from")
+            if renamed is not None:
+                node = renamed.this if isinstance(renamed, exp.Column) else renamed
+                old = self._reads().target_column(table, node)
+                self._put(replace(table, columns=tuple(one for one in table.columns if one.name != old)))
+                self._renamed = True
+        elif isinstance(action, exp.ColumnDef) and table is not None and not self._renamed:
+            if action.find(exp.ComputedColumnConstraint):  # it would show other columns under its own name
+                return
+            column = self._column(action)
+            if column.name.casefold() not in {one.name.casefold() for one in table.columns}:
+                self._put(replace(table, columns=(*table.columns, column)))
+
+    def _column(self, node: exp.ColumnDef) -> Column:
+        kind, dialect = node.args.get("kind"), self.schema.dialect
+        name = self._reads().fold(node.this) if dialect is Dialect.POSTGRESQL else str(node.this.name)
+        return Column(name=name, type=str(GRAMMARS[dialect].generate(kind)) if kind is not None else "")
+
+    def _reads(self) -> Reads:
+        return Reads(self.schema, self._database)
+
+    def _put(self, table: Table) -> None:
+        self.schema = replace(self.schema, tables={**self.schema.tables, table.name: table})
+
+    def _without(self, name: str) -> None:
+        self.schema = replace(self.schema, tables={k: v for k, v in self.schema.tables.items() if k != name})
+
+
+_FOLLOWS = frozenset({"CASCADE", "SET NULL", "SET DEFAULT"})
+
+
+def refuse_referenced(program: Program, schema: Schema) -> None:
+    """Raise Unsupported for a DROP TABLE that a foreign key of another table stands against.
+
+    It is judged by the definitions, never by rows: a DROP of a table that another one points to fails on PostgreSQL and
+    MariaDB whatever is in them; on SQLite once there are rows, unless the key takes them along. Where an earlier
+    statement of the same program could make it work, it isn't judged.
+    """
+    earlier: set[tuple[str, str]] = set()  # verb, table
+    for statement in program.statements:
+        name = statement.table.casefold()
+        if statement.verb == "drop" and not statement.sql.upper().rstrip(" ;").endswith(" CASCADE"):
+            for child in _pointing(name, schema):
+                if not any(_helps(schema.dialect, verb, table, name, child) for verb, table in earlier):
+                    raise Unsupported(
+                        f"{child} points to {statement.table} by a foreign key, so {statement.table} can't be dropped.",
+                        next_step=f"Drop {child} first, in the same request.",
+                    )
+        earlier |= {(use.verb, use.table.casefold()) for use in statement.uses if _writes(use)}
+
+
+def _pointing(name: str, schema: Schema) -> list[str]:
+    """The other tables whose keys stand against a DROP of that one."""
+    return [
+        table.name
+        for table in schema.tables.values()
+        if table.name.casefold() != name
+        and any(
+            key.parent.casefold() == name
+            and not (schema.dialect is Dialect.SQLITE and key.on_delete.upper() in _FOLLOWS)
+            for key in table.foreign_keys
+        )
+    ]
+
+
+def _helps(dialect: Dialect, verb: str, table: str, parent: str, child: str) -> bool:
+    """Whether what an earlier statement did may let the DROP work."""
+    if dialect is Dialect.SQLITE and table == parent:
+        return True
+    return table == child.casefold() and (dialect is Dialect.SQLITE or verb in ("drop", "alter"))
+
+
+def _writes(use: Use) -> bool:
+    return use.verb != "select"

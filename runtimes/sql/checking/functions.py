@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from runtimes.sql.checking.word_list import names
+from runtimes.sql.checking.nodes import names
 from runtimes.sql.contract import Dialect
 
 _EVERYWHERE = """

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from runtimes.sql.checking.word_list import names
+
+def names(*texts: str) -> frozenset[str]:
+    """Return the words of all the texts."""
+    return frozenset(word for text in texts for word in text.split())
+
 
 _BINARY = names("""
     Add Sub Mul Div Mod IntDiv EQ NEQ GT GTE LT LTE NullSafeEQ NullSafeNEQ And Or Xor Is DPipe BitwiseAnd BitwiseOr

@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from policies.errors import Unsupported
-from runtimes.sql.checking.word_list import names
+from runtimes.sql.checking.nodes import names
 from runtimes.sql.contract import Dialect
 
 # Words that may go, since the text means the same without them (or with another word for the same type).

@@ -1,4 +1,4 @@
-"""How many rows a write may reach, said without running anything of it over data.
+"""How many rows a write may reach, and which one its text names, without running it over data.
 
 Rules: what a statement's own text and its table's primary key say needs no data at all. A count is made only of plain
 comparisons of the written table's own columns with literals, and in a form whose work is the same whatever it finds:
@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from runtimes.sql.checking.parse import read
 from runtimes.sql.checking.usage import Reads
-from runtimes.sql.contract import Column, Dialect, Table
+from runtimes.sql.contract import Column, Dialect, Schema, Statement, Table
 
 _MOST_COMPARISONS = 20
 _MOST_VALUES = 100  # of an IN
@@ -220,3 +221,44 @@ def _literal(node: exp.Expr) -> bool:
     if isinstance(node, exp.Neg):
         node = node.this
     return isinstance(node, exp.Boolean) or (isinstance(node, exp.Literal) and len(str(node.this)) <= _LONGEST)
+
+
+def named_row(statement: Statement, schema: Schema) -> str:
+    """Return `id=5`, or `order=5,line=2`, where the text names one row by the whole primary key; else "".
+
+    Only whole numbers name a row: of texts and decimals it depends on the column and its collation which of them are
+    one. A statement that looks into another table, asks a question within, or changes the key itself names none.
+    """
+    table = schema.tables.get(statement.table)
+    if table is None or not table.key or table.triggers or statement.verb not in ("update", "delete"):
+        return ""
+    if any(use.table != statement.table for use in statement.uses):
+        return ""
+    kinds = [column.type for name in table.key if (column := table.column(name)) is not None]
+    if not all("int" in kind.lower() or "serial" in kind.lower() for kind in kinds):
+        return ""
+    (tree,) = read(statement.sql, schema.dialect)
+    where = tree.args.get("where")
+    if where is None or any(found is not tree for found in tree.find_all(exp.Query, exp.DML)):
+        return ""
+    changed = {part.this.name for part in tree.args.get("expressions") or () if isinstance(part, exp.EQ)}
+    if changed & set(table.key):
+        return ""
+    values: dict[str, str] = {}
+    for part in where.this.flatten() if isinstance(where.this, exp.And) else (where.this,):
+        name, value = _equal(part)
+        if name in table.key and values.setdefault(name, value) != value:
+            return ""
+    if values.keys() != set(table.key):
+        return ""
+    return ",".join(f"{name}={values[name]}" for name in table.key)
+
+
+def _equal(part: exp.Expr) -> tuple[str, str]:
+    """The column and the whole number that it is to be; ("", "") for anything else."""
+    if not (isinstance(part, exp.EQ) and isinstance(part.this, exp.Column)):
+        return "", ""
+    literal = part.expression
+    if not isinstance(literal, exp.Literal) or literal.is_string or not str(literal.this).isdigit():
+        return "", ""
+    return str(part.this.name), str(int(literal.this))

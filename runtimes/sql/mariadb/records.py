@@ -11,8 +11,8 @@ from typing import Literal
 
 from policies.jsonvalue import JsonObject
 from runtimes.base import Records
-from runtimes.sql import state_record
 from runtimes.sql.contract import Ran, Reached
+from runtimes.sql.records import put_state, reached_from_json, reached_to_json, read_state
 
 At = Literal["running", "committing", "ending", "committed"]
 
@@ -31,7 +31,7 @@ class Note:
     definition: JsonObject = field(default_factory=dict)  # of a statement that defines: see `definitions`
 
     def put(self, records: Records) -> None:
-        state_record.put_state(
+        put_state(
             records,
             {
                 "at": self.at,
@@ -40,7 +40,7 @@ class Note:
                 "exact": self.exact,
                 "reverting": self.reverting,
                 "counters": list(self.counters),
-                "reached": state_record.reached_to_json(self.reached),
+                "reached": reached_to_json(self.reached),
                 **({"definition": self.definition} if self.definition else {}),
             },
         )
@@ -61,7 +61,7 @@ class Note:
 
 def get(records: Records) -> Note | None:
     """Raises Conflict for a note that can't be read."""
-    return state_record.read_state(
+    return read_state(
         records,
         lambda found: Note(
             at=found["at"],
@@ -70,7 +70,7 @@ def get(records: Records) -> Note | None:
             exact=bool(found["exact"]),
             reverting=found["reverting"],
             counters=tuple(found["counters"]),
-            reached=state_record.reached_from_json(found["reached"]),
+            reached=reached_from_json(found["reached"]),
             definition=dict(found.get("definition", {})),
         ),
     )

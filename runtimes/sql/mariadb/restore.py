@@ -18,13 +18,13 @@ from policies.errors import Conflict, InvalidInput
 from policies.jsonvalue import canonical, parse
 from runtimes.base import Records
 from runtimes.sql.contract import ForeignKey, Reached, RowChange, Schema, Table, Verb
-from runtimes.sql.image_records import read_image
 from runtimes.sql.mariadb.capture import WHOLE
 from runtimes.sql.mariadb.errors import cut, quoted
 from runtimes.sql.mariadb.kept import Kept
 from runtimes.sql.mariadb.orphans import Loose
 from runtimes.sql.mariadb.rows import LOCK, NULL, Form, batches, select_all, select_keys
 from runtimes.sql.mariadb.wire import LENIENT, STRICT, ServerError, Wire
+from runtimes.sql.records import read_image
 
 _ABSENT = "~"
 _SHARE = " LOCK IN SHARE MODE"

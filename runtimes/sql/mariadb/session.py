@@ -29,12 +29,12 @@ from runtimes.sql.contract import (
     Survey,
     turned,
 )
-from runtimes.sql.image_records import write_image
 from runtimes.sql.mariadb import definitions, errors, held, privileges, records, restore, schema, settle
 from runtimes.sql.mariadb.records import Note
 from runtimes.sql.mariadb.survey import Looked, refuse, survey
 from runtimes.sql.mariadb.wire import ServerError, Wire
 from runtimes.sql.mariadb.work import Work
+from runtimes.sql.records import write_image
 from vault.secret import Secret
 
 

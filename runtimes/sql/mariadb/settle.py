@@ -13,10 +13,10 @@ import time
 
 from policies.errors import Unavailable
 from runtimes.sql.contract import Job, Settled
-from runtimes.sql.image_records import has_image
 from runtimes.sql.mariadb import held, records, restore, schema
 from runtimes.sql.mariadb.records import Note
 from runtimes.sql.mariadb.wire import ServerError, Wire
+from runtimes.sql.records import has_image
 
 _GONE_SECONDS = 5.0  # until a connection that was ended is gone
 

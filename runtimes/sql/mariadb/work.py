@@ -8,7 +8,7 @@ from typing import Any
 
 from policies.errors import Conflict, Unsupported
 from policies.jsonvalue import JsonValue
-from runtimes.sql.bounds import beyond
+from runtimes.sql.bounds import ResultRows, beyond
 from runtimes.sql.contract import Job, Limits, Ran, Reached, Result, Schema
 from runtimes.sql.mariadb import errors, restore
 from runtimes.sql.mariadb.capture import Capture
@@ -16,7 +16,6 @@ from runtimes.sql.mariadb.orphans import Loose, dangling
 from runtimes.sql.mariadb.steps import Step
 from runtimes.sql.mariadb.survey import Looked
 from runtimes.sql.mariadb.wire import Did, Wire
-from runtimes.sql.result_rows import ResultRows
 
 _LATER = 34567.891  # seconds
 

@@ -7,8 +7,9 @@ from typing import Literal, cast, get_args
 
 from policies.jsonvalue import JsonValue, canonical
 from runtimes.base import Records
-from runtimes.sql import state_record
 from runtimes.sql.contract import Ran
+from runtimes.sql.records import decoded, put_state, ran_from_json, ran_to_json
+from runtimes.sql.records import read_state as read_record
 
 STEPS = "db.steps"
 Did = Literal["run", "hold", "commit", "undo", "redo"]
@@ -42,14 +43,14 @@ class Step:
 
 
 def keep_state(records: Records, state: State) -> None:
-    state_record.put_state(
+    put_state(
         records,
         {
             "tables": list(state.tables),
             "shapes": list(state.shapes),
             "keys": [list(key) for key in state.keys],
             "image": state.image,
-            "ran": state_record.ran_to_json(state.ran),
+            "ran": ran_to_json(state.ran),
             "why": state.why,
             "made": state.made,
             "definition": state.definition,
@@ -60,14 +61,14 @@ def keep_state(records: Records, state: State) -> None:
 
 def read_state(records: Records) -> State | None:
     """None: nothing was recorded, so nothing was done. Raises Conflict for what isn't as it was written."""
-    return state_record.read_state(
+    return read_record(
         records,
         lambda found: State(
             tables=tuple(map(str, found["tables"])),
             shapes=tuple(map(str, found["shapes"])),
             keys=tuple(tuple(map(str, key)) for key in found["keys"]),
             image=bool(found["image"]),
-            ran=state_record.ran_from_json(found["ran"]),
+            ran=ran_from_json(found["ran"]),
             why=str(found["why"]),
             made=str(found["made"]),
             definition=str(found["definition"]),
@@ -80,9 +81,7 @@ def steps(records: Records) -> tuple[Step, ...]:
     data = records.get(STEPS)
     if data is None:
         return ()
-    return state_record.decoded(
-        data, lambda rows: tuple(Step(_did(row[0]), int(row[1]), str(row[2]), str(row[3])) for row in rows)
-    )
+    return decoded(data, lambda rows: tuple(Step(_did(row[0]), int(row[1]), str(row[2]), str(row[3])) for row in rows))
 
 
 def keep_step(records: Records, step: Step) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from policies.errors import Conflict, InvalidInput, Unsupported
 from runtimes.sql.contract import Job
-from runtimes.sql.image_records import read_image
 from runtimes.sql.postgres import schema as catalogs
 from runtimes.sql.postgres.capture import Books
 from runtimes.sql.postgres.errors import Again, Locked
@@ -17,6 +16,7 @@ from runtimes.sql.postgres.link import Link
 from runtimes.sql.postgres.restore import Loose, Restoring
 from runtimes.sql.postgres.schema import Catalog, Relation, calls
 from runtimes.sql.postgres.strategy import Reach, Strategy
+from runtimes.sql.records import read_image
 
 IMAGE = "rows"
 

@@ -11,9 +11,9 @@ from typing import Any
 import psycopg
 
 from policies.jsonvalue import JsonValue
+from runtimes.sql.bounds import ResultRows
 from runtimes.sql.contract import Limits, RowChange
 from runtimes.sql.postgres.schema import Relation
-from runtimes.sql.result_rows import ResultRows
 
 SHOWN = 50  # rows of a sample
 _LONGEST = 200  # characters of one shown value

@@ -26,7 +26,6 @@ from runtimes.sql.contract import (
     Survey,
     turned,
 )
-from runtimes.sql.image_records import write_image
 from runtimes.sql.postgres import held, records, survey
 from runtimes.sql.postgres import schema as catalogs
 from runtimes.sql.postgres.capture import Books, Running, select
@@ -37,6 +36,7 @@ from runtimes.sql.postgres.rehearsal import doubtful, loose, rehearse
 from runtimes.sql.postgres.schema import Catalog
 from runtimes.sql.postgres.settle import IMAGE, Settling, recorded_rows, server
 from runtimes.sql.postgres.strategy import choose
+from runtimes.sql.records import write_image
 
 T = TypeVar("T")
 _TRIES = 5  # of a transaction that others' changes broke

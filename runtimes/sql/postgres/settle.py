@@ -12,12 +12,12 @@ from typing import Literal
 
 from policies.errors import Conflict, InvalidInput, Unsupported
 from runtimes.sql.contract import Job, Settled, State
-from runtimes.sql.image_records import has_image, read_image
 from runtimes.sql.postgres import held, records
 from runtimes.sql.postgres import schema as catalogs
 from runtimes.sql.postgres.link import Link
 from runtimes.sql.postgres.records import Step
 from runtimes.sql.postgres.restore import Restoring, prepared_for
+from runtimes.sql.records import has_image, read_image
 
 IMAGE = "rows"
 _PATIENCE = 5.0  # seconds for a transaction that nobody waits for any more to end

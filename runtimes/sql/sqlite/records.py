@@ -10,12 +10,11 @@ from typing import Any
 
 from policies.jsonvalue import JsonObject
 from runtimes.base import Records
-from runtimes.sql.image_records import read_image
+from runtimes.sql.records import put_state, ran_from_json, read_image, read_state
 from runtimes.sql.sqlite import pages, restore, wholes
 from runtimes.sql.sqlite.pages import Pages
 from runtimes.sql.sqlite.restore import Change
 from runtimes.sql.sqlite.schema import Shape
-from runtimes.sql.state_record import put_state, ran_from_json, read_state
 
 IMAGE = "rows"
 

@@ -15,7 +15,7 @@ from typing import Literal, TypeVar
 import apsw
 
 from policies.errors import Conflict, GoexError, InvalidInput
-from runtimes.sql.bounds import beyond
+from runtimes.sql.bounds import ResultRows, beyond
 from runtimes.sql.contract import (
     Job,
     Limits,
@@ -31,8 +31,7 @@ from runtimes.sql.contract import (
     Survey,
     turned,
 )
-from runtimes.sql.image_records import write_image
-from runtimes.sql.result_rows import ResultRows
+from runtimes.sql.records import ran_from_json, ran_to_json, write_image
 from runtimes.sql.sqlite import pages, records, restore, settle, survey, wholes
 from runtimes.sql.sqlite.capture import Recorder
 from runtimes.sql.sqlite.connection import Connection
@@ -41,7 +40,6 @@ from runtimes.sql.sqlite.pages import Pages
 from runtimes.sql.sqlite.restore import Change, Mismatch
 from runtimes.sql.sqlite.schema import Shape, read_schema, shapes
 from runtimes.sql.sqlite.survey import Reach
-from runtimes.sql.state_record import ran_from_json, ran_to_json
 
 _T = TypeVar("_T")
 _SLICE = 2**20

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from policies.jsonvalue import JsonObject
 from runtimes.sql.contract import Job, Settled, State
-from runtimes.sql.image_records import has_image
+from runtimes.sql.records import has_image, ran_from_json
 from runtimes.sql.sqlite import pages, records, restore
 from runtimes.sql.sqlite.connection import Connection
 from runtimes.sql.sqlite.pages import Pages
 from runtimes.sql.sqlite.restore import Mismatch
 from runtimes.sql.sqlite.schema import shapes
-from runtimes.sql.state_record import ran_from_json
 
 
 def look(connection: Connection, job: Job) -> Settled:

@@ -1,9 +1,9 @@
 """Runs a program that uses services: offers the way out as a proxy, sets the variables, and becomes the program.
 
 Rules: standard library only, and no secret. What it does is written in the job's `code.json`
-(runtimes/code/environment.py). A shell program takes this process's place; a Python program runs in this process, as
-`__main__`, and ends as it would have in an interpreter of its own: its threads are waited for, what it left to be done
-at exit is done, and a traceback shows its frames alone.
+(runtimes/code/environment.py). A shell or node program takes this process's place; a Python program runs in
+this process, as `__main__`, and ends as it would have in an interpreter of its own: its threads are waited for, what
+it left to be done at exit is done, and a traceback shows its frames alone.
 """
 
 import builtins
@@ -16,7 +16,7 @@ import types
 HERE = "/goex/bin"
 JOB = "/goex/job"
 PRELOAD = "/goex/lib/preload.txt"
-SHELL = "/bin/bash"
+RUN_BY = {"shell": ("/bin/bash", "bash"), "javascript": ("/usr/bin/node", "node")}  # path, and its own name
 
 
 def prepare(preload=PRELOAD):
@@ -51,13 +51,14 @@ def main(job=JOB):
     with open(f"{job}/code.json", encoding="utf-8") as file:
         told = json.load(file)
     shim = shim_module()
-    shim.start(told["port"], shim.SOCKET)
+    shim.start(told["port"], shim.SOCKET, everywhere=True)
     os.environ.update(told["env"])
     program = f"{job}/{told['program']}"
     if told["language"] == "python":
         with_site()
         run_python(program)
-    os.execv(SHELL, ["bash", program])
+    path, name = RUN_BY[told["language"]]
+    os.execv(path, [name, program])
 
 
 def run_python(path):

@@ -1,4 +1,5 @@
-"""The container's way out, offered as an HTTP proxy on loopback. Standard library only.
+"""The container's way out, offered as an HTTP proxy on loopback, and to what takes no proxy (`direct`). Standard
+library only.
 
 Bytes are pumped between 127.0.0.1 and the action's socket, unread: every decision is made on the other side. Rules: one
 process and one loop for all connections, since threads count against the job's limit; what one end doesn't take isn't
@@ -12,7 +13,15 @@ import contextlib
 import os
 import select
 import socket
+import sys
 from collections import deque
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+try:
+    import direct
+finally:
+    sys.path.remove(HERE)
 
 SOCKET = "/goex/gateway/gw.sock"
 _CHUNK = 2**17
@@ -39,10 +48,10 @@ def prepare(path=SOCKET):
             _let_go({given.fileno(), watched})
             with contextlib.suppress(OSError):  # its end, at that of the job, then interrupts nobody who tells of it
                 os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-            _, descriptors, _, _ = socket.recv_fds(given, 1, 1)
+            _, descriptors, _, _ = socket.recv_fds(given, 1, 3)
             given.close()
             if descriptors:
-                Shim(socket.socket(fileno=descriptors[0]), path).serve(user, watched)
+                Shim(*(socket.socket(fileno=one) for one in descriptors), path=path).serve(user, watched)
         finally:
             os._exit(0)
     given.close()
@@ -50,35 +59,38 @@ def prepare(path=SOCKET):
         os.close(watched)
 
 
-def start(port=0, path=SOCKET):
+def start(port=0, path=SOCKET, everywhere=False):
     """Serve, from the process that was prepared or else from one that isn't this one's child, lest this one wait for it
-    among its own. Returns the port that was bound (any free one when `port` is 0)."""
+    among its own. Returns the port that was bound (any free one when `port` is 0). `everywhere`: also to what connects
+    without the proxy; for a network namespace of the job's own alone."""
     listener = _listen(port)
     bound = listener.getsockname()[1]
-    with listener:
-        if not _handed(listener):
-            _start(listener, path)
+    listeners = (listener, *(direct.sockets() if everywhere else ()))
+    if not _handed(listeners):
+        _start(listeners, path)
+    for one in listeners:
+        one.close()
     return bound
 
 
-def _handed(listener):
-    """Hand the listener to the process that was prepared. Returns whether there is one."""
+def _handed(listeners):
+    """Hand the listeners to the process that was prepared. Returns whether there is one."""
     if ready is None:
         return False
     with ready, contextlib.suppress(OSError):  # it has been ended: another one will do
-        return socket.send_fds(ready, [b"."], [listener.fileno()]) == 1
+        return socket.send_fds(ready, [b"."], [one.fileno() for one in listeners]) == 1
     return False
 
 
-def _start(listener, path):
+def _start(listeners, path):
     user = os.getpid()
     watched = _watch(user)
     child = os.fork()
     if child == 0:
         try:
             if os.fork() == 0:
-                _let_go({listener.fileno(), watched})
-                Shim(listener, path).serve(user, watched)
+                _let_go({*(one.fileno() for one in listeners), watched})
+                Shim(*listeners, path=path).serve(user, watched)
         finally:
             os._exit(0)
     os.waitpid(child, 0)
@@ -113,12 +125,15 @@ class Way:
 class Shim:
     """The loop. `serve` returns when its user has ended."""
 
-    def __init__(self, listener, path=SOCKET):
+    def __init__(self, listener, questions=None, direct_listener=None, path=SOCKET):
         self.listener, self.path = listener, path
+        self.questions, self.direct = questions, direct_listener
+        self.names = direct.Names()
         self.poll = select.epoll()
         self.pairs = {}  # descriptor -> (the way from the container out, the way back)
         self.masks = {}
-        self.waiting = deque()  # accepted, but the other side's backlog is full
+        self.waiting = deque()  # accepted (and the name that is meant), but the other side's backlog is full
+        self.asking = {}  # descriptor of the other side -> a connection that it has yet to let through
         self.lingering = {}  # answered, and still talking: read and dropped, lest the answer be lost by a reset
         self.buffer = memoryview(bytearray(_CHUNK))
         self.accepting = False
@@ -127,6 +142,8 @@ class Shim:
     def serve(self, user, watched):
         if watched is not None:
             self.poll.register(watched, _READ)
+        if self.questions is not None:
+            self.poll.register(self.questions.fileno(), _READ)
         self.accept_more()
         while watched is not None or _lives(user):
             pause = _AGAIN if self.waiting else -1 if watched is not None else 0.2
@@ -135,17 +152,25 @@ class Shim:
                     return
                 if descriptor == self.listener.fileno():
                     self.accept()
+                elif self.direct is not None and descriptor == self.direct.fileno():
+                    self.accept_direct()
+                elif self.questions is not None and descriptor == self.questions.fileno():
+                    self.tell()
+                elif descriptor in self.asking:
+                    self.hear(descriptor)
                 elif descriptor in self.pairs:
                     self.turn(descriptor, event)
                 elif descriptor in self.lingering:
                     self.drop(descriptor)
             for _ in range(len(self.waiting)):
-                self.connect(self.waiting.popleft())
+                self.connect(*self.waiting.popleft())
 
     def accept_more(self):
-        wanted = len(self.pairs) // 2 + len(self.waiting) < _MOST
+        wanted = len(self.pairs) // 2 + len(self.waiting) + len(self.asking) < _MOST
         if wanted != self.accepting:
-            (self.poll.register if wanted else self.poll.unregister)(self.listener.fileno())
+            for one in (self.listener, self.direct):
+                if one is not None:
+                    (self.poll.register if wanted else self.poll.unregister)(one.fileno())
             self.accepting = wanted
 
     def accept(self):
@@ -156,18 +181,69 @@ class Shim:
             self.connect(inner)
         self.accept_more()
 
-    def connect(self, inner):
+    def accept_direct(self):
+        with contextlib.suppress(OSError):
+            inner, _ = self.direct.accept()
+            inner.setblocking(False)
+            inner.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            name = self.names.name_of(inner.getsockname()[0])
+            if name is None:
+                inner.close()
+            else:
+                self.connect(inner, name)
+        self.accept_more()
+
+    def tell(self):
+        with contextlib.suppress(OSError):
+            question, asker = self.questions.recvfrom(512)
+            answer = self.names.answer(question)
+            if answer is not None:
+                self.questions.sendto(answer, asker)
+
+    def hear(self, descriptor):
+        one = self.asking[descriptor]
+        try:
+            rest = one.heard()
+            if rest is None:
+                return
+            if rest:
+                one.inner.send(rest)
+        except OSError:
+            rest = None
+        self.poll.unregister(descriptor)
+        del self.asking[descriptor]
+        if rest is None:
+            one.inner.close()
+            one.outer.close()
+        else:
+            self.join(one.inner, one.outer)
+        self.accept_more()
+
+    def connect(self, inner, name=None):
+        """Connect what was accepted with the other side; `name`: to that host, which the other side is asked for."""
         outer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         outer.setblocking(False)
         try:
             outer.connect(self.path)
         except BlockingIOError:
             outer.close()
-            self.waiting.append(inner)
+            self.waiting.append((inner, name))
             return
         except OSError:
             outer.close()
             outer = _unreachable()
+        if name is None:
+            self.join(inner, outer)
+            return
+        try:
+            self.asking[outer.fileno()] = direct.Asking(inner, outer, name)
+            self.poll.register(outer.fileno(), _READ)
+        except OSError:
+            self.asking.pop(outer.fileno(), None)
+            inner.close()
+            outer.close()
+
+    def join(self, inner, outer):
         there, back = Way(inner, outer), Way(outer, inner)
         self.pairs[inner.fileno()] = self.pairs[outer.fileno()] = there, back
         self.watch(there, back)

@@ -8,6 +8,11 @@ const net = require('net')
 const tls = require('tls')
 
 const proxy = new URL(process.env.https_proxy || 'http://127.0.0.1:3128')
+// A library that reads them would send a request for https to the proxy itself.
+for (const name of ['http_proxy', 'https_proxy', 'all_proxy']) {
+  delete process.env[name]
+  delete process.env[name.toUpperCase()]
+}
 const direct = new http.Agent() // to the proxy itself
 const place = { host: proxy.hostname, port: Number(proxy.port) }
 

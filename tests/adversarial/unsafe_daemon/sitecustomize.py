@@ -5,6 +5,7 @@ come over a daemon's sockets; only a process whose PYTHONPATH names this folder 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 
 def _references() -> None:
@@ -20,7 +21,150 @@ def _unknown_arguments() -> None:
     policies.rules.arguments.refers = lambda value: False  # type: ignore[attr-defined]
 
 
-_DEFENCES = {"references": _references, "unknown arguments": _unknown_arguments}
+def _lines(**changed: Any) -> None:
+    """A task's lines are looked at with these fields changed."""
+    from dataclasses import replace
+
+    from policies import task_cover
+
+    matched = task_cover._matched
+    task_cover._matched = lambda uses, lines: matched(uses, [replace(one, **changed) for one in lines])
+
+
+def _task_counts() -> None:
+    from goex.engine.grant_store import GrantStore
+
+    _lines(times=0)
+    consume = GrantStore.consume
+    GrantStore.consume = lambda self, at, used: consume(self, at, [one for one in used if one.width != "task"])  # type: ignore[method-assign]
+
+
+def _task_bounds() -> None:
+    _lines(within=None)
+
+
+def _task_accounts() -> None:
+    from policies import task_cover
+
+    uses = task_cover._uses
+    task_cover._uses = lambda plan: [(one, two, "work", four) for one, two, _, four in uses(plan)]  # type: ignore[assignment, return-value]
+
+
+def _task_agents() -> None:
+    from goex.engine.grant_store import GrantStore
+    from policies import task_cover
+
+    GrantStore.tasks = lambda self, agent: tuple(one for one in self._grants.values() if one.width == "task")  # type: ignore[method-assign]
+    holds = task_cover._holds
+    task_cover._holds = lambda grant, **how: holds(grant, **{**how, "agent": grant.agent, "session": grant.session})
+
+
+def _task_sessions() -> None:
+    from goex.engine.grant_store import GrantStore
+    from policies import task_cover
+
+    GrantStore.end_session = lambda self, session: None  # type: ignore[method-assign]
+    holds = task_cover._holds
+    task_cover._holds = lambda grant, **how: holds(grant, **{**how, "session": grant.session})
+
+
+def _task_times() -> None:
+    from goex.engine.grant_store import GrantStore
+    from policies import task_cover
+
+    GrantStore.forget_unused = lambda self: ()  # type: ignore[method-assign]
+    holds = task_cover._holds
+    task_cover._holds = lambda grant, **how: holds(grant, **{**how, "now": grant.created})
+
+
+def _revoking() -> None:
+    from goex.engine.grant_store import GrantStore
+
+    GrantStore.revoke = lambda self, ids, **how: ()  # type: ignore[method-assign]
+
+
+def _task_irreversible() -> None:
+    from types import SimpleNamespace
+
+    from policies import task_cover
+
+    task_cover.UndoClass = SimpleNamespace(IRREVERSIBLE=None)  # type: ignore[assignment, misc]
+
+
+def _asking_rules() -> None:
+    from dataclasses import replace
+
+    from goex.engine.rulebook import Rulebook
+
+    judge = Rulebook.judge
+
+    def judged(self: Rulebook, request: Any, now: Any) -> Any:
+        said = judge(self, request, now)
+        return said if request.plan.action.kind == "task" else replace(said, ask=())
+
+    Rulebook.judge = judged  # type: ignore[method-assign]
+
+
+def _task_questions() -> None:
+    from goex.engine.rulebook import Rulebook
+    from policies.decisions import Ruling
+
+    judge = Rulebook.judge
+
+    def judged(self: Rulebook, request: Any, now: Any) -> Any:
+        given = {row.agent for row in self.journal.rows(kind="grant", limit=20)}
+        if request.plan.action.kind == "task" and request.agent in given:
+            return Ruling(permits={0: ("anything",)})
+        return judge(self, request, now)
+
+    Rulebook.judge = judged  # type: ignore[method-assign]
+
+
+def _task_methods() -> None:
+    from fnmatch import fnmatchcase
+
+    from goex.engine import tasks
+    from mapper.catalog import Catalog
+    from policies import task_cover
+    from policies.services import Risk
+
+    class Pattern(str):
+        """A name that equals whatever it fits."""
+
+        def __eq__(self, other: object) -> bool:
+            return fnmatchcase(str(other), str(self))
+
+        def __hash__(self) -> int:
+            return 0
+
+    tasks._checked = lambda core, line, asker: (line, Risk.WRITE)
+    entry_hash = Catalog.entry_hash
+    Catalog.entry_hash = lambda self, ids: entry_hash(self, [one for one in ids if "*" not in one])  # type: ignore[method-assign]
+    matched = task_cover._matched
+
+    def fitting(uses: Any, lines: Any) -> Any:
+        from dataclasses import replace
+
+        return matched(uses, [replace(one, scope=Pattern(one.scope)) for one in lines])
+
+    task_cover._matched = fitting
+
+
+_DEFENCES: dict[str, Any] = {
+    "references": _references,
+    "unknown arguments": _unknown_arguments,
+    "task counts": _task_counts,
+    "task bounds": _task_bounds,
+    "task accounts": _task_accounts,
+    "task agents": _task_agents,
+    "task sessions": _task_sessions,
+    "task times": _task_times,
+    "revoking": _revoking,
+    "task irreversible": _task_irreversible,
+    "asking rules": _asking_rules,
+    "task questions": _task_questions,
+    "task methods": _task_methods,
+}
 
 for _name in os.environ.get("GOEX_TEST_WITHOUT", "").split(","):
     if _name:

@@ -101,9 +101,9 @@ def test_an_odd_folder_name_works(tmp_path: Path) -> None:
 
 def test_a_token_goes_with_every_call(paths: Paths, fake: Fake) -> None:
     with Client(paths.user_socket, token="goex_x") as client:
-        client.whoami()
+        client.call("Actions/Whoami", pb.WhoamiRequest(), pb.WhoamiReply)
     with Client(paths.user_socket) as client:
-        client.whoami()
+        client.call("Actions/Whoami", pb.WhoamiRequest(), pb.WhoamiReply)
     assert fake.metadata[0]["authorization"] == "Bearer goex_x"
     assert "authorization" not in fake.metadata[1]
 

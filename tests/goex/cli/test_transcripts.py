@@ -327,7 +327,7 @@ def test_transcript(file: Path, inside: Inside, fake: Fake) -> None:
         ]
         made += [*_lines(ran.err, "! "), f"? {ran.code}", ""]
         if "--json" in command:
-            streams = command.split()[0] in ("exec", "undo", "redo", "commit") and ran.code != 2
+            streams = command.split()[0] in ("exec", "task", "undo", "redo", "commit") and ran.code != 2
             streams = streams or command.startswith("auth login notes") or "--dry-run" in command
             documents = [json.loads(line) for line in ran.out.splitlines()]
             assert all(isinstance(document, dict) for document in documents)

@@ -281,3 +281,47 @@ def test_a_ledger_from_before_bounds_and_uses_is_believed(journal: Journal, gran
     again = GrantStore(journal, clock)
     again.load(KEY)
     assert again.grants() == (GRANT,)
+
+
+LINE = replace(GRANT, id="g-3", width=Width.TASK, why="a-task", session="s-1", times=2, within={"to": {"is": "ann"}})
+
+
+def used(made: GrantStore, *grants: Grant) -> None:
+    with made.changing() as transaction:
+        made.consume(transaction, grants)
+        transaction.append("allow", action_id="a-2", agent="bot", facts={"ledger": made.root()})
+
+
+@pytest.mark.promise(92)
+def test_a_tasks_counts_outlive_a_restart_and_are_never_exceeded(journal: Journal, grant_store: GrantStore) -> None:
+    with grant_store.changing() as transaction:
+        grant_store.grant(transaction, (LINE,), by="the person")
+    used(grant_store, LINE)
+    again = GrantStore(journal, clock)
+    again.load(KEY)
+    (line,) = again.tasks("bot")
+    assert (line.uses, line.times, line.within) == (1, 2, {"to": {"is": "ann"}})
+    with pytest.raises(Conflict, match="used up"):
+        used(again, LINE, LINE)  # two calls of one action, where one is left
+    (line,) = again.tasks("bot")
+    assert line.uses == 1, "nothing was taken of what failed"
+    used(again, LINE)
+    with pytest.raises(Conflict, match="used up"):
+        used(again, LINE)
+
+
+@pytest.mark.promise(92)
+def test_an_older_count_put_back_shows(journal: Journal, grant_store: GrantStore, tmp_path: Path) -> None:
+    with grant_store.changing() as transaction:
+        grant_store.grant(transaction, (LINE,), by="the person")
+    used(grant_store, LINE)
+    with sqlite3.connect(tmp_path / "state.db") as database:
+        older = {table: database.execute(f"select * from {table}").fetchall() for table in ("grants", "grant_uses")}
+    used(grant_store, LINE)
+    with sqlite3.connect(tmp_path / "state.db") as database:
+        for table, rows in older.items():
+            database.execute(f"delete from {table}")
+            database.executemany(f"insert into {table} values ({', '.join('?' * len(rows[0]))})", rows)
+    database.close()
+    with pytest.raises(GrantsAltered):
+        GrantStore(journal, clock).load(KEY)

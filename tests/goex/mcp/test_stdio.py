@@ -39,7 +39,7 @@ async def test_tools_have_titles_schemas_and_all_annotations(daemon: Daemon, tok
         assert tool.title and tool.description and tool.output_schema and hints is not None
         assert None not in (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint)
     reading = {name for name, tool in tools.items() if tool.annotations and tool.annotations.read_only_hint}
-    assert reading == {"goex_find", "goex_read", "goex_wait", "goex_result", "goex_actions"}
+    assert reading == {"goex_find", "goex_preview", "goex_read", "goex_wait", "goex_result", "goex_actions"}
 
 
 async def test_a_service_s_methods_are_tools_annotated_by_risk(daemon: Daemon, token: str) -> None:

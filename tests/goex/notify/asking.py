@@ -11,7 +11,7 @@ from tests.support.daemon import Daemon
 STILL = 1.2  # seconds: longer than notifications must have stood still before a click allows
 READ = ["Allow once", "For the session…", "Deny"]
 IRREVERSIBLE = ["Allow once…", "Deny"]
-CUT = ["Show in terminal…", "Deny"]
+CUT = ["Show it whole…", "Deny"]
 
 
 def read(**arguments: Any) -> pb.ExecuteRequest:

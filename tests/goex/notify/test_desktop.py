@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from goex.paths import Paths
 from goex.rpc import goex_pb2 as pb
+from goex.web.access import KeyFile
 from tests.acceptance.notes_service import NotesService
 from tests.goex.notify.asking import CUT, IRREVERSIBLE, READ, STILL, message, pending, read, write
 from tests.support.daemon import Daemon
@@ -59,7 +61,7 @@ def test_deny_denies(daemon: Daemon, desktop: Desktop, notifying: Notifying, tok
     ("request_", "labels", "label"),
     [
         (write("by the pointer"), IRREVERSIBLE, "Allow once…"),
-        (message("by the pointer"), CUT, "Show in terminal…"),
+        (message("by the pointer"), CUT, "Show it whole…"),
         (read(), READ, "For the session…"),
     ],
     ids=["a write", "a write with more than there is room for", "a read for the session"],
@@ -93,6 +95,31 @@ def test_what_a_click_may_not_settle_opens_the_terminal(
     assert not daemon.person("Grants", pb.GrantsRequest()).grants
     journey.leave()
     notifying.until("settled", state="withdrawn")
+
+
+@pytest.mark.promise(25)
+def test_where_there_is_a_browser_it_opens_the_page_at_the_question(
+    daemon: Daemon, desktop: Desktop, token: str, tmp_path: Path
+) -> None:
+    script = tmp_path / "browser"
+    script.write_text('#!/bin/sh\necho "$@" > "$0.new"; mv "$0.new" "$0.given"\n')
+    script.chmod(0o755)
+    with Notifying(daemon, desktop, env={"BROWSER": str(script)}) as notifying:
+        journey = Journey(daemon, message("on the page"), token=token)
+        approval = journey.asked()
+        notifying.until("shown", approvals=[approval.id])
+        time.sleep(STILL)
+        desktop.press("Show it whole…", CUT)
+        notifying.until("opened", approval=approval.id)
+        until(script.with_name("browser.given").exists, "the browser")
+        opened = Path(script.with_name("browser.given").read_text().strip().removeprefix("file://"))
+        assert f"/{approval.id}" in opened.read_text()
+        assert pending(daemon) == [approval.id]
+        journey.leave()
+        notifying.until("settled", state="withdrawn")
+        page = KeyFile(Paths.from_env(daemon.env).web_key)
+        assert page.of_running() is not None
+    until(lambda: page.of_running() is None, "the page's end")
 
 
 @pytest.mark.promise(25)

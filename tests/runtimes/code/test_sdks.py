@@ -96,6 +96,27 @@ def test_nodes_fetch_and_https(ran: dict[str, Any]) -> None:
     assert posts(ran["node"]) == [("POST", "slack.com", "/api/chat.postMessage")] * 2
 
 
+def test_what_takes_no_proxy_reaches_the_service_and_nothing_else(ran: dict[str, Any]) -> None:
+    program = ran["direct"]
+    assert program["stdout"].splitlines() == [
+        "200 True",
+        "True",
+        "another host refused",
+        "another name refused",
+        "another host in the request HTTP/1.1 403",
+        "an address refused",
+        "what is allowed HTTP/1.1 200",  # the control: the same way with what may be sent
+    ], program
+    assert posts(program) == [("POST", "slack.com", "/api/chat.postMessage")] * 3
+
+
+def test_a_node_program_is_read_and_held_to_what_was_found(ran: dict[str, Any]) -> None:
+    program = ran["module"]
+    assert "chat.postMessage" in program["planned"]  # no method was named for it
+    assert program["stdout"].splitlines() == [TS, "403", "refused"], program
+    assert posts(program) == [("POST", "slack.com", "/api/chat.postMessage")]
+
+
 def test_httpx_keeps_its_connection(ran: dict[str, Any]) -> None:
     assert (ran["httpx"]["ok"], ran["httpx"]["stdout"]) == (True, "True\n" * 5), ran["httpx"]
 

@@ -23,7 +23,7 @@ from runtimes.gateway.codec import (
 from runtimes.gateway.credential import secrets_of
 from runtimes.gateway.plan import Exchange, Ref
 from runtimes.gateway.plan_check import check_opening
-from runtimes.gateway.redactor import redact
+from runtimes.gateway.redactor import Redactor
 from runtimes.gateway.rpc_frames import BrokenFrame, encode, read
 from tests.runtimes.gateway.support import SERVICE, account, lease, plan, planned
 from vault.secret import Secret
@@ -156,4 +156,4 @@ async def test_frames() -> None:
 def test_what_a_lease_names_beside_its_secret_never_comes_back_either() -> None:
     given = dataclasses.replace(lease(account(ORIGIN)), redact=(Secret("the password"), Secret("ada:the password")))
     found = secrets_of(plan(planned(ORIGIN)), {SERVICE: given})
-    assert redact(b"ada:the password, the password, " + given.secret.reveal(), found).count(b"[redacted]") == 3
+    assert Redactor(found).clean(b"ada:the password, the password, " + given.secret.reveal()).count(b"[redacted]") == 3

@@ -216,7 +216,7 @@ async def test_its_own_user_cannot_read_its_memory() -> None:
     """Two processes of one unprivileged user: only the hardened one is closed to a third. It can still mint leaves."""
     script = """
 import ctypes, os, time
-from runtimes.gateway.hardening import harden
+from runtimes.gateway.process import harden
 from runtimes.gateway.certificates import Authority
 Authority().context("localhost", [])  # an unprivileged user may not be able to import what this needs
 def child(work):

@@ -22,8 +22,8 @@ from bson.regex import Regex
 from policies.errors import Conflict, InvalidInput
 from runtimes.mongo.backend import Collection, Duplicate, Facts, Transient
 from runtimes.mongo.extjson import decode, encode
-from runtimes.mongo.images import id_key, id_of
 from runtimes.mongo.operations import Read, equal_id
+from runtimes.mongo.records import id_key, id_of
 
 Documents = dict[tuple[str, bytes], bytes]
 _MISSING = object()

@@ -197,7 +197,7 @@ def test_extended_json_keeps_every_type_and_the_order(thorough: bool) -> None:
 def test_numbers_that_are_equal_have_one_key_and_others_do_not() -> None:
     from bson.decimal128 import Decimal128
 
-    from runtimes.mongo.images import id_key
+    from runtimes.mongo.records import id_key
 
     same = {id_key(encode({"_id": value})) for value in (1, 1.0, Int64(1), Decimal128("1"), Decimal128("1.00"))}
     other = {id_key(encode({"_id": value})) for value in (True, "1", 1.5, Decimal128("NaN"), float("inf"), 2, None)}

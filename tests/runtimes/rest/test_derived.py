@@ -52,6 +52,13 @@ def made_catalog(folder: Path, *, keyed: bool = True) -> Catalog:
     return Catalog.open(folder / "catalog.db", alone=True)
 
 
+def catalog_of(folder: Path, name: str) -> Catalog:
+    """A document of the labelled set as the service `notes`."""
+    (folder / f"{name}.json").write_text(json.dumps(document(name)))
+    import_openapi(folder / "catalog.db", folder / f"{name}.json", "notes")
+    return Catalog.open(folder / "catalog.db", alone=True)
+
+
 @pytest.fixture(scope="module")
 def catalog(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
     return made_catalog(tmp_path_factory.mktemp("catalog"))
@@ -116,7 +123,8 @@ def carry(steps: tuple[Step, ...], to: Notes, ledger: Ledger) -> Step | None:
         request = step.request
         path = "/" + "/".join(str(literal(part, ledger.answers)) for part in request.path)
         body = literal(request.body, ledger.answers)
-        status, value = to.handle(Hit(request.method, path, {}, copy.deepcopy(body), dict(request.headers)))
+        query = literal(request.query, ledger.answers)
+        status, value = to.handle(Hit(request.method, path, query, copy.deepcopy(body), dict(request.headers)))
         known = Answers()
         for id, answer in ledger.answers.items():
             known.keep(id, answer.body)
@@ -331,6 +339,132 @@ def test_settings_are_put_back_or_left(one: Any, between: str, alarms: Catalog, 
         assert stopped is not None and stopped.role == "guard" and to.state() == left
     else:
         assert stopped is None and to.state() == before
+
+
+# ---- reads that show what they are asked for, and bodies that must name a type
+
+
+class Letters(Notes):
+    """Letters as OData serves them: a note is shown only where it is asked for by name."""
+
+    def __init__(self, note: str | None) -> None:
+        super().__init__()
+        self.letter: dict[str, Any] = {"id": "l1", "subject": "first", "seen": False, "note": note}
+        self.asked: list[Any] = []
+
+    def state(self) -> Any:
+        return dict(self.letter)
+
+    def _handle(self, hit: Hit, parts: list[str]) -> tuple[int, Any]:
+        if hit.method == "PATCH":
+            assert hit.body["@odata.type"] == "#mail.letter"
+            self.letter.update({name: value for name, value in hit.body.items() if name != "@odata.type"})
+            return 200, {"@odata.type": "#mail.letter", **self.letter}
+        asked = hit.query.get("$select")
+        self.asked.append(asked)
+        names = asked.split(",") if isinstance(asked, str) else asked or ["id", "subject", "seen"]
+        return 200, {name: self.letter[name] for name in names if name in self.letter}
+
+
+@pytest.fixture(scope="module")
+def letters(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
+    return catalog_of(tmp_path_factory.mktemp("mail"), "mail")
+
+
+LETTER = st.fixed_dictionaries(
+    {}, optional={"subject": TEXTS, "note": st.none() | TEXTS, "seen": st.booleans(), "files": st.just([])}
+)
+
+
+@pytest.mark.promise(65)
+@settings(max_examples=60, deadline=None)
+@given(written=LETTER, note=st.none() | TEXTS, between=st.sampled_from(["", "subject", "note"]))
+def test_what_is_shown_only_when_asked_for_is_put_back(
+    written: dict[str, Any], note: str | None, between: str, letters: Catalog, tmp_path_factory: Any
+) -> None:
+    name = next(method.name for method in letters.methods() if method.origin_id == "PATCH /letters/{letter-id}")
+    bench, to = Bench(tmp_path_factory.mktemp("records"), (ACCOUNT,)), Letters(note)
+    before = to.state()
+    body = {"@odata.type": "#mail.letter", **written}
+    plan, ledger = do([(name, {"letter-id": "l1", "body": body})], to, letters, bench)
+    if between:
+        to.letter[between] = "somebody else's"
+    left = to.state()
+    try:
+        stopped = carry(undo_steps(plan, ledger, letters, bench.context("a1").accounts), to, Ledger())
+    except Unsupported:
+        assert not written or "files" in written  # nothing of it, or what no read shows
+        assert to.state() == left
+        return
+    assert all(asked for asked in to.asked)
+    if between in written:
+        assert stopped is not None and stopped.role == "guard" and to.state() == left
+    elif not between:
+        assert stopped is None and to.state() == before
+
+
+# ---- things that stand elsewhere than below their collection, and things that every call names
+
+
+class Projects(Notes):
+    """Columns by an id of the service's, labels by the name that they are given."""
+
+    def __init__(self, *labels: str) -> None:
+        super().__init__()
+        self.columns: dict[str, dict[str, Any]] = {}
+        self.labels: dict[str, dict[str, Any]] = {name: {"name": name, "color": "red"} for name in labels}
+
+    def state(self) -> Any:
+        return copy.deepcopy((self.columns, self.labels))
+
+    def _handle(self, hit: Hit, parts: list[str]) -> tuple[int, Any]:
+        match hit.method, parts:
+            case "POST", ["projects", _, "columns"]:
+                self.columns["c1"] = {"id": "c1", "name": hit.body["name"]}
+                return 201, self.columns["c1"]
+            case "POST", ["projects", _, "labels"]:  # an upsert, which doesn't say so
+                self.labels[hit.body["name"]] = {"color": "blue", **hit.body}
+                return 201, self.labels[hit.body["name"]]
+            case method, ["projects", "columns", id]:
+                return self._item(method, self.columns, id)
+            case method, ["projects", _, "labels", name]:
+                return self._item(method, self.labels, name)
+        return 404, {}
+
+    def _item(self, method: str, of: dict[str, dict[str, Any]], id: str) -> tuple[int, Any]:
+        if id not in of:
+            return 404, {}
+        return (204, of.pop(id) and None) if method == "DELETE" else (200, of[id])
+
+
+@pytest.mark.promise(65)
+@pytest.mark.parametrize("changed", [False, True], ids=["alone", "changed"])
+@pytest.mark.parametrize("what", ["columns", "labels"])
+def test_what_was_made_is_deleted_where_it_stands(what: str, changed: bool, tmp_path: Path) -> None:
+    catalog = catalog_of(tmp_path, "elsewhere")
+    name = next(one.name for one in catalog.methods() if one.origin_id == f"POST /projects/{{project}}/{what}")
+    bench, to = Bench(tmp_path / "records", (ACCOUNT,)), Projects("old")
+    before = to.state()
+    plan, ledger = do([(name, {"project": "p", "body": {"name": "new"}})], to, catalog, bench)
+    if changed and what == "columns":
+        to.columns["c1"]["name"] = "somebody else's"
+    elif changed:
+        to.labels["new"]["color"] = "somebody else's"
+    left = to.state()
+    stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), to, Ledger())
+    assert (stopped.role if stopped is not None else "") == ("guard" if changed else "")
+    assert to.state() == (left if changed else before)
+
+
+@pytest.mark.promise(65)
+def test_what_was_there_under_its_name_isnt_overwritten(tmp_path: Path) -> None:
+    catalog = catalog_of(tmp_path, "elsewhere")
+    name = next(one.name for one in catalog.methods() if one.origin_id == "POST /projects/{project}/labels")
+    bench, to = Bench(tmp_path / "records", (ACCOUNT,)), Projects("old")
+    before = to.state()
+    _, ledger = do([(name, {"project": "p", "body": {"name": "old"}})], to, catalog, bench)
+    assert not ledger.sent  # it stopped at the read before
+    assert to.state() == before
 
 
 @pytest.mark.promise(65)

@@ -6,8 +6,8 @@ import pytest
 
 from runtimes.sql.bounds import stepped
 from runtimes.sql.checking.check import check
+from runtimes.sql.checking.row_bounds import named_row
 from runtimes.sql.contract import Column, Dialect, ForeignKey, Schema, Table
-from runtimes.sql.single_row import named_row
 
 
 def column(name: str, type: str = "integer") -> Column:

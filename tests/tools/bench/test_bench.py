@@ -253,7 +253,14 @@ def test_the_command_gets_the_same_limits_as_the_sandbox(tmp_path: Path) -> None
     identity = spec.Identity(state_id="s", instance="i")
     config = spec.container(sandbox.JOB, Profile(), "sha256:0", identity, None, frozenset())
     found = sandbox.flags(config, tmp_path)
-    for flag in ("--network=none", "--cap-drop=ALL", "--read-only", "--user=65534:65534", "--pids-limit=64"):
+    for flag in (
+        "--network=none",
+        "--cap-drop=ALL",
+        "--read-only",
+        "--user=65534:65534",
+        "--pids-limit=64",
+        "--dns=127.0.0.1",
+    ):
         assert flag in found
     assert f"--security-opt=seccomp={tmp_path}/seccomp.json" in found
     assert json.loads((tmp_path / "seccomp.json").read_text())["defaultAction"]
@@ -266,6 +273,7 @@ def test_the_command_gets_the_same_limits_as_the_sandbox(tmp_path: Path) -> None
     said = {
         "Runtime", "NetworkMode", "IpcMode", "CgroupnsMode", "CapDrop", "SecurityOpt", "ReadonlyRootfs", "LogConfig",
         "RestartPolicy", "OomScoreAdj", "Memory", "MemorySwap", "NanoCpus", "PidsLimit", "ShmSize", "Tmpfs", "Ulimits",
+            "Dns", "DnsSearch", "DnsOptions",
     }  # fmt: skip
     assert set(config["HostConfig"]) == unsaid | said
 

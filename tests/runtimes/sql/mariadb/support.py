@@ -10,7 +10,7 @@ from typing import Any
 
 from runtimes.sql.checking.check import check
 from runtimes.sql.contract import Dialect, Job, Limits, Place, Policy, Session, Survey
-from runtimes.sql.mariadb.driver import MariaDbDriver
+from runtimes.sql.drivers import MariaDbDriver
 from tests.services.mariadb import MariaDb
 from vault.secret import Secret
 

@@ -15,8 +15,8 @@ import pytest
 
 from policies.errors import GoexError
 from runtimes.sql.contract import Doubtful, Job, Policy, Session
+from runtimes.sql.drivers import MariaDbDriver
 from runtimes.sql.mariadb import errors
-from runtimes.sql.mariadb.driver import MariaDbDriver
 from runtimes.sql.mariadb.wire import ServerError, Wire
 from tests.runtimes.sql.mariadb.support import PASSWORD, Base, Notes
 from tests.services.mariadb import MariaDb, find_server

@@ -9,7 +9,7 @@ import pytest
 
 from policies.errors import Unavailable
 from runtimes.sql.contract import Dialect, Limits, Place
-from runtimes.sql.mariadb.driver import MariaDbDriver
+from runtimes.sql.drivers import MariaDbDriver
 from runtimes.sql.mariadb.wire import ServerError, Wire
 from tests.runtimes.sql.mariadb.support import PASSWORD, Base
 from tests.services.mariadb import MariaDb, find_server

@@ -9,7 +9,7 @@ from typing import Any
 
 from runtimes.sql.checking.check import check
 from runtimes.sql.contract import Job, Limits, Policy
-from runtimes.sql.postgres.driver import PostgresDriver
+from runtimes.sql.drivers import PostgresDriver
 from runtimes.sql.postgres.session import PostgresSession
 from tests.services.postgres import Made
 

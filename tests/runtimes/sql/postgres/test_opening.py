@@ -10,7 +10,7 @@ import pytest
 
 from policies.errors import Unavailable, Unsupported
 from runtimes.sql.contract import Limits
-from runtimes.sql.postgres.driver import PostgresDriver
+from runtimes.sql.drivers import PostgresDriver
 from tests.runtimes.sql.postgres.support import LIMITS, job, session
 from tests.services.postgres import Made, Postgres
 from vault.secret import Secret

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from policies.errors import Conflict, Unsupported
-from runtimes.sql.checking.check import check
+from runtimes.sql.checking.check import check, refuse_referenced
 from runtimes.sql.contract import Dialect, Policy, Ran
-from runtimes.sql.referenced import refuse_referenced
 from tests.support.databases import LIMITS, Asked, SqliteGround, session
 
 _INDEXED = (

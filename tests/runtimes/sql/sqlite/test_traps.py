@@ -477,7 +477,7 @@ def test_another_users_file_is_refused() -> None:
 
 
 def test_the_own_state_is_refused(ground: SqliteGround) -> None:
-    from runtimes.sql.sqlite.driver import SqliteDriver
+    from runtimes.sql.drivers import SqliteDriver
 
     with pytest.raises(InvalidInput, match="own"):
         SqliteDriver((ground.folder,)).open(ground.place, ground.secret, LIMITS)

@@ -1,0 +1,203 @@
+/** The client. One connection is one session, and leaving a request withdraws what nobody has answered. */
+
+import { connect } from "node:net";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+
+import { translated } from "./errors.js";
+import { Actions } from "../proto/goex_pb.js";
+import * as requests from "./requests.js";
+import { Result, checked } from "./results.js";
+
+const MOST_DATA = 1_000_000; // bytes of one answer
+const UNARY_MS = 60_000;
+const HOST = "http://localhost"; // as HTTP/2 wants one; the socket decides who is there
+
+/**
+ * Of one request. `key`: the same key and request are the same action. `timeoutMs`, `signal`: end the wait; what
+ * nobody has answered by then is withdrawn.
+ * @typedef {{key?: string, timeoutMs?: number, signal?: AbortSignal}} Options
+ */
+
+export class Client {
+  #token;
+  #session;
+  #told;
+  #connection;
+  #actions;
+
+  /**
+   * An agent's connection. `session`: what its session is called, where it has a token; else it is the connection.
+   * `told` hears every event of what is under way.
+   * @param {{token?: string, session?: string, socket?: string,
+   *   told?: (event: import("../proto/goex_pb.js").Event) => void}} [of]
+   */
+  constructor({ token, session, socket, told = () => {} } = {}) {
+    const path = requests.path(socket);
+    this.#token = token;
+    this.#session = session;
+    this.#told = told;
+    this.#connection = new Http2SessionManager(HOST, {}, { createConnection: () => connect({ path }) });
+    const transport = createGrpcTransport({ baseUrl: HOST, sessionManager: this.#connection });
+    this.#actions = createClient(Actions, transport);
+  }
+
+  /** End the connection, and withdraw what nobody has answered. */
+  close() {
+    this.#connection.abort();
+  }
+
+  /**
+   * Call one method of a connected service, and wait. Throws NotDone, Refused.
+   * @param {string} method
+   * @param {Record<string, unknown>} [given] its arguments
+   * @param {Options & {account?: string}} [options]
+   */
+  call(method, given = {}, options = {}) {
+    return this.calls([{ method, arguments: given, account: options.account }], options);
+  }
+
+  /**
+   * Call several, in order, as one action.
+   * @param {import("./requests.js").CallOf[]} wanted
+   * @param {Options} [options]
+   */
+  calls(wanted, options = {}) {
+    return this.wait(requests.calls(wanted, options.key), options);
+  }
+
+  /**
+   * Ask for something in words.
+   * @param {string} words
+   * @param {Options} [options]
+   */
+  ask(words, options = {}) {
+    return this.wait(requests.ask(words, options.key), options);
+  }
+
+  /**
+   * Run a program in a container, on folders or with services.
+   * @param {string} program
+   * @param {Options & {language?: "shell" | "python", folders?: string[], services?: string[], methods?: string[]}}
+   *   [options]
+   */
+  run(program, options = {}) {
+    return this.wait(requests.run(program, options), options);
+  }
+
+  /**
+   * Run statements on a database, in one transaction.
+   * @param {string} database
+   * @param {string} statements
+   * @param {Options & {policy?: string}} [options]
+   */
+  sql(database, statements, options = {}) {
+    return this.wait(requests.sql(database, statements, options.policy, options.key), options);
+  }
+
+  /** @param {Result | string} action @param {Options} [options] */
+  undo(action, options) {
+    return this.#revert(action, "undo", options);
+  }
+
+  /** @param {Result | string} action @param {Options} [options] */
+  redo(action, options) {
+    return this.#revert(action, "redo", options);
+  }
+
+  /** Keep it for good. @param {Result | string} action @param {Options} [options] */
+  commit(action, options) {
+    return this.#revert(action, "commit", options);
+  }
+
+  /**
+   * What is connected, or the methods that fit.
+   * @param {{query?: string, service?: string, method?: string}} [wanted]
+   */
+  find(wanted = {}) {
+    return told(this.#actions.find(wanted, this.#options()));
+  }
+
+  /**
+   * How an action stands, with its answer if it has one.
+   * @param {string} action
+   */
+  async get(action) {
+    return this.#withAnswer(await told(this.#actions.get({ id: action }, this.#options())));
+  }
+
+  /** @param {string} action */
+  async cancel(action) {
+    return new Result(await told(this.#actions.cancel({ id: action }, this.#options())));
+  }
+
+  /** The latest ones. @param {number} [limit] */
+  async actions(limit = 10) {
+    const reply = await told(this.#actions.list({ limit, brief: true }, this.#options()));
+    return reply.actions.map((view) => new Result(view));
+  }
+
+  /**
+   * The events of a request until it has ended. Leaving the loop withdraws what nobody has answered.
+   * @param {import("./requests.js").Request} request
+   * @param {Options} [options]
+   * @returns {AsyncGenerator<import("../proto/goex_pb.js").Event, void, undefined>}
+   */
+  async *start(request, { signal, timeoutMs } = {}) {
+    const left = new AbortController();
+    const any = signal ? AbortSignal.any([signal, left.signal]) : left.signal;
+    const options = { headers: requests.headers(this.#token, this.#session), signal: any, timeoutMs };
+    try {
+      if (request.$typeName === "goex.v1.RevertRequest") yield* this.#actions.revert(request, options);
+      else yield* this.#actions.execute(request, options);
+    } catch (error) {
+      throw translated(error, signal);
+    } finally {
+      left.abort();
+    }
+  }
+
+  /**
+   * The end of a request. Throws NotDone, Refused, TimedOut.
+   * @param {import("./requests.js").Request} request
+   * @param {Options} [options]
+   */
+  async wait(request, options = {}) {
+    for await (const event of this.start(request, options)) {
+      this.#told(event);
+      if (event.what.case === "finished" && event.what.value.action)
+        return checked(await this.#withAnswer(event.what.value.action));
+    }
+    throw translated(new Error("The daemon ended the request without saying how."));
+  }
+
+  /** @param {Result | string} action @param {string} verb @param {Options} [options] */
+  #revert(action, verb, options = {}) {
+    return this.wait(requests.revert(typeof action === "string" ? action : action.action, verb, options.key), options);
+  }
+
+  /** @param {import("../proto/goex_pb.js").ActionView} view */
+  async #withAnswer(view) {
+    if (!view.outcomeJson) return new Result(view);
+    const asked = { id: view.id, maxBytes: MOST_DATA };
+    return new Result(view, await told(this.#actions.result(asked, this.#options())));
+  }
+
+  #options() {
+    return { headers: requests.headers(this.#token, this.#session), timeoutMs: UNARY_MS };
+  }
+}
+
+/**
+ * An answer, or why there is none.
+ * @template T
+ * @param {Promise<T>} reply
+ * @returns {Promise<T>}
+ */
+async function told(reply) {
+  try {
+    return await reply;
+  } catch (error) {
+    throw translated(error);
+  }
+}

@@ -1,0 +1,76 @@
+/** What can be asked for, as messages; and where the daemon is. */
+
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { create } from "@bufbuild/protobuf";
+
+import { ExecuteRequestSchema, RevertRequestSchema } from "../proto/goex_pb.js";
+
+/**
+ * One call of a method. A value may be `{"$from": N, "path": "$.a.b"}`: from the answer to call N, from 0.
+ * @typedef {{method: string, arguments?: Record<string, unknown>, account?: string}} CallOf
+ * @typedef {import("../proto/goex_pb.js").ExecuteRequest | import("../proto/goex_pb.js").RevertRequest} Request
+ * @typedef {import("@bufbuild/protobuf").MessageInitShape<typeof ExecuteRequestSchema>["what"]} What
+ */
+
+/**
+ * Where the daemon is: as named, or by GOEX_AGENT_SOCKET, or where it lies for this user.
+ * @param {string} [socket]
+ */
+export function path(socket) {
+  const { GOEX_AGENT_SOCKET, XDG_RUNTIME_DIR, XDG_STATE_HOME } = process.env;
+  const named = socket || GOEX_AGENT_SOCKET;
+  if (named) return named;
+  if (XDG_RUNTIME_DIR) return join(XDG_RUNTIME_DIR, "goex", "agent.sock");
+  return join(XDG_STATE_HOME || join(homedir(), ".local", "state"), "goex", "run", "agent.sock");
+}
+
+/**
+ * @param {string} [token]
+ * @param {string} [session]
+ */
+export function headers(token = process.env.GOEX_AGENT_TOKEN, session = "") {
+  const made = new Headers();
+  if (token) made.set("authorization", `Bearer ${token}`);
+  if (token && session) made.set("goex-session", session);
+  return made;
+}
+
+/** @param {CallOf[]} wanted @param {string} [key] */
+export function calls(wanted, key) {
+  const made = wanted.map(({ method, arguments: given = {}, account = "" }) => {
+    const [service = "", ...rest] = method.split(".");
+    return { service, method: rest.join("."), argumentsJson: JSON.stringify(given), account };
+  });
+  return execute({ case: "calls", value: { calls: made } }, key);
+}
+
+/** @param {string} words @param {string} [key] */
+export function ask(words, key) {
+  return execute({ case: "intent", value: words }, key);
+}
+
+/**
+ * @param {string} program
+ * @param {{language?: string, folders?: string[], services?: string[], methods?: string[], key?: string}} of
+ */
+export function run(program, { language = "shell", folders = [], services = [], methods = [], key }) {
+  const [folder, ...more] = folders;
+  if (folder) return execute({ case: "files", value: { folder, language, program, more } }, key);
+  return execute({ case: "code", value: { language, program, services, methods } }, key);
+}
+
+/** @param {string} database @param {string} statements @param {string} [policy] @param {string} [key] */
+export function sql(database, statements, policy, key) {
+  return execute({ case: "sql", value: { database, statements, policy } }, key);
+}
+
+/** @param {string} action @param {string} verb @param {string} [key] */
+export function revert(action, verb, key) {
+  return create(RevertRequestSchema, { actionId: action, verb, key });
+}
+
+/** @param {What} what @param {string} [key] */
+function execute(what, key) {
+  return create(ExecuteRequestSchema, { what, key });
+}

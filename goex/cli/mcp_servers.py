@@ -1,0 +1,309 @@
+"""`goex mcp add|list|review|remove`: MCP servers as services.
+
+Rules: what a server says of its tools is shown escaped and bounded, and is its own claim; it is agreed to by the sealed
+account, which needs presence, and by nothing else. Everything is fetched when a server is added, nothing when it runs.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from goex.cli.output import Json, Output, counted, shown
+from policies.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from goex.rpc import goex_pb2 as pb
+    from policies.services import Placement
+    from runtimes.servers.definition import Server, Servers
+
+ACCOUNT = "default"
+_LONGEST = 160  # characters of a description that are shown
+Name = Annotated[str, typer.Argument(metavar="NAME", help="What the service is to be called.")]
+
+
+def add(
+    name: Name,
+    command: Annotated[
+        list[str], typer.Argument(metavar="-- npx|uvx PACKAGE …", help="How a published server is started.")
+    ],
+    folder: Annotated[
+        Path | None, typer.Option("--folder", metavar="DIR", help="The folder that it works on, as /work; no other.")
+    ] = None,
+    env: Annotated[
+        list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="A variable of it; no secret.")
+    ] = None,
+    token: Annotated[
+        str, typer.Option("--token", metavar="NAME", help="The variable in which it looks for its credential.")
+    ] = "",
+    header: Annotated[
+        str, typer.Option("--header", metavar="NAME", help="The header that the credential goes into.")
+    ] = "",
+    origin: Annotated[
+        list[str] | None, typer.Option("--origin", metavar="URL", help="Where it, and its credential, may go.")
+    ] = None,
+    private: Annotated[
+        bool, typer.Option("--private", help="These places are on this machine or network (plain http may be used).")
+    ] = False,
+    ca: Annotated[Path | None, typer.Option(metavar="FILE", help="Trust this CA (PEM) for these places alone.")] = None,
+    package: Annotated[
+        list[str] | None, typer.Option("--package", metavar="NAME", help="A Debian package that it needs.")
+    ] = None,
+    again: Annotated[bool, typer.Option("--replace", help="Replace the server of that name.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Add a published MCP server from npm or PyPI as a service: its packages are fetched and pinned now.
+
+    Its tools are then asked for like the methods of any service. It runs in a container without a network; with
+    --origin it reaches these places through the gateway, and finds a placeholder in the variable --token.
+    """
+    out = Output(as_json)
+    from goex.cli.connect import paths
+    from goex.cli.input_text import read_text
+    from goex.config import load
+    from goex.rpc import goex_pb2 as pb
+    from mapper.importing import mcp_install
+    from policies.services import Placement
+    from runtimes.servers import packages
+    from runtimes.servers.definition import NAME, Server, Servers
+    from runtimes.servers.listing import tools_of
+
+    if not NAME.fullmatch(name):
+        raise InvalidInput(f"{name[:40]!r} can't be a server's name.", next_step="Use small letters, digits and -.")
+    if bool(token) != bool(origin):
+        raise InvalidInput(
+            "--token and --origin belong together.",
+            next_step="Name the variable of the credential, and where it may be sent.",
+        )
+    if folder is not None and origin:
+        raise InvalidInput(
+            "A server that works on a folder has no way out, so that nothing of it can leave.",
+            next_step="Leave out --folder, or --token and --origin.",
+        )
+    place, variables = paths(), _variables(env or ())
+    mcp_install.check_name(place.catalog, name, replace_own=again)
+    made = packages.build(name, command, package or (), out.progress)
+    draft = Server(
+        name=name,
+        command=tuple(command),
+        argv=made.argv,
+        image=made.image,
+        lock=made.sha256,
+        tools=(),
+        env=variables,
+        variable=token,
+        folder=str(folder.absolute()) if folder is not None else "",
+    )
+    out.progress("Asking it for its tools, in a container without a network.")
+    server = draft.having(tools_of(draft, load(place.config_file).sandbox.profile(packages.IMAGE)))
+    for line in _told(server):
+        out.progress(line)
+    Servers(place.servers).put(server, made.lock)
+    _install(server, Placement(header=header, format="{secret}") if header else Placement())
+    request = pb.VaultPutRequest(
+        base_url=(origin or [server.mark])[0],
+        origins=[*(origin or ()), server.mark],
+        private=private,
+        ca_pem=read_text(ca, "The CA") if ca is not None else "",
+    )
+    _seal(out, server, request)
+    out.json(_view(server))
+    if not as_json:
+        out.say(shown(f"Added {name} with {counted(len(server.tools), 'tool')}. See them: goex catalog show {name}"))
+
+
+def list_servers(as_json: Json = False) -> None:
+    """The MCP servers that were added."""
+    out = Output(as_json)
+    from goex.cli.connect import paths
+    from policies.errors import GoexError
+    from runtimes.servers.definition import Servers
+
+    servers = Servers(paths().servers)
+    rows: list[dict[str, Any]] = []
+    for name in servers.names():
+        try:
+            rows.append({**_view(servers.get(name)), "changed": servers.seen(name) is not None})
+        except GoexError as error:
+            rows.append({"name": name, "tools": (), "trouble": str(error)})
+    out.json({"servers": rows})
+    if as_json:
+        return
+    if not rows:
+        out.say("No MCP server was added.")
+        out.progress("Add one: goex mcp add NAME -- npx PACKAGE …")
+        return
+    out.table(
+        ("service", "command", "tools", "folder", "state"),
+        [
+            (
+                row["name"],
+                shown(row.get("command", "")),
+                str(len(row["tools"])),
+                shown(row.get("folder", "")),
+                shown(row.get("trouble", "")) or (f"changed: goex mcp review {row['name']}" if row["changed"] else ""),
+            )
+            for row in rows
+        ],
+    )
+
+
+def review(name: Name, as_json: Json = False) -> None:
+    """What a server says of its tools now, beside what you agreed to; and agree to it, if you like.
+
+    Agreeing needs your approval passphrase, and ends the standing permissions on its tools.
+    """
+    out = Output(as_json)
+    from goex.cli.connect import paths
+    from goex.cli.prompt import Terminal
+    from goex.rpc import goex_pb2 as pb
+    from mapper.catalog import Catalog
+    from runtimes.servers.definition import Servers
+    from runtimes.servers.difference import difference
+
+    place = paths()
+    servers = Servers(place.servers)
+    _check_there(name, servers)
+    server = servers.get(name)
+    seen = servers.seen(name)
+    lines = difference(server.tools, seen) if seen is not None else ()
+    out.json({"name": name, "changed": seen is not None, "difference": list(lines)})
+    if seen is None:
+        if not as_json:
+            out.say(shown(f"{name} says what you agreed to."))
+        return
+    for line in lines:
+        (out.progress if as_json else out.say)(line)
+    terminal = None if as_json else Terminal.controlling()
+    if terminal is None:
+        out.progress("Agree to it in a terminal of your own.")
+        return
+    said = terminal.ask(f"Agree to what {name} says of its tools now? [y/N] ") or ""
+    if said.strip().lower() not in ("y", "yes"):
+        out.say("Nothing changed: it isn't called while it says something else.")
+        return
+    fresh = server.having(seen)
+    servers.put(fresh)
+    _install(fresh, Catalog.open(place.catalog).service(name).placement)
+    _seal(out, fresh, pb.VaultPutRequest(origins=[fresh.mark]))  # the other places stay as they are
+    out.say(shown(f"Agreed to {name} with {counted(len(fresh.tools), 'tool')}."))
+
+
+def remove(name: Name, as_json: Json = False) -> None:
+    """Remove a server, its image and its account."""
+    out = Output(as_json)
+    from goex.cli.connect import connect, paths
+    from goex.cli.prompt import with_presence
+    from goex.rpc import goex_pb2 as pb
+    from mapper.importing.install import remove as remove_service
+    from policies.errors import GoexError
+    from runtimes.sandbox import images
+    from runtimes.servers.definition import Servers
+
+    place = paths()
+    servers = Servers(place.servers)
+    _check_there(name, servers)
+    with connect(out) as client:
+        accounts = client.call("Person/VaultList", pb.VaultListRequest(), pb.VaultListReply).accounts
+        if any(one.service == name for one in accounts):
+            with_presence(
+                lambda passphrase: client.call(
+                    "Person/VaultRemove",
+                    pb.VaultRemoveRequest(service=name, account=ACCOUNT, passphrase=passphrase),
+                    pb.VaultRemoveReply,
+                )
+            )
+    try:
+        remove_service(place.catalog, name)
+    except GoexError as error:
+        out.progress(shown(str(error)))
+    servers.remove(name)
+    removed = images.forget(f"mcp-{name}")
+    out.json({"name": name, "images": removed})
+    if not as_json:
+        out.say(shown(f"Removed {name} and {counted(removed, 'image')}."))
+
+
+# ---- inside
+
+
+def _check_there(name: str, servers: Servers) -> None:
+    if name not in servers.names():
+        raise InvalidInput(f"There is no MCP server {name[:40]!r}.", next_step="See which there are: goex mcp list")
+
+
+def _variables(given: Sequence[str]) -> dict[str, str]:
+    """Variables of a server, as NAME=VALUE. Raises InvalidInput."""
+    import re
+
+    made = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,99}", name) or "\0" in value:
+            raise InvalidInput(f"{one[:60]!r} isn't a variable.", next_step="Write it as: --env NAME=VALUE")
+        made[name] = value
+    return made
+
+
+def _told(server: Server) -> tuple[str, ...]:
+    """What a server says of its tools: escaped, each in one line."""
+    lines = [f"{server.name} says of its {counted(len(server.tools), 'tool')} (its own claim):"]
+    for tool in server.tools:
+        said = " ".join(str(tool.get("description") or "").split())
+        lines.append(f"  {tool.get('name')}: {said[:_LONGEST]}{'…' if len(said) > _LONGEST else ''}")
+    return tuple(shown(line) for line in lines)
+
+
+def _install(server: Server, placement: Placement) -> None:
+    """Put its tools into the catalog."""
+    import hashlib
+    import json
+
+    from goex.cli.connect import paths
+    from mapper.importing import mcp_install
+    from mapper.importing.document_files import Source
+
+    text = json.dumps({"tools": list(server.tools)})
+    source = Source(server.name, text, hashlib.sha256(text.encode()).hexdigest())
+    about = f"An MCP server: {' '.join(server.command)}"
+    mcp_install.install(paths().catalog, source, server.name, server.version, about, server.base_url, placement)
+
+
+def _seal(out: Output, server: Server, request: pb.VaultPutRequest) -> None:
+    """Seal the account that says that the person agreed to the server as it is: with its credential, or with one that
+    is worth nothing where it needs none."""
+    from goex.cli.connect import connect
+    from goex.cli.prompt import with_presence
+    from goex.cli.secretinput import read_secret
+    from goex.cli.vault_state import require_open
+    from goex.rpc import goex_pb2 as pb
+
+    request.service, request.account, request.format, request.replace = server.name, ACCOUNT, "string", True
+    with connect(out) as client:
+        require_open(client, out)
+        if server.variable:
+            credential = read_secret(f"Credential for {shown(server.name)}: ", what="The credential")
+            request.secret = credential.reveal()
+        else:
+            request.secret = secrets.token_urlsafe(32).encode()
+
+        def send(passphrase: str) -> pb.AccountView:
+            request.passphrase = passphrase
+            return client.call("Person/VaultPut", request, pb.AccountView)
+
+        with_presence(send)
+
+
+def _view(server: Server) -> dict[str, object]:
+    return {
+        "name": server.name,
+        "command": " ".join(server.command),
+        "image": server.image,
+        "lock": server.lock,
+        "folder": server.folder,
+        "tools": [str(tool.get("name")) for tool in server.tools],
+    }

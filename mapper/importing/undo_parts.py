@@ -1,0 +1,160 @@
+"""What ways back are made of: paths and their holes, the field that names a thing, fields and expectations. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Literal
+
+from mapper.importing.operation import Op, Shape
+from policies.jsonvalue import JsonObject
+from policies.services import Expect
+
+MAX_FIELDS = 60  # of a thing that is compared or made again
+HOLE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_\-]*)\}")
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*")
+VERSIONS = (
+    "etag", "eTag", "revision", "resourceVersion", "resource_version", "fingerprint", "updated_at", "updatedAt",
+    "updateTime", "updated", "modified", "modified_at", "modifiedAt", "modifiedTime", "lastModified",
+    "last_modified", "version",
+)  # fmt: skip
+# What a service sets by itself: neither written back, nor the same after.
+ITS_OWN = frozenset(VERSIONS[:-1]) | frozenset(
+    (
+        "created", "created_at", "createdAt", "createTime", "createdTime", "creationTime", "creationTimestamp",
+        "selfLink", "self_link", "url", "href", "html_url", "links", "_links", "kind",
+    )
+)  # fmt: skip
+LOCKS = frozenset({"etag", "eTag", "revision", "resourceVersion", "resource_version", "fingerprint", "version"})
+# What a read doesn't give back: written again without it, a thing would lose it.
+_HIDDEN = re.compile(r"(?i)pass(word|phrase)|secret|private|credential|token|certificate|\bpem\b|^raw$|_?key(Data)?$")
+# What a name in a path ends with that is a thing's own field: `{milestone_number}` is its `number`.
+_IDS = frozenset({"sid", "uuid", "guid", "gid", "uid", "number", "slug", "key", "name", "code", "pk"})
+
+
+def plain(path: str) -> str:
+    """A path without the names of its holes: the same thing may be named in several ways."""
+    return HOLE.sub("{}", path)
+
+
+def fixed_parts(path: str) -> list[str]:
+    """The words of a path."""
+    return [part for part in path.split("/") if part and "{" not in part]
+
+
+def last_hole(path: str) -> str:
+    found = HOLE.fullmatch(path.rpartition("/")[2])
+    return found[1] if found else ""
+
+
+def parent(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def forms_without(op: Op, hole: str) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((name, form) for name, form in op.forms.items() if name != hole))
+
+
+def bare(op: Op) -> frozenset[str]:
+    """The arguments in its path."""
+    return frozenset(op.holes)
+
+
+def same_names(op: Op) -> dict[str, str]:
+    return {name: f"$request.{name}" for name in sorted(op.holes)}
+
+
+def verb_of(path: str) -> tuple[str, str, str]:
+    """What is before the verb, what parts them, and the verb."""
+    for sign in (":", "/"):
+        stem, found, verb = path.rpartition(sign)
+        if found and verb.isalpha() and stem.endswith("}"):
+            return stem, sign, verb.lower() if verb.islower() else verb
+    return "", "", ""
+
+
+def id_of(hole: str, make: Op, item: Op) -> str | None:
+    """The field of what is made that names it in the path of its item.
+
+    That it is the right one is told by the read before the undo, which compares the whole thing.
+    """
+    assert make.answer is not None
+    spelled = {without_signs(name): name for name in make.answer.fields}
+    last = re.split(r"_|-|(?<=[a-z])(?=[A-Z])", hole)[-1]
+    ids = last.lower() in _IDS and (last if last in make.answer.fields else last.lower())
+    for name in (hole, spelled.get(without_signs(hole), ""), "id" if re.search(r"(?i)id$", hole) else "", ids or ""):
+        found = make.answer.fields.get(name)
+        if found is not None and NAME.fullmatch(name):
+            kinds = found.kinds & {"string", "integer", "number"}
+            wanted = item.holes[hole]
+            # Many documents say "number" where they mean a whole one.
+            fits = kinds & wanted or ("number" in kinds | wanted and "integer" in kinds | wanted)
+            return name if kinds and fits else None
+    return None
+
+
+def without_signs(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def same(one: Shape | None, other: Shape | None) -> bool:
+    """Whether two answers are the same thing."""
+    if one is None or other is None or not one.fields:
+        return False
+    return one.name == other.name if one.name or other.name else set(one.fields) == set(other.fields)
+
+
+def writable(shape: Shape, *, odd: bool = False) -> list[str]:
+    """The fields that may be written; with `odd` names, too, that stand in a path only quoted."""
+    return [name for name, each in shape.fields.items() if not each.read_only and (odd or NAME.fullmatch(name))]
+
+
+def reads(answer: Shape, names: Iterable[str], body: Shape) -> bool:
+    """Whether all these fields of a body can be read in an answer, as values of the same kind."""
+    for name in names:
+        found, wanted = answer.fields.get(name), body.fields[name]
+        if found is None or _HIDDEN.search(name) or found.write_only or wanted.write_only:
+            return False
+        if found.kinds and wanted.kinds and not found.kinds & wanted.kinds:
+            return False
+    return True
+
+
+def is_state(name: str, states: tuple[str, ...], shape: Shape) -> bool:
+    plain = re.sub(r"^(is|has)_?(?=[A-Z_a-z])", "", name) if re.match(r"(is|has)[A-Z_]", name) else name
+    return plain.lower() in states and shape.fields[name].kinds == {"boolean"}
+
+
+def body_of(op: Op, read: Op, names: Iterable[str]) -> JsonObject:
+    """A body of these fields, with what was read before."""
+    fields: JsonObject = {name: f"$pre.{read.around}{name}?-" for name in names}
+    return {op.body_around.removesuffix("."): fields} if op.body_around else fields
+
+
+def as_before(read: Op, names: Iterable[str]) -> tuple[Expect, ...]:
+    says = "It isn't as it was before"
+    return tuple(equals(f"{read.around}{name}", f"$pre.{read.around}{name}?", says) for name in names)
+
+
+def unchanged(read: Op, made: Op) -> tuple[Expect, ...]:
+    """That a thing is as `made` answered it: by its version where it has one, else by all of its fields."""
+    assert read.answer is not None
+    names = [name for name in read.answer.fields if NAME.fullmatch(name) and not read.answer.fields[name].write_only]
+    version = next((name for name in VERSIONS if name in names), "")
+    wanted = [version] if version and version != "version" else names
+    if len(wanted) > MAX_FIELDS or len(names) < len(read.answer.fields) - 5:
+        return ()
+    says = "It was changed since"
+    return tuple(equals(f"{read.around}{name}", f"$response.{made.around}{name}?", says) for name in wanted)
+
+
+def equals(name: str, value: str, says: str) -> Expect:
+    return Expect(op="equals", path=f"$.{name}", value=value, says=f"{says} ({name})")
+
+
+def gone(says: str) -> Expect:
+    return Expect(op="status", value=[404, 410], says=says)
+
+
+def state_is(name: str, op: Literal["equals", "not_equals"]) -> Expect:
+    return Expect(op=op, path=f"$.{name}", value=True)

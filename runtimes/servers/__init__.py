@@ -1,0 +1,1 @@
+"""MCP servers as services: their packages, their containers, their calls."""

@@ -1,0 +1,34 @@
+"""What changed between two lists of tools, in escaped lines. Pure."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Sequence
+
+from policies.display_text import escape
+from policies.jsonvalue import JsonObject
+
+MOST = 400  # lines
+
+
+def difference(before: Sequence[JsonObject], after: Sequence[JsonObject]) -> tuple[str, ...]:
+    """A line for each tool that came or went, and of each that says something else what it says."""
+    old = {str(tool.get("name")): tool for tool in before}
+    new = {str(tool.get("name")): tool for tool in after}
+    lines: list[str] = []
+    for name in sorted({*old, *new}):
+        if name not in new:
+            lines.append(f"gone: {name}")
+        elif name not in old:
+            lines += [f"new: {name}", *(f"  + {line}" for line in _written(new[name]))]
+        elif old[name] != new[name]:
+            found = list(difflib.unified_diff(_written(old[name]), _written(new[name]), lineterm="", n=1))[2:]
+            lines += [f"changed: {name}", *(f"  {line}" for line in found)]
+    left = len(lines) - MOST
+    shown = [escape(line) for line in lines[:MOST]]
+    return (*shown, f"and {left} lines more") if left > 0 else tuple(shown)
+
+
+def _written(tool: JsonObject) -> list[str]:
+    return json.dumps(tool, indent=1, sort_keys=True, ensure_ascii=False).splitlines()

@@ -1,0 +1,47 @@
+"""What a server says of its tools before anybody agreed to it: asked in a container without a network or a folder."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from policies.errors import InvalidInput
+from policies.jsonvalue import JsonObject
+from runtimes.sandbox.contract import Profile
+from runtimes.sandbox.docker import DockerSandbox
+from runtimes.servers import session
+from runtimes.servers.definition import Server
+
+MOST = 500  # tools
+
+
+def tools_of(server: Server, profile: Profile) -> tuple[JsonObject, ...]:
+    """The tools that a server lists. Raises InvalidInput when it lists none, or can't be spoken to."""
+    found = asyncio.run(_listed(server, session.profile_of(server, profile)))
+    if found.tools is None:
+        raise InvalidInput(
+            f"{server.name} didn't list its tools: {found.failed or 'it said nothing'}.",
+            next_step="See that the package is an MCP server, and which arguments and variables it wants.",
+        )
+    if not 0 < len(found.tools) <= MOST:
+        raise InvalidInput(f"{server.name} lists {len(found.tools)} tools; 1 to {MOST} are taken.")
+    names = [str(tool.get("name")) for tool in found.tools]
+    if len(set(names)) != len(names):
+        raise InvalidInput(f"{server.name} has two tools of one name.")
+    return found.tools
+
+
+async def _listed(server: Server, profile: Profile) -> session.Said:
+    with tempfile.TemporaryDirectory(prefix="goex-mcp-") as scratch:
+        sandbox = DockerSandbox(secrets.token_hex(8), scratch_dir=Path(scratch))
+        try:
+            # Some servers don't start without a credential; what they get is worth nothing.
+            env = {server.variable: f"goex-{secrets.token_hex(8)}"} if server.variable else {}
+            alone = replace(server, folder="")
+            what = session.told(alone, (), profile.limits, agreed="", env=env)
+            return session.read(await sandbox.run(session.job("mcp-add", what), profile))
+        finally:
+            await sandbox.close()

@@ -1,0 +1,211 @@
+"""Published MCP servers inside, from their registries: added by the command, called, undone exactly.
+
+Their images are kept by the engine, by the hash of their packages, as every image is. Where a registry can't be
+reached the tests are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goex.rpc import goex_pb2 as pb
+from tests.runtimes.rest.support import Hit, Service, serving
+from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
+from tests.support.journey import Journey, undo
+from tests.support.mcp_server import TOKEN
+
+pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.thorough, pytest.mark.timeout(900)]
+_OWN = {"NPM_CONFIG_USERCONFIG": ".npmrc", "npm_config_cache": ".npm", "PIP_CONFIG_FILE": ".config/pip/pip.conf"}
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    """One that finds this machine's registries."""
+    env = {name: value for name, value in os.environ.items() if name.lower().startswith(("npm_", "pip_"))}
+    env |= {name: str(Path.home() / file) for name, file in _OWN.items() if (Path.home() / file).exists()}
+    with Daemon(env=env) as running:
+        yield running
+
+
+def add(daemon: Daemon, *arguments: str) -> str:
+    """`goex mcp add` on a terminal. Returns what it said."""
+    with daemon.terminal("mcp", "add", *arguments) as terminal:
+        try:
+            terminal.expect("assphrase", seconds=400)
+        except AssertionError:
+            if "couldn't get" in terminal.text or "isn't there" in terminal.text:
+                pytest.skip(f"no registry: {terminal.text[-300:]}")
+            raise
+        terminal.type(APPROVAL_PASSPHRASE)
+        assert terminal.wait(seconds=60) == 0, terminal.text
+        return terminal.text
+
+
+def call(daemon: Daemon, method: str, **arguments: Any) -> tuple[str, dict[str, Any]]:
+    """The action of one call, the person saying yes, and its outcome."""
+    service, _, name = method.partition(".")
+    one = pb.Call(service=service, method=name, arguments_json=json.dumps(arguments))
+    journey = Journey(daemon, pb.ExecuteRequest(calls=pb.Calls(calls=[one])), person=True)
+    finished = journey.approve()
+    return journey.action_id, json.loads(finished.action.outcome_json)
+
+
+def take_back(daemon: Daemon, action: str) -> str:
+    return str(Journey(daemon, undo(action), person=True).approve().action.state)
+
+
+@pytest.fixture
+def folder(daemon: Daemon, tmp_path: Path) -> Path:
+    made = tmp_path / "docs"
+    made.mkdir()
+    (made / "a.txt").write_text("one")
+    if os.geteuid() == 0:
+        for file in (made, made / "a.txt"):
+            os.chown(file, 65534, 65534)
+    return made
+
+
+def test_filesystem(daemon: Daemon, folder: Path) -> None:
+    said = add(daemon, "filesystem", "--folder", str(folder), "--", *_npx("server-filesystem"), "/work")
+    assert "write_file" in said
+    action, outcome = call(daemon, "filesystem.write_file", path="/work/a.txt", content="two")
+    assert outcome["ok"], outcome
+    assert (folder / "a.txt").read_text() == "two"
+    assert take_back(daemon, action) == "done"
+    assert (folder / "a.txt").read_text() == "one"
+    _, outcome = call(daemon, "filesystem.read_text_file", path="/etc/passwd")
+    assert not outcome["ok"]
+    assert outcome["results"][0]["status"] == 422
+    listed = json.loads(daemon.goex("mcp", "list", "--json").stdout)["servers"]
+    assert [(one["name"], one["folder"], one["changed"]) for one in listed] == [("filesystem", str(folder), False)]
+
+
+def test_memory(daemon: Daemon, folder: Path) -> None:
+    """What it keeps is a file in the folder that it was given, so that it remembers, and forgets by undo."""
+    place = ("--folder", str(folder), "--env", "MEMORY_FILE_PATH=/work/memory.jsonl")
+    add(daemon, "memory", *place, "--", *_npx("server-memory"))
+    entity = {"name": "Ada", "entityType": "person", "observations": ["likes engines"]}
+    action, outcome = call(daemon, "memory.create_entities", entities=[entity])
+    assert outcome["ok"], outcome
+    assert "likes engines" in json.dumps(call(daemon, "memory.read_graph")[1]["results"])
+    assert take_back(daemon, action) == "done"
+    assert "likes engines" not in json.dumps(call(daemon, "memory.read_graph")[1]["results"])
+
+
+def test_everything(daemon: Daemon) -> None:
+    add(daemon, "everything", "--", *_npx("server-everything"))
+    _, outcome = call(daemon, "everything.echo", message="hello")
+    assert outcome["ok"], outcome
+    assert "hello" in json.dumps(outcome["results"])
+
+
+def test_time(daemon: Daemon) -> None:
+    add(daemon, "time", "--", "uvx", "mcp-server-time")
+    _, outcome = call(daemon, "time.get_current_time", timezone="Europe/Berlin")
+    assert outcome["results"][0]["body"]["timezone"] == "Europe/Berlin"
+    assert daemon.goex("mcp", "remove", "nobody").returncode == 2
+
+
+def test_git(daemon: Daemon, folder: Path) -> None:
+    git = ("git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "safe.directory=*")
+    for command in (
+        ("init", "-q"),
+        ("add", "."),
+        ("commit", "-qm", "first"),
+        ("config", "user.email", "a@example.org"),
+    ):
+        subprocess.run([*git, *command], check=True)
+    subprocess.run([*git, "config", "user.name", "a"], check=True)
+    if os.geteuid() == 0:
+        for file in (folder, *folder.rglob("*")):
+            os.chown(file, 65534, 65534)
+    add(daemon, "git", "--folder", str(folder), "--package", "git", "--", "uvx", "mcp-server-git")
+    _, outcome = call(daemon, "git.git_log", repo_path="/work")
+    assert "first" in json.dumps(outcome["results"]), outcome
+    before = (folder / ".git" / "HEAD").read_text()
+    action, outcome = call(daemon, "git.git_create_branch", repo_path="/work", branch_name="other")
+    assert outcome["ok"], outcome
+    assert (folder / ".git" / "refs" / "heads" / "other").exists()
+    assert take_back(daemon, action) == "done"
+    assert not (folder / ".git" / "refs" / "heads" / "other").exists()
+    assert (folder / ".git" / "HEAD").read_text() == before
+
+
+def _npx(name: str) -> tuple[str, ...]:
+    if shutil.which("npm") is None:
+        pytest.skip("npm isn't installed")
+    return ("npx", "-y", f"@modelcontextprotocol/{name}")
+
+
+class _Notion(Service):
+    """Pages of one workspace, as far as two tools look at them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.comments: dict[str, str] = {}
+        self.archived: set[str] = set()
+
+    def handle(self, hit: Hit) -> tuple[int, Any]:
+        if hit.headers.get("authorization") != f"Bearer {TOKEN}":
+            return 401, {"object": "error", "status": 401, "message": "API token is invalid."}
+        page = hit.path.rpartition("/")[2]
+        if hit.method == "PATCH" and hit.path.startswith("/v1/pages/"):
+            gone = hit.body.get("in_trash", hit.body.get("archived"))
+            (self.archived.add if gone else self.archived.discard)(page)
+        elif hit.method != "GET":
+            return 404, {"object": "error", "status": 404}
+        return 200, {
+            "object": "page",
+            "id": page,
+            "in_trash": page in self.archived,
+            "echo": hit.headers["authorization"],
+        }
+
+
+_PAIR = """\
+method = "notion.API-patch-page"
+
+[undo]
+calls = [{ method = "API-patch-page", arguments = { page_id = "$request.page_id", in_trash = false } }]
+"""
+
+
+def test_notion(daemon: Daemon, tmp_path: Path) -> None:
+    """It sends to its own service, by the gateway, with the credential that it never has; a declared pair undoes."""
+    _npx("")
+    page = "0123456789abcdef0123456789abcdef"
+    notion = _Notion()
+    with serving(notion, tmp_path):
+        (tmp_path / "ca.crt").write_text(notion.ca_pem)
+        place = ("--origin", notion.url, "--private", "--ca", str(tmp_path / "ca.crt"))
+        options = (*place, "--token", "NOTION_TOKEN", "--env", f"BASE_URL={notion.url}")
+        with daemon.terminal("mcp", "add", "notion", *options, "--", "npx", "@notionhq/notion-mcp-server") as terminal:
+            terminal.expect("Credential for", seconds=400)
+            terminal.type(TOKEN)
+            terminal.expect("assphrase", seconds=60)
+            terminal.type(APPROVAL_PASSPHRASE)
+            assert terminal.wait(seconds=60) == 0, terminal.text
+        (tmp_path / "pair.toml").write_text(_PAIR)
+        with daemon.terminal("undo-pairs", "add", str(tmp_path / "pair.toml")) as terminal:
+            terminal.expect("Add this", seconds=60)
+            terminal.type("y")
+            terminal.expect("assphrase", seconds=60)
+            terminal.type(APPROVAL_PASSPHRASE)
+            assert terminal.wait(seconds=60) == 0, terminal.text
+        action, outcome = call(daemon, "notion.API-patch-page", page_id=page, in_trash=True)
+        assert outcome["ok"], json.dumps(outcome)
+        assert notion.archived == {page}
+        assert TOKEN not in json.dumps(outcome)
+        assert take_back(daemon, action) == "done"
+        assert notion.archived == set()
+        rows = json.loads(daemon.goex("log", "--rows", "--action", action, "--json").stdout)
+        assert TOKEN not in json.dumps(rows)
+        assert f"{notion.url}/v1/pages/{page}" in json.dumps(rows)
