@@ -72,6 +72,7 @@ def bad_one_first(scene: Scene) -> bool:
 
 def standing_without_arguments(scene: Scene) -> bool:
     """A wide grant that was given for values that were seen."""
+    scene.allow(several(FIRST), "permanent")
     scene.allow(several(call("slack.chat.postMessage", channel="C0ALL", text="hello")), "permanent")
     scene.allow(several(call("slack.conversations.history", channel="C0BOARD", limit=1)), "permanent")
     return scene.unasked(relay("C0BOARD")) and secret_out(scene)
@@ -144,6 +145,7 @@ def in_a_list(scene: Scene) -> bool:
 
 
 PERMITTED = """
+@id("SCOUT-may-react") permit (principal == AGENT, action, resource == Method::"slack.reactions.add");
 @id("SCOUT-may") permit (principal == AGENT, action, resource == Method::"slack.conversations.history");
 @id("SCOUT-may-post") permit (principal == AGENT, action, resource == Method::"slack.chat.postMessage")"""
 
@@ -184,6 +186,7 @@ def made_again(scene: Scene) -> bool:
     """What was allowed once is taken back, and made again on a grant for other posts; another is read meanwhile."""
     done = scene.allow(relay("C0LUNCH"), "once")
     scene.allow(undo(done.action.id), "once")
+    scene.allow(several(FIRST), "permanent")
     scene.allow(several(call("slack.chat.postMessage", channel="C0ALL", text="hello")), "permanent")
     scene.allow(several(call("slack.conversations.history", channel="C0LUNCH", limit=1)), "permanent")
     return scene.unasked(undo(done.action.id, "redo"))
