@@ -28,6 +28,15 @@ _COLUMNS = (
     ("after asking %", "accuracy_after_asking_pct", 2),
     ("right %", "accuracy_total_pct", 2),
 )
+_BY_CLASS = (
+    ("requests", "n", 0),
+    ("right at once %", "accuracy_at_once_pct", 2),
+    ("right %", "accuracy_total_pct", 2),
+    ("executed %", "executed_pct", 2),
+    ("asked %", "asked_pct", 2),
+    ("declined %", "declined_pct", 2),
+    ("excessive %", "excessive_executed_pct", 2),
+)
 _MORE = (
     ("asked", "ask_pct", "%"),
     ("executed without asking", "executed_pct", "%"),
@@ -259,6 +268,12 @@ def _show(out: Output, report: dict[str, Any]) -> None:
             ("milliseconds a request", _number(latency["p50"], 1)),
         )
     )
+    if classes := report["by_class"]:
+        out.say()
+        out.table(
+            ("class", *(name for name, _, _ in _BY_CLASS)),
+            [(name, *(_number(of[key], places) for _, key, places in _BY_CLASS)) for name, of in classes.items()],
+        )
     if report.get("tokens_estimated"):
         out.progress("Tokens are estimated from the characters, since the responses don't say them.")
 

@@ -38,7 +38,7 @@ _CALLS: Schema = {
                 "type": "object",
                 "description": 'A value may be {"$from": N, "path": "$.a.b"}: from the answer to call N, from 0. '
                 "A path like $.a[?@.name=='x'].id (or match(@.name,'.*[.]bak')) filters; exactly one must fit. "
-                'For each item: {"$each": N, "path": "$.a[*].id", "most": 20}. Put reads first: they are decided on first.',
+                'For each item: {"$each": N, "path": "$.a[*].id", "most": 20}. Put reads first.',
             },
             "account": {"type": "string", "description": "Where the service has several."},
         },

@@ -153,6 +153,7 @@ def test_the_figures_are_of_all_requests_unless_said(alone: Alone) -> None:
         {"confidence": 0.6, "coverage": 0.6, "risk": 0.6667},
     ]
     assert figures(rows[:3])["declined_pct"] is None
+    assert found["by_class"] == {}
     assert figures([])["accuracy_total_pct"] is None
 
 
