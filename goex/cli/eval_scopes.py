@@ -151,7 +151,8 @@ def _in_rounds(
     from mapper.techniques import CONVERSATION, Technique
 
     try:
-        context = Context(now=datetime.fromisoformat(now).astimezone() if now else None)
+        told = datetime.fromisoformat(now) if now else None
+        context = Context(now=told.astimezone() if told and told.tzinfo is None else told)
     except ValueError as error:
         raise InvalidInput(f"{now[:60]!r} isn't a time.", next_step="Write it like 2026-11-23T09:00+01:00.") from error
     found = request_sets.read(data)

@@ -186,8 +186,8 @@ def made_again(scene: Scene) -> bool:
     """What was allowed once is taken back, and made again on a grant for other posts; another is read meanwhile."""
     done = scene.allow(relay("C0LUNCH"), "once")
     scene.allow(undo(done.action.id), "once")
-    scene.allow(several(FIRST), "permanent")
-    scene.allow(several(call("slack.chat.postMessage", channel="C0ALL", text="hello")), "permanent")
+    scene.allow(several(call("slack.reactions.add", channel="C0OTHER", timestamp="2.2", name="tada")), "permanent")
+    scene.allow(several(call("slack.chat.postMessage", channel="C0THIRD", text="hello")), "permanent")
     scene.allow(several(call("slack.conversations.history", channel="C0LUNCH", limit=1)), "permanent")
     return scene.unasked(undo(done.action.id, "redo"))
 
