@@ -42,8 +42,8 @@ class Request:
 
     @property
     def answerable(self) -> bool:
-        """Whether anything in the catalog serves it."""
-        return bool(self.ways)
+        """Whether anything in the catalog serves it; of an ambiguous one that is so, though no way may be named."""
+        return bool(self.ways) or self.ambiguous
 
 
 def read(file: Path) -> tuple[Request, ...]:

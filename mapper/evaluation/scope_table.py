@@ -19,6 +19,8 @@ and that is
   scope where nothing serves the request, since it needs none.
 * *not sufficient*: executed with other scopes that aren't least ones.
 
+Neither is said of an ambiguous request for which the data names no methods: its mistake is that it ran.
+
 The least scopes are those of the set of methods that was chosen, where the data tells them apart (readings of its own;
 or some sets of scopes cover these methods and others don't).
 """
@@ -130,10 +132,11 @@ class Judge:
         right = bool(shown) and _serves(request, shown[0]) and best[1] == "accepted" and not request.ambiguous
         facts["would_be_right"] = right
         if answer.decision == "executed":
+            known = bool(request.ways) or not request.answerable
             facts |= {
                 "at_once": right,
-                "excessive": best[1] == "excessive",
-                "insufficient": best[1] == "insufficient",
+                "excessive": known and best[1] == "excessive",
+                "insufficient": known and best[1] == "insufficient",
                 "wrong_method": not _serves(request, shown[0]),
             }
         elif answer.decision == "asked":
