@@ -189,9 +189,9 @@ class Scene:
 
 
 @contextmanager
-def scene(*without: str) -> Iterator[Scene]:
+def scene(*without: str, config: str = "") -> Iterator[Scene]:
     """A daemon, whose defences of these names are taken away."""
-    with serving() as service, Daemon(env=unsafe(*without)) as daemon:
+    with serving() as service, Daemon(env=unsafe(*without), config=config) as daemon:
         for name in ("slack", "github"):
             daemon.person(
                 "VaultPut",

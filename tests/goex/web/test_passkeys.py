@@ -68,6 +68,15 @@ class Keyed:
         found = self.devtools.send("WebAuthn.getCredentials", {"authenticatorId": self.authenticator})
         return list(found["credentials"])
 
+    def register(self) -> None:
+        """The first passkey, by the approval passphrase."""
+        self.tab.click("nav a:has-text('System')")
+        self.tab.click("button:has-text('Register a passkey')")
+        self.tab.fill("#passphrase", APPROVAL_PASSPHRASE)
+        self.tab.click("#proof-yes")
+        expect(self.tab.locator("#said")).to_have_text("The passkey is registered.")
+        assert len(self.credentials()) == 1
+
     def open(self) -> None:
         """The one question that waits, until it can be allowed."""
         self.tab.click("nav a:has-text('Waiting')")
@@ -80,12 +89,7 @@ class Keyed:
 def keyed(browser: Any, web: WebPage, daemon: Daemon) -> Iterator[Keyed]:
     """With one passkey registered on the page."""
     made = Keyed(browser, web.link())
-    made.tab.click("nav a:has-text('System')")
-    made.tab.click("button:has-text('Register a passkey')")
-    made.tab.fill("#passphrase", APPROVAL_PASSPHRASE)
-    made.tab.click("#proof-yes")
-    expect(made.tab.locator("#said")).to_have_text("The passkey is registered.")
-    assert len(made.credentials()) == 1
+    made.register()
     yield made
     made.context.close()
 
