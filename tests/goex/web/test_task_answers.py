@@ -128,10 +128,10 @@ def test_the_daemon_takes_no_more_from_a_page_that_was_changed(desk: Scene, keye
         return "approved";
       };
       const told = [];
-      const wider = [{ narrowed: [{ line: 0, times: 4 }] }, { narrowed: [{ line: 7, times: 1 }] }, { expires_seconds: 7200 }];
-      for (const more of wider)
+      const line = (line, times) => ({ narrowed: [{ line, times }] });
+      for (const more of [line(0, 4), line(7, 1), { expires_seconds: 7200 }])
         told.push(await sent({ ...base, ...more }, { ...base, ...more }));
-      for (const other of [{}, { narrowed: [{ line: 0, times: 2 }] }, { ...less, expires_seconds: 60 }])
+      for (const other of [{}, line(0, 2), { ...less, expires_seconds: 60 }])
         told.push(await sent({ ...base, ...other }, { ...base, ...less }));
       return told;
     }"""
