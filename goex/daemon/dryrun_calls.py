@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from goex.daemon.actions_service import earlier_program, revert_wish, wish
 from goex.daemon.person_context import PersonCalls
 from goex.daemon.preview_calls import dry_run_reply
+from goex.daemon.request_parser import earlier_program, parse_execute, parse_revert
 from goex.daemon.rpc_context import streaming
 from goex.engine.dryrun import DryRuns
 from goex.rpc import goex_pb2 as pb
@@ -41,10 +41,10 @@ class DryRunCalls(PersonCalls):
             case "request":
                 earlier = earlier_program(self._person.engine, request.request, principal)
                 plan, found = await runs.of_wish(
-                    wish(request.request, earlier), principal, by=by, progress=progress, keep=request.keep
+                    parse_execute(request.request, earlier), principal, by=by, progress=progress, keep=request.keep
                 )
             case "revert":
-                plan, found = await runs.of_wish(revert_wish(request.revert), principal, by=by, progress=progress)
+                plan, found = await runs.of_wish(parse_revert(request.revert), principal, by=by, progress=progress)
             case _:
                 raise InvalidInput("The request asks for nothing.", next_step="Set question, request or revert.")
         return dry_run_reply(found, plan.lines)

@@ -36,7 +36,7 @@ class Client:
             env=dict(self.env),
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=550,
             check=False,
         )
         assert done.stdout, done.stderr

@@ -23,7 +23,7 @@ def test_the_demo_does_the_main_job_and_leaves_nothing() -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=550,
         check=False,
         start_new_session=True,  # no controlling terminal to ask on
     )

@@ -98,9 +98,9 @@ print(json.dumps([[json.loads(each) for each in told], loaded]))
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A fresh environment with the client alone."""
     folder = tmp_path_factory.mktemp("client")
-    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True, timeout=120)
+    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True, timeout=550)
     build = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "-q", "--no-deps", "--no-index"]
-    subprocess.run([*build, "--no-build-isolation", "-w", str(folder), str(SOURCE)], check=True, timeout=120)
+    subprocess.run([*build, "--no-build-isolation", "-w", str(folder), str(SOURCE)], check=True, timeout=550)
     (wheel,) = folder.glob("goex_client-*.whl")
     made = folder / "venv" / "bin" / "python"
     install = [str(made), "-m", "pip", "--disable-pip-version-check", "install", "-q", str(wheel)]
@@ -170,7 +170,7 @@ def test_leaving_a_loop_and_time_outs_withdraw(
 ) -> None:
     process = begin(python, daemon, LEFT, folder, daemon.add_agent("left"))
     running.append(process)
-    said, wrong = process.communicate(timeout=120)
+    said, wrong = process.communicate(timeout=550)
     assert not wrong
     left, code, retry, *rest = json.loads(said)
     assert (left, code, retry, rest[0]) == ("withdrawn", "timed-out", "later", True)

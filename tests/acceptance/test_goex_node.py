@@ -155,7 +155,7 @@ def test_calls_errors_keys_and_sessions(
         process = begin(place, daemon, CALLED, folder, daemon.add_agent("called"))
         running.append(process)
         answer_next(daemon)
-        said, wrong = process.communicate(timeout=120)
+        said, wrong = process.communicate(timeout=550)
         assert not wrong
         assert [note["text"] for note in service.notes] == ["ship it"]
     told = json.loads(said)
@@ -174,7 +174,7 @@ def test_leaving_aborting_and_time_outs_withdraw(
 ) -> None:
     process = begin(place, daemon, LEFT, folder, daemon.add_agent("left"))
     running.append(process)
-    said, wrong = process.communicate(timeout=120)
+    said, wrong = process.communicate(timeout=550)
     assert not wrong
     assert json.loads(said) == ["withdrawn", "mine", "withdrawn", "TimedOut", "timed-out", "later", "withdrawn"]
     assert not (folder / "y").exists()
@@ -236,5 +236,5 @@ def test_its_types_are_those_of_its_code(place: Path, tmp_path: Path) -> None:
     tsc += ["--target", "ES2022", "--typeRoots", str(work / "node_modules" / "@types"), "--types", "node"]
     for text, sound in ((good, True), (good.replace("id: string", "id: number"), False)):
         (place / "typed.mts").write_text(text)
-        done = subprocess.run([*tsc, "typed.mts"], cwd=place, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run([*tsc, "typed.mts"], cwd=place, capture_output=True, text=True, timeout=550, check=False)
         assert (done.returncode == 0) == sound, done.stdout

@@ -17,7 +17,7 @@ PACKAGES = ("goex", "vault", "mapper", "runtimes", "policies")
 
 def lint(root: Path) -> subprocess.CompletedProcess[str]:
     command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
-    return subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=550, check=False)
 
 
 @pytest.fixture

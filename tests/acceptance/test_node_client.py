@@ -38,7 +38,7 @@ def client() -> Client:
             [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"],
             cwd=CACHE,
             check=True,
-            timeout=240,
+            timeout=550,
             stdin=subprocess.DEVNULL,
         )
         stamp.touch()

@@ -233,7 +233,7 @@ async def test_control_claimed_capabilities(asked: Asked) -> None:
 async def _page_answers(link: str, code: str) -> int:
     base = link.partition("#")[0]
     headers = {"Origin": base.rstrip("/"), "Content-Type": "application/json"}
-    async with httpx2.AsyncClient(timeout=30) as client:
+    async with httpx2.AsyncClient(timeout=120) as client:
         return (await client.post(f"{base}enter", json={"code": code}, headers=headers)).status_code
 
 

@@ -30,7 +30,7 @@ pytestmark = [
     pytest.mark.docker,
     pytest.mark.thorough,
     pytest.mark.skipif(not can_run(), reason="this user can't run an engine of its own"),
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(600),
 ]
 
 # No attack on runsc: what its own kernel answers with is neither the host's nor another's; and its /tmp has a

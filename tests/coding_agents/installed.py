@@ -28,7 +28,7 @@ def client(name: str) -> str:
             shutil.copy(HERE / file, fresh)
         command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
         said = subprocess.run(
-            command, cwd=fresh, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=280, check=False
+            command, cwd=fresh, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=550, check=False
         )
         if said.returncode:
             shutil.rmtree(fresh, ignore_errors=True)

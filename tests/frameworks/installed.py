@@ -24,7 +24,7 @@ def python() -> Path:
     if (place / ".done").exists():
         return found
     shutil.rmtree(place, ignore_errors=True)
-    subprocess.run([sys.executable, "-m", "venv", str(place)], check=True, timeout=120)
+    subprocess.run([sys.executable, "-m", "venv", str(place)], check=True, timeout=550)
     install = [str(found), "-m", "pip", "--disable-pip-version-check", "install", "-q", "-r", str(pins)]
     said = subprocess.run(install, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=700, check=False)
     if said.returncode:

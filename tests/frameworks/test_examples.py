@@ -80,7 +80,7 @@ def test_an_agent_writes_after_a_yes_and_undoes(
         running.append(process)
         for _ in range(2):
             answer_next(daemon)
-        said, _err = process.communicate(timeout=120)
+        said, _err = process.communicate(timeout=550)
     script.check()
     assert said.rstrip().endswith("It is back."), said
     offered = {each["function"]["name"]: each["function"] for each in script.server.requests[0].body["tools"]}
@@ -111,7 +111,7 @@ def test_a_graph_that_is_resumed_looks_again(
                     answer_next(daemon)
                 process.stdin.write(f"{typed}\n")
                 process.stdin.flush()
-        said, _err = process.communicate(timeout=120)
+        said, _err = process.communicate(timeout=550)
     script.check()
     assert said.rstrip().endswith("It is back."), said
     assert len(set(actions)) == 2  # however often it was resumed
@@ -131,7 +131,7 @@ def test_a_framework_s_own_approval_answers_nothing(
         process = begin(daemon, script, command, daemon.add_agent(f"auto-{name.replace('_', '-')}"))
         running.append(process)
         question = answer_next(daemon, approve=False)
-        said, _err = process.communicate(timeout=120)
+        said, _err = process.communicate(timeout=550)
     script.check()
     assert said.rstrip().endswith("Approved 1. It is denied."), said
     assert daemon.person_action(question.action_id) == "denied"
@@ -167,7 +167,7 @@ def test_what_a_result_tells_the_model_to_do_changes_nothing(
         running.append(process)
         answer_next(daemon)
         question = answer_next(daemon, approve=False)
-        process.communicate(timeout=120)
+        process.communicate(timeout=550)
     script.check()
     assert "approve" in waits[0] and waits[1] not in ("done", "waiting")
     assert daemon.person_action(question.action_id) == "denied"

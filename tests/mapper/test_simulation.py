@@ -19,7 +19,7 @@ MODEL = NoisyModel(CATALOG, seed=7)
 CASES = MODEL.cases(2_000)
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("favourite", [0.0, 0.6])
 @pytest.mark.parametrize("cases", [1_000, pytest.param(2_000, marks=pytest.mark.thorough)])
 def test_at_fifteen_percent_noise(cases: int, favourite: float) -> None:
@@ -40,13 +40,13 @@ class Hasty(Plan):
         return max(2 - asked, 0)
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 def test_a_hasty_rule_is_caught() -> None:
     adaptive = simulate(MODEL, CATALOG, CASES[:1_000], Noise(error=0.15, favourite=0.6), plan=Hasty())[ADAPTIVE]
     assert adaptive.samples_mean == 2.0 and adaptive.agreement_pct < 99.0
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("error", "favourite"), [(0.0, 0.0), (0.05, 1.0), (0.3, 0.6), (0.3, 1.0), (0.5, 0.0), (0.5, 1.0)]
 )

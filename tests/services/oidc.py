@@ -59,7 +59,7 @@ def node() -> str | None:
     found = shutil.which("node")
     if found is None:
         return None
-    said = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=20, check=False).stdout
+    said = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=120, check=False).stdout
     major = said.lstrip("v").partition(".")[0]
     return found if major.isdigit() and int(major) >= 20 else None
 
@@ -84,7 +84,7 @@ def modules() -> Path:
             [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"],
             cwd=fresh,
             check=True,
-            timeout=240,
+            timeout=550,
             stdin=subprocess.DEVNULL,
         )
         with contextlib.suppress(OSError):
@@ -261,7 +261,7 @@ class OidcServer:
                 "127.0.0.1", self.port, timeout=20, context=context
             )
         else:
-            link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+            link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         try:
             headers = {"Authorization": f"Bearer {token.decode()}"}
             link.request(method, path, None if body is None else json.dumps(body), headers)

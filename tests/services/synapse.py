@@ -247,7 +247,7 @@ class Synapse:
         return [event["content"]["body"] for event in self.messages(token, room) if "body" in event["content"]]
 
     def _ask(self, method: str, path: str, body: Any = None, *, token: str = "") -> Any:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         try:
             headers = {"Content-Type": "application/json"} if body is not None else {}
             if token:

@@ -161,7 +161,7 @@ class Desktop:
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
     def tool(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(words, env=self.env, capture_output=True, text=True, timeout=20, check=False)
+        return subprocess.run(words, env=self.env, capture_output=True, text=True, timeout=120, check=False)
 
     # The screen.
 

@@ -48,7 +48,7 @@ def probe(tmp_path: Path, mode: str, rule: str) -> dict[str, Any]:
     done = subprocess.run(
         [*alone, sys.executable, "-m", "tests.goex.daemon.polkit_probe", str(tmp_path), mode, rule],
         capture_output=True,
-        timeout=120,
+        timeout=550,
         check=False,
     )
     assert done.returncode == 0, done.stderr.decode()[-3000:]

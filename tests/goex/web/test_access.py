@@ -26,7 +26,7 @@ def send(
     web: WebPage, path: str, body: object = None, *, method: str = "POST", token: str = "", **headers: str
 ) -> tuple[int, dict[str, str], bytes]:
     """One request. Headers are those of the page's own script but for what is given (`""` leaves one out)."""
-    connection = HTTPConnection("127.0.0.1", web.port, timeout=30)
+    connection = HTTPConnection("127.0.0.1", web.port, timeout=120)
     given = {"Host": f"localhost:{web.port}"}
     if method == "POST":
         given |= {"Origin": web.origin, "Content-Type": "application/json", "Sec-Fetch-Site": "same-origin"}

@@ -369,7 +369,7 @@ def test_the_rule_over_the_published_requests(alone: Alone, data: Callable[[str]
 def goex(*args: object, cache: Path, home: Path) -> subprocess.CompletedProcess[str]:
     env = {"HOME": str(home), "XDG_CACHE_HOME": str(cache.parent), "PATH": "/usr/bin:/bin"}
     command = [str(Path(sys.executable).with_name("goex")), "eval", "scopes", *map(str, args)]
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=550, check=False)
 
 
 def test_the_command_prints_figures_and_details(cache: Path, tmp_path: Path, lines: Lines) -> None:

@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.docker,
     pytest.mark.thorough,
     pytest.mark.skipif(not can_run() or shutil.which("runsc") is None, reason="no runsc, or no engine of one's own"),
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(600),
 ]
 
 RUNSC = {"path": shutil.which("runsc"), "runtimeArgs": ["--host-uds=open", "--network=none", "--oci-seccomp"]}

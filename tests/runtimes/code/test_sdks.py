@@ -33,7 +33,7 @@ def ran(code_image: str) -> Iterator[dict[str, Any]]:
     """What each program did, by name."""
     with tempfile.TemporaryDirectory(prefix="sdk", dir="/tmp") as folder:  # sockets want short paths
         scene = ["unshare", "--mount", "--net", sys.executable, "-m", "tests.runtimes.code.sdk_scene", folder]
-        done = subprocess.run(scene, cwd=Path(__file__).parents[3], capture_output=True, timeout=240)
+        done = subprocess.run(scene, cwd=Path(__file__).parents[3], capture_output=True, timeout=550)
         assert done.returncode == 0, done.stderr.decode()[-3000:]
         yield json.loads(done.stdout)
 

@@ -162,7 +162,7 @@ with socket.create_connection(("127.0.0.1", port)) as connection:
 def test_one_that_was_prepared_holds_nothing_until_it_is_handed_the_socket(tmp_path: Path, how: str) -> None:
     """One that is gone by then is replaced."""
     command = [sys.executable, "-I", "-c", PREPARED, str(GOEX), str(tmp_path / "nothing"), how, ",".join(HELD)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     held, answer = done.stdout.splitlines()
     assert held.split() == HELD
     assert answer == "b'HTTP/1.1 502'"
@@ -188,7 +188,7 @@ class Shim:
         self.port, self.pid = port, pid
 
     def connect(self) -> socket.socket:
-        made = socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        made = socket.create_connection(("127.0.0.1", self.port), timeout=120)
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return made
 
@@ -229,7 +229,7 @@ def shim_before(tmp_path: Path, serve: Serving, backlog: int = 64) -> Iterator[S
         (pump,) = _pumps(str(path))
         yield Shim(port, pump)
     finally:
-        running.communicate(b"\n", timeout=20)
+        running.communicate(b"\n", timeout=120)
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
 
