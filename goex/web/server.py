@@ -7,9 +7,11 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 
 import uvicorn
 
+from goex.config import Web
 from goex.loopback import listening_on_localhost
 from goex.paths import Paths
 from goex.web.access import Access, KeyFile, link_code
@@ -51,13 +53,13 @@ def running_link(paths: Paths) -> str:
     return link(port=found[1], key=found[0]) if found else ""
 
 
-async def serve(paths: Paths, port: int, public_url: str, say: Callable[[str], None]) -> None:
+async def serve(paths: Paths, web: Web, say: Callable[[str], None]) -> None:
     """Serve the page until the process is ended. `say` is told the first link. Raises Unavailable."""
     with ExitStack() as stack:
-        listeners = [stack.enter_context(one) for one in listening_on_localhost(port)]
+        listeners = [stack.enter_context(one) for one in listening_on_localhost(web.port)]
         port = listeners[0].getsockname()[1]
         key = KeyFile(paths.web_key).take(port)
-        origins = (f"http://localhost:{port}", *([public_url] if public_url else ()))
+        origins = replace(web, port=port).origins
         calls = DaemonCalls(paths.user_socket)
         config = uvicorn.Config(
             Page(origins, Access(key), calls).app(),

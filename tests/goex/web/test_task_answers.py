@@ -15,7 +15,7 @@ from tests.adversarial.test_tasks import line, post, task
 from tests.goex.web.test_passkeys import Keyed
 from tests.support.daemon import APPROVAL_PASSPHRASE
 from tests.support.journey import Journey
-from tests.support.page import CHROMIUM, needs_browser, page_of
+from tests.support.page import CHROMIUM, SECONDS, needs_browser, page_of
 
 if CHROMIUM:
     from playwright.sync_api import expect
@@ -146,3 +146,33 @@ def test_the_daemon_takes_no_more_from_a_page_that_was_changed(desk: Scene, keye
     tab.click("#proof-no")
     assert not grants(desk, journey.action_id)
     assert desk.approval(question).state == "pending"
+
+
+def test_two_browsers_that_narrow_it_otherwise_settle_it_once(
+    desk: Scene, keyed: Keyed, journey: Journey, browser: Any, port: int
+) -> None:
+    other = browser.new_context().new_page()
+    other.set_default_timeout(SECONDS * 1000)
+    other.goto(desk.daemon.goex("web", "--no-browser").stdout.strip())
+    other.click("li.item button.open")
+    tabs = {"1": keyed.tab, "2": other}
+    for times, tab in tabs.items():
+        tab.wait_for_selector("article button.yes:not([disabled])")
+        tab.fill("[aria-label='How often, line 1']", times)
+        tab.uncheck("label:has-text('conversations.history') input")
+        tab.click("article button.yes")
+        tab.fill("#passphrase", APPROVAL_PASSPHRASE)
+    for tab in tabs.values():
+        tab.evaluate("document.getElementById('proof-yes').click()")
+    for tab in tabs.values():
+        expect(tab.locator("main")).to_contain_text("settled: approved")
+    if keyed.tab.locator("#proof").is_visible():  # the one that came second was told so
+        keyed.tab.click("#proof-no")
+    other.context.close()
+    assert journey.finished().action.state == "done"
+    rows = desk.daemon.person("Log", pb.LogRequest(limit=200)).rows
+    assert len([row for row in rows if row.action_id == journey.action_id and row.kind == "grant"]) == 1
+    (given,) = grants(desk, journey.action_id).values()
+    done = [desk.unasked(post()) for _ in range(3)]
+    assert done == [True] * given.times + [False] * (3 - given.times)
+    assert given.times in (1, 2)

@@ -1,0 +1,62 @@
+"""The page's process is killed while an answer is on its way through it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goex.rpc import goex_pb2 as pb
+from tests.goex.web.test_page import allow, pending, until
+from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
+from tests.support.page import CHROMIUM, SECONDS, ask_for_update, needs_browser, page_of, status_of
+
+if CHROMIUM:
+    from playwright.sync_api import expect
+pytestmark = needs_browser
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_page_that_is_killed_in_an_answer_loses_nothing(
+    daemon: Daemon, shop: Path, token: str, browser: Any, held: bool
+) -> None:
+    """The answer is on its way: to a daemon that is held, or to one that isn't. It counts, or it is given anew."""
+    value = f"killed-{held}"
+    action = ask_for_update(daemon, token, value)
+    context = browser.new_context()
+    tab = context.new_page()
+    tab.set_default_timeout(SECONDS * 1000)
+    pid = daemon.person("Status", pb.StatusRequest()).pid
+    with page_of(daemon) as page:
+        tab.goto(page.first)
+        tab.click("li.item button.open")
+        tab.wait_for_selector("article button.yes:not([disabled])")
+        tab.click("article button.yes")
+        tab.fill("#passphrase", APPROVAL_PASSPHRASE)
+        if held:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            with tab.expect_request("**/call/Person/Decide"):
+                tab.evaluate("document.getElementById('proof-yes').click()")
+            page.end(signal.SIGKILL)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        expect(tab.locator("#proof-problem")).to_contain_text("process has ended")
+    with page_of(daemon) as page:
+        tab.goto(page.first)
+        tab.reload()
+        expect(tab.locator("main")).to_contain_text("wait")
+        if pending(daemon):
+            tab.click("li.item button.open")
+            tab.wait_for_selector("article button.yes:not([disabled])")
+            allow(tab)
+            expect(tab.locator("main")).to_contain_text("settled: approved")
+        until(lambda: status_of(shop) == value)
+    context.close()
+    rows = daemon.person("Log", pb.LogRequest(limit=500)).rows
+    assert len([row for row in rows if row.action_id == action and row.kind == "grant"]) == 1
+    assert not pending(daemon)
+    assert daemon.goex("log", "--verify").returncode == 0
