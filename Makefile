@@ -84,9 +84,14 @@ agent-tasks: services ## Do eight tasks as an agent does, by MCP and goex-client
 	@$(BIN)/python -m tools.agent_tasks $(ARGS)
 
 .PHONY: coding-agents
-coding-agents: services ## Run Claude Code and Codex with a scripted model, connected to GoEx (needs npm)
+coding-agents: services ## Run Claude Code, Codex and Gemini CLI with a scripted model, connected to GoEx (needs npm)
 	@base=$$(mktemp -d /tmp/goXXXX) && trap 'rm -rf "$$base"' EXIT && \
 	    $(SIGNALS) $(BIN)/pytest --basetemp="$$base" -m "thorough or not thorough" tests/coding_agents $(ARGS)
+
+.PHONY: mcp-servers
+mcp-servers: services ## Add, call and undo published MCP servers from npm and PyPI, and try to get out of them (minutes)
+	@base=$$(mktemp -d /tmp/goXXXX) && trap 'rm -rf "$$base"' EXIT && \
+	    $(SIGNALS) $(BIN)/pytest --basetemp="$$base" -m "thorough or not thorough" --durations=0 tests/goex/servers $(ARGS)
 
 .PHONY: frameworks
 frameworks: services ## Run the programs of examples/ with the real frameworks and a scripted model (needs a package index)

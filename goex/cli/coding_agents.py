@@ -77,15 +77,19 @@ def run(
         write_change(change)
         if not as_json:
             out.say(f"Wrote {shown(str(change.file))}." if change.after else f"Removed {shown(str(change.file))}.")
-    out.json({"changes": differences, "written": writes and bool(found)})
-    if not found and named:
-        if not as_json:
-            out.say("Nothing to change.")
-        return
+    hints = []
     if remove and token_file is None and file.is_file():
-        out.progress(f"The agent keeps its name. To end that: goex agents remove {name}; rm {file}")
-    if client is Name.CODEX and not remove:
-        out.progress("Codex runs a new hook once you trust it: /hooks in Codex.")
+        hints.append(f"The agent keeps its name. To end that: goex agents remove {name}; rm {file}")
+    if client is Name.CODEX and not remove and (found or not named):
+        hints.append("Codex runs a new hook once you trust it: /hooks in Codex.")
+    out.json({"changes": differences, "written": writes and bool(found), "next": hints})
+    if as_json:
+        return
+    if not found and named:
+        out.say("Nothing to change.")
+        return
+    for hint in hints:
+        out.progress(hint)
 
 
 def _difference(change: Change) -> Iterator[str]:

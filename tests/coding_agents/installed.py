@@ -1,4 +1,4 @@
-"""Claude Code and Codex from npm, by the pins of package-lock.json, in .cache/coding-agents."""
+"""Claude Code, Codex and Gemini CLI from npm, by the pins of package-lock.json, in .cache/coding-agents."""
 
 from __future__ import annotations
 

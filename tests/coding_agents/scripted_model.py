@@ -1,4 +1,5 @@
-"""A model's server that answers by a script, on this machine: Anthropic's Messages and OpenAI's Responses, streamed.
+"""A model's server that answers by a script, on this machine: Anthropic's Messages, OpenAI's Responses and Gemini's
+generateContent, streamed.
 
 A step is a function of the whole request; it returns what the model does next: a tool's name and arguments, or words.
 It runs while the client waits, so a step may look around, and do what a person would do meanwhile.
@@ -62,6 +63,13 @@ def serving(steps: list[Step]) -> Iterator[Script]:
             request = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
             if self.path.endswith("/responses"):
                 self.events(_responses(script.next(request, _last_output(request))))
+            elif "enerateContent" in self.path:
+                made = _gemini(script.next(request, _last_response(request)) if request.get("tools") else "{}")
+                whole = "stream" not in self.path
+                self.reply(
+                    made if whole else f"data: {json.dumps(made)}\r\n\r\n",
+                    "application/json" if whole else "text/event-stream",
+                )
             elif "count_tokens" in self.path or not request.get("tools"):
                 self.reply({"input_tokens": 1, **_message([{"type": "text", "text": "ok"}])}, "application/json")
             else:
@@ -154,3 +162,18 @@ def _responses(turn: Turn) -> list[dict[str, Any]]:
 def _last_output(request: dict[str, Any]) -> str:
     found = [each for each in request.get("input", []) if each.get("type") == "function_call_output"]
     return json.dumps(found[-1].get("output")) if found else ""
+
+
+def _gemini(turn: Turn) -> dict[str, Any]:
+    part = {"text": turn} if isinstance(turn, str) else {"functionCall": {"name": turn[0], "args": turn[1]}}
+    candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
+    usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
+    return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "m"}
+
+
+def _last_response(request: dict[str, Any]) -> str:
+    for content in reversed(request.get("contents", [])):
+        for part in reversed(content.get("parts", [])):
+            if "functionResponse" in part:
+                return json.dumps(part["functionResponse"].get("response"))
+    return ""

@@ -191,3 +191,31 @@ def test_an_agent_that_is_killed_leaves_no_question(
         if event.WhichOneof("what") == "finished":
             break
     assert daemon.person_action(question.action_id) == "withdrawn"
+
+
+@pytest.mark.parametrize("how", ["cancel", ""], ids=["cancelled", "control"])
+def test_a_cancelled_tool_of_langchain_leaves_no_question(
+    how: str, daemon: Daemon, folder: Path, running: list[subprocess.Popen[str]]
+) -> None:
+    """Its task is cancelled while the question stands, and its process lives on; left alone, the question stays."""
+    token = daemon.add_agent(f"task-{how or 'left'}")
+    env = environment(GOEX_AGENT_SOCKET=str(daemon.agent_socket), GOEX_AGENT_TOKEN=token, HOME=str(daemon.home))
+    pipe = subprocess.PIPE
+    program = [str(python()), str(HERE / "cancelled_langchain.py"), str(folder), *([how] if how else [])]
+    process = subprocess.Popen(program, env=env, text=True, stdin=pipe, stdout=pipe)
+    running.append(process)
+    assert process.stdin is not None and process.stdout is not None
+    waiting = daemon.person("WatchApprovals", pb.ApprovalsRequest(), seconds=120)
+    asked = next(each for each in waiting if each.state == "pending" and each.agent == f"task-{how or 'left'}")
+    process.stdin.write("go on\n")
+    process.stdin.flush()
+    assert process.stdout.readline().strip() == (how or "left alone")
+    if how:
+        for event in daemon.call(daemon.user_socket, "Actions", "Watch", pb.ActionId(id=asked.action_id)):
+            if event.WhichOneof("what") == "finished":
+                break
+        assert daemon.person_action(asked.action_id) == "withdrawn"
+    else:
+        assert daemon.person_action(asked.action_id) == "asking"
+    assert process.poll() is None
+    waiting.cancel()

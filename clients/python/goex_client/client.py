@@ -17,6 +17,7 @@ from goex_client.results import Result, checked, of_view
 
 Reply = TypeVar("Reply", bound=Message)
 Told = Callable[[pb.Event], None]
+Began = Callable[[grpc.Call], None]
 
 
 class Client:
@@ -100,14 +101,19 @@ class Client:
         reply = self._unary("List", pb.ListRequest(limit=limit, brief=True), pb.ListReply)
         return [of_view(view) for view in reply.actions]
 
-    def start(self, request: requests.Request, *, timeout: float | None = None) -> Iterator[pb.Event]:
-        """The events of a request until it has ended. Leaving it withdraws what nobody has answered."""
+    def start(
+        self, request: requests.Request, *, timeout: float | None = None, began: Began | None = None
+    ) -> Iterator[pb.Event]:
+        """The events of a request until it has ended. Leaving it withdraws what nobody has answered. `began` hears of
+        the call itself, which any thread may cancel: that leaves it, too."""
         stream = self._channel.unary_stream(
             f"/goex.v1.Actions/{requests.METHODS[type(request).__name__]}",
             request_serializer=type(request).SerializeToString,
             response_deserializer=pb.Event.FromString,
         )(request, metadata=self._metadata, timeout=timeout)
         try:
+            if began is not None:
+                began(stream)
             yield from stream
         except grpc.RpcError as error:
             raise translated(error) from error
@@ -115,11 +121,16 @@ class Client:
             stream.cancel()
 
     def wait(
-        self, request: requests.Request, *, timeout: float | None = None, max_bytes: int = requests.MOST_DATA
+        self,
+        request: requests.Request,
+        *,
+        timeout: float | None = None,
+        max_bytes: int = requests.MOST_DATA,
+        began: Began | None = None,
     ) -> Result:
         """The end of a request, with at most so much of its answer. Raises NotDone, Refused, TimedOut."""
         view = pb.ActionView()
-        for event in self.start(request, timeout=timeout):
+        for event in self.start(request, timeout=timeout, began=began):
             self._told(event)
             if event.WhichOneof("what") == "finished":
                 view = event.finished.action

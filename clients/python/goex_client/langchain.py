@@ -6,18 +6,21 @@ away: the tool looks at the action again, by the key of its call, and interrupts
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+import threading
 from collections.abc import Iterable
 from contextlib import closing
 from typing import Any
 
+import grpc
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 
 from goex_client import goex_pb2 as pb
 from goex_client import tools as made
-from goex_client.client import Client
+from goex_client.client import Began, Client
 from goex_client.errors import GoexError
 from goex_client.requests import Request
 
@@ -37,10 +40,22 @@ class GoexTool(BaseTool):
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         return await super().ainvoke(_with_id(input), config, **kwargs)
 
+    async def _arun(self, config: RunnableConfig, **arguments: Any) -> str:
+        """In a thread of its own. A task that is cancelled withdraws what nobody has answered."""
+        left = _Left()
+        try:
+            return await asyncio.to_thread(self._answer, config, left.began, arguments)
+        except asyncio.CancelledError:
+            left.now()
+            raise
+
     def _run(self, config: RunnableConfig, **arguments: Any) -> str:
+        return self._answer(config, None, arguments)
+
+    def _answer(self, config: RunnableConfig, began: Began | None, arguments: dict[str, Any]) -> str:
         call = arguments.pop(_CALL, "")
         if not self.interrupts or self.tool.name == "goex_find":
-            return made.answer(self.goex, self.tool, arguments)
+            return made.answer(self.goex, self.tool, arguments, began)
         thread = config.get("configurable", {}).get("thread_id")
         if not thread or not call:
             return made.of_error(GoexError("A tool that interrupts is called by a graph with a checkpointer alone."))
@@ -65,6 +80,27 @@ class GoexTool(BaseTool):
         if result.status == "running":
             result = self.goex.wait(pb.ActionId(id=id), max_bytes=made.MAX_BYTES)
         return made.of_result(result)
+
+
+class _Left:
+    """Cancels a call of another thread, whichever comes first: the call or its end."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._call: grpc.Call | None = None
+        self._left = False
+
+    def began(self, call: grpc.Call) -> None:
+        with self._lock:
+            self._call = call
+            if self._left:
+                call.cancel()
+
+    def now(self) -> None:
+        with self._lock:
+            self._left = True
+            if self._call is not None:
+                self._call.cancel()
 
 
 def tools(goex: Client, services: Iterable[str] = (), *, interrupts: bool = False) -> list[BaseTool]:

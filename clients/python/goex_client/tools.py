@@ -15,7 +15,7 @@ from typing import Any
 from goex_client import goex_pb2 as pb
 from goex_client import requests
 from goex_client.aio import AsyncClient
-from goex_client.client import Client
+from goex_client.client import Began, Client
 from goex_client.errors import GoexError, NotDone
 from goex_client.results import Result
 
@@ -170,13 +170,14 @@ def _callable(found: pb.FindReply) -> list[str]:
     return [each.id for each in found.methods if not each.lacks]
 
 
-def answer(client: Client, tool: Tool, arguments: Arguments) -> str:
-    """What the model reads of a call, when it has ended well or otherwise. Raises nothing of GoEx's."""
+def answer(client: Client, tool: Tool, arguments: Arguments, began: Began | None = None) -> str:
+    """What the model reads of a call, when it has ended well or otherwise. Raises nothing of GoEx's. `began`: see
+    `Client.start`."""
     try:
         asked = tool.request(arguments)
         if isinstance(asked, pb.FindRequest):
             return of_found(client.find(asked.query, service=asked.service, method=asked.method))
-        return of_result(client.wait(asked, max_bytes=MAX_BYTES))
+        return of_result(client.wait(asked, max_bytes=MAX_BYTES, began=began))
     except GoexError as error:
         return of_error(error)
 

@@ -105,6 +105,15 @@ def test_a_broken_file_is_left_alone(daemon: Daemon) -> None:
     file.unlink()
 
 
+def test_json_is_all_that_is_printed(daemon: Daemon) -> None:
+    said = daemon.goex("connect", "codex", "--json", "--write", "--token-file", str(daemon.home / "token"))
+    assert (said.returncode, said.stderr) == (0, "")
+    assert "/hooks in Codex" in json.loads(said.stdout)["next"][0]
+    said = daemon.goex("connect", "codex", "--json", "--write", "--remove")
+    assert (said.returncode, said.stderr) == (0, "")
+    assert json.loads(said.stdout)["next"] == []
+
+
 def test_an_agent_is_named_with_presence_and_its_token_kept_private(daemon: Daemon) -> None:
     with daemon.terminal("connect", "gemini") as terminal:
         terminal.expect(r"\[y/N\] ")

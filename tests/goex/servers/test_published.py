@@ -1,4 +1,5 @@
-"""Published MCP servers inside, from their registries: added by the command, called, undone exactly.
+"""Published MCP servers inside, from their registries: added by the command, called, undone exactly or by a pair. What
+they say of their environment, and where they can send something, is looked at, each with a control.
 
 Their images are kept by the engine, by the hash of their packages, as every image is. Where a registry can't be
 reached the tests are skipped.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -107,6 +109,24 @@ def test_everything(daemon: Daemon) -> None:
     assert "hello" in json.dumps(outcome["results"])
 
 
+def test_a_credential_isnt_in_a_servers_environment(daemon: Daemon, other: _Page, tmp_path: Path) -> None:
+    """The server itself shows all its variables: there is a placeholder, and the credential nowhere."""
+    add_with_token(daemon, "shows", other, tmp_path, "--", *_npx("server-everything"))
+    action, outcome = call(daemon, "shows.get-env")
+    said = json.dumps(outcome["results"])
+    placeholder = re.search(r"goex-shows-default-[A-Za-z0-9_-]{10,}", said)
+    assert outcome["ok"] and "API_TOKEN" in said, outcome
+    assert placeholder is not None
+    rows = daemon.goex("log", "--rows", "--action", action, "--json").stdout
+    assert TOKEN not in said and TOKEN not in rows and TOKEN not in daemon.log.read_text()
+
+
+def test_control_a_credential_in_a_servers_environment(daemon: Daemon) -> None:
+    """What does stand in its variables is shown."""
+    add(daemon, "shown", "--env", f"API_TOKEN={TOKEN}", "--", *_npx("server-everything"))
+    assert TOKEN in json.dumps(call(daemon, "shown.get-env")[1]["results"])
+
+
 def test_time(daemon: Daemon) -> None:
     add(daemon, "time", "--", "uvx", "mcp-server-time")
     _, outcome = call(daemon, "time.get_current_time", timezone="Europe/Berlin")
@@ -145,6 +165,37 @@ def _npx(name: str) -> tuple[str, ...]:
     return ("npx", "-y", f"@modelcontextprotocol/{name}")
 
 
+class _Page(Service):
+    """A page that says something."""
+
+    def handle(self, hit: Hit) -> tuple[int, Any]:
+        return 200, {"said": "the page's own words"}
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[_Page]:
+    yield from _served(tmp_path / "other")
+
+
+def _served(folder: Path) -> Iterator[_Page]:
+    folder.mkdir()
+    service = _Page()
+    with serving(service, folder):
+        yield service
+
+
+def add_with_token(daemon: Daemon, name: str, place: Service, folder: Path, *command: str) -> None:
+    """`goex mcp add` of a server that has a credential for one place."""
+    (folder / "ca.crt").write_text(place.ca_pem)
+    options = ("--origin", place.url, "--private", "--ca", str(folder / "ca.crt"), "--token", "API_TOKEN")
+    with daemon.terminal("mcp", "add", name, *options, *command) as terminal:
+        terminal.expect("Credential for", seconds=400)
+        terminal.type(TOKEN)
+        terminal.expect("assphrase", seconds=60)
+        terminal.type(APPROVAL_PASSPHRASE)
+        assert terminal.wait(seconds=60) == 0, terminal.text
+
+
 class _Notion(Service):
     """Pages of one workspace, as far as two tools look at them."""
 
@@ -178,21 +229,40 @@ calls = [{ method = "API-patch-page", arguments = { page_id = "$request.page_id"
 """
 
 
+def add_notion(daemon: Daemon, name: str, notion: Service, folder: Path, address: str) -> None:
+    """`goex mcp add` of Notion's server, whose credential may go to `notion`, and which sends to `address`."""
+    (folder / "ca.crt").write_text(notion.ca_pem)
+    place = ("--origin", notion.url, "--private", "--ca", str(folder / "ca.crt"))
+    options = (*place, "--token", "NOTION_TOKEN", "--env", f"BASE_URL={address}")
+    with daemon.terminal("mcp", "add", name, *options, "--", "npx", "@notionhq/notion-mcp-server") as terminal:
+        terminal.expect("Credential for", seconds=400)
+        terminal.type(TOKEN)
+        terminal.expect("assphrase", seconds=60)
+        terminal.type(APPROVAL_PASSPHRASE)
+        assert terminal.wait(seconds=60) == 0, terminal.text
+
+
+def test_a_server_reaches_the_origins_of_its_account_alone(daemon: Daemon, other: _Page, tmp_path: Path) -> None:
+    """Told to send elsewhere, Notion's server does, and nothing arrives; `test_notion` is the control."""
+    _npx("")
+    notion = _Notion()
+    with serving(notion, tmp_path):
+        add_notion(daemon, "strays", notion, tmp_path, other.url)
+        action, outcome = call(daemon, "strays.API-patch-page", page_id="0" * 32, in_trash=True)
+        assert not outcome["ok"], outcome
+        assert other.hits == [] and notion.hits == []
+        rows = json.loads(daemon.goex("log", "--rows", "--action", action, "--json").stdout)["rows"]
+        refused = [row for row in rows if row["kind"] == "refused"]
+        assert refused and other.url.removeprefix("https://") in json.dumps(refused), rows
+
+
 def test_notion(daemon: Daemon, tmp_path: Path) -> None:
     """It sends to its own service, by the gateway, with the credential that it never has; a declared pair undoes."""
     _npx("")
     page = "0123456789abcdef0123456789abcdef"
     notion = _Notion()
     with serving(notion, tmp_path):
-        (tmp_path / "ca.crt").write_text(notion.ca_pem)
-        place = ("--origin", notion.url, "--private", "--ca", str(tmp_path / "ca.crt"))
-        options = (*place, "--token", "NOTION_TOKEN", "--env", f"BASE_URL={notion.url}")
-        with daemon.terminal("mcp", "add", "notion", *options, "--", "npx", "@notionhq/notion-mcp-server") as terminal:
-            terminal.expect("Credential for", seconds=400)
-            terminal.type(TOKEN)
-            terminal.expect("assphrase", seconds=60)
-            terminal.type(APPROVAL_PASSPHRASE)
-            assert terminal.wait(seconds=60) == 0, terminal.text
+        add_notion(daemon, "notion", notion, tmp_path, notion.url)
         (tmp_path / "pair.toml").write_text(_PAIR)
         with daemon.terminal("undo-pairs", "add", str(tmp_path / "pair.toml")) as terminal:
             terminal.expect("Add this", seconds=60)
