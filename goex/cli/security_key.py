@@ -7,12 +7,13 @@ person. A PIN is typed at the controlling terminal, goes to the key alone, encry
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from policies.errors import Denied, InvalidInput
 
 if TYPE_CHECKING:
     from fido2.hid import CtapHidDevice
+    from fido2.hid.base import HidDescriptor
 
     from goex.cli.prompt import Gone, Terminal
     from goex.client import Client
@@ -24,22 +25,30 @@ _ELSEWHERE = "Use the page: goex web"
 
 def plugged_in() -> bool:
     """Whether there is a key that this user may open."""
-    from fido2 import hid
-
     try:
-        return any(True for _ in hid.list_descriptors())
+        return bool(_descriptors())
     except (OSError, NotImplementedError):
         return False
 
 
+def _descriptors() -> list[HidDescriptor]:
+    return list(_platform().list_descriptors())
+
+
+def _platform() -> Any:
+    """The library's own part for this system, which it doesn't type."""
+    from fido2 import hid
+
+    return hid
+
+
 def sign(client: Client, wanted: pb.ChallengeRequest, terminal: Terminal, gone: Gone) -> str:
     """Return the key's assertion of what is wanted, as JSON. Raises GoexError."""
-    from fido2 import hid
     from fido2.ctap import CtapError
     from fido2.hid import CtapHidDevice
 
     try:
-        devices = [CtapHidDevice(one, hid.open_connection(one)) for one in hid.list_descriptors()]
+        devices = [CtapHidDevice(one, _platform().open_connection(one)) for one in _descriptors()]
     except (OSError, CtapError) as error:
         raise Denied(f"The security key can't be reached: {error}", next_step=_ELSEWHERE) from error
     try:

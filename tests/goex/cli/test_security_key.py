@@ -35,7 +35,7 @@ class Desk:
         """An agent's question. Its id."""
         action = ask_for_update(self.daemon, self.token, value)
         found = self.daemon.person("Approvals", pb.ApprovalsRequest()).approvals
-        return next(one.id for one in found if one.action_id == action)
+        return str(next(one.id for one in found if one.action_id == action))
 
     def approve(self, question: str) -> Terminal:
         terminal = self.daemon.terminal("approve", question)
