@@ -20,7 +20,6 @@ from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.page import add_shop, ask_for_update
 from tests.support.terminal import Terminal
 
-pytestmark = pytest.mark.promise(87)
 PIN = "of the key: 4711"
 PLUG = Path(__file__).parents[2] / "support" / "usb_key"
 
@@ -70,6 +69,8 @@ def desk() -> Iterator[Desk]:
         yield Desk(daemon, token, file)
 
 
+@pytest.mark.promise(87)
+@pytest.mark.promise(88)
 def test_a_yes_is_what_the_key_signed_and_no_pin_is_kept(desk: Desk) -> None:
     question, before = desk.ask("sent"), desk.counter
     with desk.approve(question) as terminal:
@@ -87,6 +88,7 @@ def test_a_yes_is_what_the_key_signed_and_no_pin_is_kept(desk: Desk) -> None:
     assert not [file for file in held if PIN.encode() in file.read_bytes()]
 
 
+@pytest.mark.promise(89)
 def test_any_other_command_waits_for_the_key_and_goes_on(desk: Desk) -> None:
     with desk.daemon.terminal("agents", "add", "second") as terminal:
         terminal.expect("PIN of your security key: ")
@@ -96,6 +98,7 @@ def test_any_other_command_waits_for_the_key_and_goes_on(desk: Desk) -> None:
     assert "second" in desk.daemon.goex("agents", "list").stdout
 
 
+@pytest.mark.promise(87)
 def test_a_wrong_pin_signs_nothing(desk: Desk) -> None:
     question, before = desk.ask("wrong"), desk.counter
     with desk.approve(question) as terminal:
@@ -108,6 +111,7 @@ def test_a_wrong_pin_signs_nothing(desk: Desk) -> None:
     desk.daemon.person("DenyAll", pb.DenyAllRequest(agent="bot"))
 
 
+@pytest.mark.promise(89)
 def test_the_passphrase_is_no_answer_and_a_key_that_is_not_registered_is_none(desk: Desk) -> None:
     question, kept = desk.ask("strange"), desk.file.read_text()
     write_key(desk.file, Authenticator())
@@ -128,6 +132,7 @@ def test_the_passphrase_is_no_answer_and_a_key_that_is_not_registered_is_none(de
         desk.daemon.person("DenyAll", pb.DenyAllRequest(agent="bot"))
 
 
+@pytest.mark.promise(87)
 def test_a_key_whose_count_goes_back_is_a_copy(desk: Desk) -> None:
     question, kept = desk.ask("copied"), json.loads(desk.file.read_text())
     desk.file.write_text(json.dumps({**kept, "counter": 1}))

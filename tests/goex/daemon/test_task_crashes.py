@@ -13,7 +13,7 @@ from tests.adversarial.grant_scene import Scene, scene
 from tests.adversarial.test_tasks import line, post
 from tests.support.journey import Journey
 
-pytestmark = [pytest.mark.docker, pytest.mark.promise(92)]
+pytestmark = pytest.mark.docker
 KILLED = Path(__file__).parents[2] / "support" / "killed_daemon"
 
 
@@ -34,6 +34,7 @@ def count(desk: Scene, id: str) -> tuple[int, int]:
     return found.uses, found.times
 
 
+@pytest.mark.promise(92)
 @pytest.mark.parametrize(
     ("point", "used", "sent"),
     [("counted, not written", 0, 0), ("written, not sent", 1, 0), ("sent, no outcome", 1, 1)],

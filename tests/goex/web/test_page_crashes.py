@@ -10,13 +10,22 @@ from typing import Any
 import pytest
 
 from goex.rpc import goex_pb2 as pb
-from tests.goex.web.test_page import allow, pending, until
+from tests.goex.web.test_page import pending, until
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.page import CHROMIUM, SECONDS, ask_for_update, needs_browser, page_of, status_of
 
 if CHROMIUM:
     from playwright.sync_api import expect
 pytestmark = needs_browser
+
+# Answers what still waits. The first answer may yet come through meanwhile: then this one is refused.
+AGAIN = """async (passphrase) => {
+  const { call } = await import("/daemon.js");
+  for (const { id } of (await call("Person/Approvals", { brief: true })).approvals) {
+    const { digest } = (await call("Person/Approvals", { approval_id: id })).approvals[0];
+    await call("Person/Decide", { approval_id: id, approve: true, width: "once", digest, passphrase }).catch(() => {});
+  }
+}"""
 
 
 @pytest.mark.parametrize("held", [True, False])
@@ -46,14 +55,10 @@ def test_a_page_that_is_killed_in_an_answer_loses_nothing(
             os.kill(pid, signal.SIGCONT)
         expect(tab.locator("#proof-problem")).to_contain_text("process has ended")
     with page_of(daemon) as page:
-        tab.goto(page.first)
-        tab.reload()
-        expect(tab.locator("main")).to_contain_text("wait")
-        if pending(daemon):
-            tab.click("li.item button.open")
-            tab.wait_for_selector("article button.yes:not([disabled])")
-            allow(tab)
-            expect(tab.locator("main")).to_contain_text("settled: approved")
+        again = context.new_page()
+        again.goto(page.first)
+        again.wait_for_selector("nav a")
+        again.evaluate(AGAIN, APPROVAL_PASSPHRASE)
         until(lambda: status_of(shop) == value)
     context.close()
     rows = daemon.person("Log", pb.LogRequest(limit=500)).rows

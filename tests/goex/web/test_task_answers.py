@@ -19,7 +19,7 @@ from tests.support.page import CHROMIUM, SECONDS, needs_browser, page_of
 
 if CHROMIUM:
     from playwright.sync_api import expect
-pytestmark = [needs_browser, pytest.mark.docker, pytest.mark.promise(92)]
+pytestmark = [needs_browser, pytest.mark.docker]
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +63,7 @@ def grants(desk: Scene, id: str) -> dict[str, pb.GrantView]:
 
 
 @pytest.mark.promise(88)
+@pytest.mark.promise(92)
 def test_a_passkey_signs_the_task_as_the_person_narrowed_it(desk: Scene, keyed: Keyed, journey: Journey) -> None:
     tab = keyed.tab
     assert tab.is_disabled("li.item[aria-current] input[type=checkbox]"), "answered where it can be narrowed"
@@ -114,6 +115,7 @@ def test_the_page_sends_nothing_that_would_be_more(
     assert not grants(desk, journey.action_id)
 
 
+@pytest.mark.promise(92)
 def test_the_daemon_takes_no_more_from_a_page_that_was_changed(desk: Scene, keyed: Keyed, journey: Journey) -> None:
     """Signed for more; signed for less and sent for more; more in the form, with its limits taken away."""
     tab = keyed.tab
@@ -148,6 +150,7 @@ def test_the_daemon_takes_no_more_from_a_page_that_was_changed(desk: Scene, keye
     assert desk.approval(question).state == "pending"
 
 
+@pytest.mark.promise(5)
 def test_two_browsers_that_narrow_it_otherwise_settle_it_once(
     desk: Scene, keyed: Keyed, journey: Journey, browser: Any, port: int
 ) -> None:
