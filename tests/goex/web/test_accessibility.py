@@ -21,9 +21,14 @@ pytestmark = needs_browser
 VIEWS = ("waiting", "history", "grants", "rules", "accounts", "agents", "system")
 
 
+def modules() -> Path:
+    """The folder of the checker, installed when it is missing."""
+    return node_modules(Path(__file__).parent / "axe", "axe")
+
+
 @pytest.fixture(scope="module")
 def axe() -> str:
-    return (node_modules(Path(__file__).parent / "axe", "axe") / "axe-core" / "axe.min.js").read_text()
+    return (modules() / "axe-core" / "axe.min.js").read_text()
 
 
 @pytest.fixture(scope="module")
