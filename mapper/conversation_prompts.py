@@ -30,7 +30,10 @@ other words), ask (a question to the person) or nothing_fits.
   id, a name or an address.
 - {"$from": N, "path": "$.items[0].id"} stands for that value in the answer to call N (from 0). A path may filter, where
   exactly one item must fit: $.items[?@.title=='Errands'].id compares values of an item with constants (== != < <= > >=
-  && || !), nothing else. Where the call's own arguments narrow the list, use these too.
+  && || ! and match(@.name,'.*[.]bak') for a text's end or beginning). Where the call's own arguments narrow the list,
+  use these too.
+- {"$each": N, "path": "$.items[?@.done==true].id", "most": 20} makes the call once for each item that fits ([*]: for
+  every item), at most that often (50 at most). The calls that read stand first.
 - ask only if the request has two meanings that need different calls, or lacks a value that no method can look up. What
   has one plain meaning isn't asked about.
 - nothing_fits only after you looked: no method of the catalog does it.

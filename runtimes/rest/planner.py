@@ -25,7 +25,7 @@ from policies.reversions import Chosen, NoReversions, ReversionSet, Standing, ch
 from policies.services import CallTemplate, Expect, Method, Risk, Service, UndoTemplate
 from runtimes.gateway.plan import Ref
 from runtimes.rest.references import look, plain, with_refs
-from runtimes.rest.requests import step_for
+from runtimes.rest.requests import check_filled, step_for
 from runtimes.rest.steps import Role, Step
 
 # How the catalog says why a method has no undo.
@@ -176,6 +176,7 @@ def _plan_call(
     method, service = catalog.method(call.id), catalog.service(call.service)
     action_id, turn = run
     key = action_key(action_id, index, turn)
+    check_filled(method, call)
     arguments = with_refs(complete(method, call.arguments, key), index)
     step = step_for(
         id=f"call-{index}",

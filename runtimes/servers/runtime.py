@@ -87,6 +87,17 @@ class CallsRuntime:
         runtime, context = self._for(plan.action, context)
         await runtime.forget(plan, context)
 
+    def on_folder(self, action: Action | None) -> bool:
+        """Whether an MCP server would make these calls in a folder of the person's; also where that can't be known."""
+        for call in action.calls if isinstance(action, ApiCalls) else ():
+            if self._is_server(call.service):
+                try:
+                    if self.servers.get(call.service).folder:
+                        return True
+                except Conflict:
+                    return True
+        return False
+
     # ---- inside
 
     def _for(self, action: Action, context: Context) -> tuple[Runtime, Context]:
