@@ -331,8 +331,7 @@ def _unknown(message: str, name: str, known: Iterable[str], otherwise: str = "")
 def _templated(method: Method) -> Iterator[str]:
     undo = method.undo
     if undo is not None:
-        yield from (call.method for call in undo.calls)
-        yield from (template.method for template in (undo.pre, undo.guard, *undo.guards, undo.verify) if template)
+        yield from (template.method for template in (*undo.sends, *undo.reads))
     if method.probe is not None:
         yield method.probe.method
 
