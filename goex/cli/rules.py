@@ -138,6 +138,33 @@ def apply(as_json: Json = False) -> None:
         out.say(f"In force: {_counted(len(reply.rules))}.")
 
 
+@app.command("suggest")
+def suggest(
+    write: Annotated[bool, typer.Option("--write", help="Add them to your drafts, as suggested.cedar.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Rules that would have answered what you were asked before. Puts nothing in force: goex rules apply does."""
+    out = Output(as_json)
+    from goex.cli.connect import connect
+    from goex.rpc import rules_pb2 as pb
+
+    with connect(out) as client:
+        reply = client.call("Rules/SuggestRules", pb.SuggestRulesRequest(), pb.SuggestRulesReply)
+    out.message(reply)
+    if not as_json:
+        for one in reply.rules:
+            _suggested(out, one)
+        late = f", and {reply.unanswered} that you didn't answer" if reply.unanswered else ""
+        out.say(
+            f"These rules would have answered {reply.answered} of {reply.asked} questions{late}; none that you denied."
+            if reply.rules
+            else f"No rule is suggested: of {reply.asked} questions too few are alike."
+        )
+    if write and reply.rules:
+        file = _add_drafts(reply)
+        out.progress(f"Added to your draft {file.name}. Look at it, then: goex rules diff, goex rules apply")
+
+
 @app.command("defaults")
 def defaults(as_json: Json = False) -> None:
     """Print the rules that come with GoEx; a default.cedar of your own, once applied, takes their place."""
@@ -239,6 +266,34 @@ def wake(
     out.message(reply)
     if not as_json:
         out.say(shown(f"{agent} may ask again." if reply.rested else f"{agent} doesn't rest."))
+
+
+def _suggested(out: Output, one: pb.SuggestedRule) -> None:
+    """One suggestion: what it is for, what it opens, and its text."""
+    late = f", and {one.unanswered} that you didn't answer" if one.unanswered else ""
+    opens = [f"1 of {one.methods} methods of {one.method.partition('.')[0]} ({one.risk})"]
+    if one.free:
+        opens.append(f"{', '.join(one.free)} may be anything")
+    if one.combinations:
+        opens.append(f"{one.combinations} combinations of values that you never approved")
+    out.say(shown(f"{one.name}: {one.method} as {one.account}, by {one.agent}"), "bold")
+    out.fields((("answers", f"{one.answers} that you approved{late}"), ("newly opens", "; ".join(opens))))
+    for line in one.text.splitlines():
+        out.block(line)
+
+
+def _add_drafts(reply: pb.SuggestRulesReply) -> Path:
+    """Add the rules that aren't there yet to the person's file of suggestions."""
+    from goex.cli.connect import paths
+    from policies.rules.drafts import read_file
+    from policies.rules.suggestions import FILE
+
+    file = paths().rules / FILE
+    before = read_file(file) if file.exists() else ""
+    new = [f'@id("{one.name}")\n{one.text}\n' for one in reply.rules if f'"{one.name}"' not in before]
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file.write_text("\n".join((*filter(None, (before.rstrip("\n"),)), *new)) if new else before)
+    return file
 
 
 def _check(client: Client, files: list[pb.RuleFile]) -> pb.CheckRulesReply:

@@ -13,6 +13,8 @@ from typing import Any
 from goex.daemon.person_context import PersonCalls, PersonContext
 from goex.daemon.person_threads import in_thread
 from goex.daemon.rpc_context import unary
+from goex.daemon.rule_views import suggestions_view
+from goex.engine.answers import answers
 from goex.engine.grant_lookup import standing
 from goex.engine.rulebook import Rulebook
 from goex.journal.chain import stamp
@@ -31,6 +33,7 @@ from policies.rules.drafts import Change, changes, read_folder
 from policies.rules.facts import questions
 from policies.rules.rule_errors import Finding, check
 from policies.rules.source import Policy
+from policies.rules.suggestions import suggested
 from policies.services import Method
 
 MAX_CASES = 8_000_000  # bytes of a table
@@ -124,6 +127,11 @@ class RulesService(PersonCalls, rpc.RulesServicer):
         return self._explained(asked, decision, then)
 
     @unary
+    async def SuggestRules(self, request: pb.SuggestRulesRequest, context: Any) -> pb.SuggestRulesReply:
+        self._person.callers.peer(context)
+        return await in_thread(self._suggested)
+
+    @unary
     async def WakeAgent(self, request: pb.WakeAgentRequest, context: Any) -> pb.WakeAgentReply:
         peer = await self._person.present(context, request.passphrase, "Letting an agent go on")
         return pb.WakeAgentReply(rested=self._rules.counts.wake(request.agent, by=peer.describe()))
@@ -153,6 +161,13 @@ class RulesService(PersonCalls, rpc.RulesServicer):
         except GoexError as error:
             reply.drafts_trouble = error.message
         return reply
+
+    def _suggested(self) -> pb.SuggestRulesReply:
+        core = self._person.engine.core
+        if core.rules.trouble:
+            raise Conflict(core.rules.trouble, next_step="Put your rules in force first: goex rules apply")
+        found = suggested(answers(core), core.rules.in_force.files, core.catalog)
+        return suggestions_view(found, core.catalog)
 
     def _policies(self) -> tuple[Policy, ...]:
         return () if self._rules.trouble else self._rules.book.policies

@@ -218,6 +218,62 @@ class ExplainRulesReply(_message.Message):
     then: str
     def __init__(self, agent: _Optional[str] = ..., calls: _Optional[_Iterable[_Union[ExplainedCall, _Mapping]]] = ..., decision: _Optional[str] = ..., rules: _Optional[_Iterable[str]] = ..., grants: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ..., asked: _Optional[_Iterable[str]] = ..., then: _Optional[str] = ...) -> None: ...
 
+class SuggestRulesRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class SuggestedValue(_message.Message):
+    __slots__ = ("argument", "values")
+    ARGUMENT_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    argument: str
+    values: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, argument: _Optional[str] = ..., values: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class SuggestedRule(_message.Message):
+    __slots__ = ("name", "text", "agent", "method", "account", "risk", "free", "values", "answers", "unanswered", "combinations", "methods")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    ACCOUNT_FIELD_NUMBER: _ClassVar[int]
+    RISK_FIELD_NUMBER: _ClassVar[int]
+    FREE_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    UNANSWERED_FIELD_NUMBER: _ClassVar[int]
+    COMBINATIONS_FIELD_NUMBER: _ClassVar[int]
+    METHODS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    text: str
+    agent: str
+    method: str
+    account: str
+    risk: str
+    free: _containers.RepeatedScalarFieldContainer[str]
+    values: _containers.RepeatedCompositeFieldContainer[SuggestedValue]
+    answers: int
+    unanswered: int
+    combinations: int
+    methods: int
+    def __init__(self, name: _Optional[str] = ..., text: _Optional[str] = ..., agent: _Optional[str] = ..., method: _Optional[str] = ..., account: _Optional[str] = ..., risk: _Optional[str] = ..., free: _Optional[_Iterable[str]] = ..., values: _Optional[_Iterable[_Union[SuggestedValue, _Mapping]]] = ..., answers: _Optional[int] = ..., unanswered: _Optional[int] = ..., combinations: _Optional[int] = ..., methods: _Optional[int] = ...) -> None: ...
+
+class SuggestRulesReply(_message.Message):
+    __slots__ = ("rules", "text", "asked", "answered", "denied", "unanswered")
+    RULES_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    ASKED_FIELD_NUMBER: _ClassVar[int]
+    ANSWERED_FIELD_NUMBER: _ClassVar[int]
+    DENIED_FIELD_NUMBER: _ClassVar[int]
+    UNANSWERED_FIELD_NUMBER: _ClassVar[int]
+    rules: _containers.RepeatedCompositeFieldContainer[SuggestedRule]
+    text: str
+    asked: int
+    answered: int
+    denied: int
+    unanswered: int
+    def __init__(self, rules: _Optional[_Iterable[_Union[SuggestedRule, _Mapping]]] = ..., text: _Optional[str] = ..., asked: _Optional[int] = ..., answered: _Optional[int] = ..., denied: _Optional[int] = ..., unanswered: _Optional[int] = ...) -> None: ...
+
 class WakeAgentRequest(_message.Message):
     __slots__ = ("agent", "passphrase")
     AGENT_FIELD_NUMBER: _ClassVar[int]

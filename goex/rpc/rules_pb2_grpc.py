@@ -59,6 +59,11 @@ class RulesStub:
                 request_serializer=goex_dot_v1_dot_rules__pb2.ExplainRulesRequest.SerializeToString,
                 response_deserializer=goex_dot_v1_dot_rules__pb2.ExplainRulesReply.FromString,
                 _registered_method=True)
+        self.SuggestRules = channel.unary_unary(
+                '/goex.v1.Rules/SuggestRules',
+                request_serializer=goex_dot_v1_dot_rules__pb2.SuggestRulesRequest.SerializeToString,
+                response_deserializer=goex_dot_v1_dot_rules__pb2.SuggestRulesReply.FromString,
+                _registered_method=True)
         self.WakeAgent = channel.unary_unary(
                 '/goex.v1.Rules/WakeAgent',
                 request_serializer=goex_dot_v1_dot_rules__pb2.WakeAgentRequest.SerializeToString,
@@ -104,6 +109,13 @@ class RulesServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SuggestRules(self, request, context):
+        """Permits that would have answered past questions, from what the person answered. Changes nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def WakeAgent(self, request, context):
         """Lets an agent that rests after many denials go on.
         """
@@ -138,6 +150,11 @@ def add_RulesServicer_to_server(servicer, server):
                     servicer.ExplainRules,
                     request_deserializer=goex_dot_v1_dot_rules__pb2.ExplainRulesRequest.FromString,
                     response_serializer=goex_dot_v1_dot_rules__pb2.ExplainRulesReply.SerializeToString,
+            ),
+            'SuggestRules': grpc.unary_unary_rpc_method_handler(
+                    servicer.SuggestRules,
+                    request_deserializer=goex_dot_v1_dot_rules__pb2.SuggestRulesRequest.FromString,
+                    response_serializer=goex_dot_v1_dot_rules__pb2.SuggestRulesReply.SerializeToString,
             ),
             'WakeAgent': grpc.unary_unary_rpc_method_handler(
                     servicer.WakeAgent,
@@ -280,6 +297,33 @@ class Rules:
             '/goex.v1.Rules/ExplainRules',
             goex_dot_v1_dot_rules__pb2.ExplainRulesRequest.SerializeToString,
             goex_dot_v1_dot_rules__pb2.ExplainRulesReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SuggestRules(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/goex.v1.Rules/SuggestRules',
+            goex_dot_v1_dot_rules__pb2.SuggestRulesRequest.SerializeToString,
+            goex_dot_v1_dot_rules__pb2.SuggestRulesReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -50,6 +50,12 @@ def value_of(kind: Mapping[str, Any], value: JsonValue) -> Any:
     return _value(kind, value)
 
 
+def hides_members(parameters: JsonObject, name: str) -> bool:
+    """Whether a value of this argument may have members that its Cedar type doesn't, so that no rule sees them."""
+    properties = parameters.get("properties")
+    return not isinstance(properties, Mapping) or _hides(properties.get(name), parameters, 0)
+
+
 def is_open(value: JsonValue) -> bool:
     """Whether it is a program's to choose while it runs (`ANY_VALUE`)."""
     return isinstance(value, Mapping) and dict(value) == ANY_VALUE
@@ -81,6 +87,17 @@ def _type(schema: Any, root: JsonObject, depth: int) -> Mapping[str, Any]:
                 },
             }
     return STRING
+
+
+def _hides(schema: Any, root: JsonObject, depth: int) -> bool:
+    kind = _type(schema, root, depth)
+    schema = _followed(schema, root)
+    if schema is None or kind["type"] not in ("Set", "Record"):
+        return False  # text, which is all of it
+    if kind["type"] == "Set":
+        return _hides(schema["items"], root, depth + 1)
+    properties = schema["properties"].values()
+    return schema.get("additionalProperties") is not False or any(_hides(one, root, depth + 1) for one in properties)
 
 
 def _followed(schema: Any, root: JsonObject) -> Mapping[str, Any] | None:

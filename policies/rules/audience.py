@@ -74,6 +74,15 @@ def at_most_one_each(method: Method | None, arguments: JsonObject, later: int) -
     return single >= later
 
 
+def names_reached(method: Method, path: tuple[str, ...]) -> bool | None:
+    """Whether an argument, or a member of it, says who gets something; None where the method doesn't say whom it
+    reaches."""
+    if method.audience is None:
+        return None
+    looked_at = {name.partition(".")[0] for one in method.audience for name in one.arguments}
+    return path[0] in looked_at or any(map(_is_recipient, path))
+
+
 def _declared(audience: tuple[Audience, ...], arguments: JsonObject) -> Recipients:
     parts = [_one(one, arguments) for one in audience]
     return Recipients(

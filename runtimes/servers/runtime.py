@@ -105,6 +105,17 @@ class CallsRuntime:
             self.servers.note_seen(name, tools)
         return tools
 
+    def on_folder(self, action: Action | None) -> bool:
+        """Whether an MCP server would make these calls in a folder of the person's; also where that can't be known."""
+        for call in action.calls if isinstance(action, ApiCalls) else ():
+            if self._is_server(call.service):
+                try:
+                    if self.servers.get(call.service).folder:
+                        return True
+                except Conflict:
+                    return True
+        return False
+
     # ---- inside
 
     def _check_agreed(self, server: Server, context: Context) -> None:

@@ -20,6 +20,7 @@ from tests.adversarial import (
     recipient_attacks,
     server_attacks,
     state_attacks,
+    suggestion_attacks,
     task_attacks,
 )
 from tests.adversarial.registry import Attack, Where
@@ -36,6 +37,7 @@ ATTACKS: tuple[Attack, ...] = (
     *code_attacks.ROWS,
     *grant_attacks.ROWS,
     *task_attacks.ROWS,
+    *suggestion_attacks.ROWS,
     *recipient_attacks.ROWS,
     *import_attacks.ROWS,
     *database_attacks.ROWS,

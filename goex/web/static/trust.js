@@ -26,6 +26,12 @@ export async function rules(main) {
   put(main, h("h2", {}, "Rules in force"),
     list((found.rules || []).map((rule) => h("li", { class: "card" }, h("strong", {}, `${rule.name} (${rule.effect})`), lines(rule.text.split("\n"), rule.name))), "No rule of yours is in force."),
     h("p", { class: "quiet" }, "Rules are written in files and put in force with: goex rules apply"));
+  const would = await call("Rules/SuggestRules");
+  main.append(h("h2", {}, "Suggested rules"),
+    list((would.rules || []).map((rule) => h("li", { class: "card" }, h("strong", {}, `${rule.method} as ${rule.account}, by ${rule.agent}`),
+      facts([["Would have answered", `${rule.answers} that you approved`], ["Newly opens", [`1 of ${rule.methods} methods (${rule.risk})`, rule.free.length ? `${rule.free.join(", ")} may be anything` : "", rule.combinations ? `${rule.combinations} combinations of values that you never approved` : ""].filter(Boolean).join("; ")]]),
+      lines(rule.text.split("\n"), rule.name))), "No rule is suggested: too few questions are alike."),
+    h("p", { class: "quiet" }, `Of ${would.asked} questions these would have answered ${would.answered}; none of the ${would.denied} that you denied. To take them over: goex rules suggest --write, then goex rules apply`));
 }
 
 export async function accounts(main) {

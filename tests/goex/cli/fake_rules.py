@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from goex.daemon import rules_service as real
+from goex.daemon.rule_views import suggestions_view
 from goex.rpc import rules_pb2 as pb
 from goex.rpc import rules_pb2_grpc as rpc
 from mapper.catalog import Catalog
@@ -13,6 +14,7 @@ from policies.rules import cases
 from policies.rules.book import RuleBook, default_book, default_text
 from policies.rules.drafts import changes
 from policies.rules.rule_errors import check
+from policies.rules.suggestions import Suggested
 from tests.goex.cli.fake import PASSPHRASE, refuse
 
 
@@ -31,6 +33,7 @@ class FakeRules(rpc.RulesServicer):
     def __init__(self) -> None:
         self.reply = in_force()
         self.presence = False
+        self.suggested = Suggested(asked=3)
         self.applied: list[pb.ApplyRulesRequest] = []
 
     def InForce(self, request: Any, context: Any) -> pb.InForceReply:
@@ -88,6 +91,9 @@ class FakeRules(rpc.RulesServicer):
             asked=["slack:chat:write"],
             then="allow at 2026-01-02T03:04:05 UTC, by grant g-1" if request.action_id else "",
         )
+
+    def SuggestRules(self, request: Any, context: Any) -> pb.SuggestRulesReply:
+        return suggestions_view(self.suggested, Catalog.bundled())
 
     def WakeAgent(self, request: Any, context: Any) -> pb.WakeAgentReply:
         return pb.WakeAgentReply(rested=request.agent == "bot")

@@ -18,6 +18,7 @@ import pytest
 
 from goex.rpc import accounts_pb2 as ab
 from goex.rpc import goex_pb2 as pb
+from policies.rules.suggestions import Suggested, Suggestion
 from tests.goex.cli.conftest import Inside
 from tests.goex.cli.fake import Fake, approval, finished, mapped, problem, state, view
 from tests.mapper.importing import openapi_documents
@@ -174,6 +175,27 @@ def _rules_differ(fake: Fake) -> None:
     fake.rules.reply.resting.add(agent="bot", until="2026-01-02T03:04:05+00:00")
 
 
+def _rules_suggested(fake: Fake) -> None:
+    text = (
+        'permit (principal == Agent::"bot", action == Action::"call", resource == Method::"slack.chat.postMessage")\n'
+        'when { context.account == "work"\n  && context.arguments has "channel" && '
+        'context.arguments["channel"] == "#ops" };'
+    )
+    one = Suggestion(
+        text=text,
+        agent="bot",
+        method="slack.chat.postMessage",
+        account="work",
+        risk="write",
+        free=("text",),
+        values={"channel": ('"#ops"',)},
+        answers=31,
+        unanswered=1,
+        new=2,
+    )
+    fake.rules.suggested = Suggested(rules=(one,), asked=40, answered=31, denied=2, unanswered=1)
+
+
 def _rules_altered(fake: Fake) -> None:
     fake.rules.reply.ClearField("rules")
     fake.rules.reply.trouble = "The rules in the state database were altered."
@@ -209,6 +231,7 @@ def _nothing_lent(fake: Fake) -> None:
 
 SCENES: dict[str, Callable[[Fake], None]] = {
     "rules that differ": _rules_differ,
+    "rules that are suggested": _rules_suggested,
     "rules that were altered": _rules_altered,
     "rules that are wrong": _rules_wrong,
     "pairs that were altered": _pairs_altered,

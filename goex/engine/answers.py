@@ -1,0 +1,79 @@
+"""What the person was asked and answered, as the chain has it: what rules are suggested from.
+
+Rules: a yes counts where the chain, recomputed up to its head, confirms it and the plan's digest. Each no counts that
+the table still has: one too many only narrows. A question that a grant settled by itself was answered by nobody.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from goex.engine.core import Core
+from goex.journal.actions import ActionRow
+from goex.journal.chain import Row, moment
+from goex.journal.story import NOBODY
+from policies.actions import Plan
+from policies.errors import Conflict, GoexError
+from policies.jsonvalue import parse
+from policies.rules.suggestions import Answer, Asked
+
+log = logging.getLogger("goex.engine")
+
+MOST_ROWS = 100_000  # of the chain's end that are looked at
+_AT_ONCE = 500
+_LIMIT = 64 * 2**20  # our own rows come back whole
+
+
+def answers(core: Core) -> tuple[Asked, ...]:
+    """Each call that was asked for, with its answer, oldest first. Raises JournalBroken. May run in a thread."""
+    journal = core.journal
+    chain = journal.authentic(max(1, journal.count - MOST_ROWS + 1))
+    digests = {row.action_id: parse(row.facts, limit=_LIMIT)["digest"] for row in chain if row.kind == "assess"}
+    answered: dict[str, tuple[Answer, Row]] = {}
+    for row in (*_earlier_denials(core, chain[0].number if chain else 0), *chain):
+        answer = _answer(row)
+        if answer is not None and (answer == "no" or row.action_id not in answered):
+            answered[row.action_id] = answer, row
+    ids = [id for id, (answer, _) in answered.items() if answer == "no" or id in digests]
+    found: list[Asked] = []
+    for start in range(0, len(ids), _AT_ONCE):
+        rows = core.actions.those(ids[start : start + _AT_ONCE])
+        for id in ids[start : start + _AT_ONCE]:
+            answer, row = answered[id]
+            plan = _plan(rows.get(id), digests.get(id, ""), denied=answer == "no")
+            if plan is not None:
+                found.append(Asked(agent=row.agent, plan=plan, answer=answer, at=moment(row.at)))
+    return tuple(found)
+
+
+def _plan(action: ActionRow | None, digest: str, *, denied: bool) -> Plan | None:
+    """The plan of a call; None for anything else, and for what isn't what was answered. Raises Conflict where it was
+    denied: what that was can't be known then, so nothing can be said to leave it out."""
+    try:
+        if action is not None and (not digest or action.digest == digest):
+            return action.the_plan() if action.kind == "calls" else None
+    except GoexError as error:
+        log.warning("the plan of an action in the log can't be read: %s", error.message)
+    if denied:
+        raise Conflict("A denied action in the log isn't what was written.", next_step="goex log --verify")
+    return None
+
+
+def _answer(row: Row) -> Answer | None:
+    if row.kind == "expire":
+        return ""
+    if row.kind == "deny" and row.from_state == "asking":
+        return "no" if _by_person(row) else None
+    return "yes" if row.kind == "grant" and row.action_id and _by_person(row) else None
+
+
+def _by_person(row: Row) -> bool:
+    return str(parse(row.facts, limit=_LIMIT).get("by", "")) not in NOBODY
+
+
+def _earlier_denials(core: Core, before: int) -> Iterable[Row]:
+    while before > 1:
+        rows = core.journal.rows(kind="deny", before=before, limit=1000)
+        yield from rows
+        before = rows[-1].number if rows else 0

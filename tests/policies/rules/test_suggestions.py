@@ -1,0 +1,91 @@
+"""Suggested rules: as narrow as what was approved, and never what was denied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from mapper.catalog import Catalog
+from policies.decisions import Allow, Request, decide
+from policies.rules import cases
+from policies.rules.book import RuleBook
+from policies.rules.rule_errors import check
+from policies.rules.suggestions import FILE, Answer, Asked, Suggested, suggested
+
+CATALOG = Catalog.bundled()
+POST, READ = "slack.chat.postMessage", "slack.conversations.history"
+START = datetime(2026, 1, 5, 12, tzinfo=UTC)
+
+
+def asked(call: str, answer: Answer = "yes", *, day: int = 0, agent: str = "bot", **more: Any) -> Asked:
+    arguments = more.pop("arguments")
+    case = {"agent": agent, "call": call, "account": "work", "undo": "compensating", "arguments": arguments, **more}
+    request, _, _ = cases.read(case, CATALOG)
+    return Asked(agent=agent, plan=request.plan, answer=answer, at=START + timedelta(days=day))
+
+
+def post(text: str = "hi", channel: str = "#ops", answer: Answer = "yes", **more: Any) -> Asked:
+    return asked(POST, answer, arguments={"channel": channel, "text": text}, **more)
+
+
+def found(*history: Asked, files: dict[str, str] | None = None) -> Suggested:
+    return suggested(history, files or {}, CATALOG)
+
+
+def runs(made: Suggested, one: Asked) -> bool:
+    """Whether it would run unasked, were these rules in force."""
+    request = Request(agent=one.agent, session="", digest="x", plan=one.plan)
+    return isinstance(decide(request, (), RuleBook.of({FILE: made.text}, CATALOG), one.at), Allow)
+
+
+def test_what_recurs_is_suggested_and_nothing_beside_it() -> None:
+    made = found(post(), post(), post("other"), post("late", answer=""))
+    (rule,) = made.rules
+    assert (rule.answers, rule.free, rule.new, made.asked, made.answered) == (2, (), 0, 4, 2)
+    assert not [one for one in check({FILE: made.text}, CATALOG, {"bot"})[1] if one.error]
+    assert runs(made, post())
+    for other in (
+        post("never approved"),
+        post(channel="#board"),
+        post(agent="another"),
+        asked(POST, arguments={"channel": "#ops", "text": "hi", "thread_ts": "1.1"}),
+        asked(POST, arguments={"channel": "#ops", "text": "hi"}, undo="irreversible"),
+        asked("slack.chat.delete", arguments={"channel": "#ops", "ts": "1.1"}),
+    ):
+        assert not runs(made, other), other
+
+
+def test_a_read_may_be_of_anything_after_several_days() -> None:
+    history = [asked(READ, arguments={"channel": f"C{day}", "limit": 5}, day=day) for day in range(4)]
+    (rule,) = found(*history).rules
+    assert (rule.free, dict(rule.values), rule.answers) == (("channel",), {"limit": ("5",)}, 4)
+    assert "may be anything" not in rule.text and rule.text.count("limit") == 2
+
+
+def test_combinations_that_nobody_approved_are_counted() -> None:
+    ones = [post(text, channel) for text, channel in [("a", "#x"), ("b", "#y")] for _ in range(2)]
+    (rule,) = found(*ones).rules
+    assert rule.new == 2 and sorted(rule.values["text"]) == ['"a"', '"b"']
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        lambda: asked("slack.chat.delete", arguments={"channel": "#ops", "ts": "1.1"}),
+        lambda: post(agent="person"),
+        lambda: post(agent="anonymous"),
+        lambda: asked(POST, arguments={"channel": "#ops", "text": "hi"}, undo="irreversible"),
+        lambda: asked(POST, arguments={"channel": "#ops", "text": {"$from": 0, "path": "$.a"}}),
+        lambda: post("x" * 1000),
+    ],
+)
+def test_what_is_never_suggested(one: Callable[[], Asked]) -> None:
+    assert not found(one(), one(), one()).rules
+
+
+def test_what_a_rule_answers_already_is_not_suggested_again() -> None:
+    first = found(post(), post())
+    assert not found(post(), post(), files={FILE: first.text}).rules
