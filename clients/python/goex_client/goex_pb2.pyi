@@ -1050,7 +1050,7 @@ class VaultStatus(_message.Message):
     def __init__(self, state: _Optional[str] = ..., keyed_by: _Optional[str] = ..., records: _Optional[int] = ..., damage: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class VaultPutRequest(_message.Message):
-    __slots__ = ("service", "account", "secret", "format", "base_url", "origins", "private", "ca_pem", "replace", "passphrase", "file_name", "file_variable")
+    __slots__ = ("service", "account", "secret", "format", "base_url", "origins", "private", "ca_pem", "replace", "passphrase", "file_name", "file_variable", "keep")
     SERVICE_FIELD_NUMBER: _ClassVar[int]
     ACCOUNT_FIELD_NUMBER: _ClassVar[int]
     SECRET_FIELD_NUMBER: _ClassVar[int]
@@ -1063,6 +1063,7 @@ class VaultPutRequest(_message.Message):
     PASSPHRASE_FIELD_NUMBER: _ClassVar[int]
     FILE_NAME_FIELD_NUMBER: _ClassVar[int]
     FILE_VARIABLE_FIELD_NUMBER: _ClassVar[int]
+    KEEP_FIELD_NUMBER: _ClassVar[int]
     service: str
     account: str
     secret: bytes
@@ -1075,7 +1076,8 @@ class VaultPutRequest(_message.Message):
     passphrase: str
     file_name: str
     file_variable: str
-    def __init__(self, service: _Optional[str] = ..., account: _Optional[str] = ..., secret: _Optional[bytes] = ..., format: _Optional[str] = ..., base_url: _Optional[str] = ..., origins: _Optional[_Iterable[str]] = ..., private: _Optional[bool] = ..., ca_pem: _Optional[str] = ..., replace: _Optional[bool] = ..., passphrase: _Optional[str] = ..., file_name: _Optional[str] = ..., file_variable: _Optional[str] = ...) -> None: ...
+    keep: bool
+    def __init__(self, service: _Optional[str] = ..., account: _Optional[str] = ..., secret: _Optional[bytes] = ..., format: _Optional[str] = ..., base_url: _Optional[str] = ..., origins: _Optional[_Iterable[str]] = ..., private: _Optional[bool] = ..., ca_pem: _Optional[str] = ..., replace: _Optional[bool] = ..., passphrase: _Optional[str] = ..., file_name: _Optional[str] = ..., file_variable: _Optional[str] = ..., keep: _Optional[bool] = ...) -> None: ...
 
 class AccountView(_message.Message):
     __slots__ = ("service", "account", "format", "base_url", "origins", "private", "ca", "created", "updated", "last_used")
