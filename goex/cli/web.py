@@ -52,4 +52,5 @@ def web(
         return
     connect(out).close()  # so that there is a daemon, and its socket is ours
     with suppress(KeyboardInterrupt):
-        asyncio.run(serve(places, config if port is None else replace(config, port=port), tell))
+        wanted = config.port if port is None else port
+        asyncio.run(serve(places, wanted, lambda port: replace(config, port=port).origins, tell))
