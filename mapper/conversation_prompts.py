@@ -85,7 +85,9 @@ def prompt(intent: str, methods: Sequence[Method], context: Context, turns: Sequ
     """The whole conversation so far, for its next turn."""
     rules = _RULES
     if mode != "tools":
-        listed = "\n".join(f"{name}: {json.dumps(_schema(name)['properties'])}" for name in _TOOLS)
+        listed = "\n".join(
+            f"{name}: {_json({key: _form(one) for key, one in _TOOLS[name][1].items()})}" for name in _TOOLS
+        )
         rules += f"{_PLAIN}{listed}"
     messages: list[Message] = [
         {"role": "system", "content": rules},
@@ -139,6 +141,17 @@ def _schema(name: str) -> dict[str, Any]:
     properties = _TOOLS[name][1]
     required = [key for key in properties if not (name == "ask" and key in _OPTIONAL)]
     return {"type": "object", "properties": properties, "required": required}
+
+
+def _form(schema: dict[str, Any]) -> Any:
+    """A tool's argument as a filled one looks, which is a third of its schema's length."""
+    match schema["type"]:
+        case "array":
+            return [_form(schema["items"])]
+        case "object":
+            return {key: _form(one) for key, one in schema.get("properties", {}).items()}
+        case _:
+            return "…"
 
 
 def _json(value: Any) -> str:
