@@ -223,8 +223,8 @@ class OAuth:
 
     A scope has its catalog name at the server too, after `prefix`, unless `spelled` says otherwise: another name, or
     the several that one of ours stands for. `always` are asked for beside them (`offline_access`), and `parameters`
-    go to the authorization endpoint. `source`: who says all this. What an import says is shown to the person, who
-    agrees to it, before a token goes there.
+    go to the authorization endpoint. `resource`: what the tokens are for alone (RFC 8707). `source`: who says all this.
+    What an import says is shown to the person, who agrees to it, before a token goes there.
     """
 
     issuer: str = ""
@@ -239,6 +239,7 @@ class OAuth:
     always: tuple[str, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
     spelled: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    resource: str = ""
     source: Source = "bundled"
 
     def spell(self, scope: str) -> tuple[str, ...]:
