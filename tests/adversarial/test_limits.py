@@ -276,10 +276,10 @@ def _doubled(number: int) -> str:
 
 
 @pytest.mark.promise(16)
-@pytest.mark.parametrize("number", [12, 40])
-def test_columns(number: int) -> None:
-    with pytest.raises(InvalidInput, match="more than 5000 columns"):
-        check(_doubled(number), shop(Dialect.SQLITE), database="shop")
+def test_columns() -> None:
+    for number in (12, 40):
+        with pytest.raises(InvalidInput, match="more than 5000 columns"):
+            check(_doubled(number), shop(Dialect.SQLITE), database="shop")
 
 
 def test_control_columns(monkeypatch: pytest.MonkeyPatch) -> None:
